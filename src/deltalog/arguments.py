@@ -19,13 +19,13 @@ import pyarrow as pa
 
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Expression, as_expression, lit, parse_sql
-from deltalog.expressions.session import SqlSession
 from deltalog.log.names import LogFileKind, parse_log_name
 from deltalog.paths import canonical_path, decode_location, is_absolute, parse_table_uri
 from deltalog.scan.changes import CHANGE_COLUMNS, Moment
 from deltalog.scan.task import METADATA_COLUMNS, with_metadata_columns
 from deltalog.schema import Field, StructType, from_arrow_type, project, to_arrow_schema
 from deltalog.schema.types import STRING
+from deltalog.sql_session import SqlSession
 from deltalog.storage import open_store
 
 if TYPE_CHECKING:

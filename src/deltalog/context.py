@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from deltalog.clock import Clock, SystemClock, utc_moment
-from deltalog.expressions.session import SqlSession
+from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -87,7 +87,7 @@ def test_commits_are_made_at_one_door(module: str) -> None:
 
 
 def test_an_engine_is_one_protocol_with_two_homes() -> None:
-    methods = {"find_rows", "write_rows", "rewrite_bins", "write_checkpoint", "list_files"}
+    methods = {"plan_change", "write_rows", "rewrite_bins", "write_checkpoint", "list_files"}
     homes = {
         f"{name}: {node.name}"
         for name, tree in _trees()

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog.context import utc_context
-from deltalog.rows.changes import Action, Clause, When
+from deltalog.rows.request import Action, Clause, When
 from deltalog.scan import open_changes
 from deltalog.snapshot import load_snapshot
 from deltalog.storage import open_store

@@ -11,9 +11,10 @@ from deltalog.context import utc_context
 from deltalog.engine import Engine, LocalEngine
 from deltalog.expressions import parse_type
 from deltalog.progress import Progress
-from deltalog.rows.changes import Action, ChangedRows, Clause, RowChanges, When
 from deltalog.rows.files import FileOptions
 from deltalog.rows.merge.source import MergeSource
+from deltalog.rows.planned import ChangeMetrics
+from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.scan import open_changes, plan_scan
 from deltalog.schema import Field, StructType
 from deltalog.snapshot import Snapshot, load_snapshot
@@ -92,24 +93,24 @@ class StatedTable:
 
     def update(
         self, values: Mapping[Any, object], where: str | None = None, **options: Any
-    ) -> ChangedRows:
+    ) -> ChangeMetrics:
         """`UPDATE`."""
         return self.do(Update.where(where, values, **options)).changed
 
-    def delete(self, where: str | None = None) -> ChangedRows:
+    def delete(self, where: str | None = None) -> ChangeMetrics:
         """`DELETE`."""
         return self.do(Delete.where(where)).changed
 
-    def merge(self, source: object, on: str, *clauses: Clause, **options: Any) -> ChangedRows:
+    def merge(self, source: object, on: str, *clauses: Clause, **options: Any) -> ChangeMetrics:
         """`MERGE`, with the aliases `t` and `s`."""
-        changes = RowChanges(
+        changes = ChangeRequest(
             condition=on, clauses=clauses, source_alias="s", target_alias="t", **options
         )
         return self.run_merge(source, Merge(changes))
 
     def run_merge(
         self, source: object, merge: Merge, *, memory_bytes: int | None = None
-    ) -> ChangedRows:
+    ) -> ChangeMetrics:
         """`MERGE`, as it is made; `memory_bytes` of its source stay in memory."""
         engine = _LOCAL if memory_bytes is None else _SourcesInFiles(memory_bytes)
         return self.do(merge.with_source(source), engine=engine).changed

@@ -12,14 +12,15 @@ import pytest
 from deltalog import arguments
 from deltalog.errors import InvalidInputError, ObjectNotFoundError
 from deltalog.expressions import col, lit, to_sql
-from deltalog.expressions.session import SqlSession
 from deltalog.scan.changes import Moment
 from deltalog.schema import Field, StructType
+from deltalog.sql_session import SqlSession
 from deltalog.storage import open_store
 from tests.support.logs import DictStore, table_of
 
 SCHEMA = StructType([Field("id", "long"), Field("p", "string")])
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
+AT_NOW = SqlSession(now=NOW, time_zone="UTC")
 
 
 @pytest.mark.parametrize(
@@ -74,18 +75,16 @@ def test_blanks_stand_for_null_in_filters_of_partitions_alone() -> None:
     ],
 )
 def test_all_conditions_hold_together(conditions: list[Any], expected: str | None) -> None:
-    found = arguments.as_condition(SCHEMA, *conditions, session=SqlSession(now=NOW))
+    found = arguments.as_condition(SCHEMA, *conditions, session=AT_NOW)
     assert (None if found is None else to_sql(found)) == expected
 
 
 def test_parameters_need_a_condition() -> None:
-    found = arguments.as_condition(
-        SCHEMA, "id = :n", session=SqlSession(now=NOW), parameters={"n": 3}
-    )
+    found = arguments.as_condition(SCHEMA, "id = :n", session=AT_NOW, parameters={"n": 3})
     assert found is not None
     assert to_sql(found) == "id = 3L"
     with pytest.raises(InvalidInputError, match="no predicate"):
-        arguments.as_condition(SCHEMA, None, session=SqlSession(now=NOW), parameters=[3])
+        arguments.as_condition(SCHEMA, None, session=AT_NOW, parameters=[3])
 
 
 def test_updates_are_sql_or_values() -> None:

@@ -11,9 +11,9 @@ from deltalog.engine.listing import listed_files
 from deltalog.errors import InternalError
 from deltalog.rows.bins import rewrite_here
 from deltalog.rows.gather import optimizes_writes, write_optimized
-from deltalog.rows.merge.found import MergedRows
+from deltalog.rows.local import LocalChange
+from deltalog.rows.merge.local import LocalMerge
 from deltalog.rows.merge.source import MergeSource
-from deltalog.rows.select import SelectedRows
 from deltalog.upkeep import create_checkpoint
 from deltalog.write.files import write_files
 from deltalog.write.replace_where import write_where
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from deltalog.engine.protocol import RowSource
     from deltalog.expressions import Expression
     from deltalog.rows.bins import BinRewrite, Rewritten
-    from deltalog.rows.changes import FoundRows, RowChanges
+    from deltalog.rows.planned import PlannedChange
+    from deltalog.rows.request import ChangeRequest
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
@@ -48,11 +49,11 @@ class LocalEngine:
         """Hold the source's rows in memory, or in a temporary file if they are many."""
         return nullcontext(data) if isinstance(data, MergeSource) else MergeSource(data)
 
-    def find_rows(self, transaction: PendingTransaction, changes: RowChanges) -> FoundRows:
+    def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
         """Find rows, by reading the columns of conditions from the files that pruning leaves."""
-        if changes.source is None:
-            return SelectedRows(transaction, changes)
-        return MergedRows(transaction, changes)
+        if request.source is None:
+            return LocalChange(transaction, request)
+        return LocalMerge(transaction, request)
 
     def write_rows(
         self,

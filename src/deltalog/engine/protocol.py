@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from deltalog.configuration import TableConfiguration
     from deltalog.expressions import Expression
     from deltalog.rows.bins import BinRewrite, Rewritten
-    from deltalog.rows.changes import FoundRows, RowChanges
+    from deltalog.rows.planned import PlannedChange
+    from deltalog.rows.request import ChangeRequest
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
@@ -60,7 +61,7 @@ class Engine(Protocol):
         """
         ...
 
-    def find_rows(self, transaction: PendingTransaction, changes: RowChanges) -> FoundRows:
+    def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
         """Return the rows that a change matches; they may be searched lazily.
 
         The source, if any, is from `open_source`. Predicates and files that are read are recorded

@@ -7,7 +7,6 @@ from deltalog.expressions.arrow import evaluate, filter_mask
 from deltalog.expressions.filters import as_expression, from_filters
 from deltalog.expressions.implicit import cast_literal
 from deltalog.expressions.nodes import Column, Expression, Literal, col, lit
-from deltalog.expressions.session import SqlSession
 from deltalog.expressions.sql import parse_sql, parse_type, to_sql
 from deltalog.expressions.trees import (
     all_of,
@@ -17,6 +16,7 @@ from deltalog.expressions.trees import (
     is_deterministic,
     map_columns,
 )
+from deltalog.sql_session import SqlSession
 
 __all__ = [
     "Column",

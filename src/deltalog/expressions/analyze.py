@@ -17,7 +17,6 @@ from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.session import RULES_OF_TABLES, SqlSession
 from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import (
@@ -32,6 +31,7 @@ from deltalog.schema.types import (
     MapType,
     StructType,
 )
+from deltalog.sql_session import RULES_OF_TABLES, SqlSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

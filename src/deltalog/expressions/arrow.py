@@ -37,7 +37,7 @@ from deltalog.expressions import (
 )
 from deltalog.expressions.analyze import type_of
 from deltalog.expressions.arithmetic import calculate
-from deltalog.expressions.casts import cast
+from deltalog.expressions.casts import cast_in_zone
 from deltalog.expressions.functions import find_function
 from deltalog.expressions.literals import from_scalar, to_scalar
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
@@ -244,7 +244,7 @@ def _like(node: nodes.Like, data: Any) -> Datum:
 def _cast(node: nodes.Cast, data: Any) -> Datum:
     operand = _evaluate(node.operand, data)
     source = from_arrow_type(operand.type)
-    return cast(operand, source, node.to, is_try=node.is_try, time_zone=node.time_zone)
+    return cast_in_zone(operand, source, node.to, is_try=node.is_try, time_zone=node.time_zone)
 
 
 def _case(node: nodes.Case, data: Any) -> Datum:

@@ -78,13 +78,13 @@ def needs_zone(source: DataType, to: DataType) -> bool:
             return False
 
 
-def cast(
-    datum: Datum,
-    source: DataType,
-    to: DataType,
-    *,
-    is_try: bool = False,
-    time_zone: str | None = None,
+def cast(datum: Datum, source: DataType, to: DataType, *, is_try: bool = False) -> Datum:
+    """Values cast to another type in UTC; see `cast_in_zone`."""
+    return cast_in_zone(datum, source, to, is_try=is_try, time_zone=None)
+
+
+def cast_in_zone(
+    datum: Datum, source: DataType, to: DataType, *, is_try: bool, time_zone: str | None
 ) -> Datum:
     """Values cast to another type.
 
@@ -101,13 +101,16 @@ def cast(
     if source == to:
         return datum
     if isinstance(datum, pa.Scalar):
-        return cast(as_array(datum, 1), source, to, is_try=is_try, time_zone=time_zone)[0]
+        array = as_array(datum, 1)
+        return cast_in_zone(array, source, to, is_try=is_try, time_zone=time_zone)[0]
     if source == VOID:
         return nulls(len(datum), to_arrow_type(to))
     if not can_cast(source, to):
         raise InvalidInputError(f"cannot cast {source} to {to}: SQL has no such cast")
     if not isinstance(source, PrimitiveType) and not isinstance(to, PrimitiveType):
-        return cast_nested(datum, source, to, partial(cast, is_try=is_try, time_zone=time_zone))
+        return cast_nested(
+            datum, source, to, partial(cast_in_zone, is_try=is_try, time_zone=time_zone)
+        )
     if time_zone is not None and needs_zone(source, to):
         return wall_clocks(datum, time_zone) if to == TIMESTAMP_NTZ else instants(datum, time_zone)
     values, refused = _kernel(source, to)(datum, source, to)

@@ -16,13 +16,13 @@ from deltalog.expressions.analyze import resolve_predicate
 from deltalog.expressions.arrow import fold
 from deltalog.expressions.nodes import Column, Expression, Literal, col
 from deltalog.expressions.rows import NO, YES
-from deltalog.expressions.session import RULES_OF_TABLES, SqlSession
 from deltalog.expressions.sql import parse_sql
 from deltalog.expressions.substrait import from_arrow_expression
 from deltalog.expressions.trees import conjunction
 from deltalog.schema.arrow import to_arrow_schema
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import STRING
+from deltalog.sql_session import RULES_OF_TABLES, SqlSession
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

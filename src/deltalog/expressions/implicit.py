@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import coercion
-from deltalog.expressions.casts import cast, needs_zone
+from deltalog.expressions.casts import cast_in_zone, needs_zone
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.nodes import Arithmetic, Call, Cast, Expression, Literal
 from deltalog.expressions.render import to_sql
@@ -75,7 +75,8 @@ class Casts:
             return Literal(value, to)
         zone = self._zone_of(source, to)
         try:
-            scalar = cast(to_scalar(value, source), source, to, is_try=is_try, time_zone=zone)
+            datum = to_scalar(value, source)
+            scalar = cast_in_zone(datum, source, to, is_try=is_try, time_zone=zone)
         except pa.ArrowInvalid as error:
             raise InvalidInputError(f"cannot cast {value!r} to {to}: {error}") from error
         return Literal(from_scalar(scalar), to)

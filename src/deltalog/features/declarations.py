@@ -9,7 +9,7 @@ Protocol: Generated Columns, Identity Columns, Default Columns, CHECK Constraint
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -18,7 +18,6 @@ from deltalog import expressions
 from deltalog.errors import InvalidInputError, InvalidMetadataError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions.nodes import Cast
-from deltalog.expressions.session import SqlSession
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import table_checks
 from deltalog.features.identity_columns import identity_columns
@@ -31,6 +30,7 @@ from deltalog.schema.types import (
     IDENTITY_STEP_KEY,
     PrimitiveType,
 )
+from deltalog.sql_session import RULES_OF_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -214,7 +214,7 @@ def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
     parsed = expressions.parse_sql(text)
     if columns_of(parsed):
         return "it names a column, and a default is a constant"
-    resolved = expressions.resolve(parsed, schema, SqlSession(now=_SOME_TIME))
+    resolved = expressions.resolve(parsed, schema, replace(RULES_OF_TABLES, now=_SOME_TIME))
     found = expressions.type_of(resolved, schema)
     if not can_store(found, declared):
         return f"it is of type {found}, which a column of type {declared} cannot hold"

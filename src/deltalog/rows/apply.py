@@ -20,8 +20,8 @@ from deltalog.errors import InternalError
 from deltalog.kernels import Array, arrow, compute
 from deltalog.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from deltalog.progress import Steps
-from deltalog.rows.changes import FileChanges
 from deltalog.rows.decide import FileDecision, copied_rows
+from deltalog.rows.planned import FileCounts
 from deltalog.scan.plan import make_numbered_tasks, read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.schema.conform import conform
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class NewVersions:
     """The new versions of a batch of old rows, some of which may be deleted instead.
 
     Args:
@@ -56,7 +56,7 @@ class Changed:
 class RowUpdate(Protocol):
     """A function that computes the new versions of rows."""
 
-    def __call__(self, file: int, first: int, old: pa.RecordBatch) -> Changed:
+    def __call__(self, file: int, first: int, old: pa.RecordBatch) -> NewVersions:
         """Return the new versions of the rows.
 
         Args:
@@ -68,7 +68,7 @@ class RowUpdate(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangePlan:
+class FileEdits:
     """Which rows of which files change, and what is done to each file.
 
     Args:
@@ -88,12 +88,12 @@ class ChangePlan:
     steps: Steps = field(default_factory=lambda: Steps(None))
 
 
-def planned(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> FileChanges:
+def planned(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> FileCounts:
     """Return the file metrics of a plan, without reading any data file."""
     masked = pa.array([decision is FileDecision.MASKED for decision in decisions], pa.bool_())
     had = matching.files.column("deletionVector").is_valid()
     gone = matching.files.filter(compute.invert(masked))
-    return FileChanges(
+    return FileCounts(
         num_copied_rows=copied_rows(matching, decisions),
         num_removed_files=gone.num_rows,
         num_removed_bytes=compute.sum(gone.column("size")).as_py() or 0,
@@ -106,11 +106,11 @@ def planned(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> FileC
 
 def change_rows(
     pending: PendingTransaction,
-    plan: ChangePlan,
+    plan: FileEdits,
     change: RowUpdate,
     writer: FileWriter,
-    changes: ChangeWriter | None,
-) -> FileChanges:
+    feed: ChangeWriter | None,
+) -> FileCounts:
     """Write new versions of rows, and stage the removals and masks of their old files.
 
     Args:
@@ -118,12 +118,12 @@ def change_rows(
         plan: which rows of which files change.
         change: computes the new versions.
         writer: writes them to data files.
-        changes: writes change data files; None if the change data feed is off.
+        feed: writes change data files; None if the change data feed is off.
 
     Cost: for masked files, all columns of the row groups that hold updated rows; for rewritten
     files, all columns of the whole file. Files that are removed whole are not read.
     """
-    work = _FileRewrite(pending, pending.base, plan, change, writer, changes)
+    work = _FileRewrite(pending, pending.base, plan, change, writer, feed)
     work.read()
     return work.stage()
 
@@ -133,10 +133,10 @@ class _FileRewrite:
         self,
         pending: PendingTransaction,
         snapshot: Snapshot,
-        plan: ChangePlan,
+        plan: FileEdits,
         change: RowUpdate,
         writer: FileWriter,
-        changes: ChangeWriter | None,
+        feed: ChangeWriter | None,
     ) -> None:
         self._pending = pending
         self._snapshot = snapshot
@@ -144,7 +144,7 @@ class _FileRewrite:
         self._matching = plan.matching
         self._change = change
         self._writer = writer
-        self._changes = changes
+        self._feed = feed
         self._schema = pending.configuration.arrow_schema
         self._names = self._columns_to_read()
         self._has_ids = snapshot.configuration.row_ids_enabled
@@ -176,17 +176,13 @@ class _FileRewrite:
         """All columns, or only `plan.reads` if neither copies nor change data need the others."""
         names = self._snapshot.configuration.schema.names
         plan = self._plan
-        if (
-            plan.reads is None
-            or self._changes is not None
-            or FileDecision.REWRITTEN in plan.decisions
-        ):
+        if plan.reads is None or self._feed is not None or FileDecision.REWRITTEN in plan.decisions:
             return list(names)
         return [name for name in names if name in plan.reads]
 
     def _is_read(self, number: int) -> bool:
         copies = self._plan.decisions[number] is FileDecision.REWRITTEN
-        return copies or self._plan.updates[number] or self._changes is not None
+        return copies or self._plan.updates[number] or self._feed is not None
 
     def _only_matching(self, task: ScanTask, number: int) -> ScanTask:
         """The task, limited to the matching rows if the file is masked."""
@@ -219,21 +215,21 @@ class _FileRewrite:
         self._copied += old.num_rows - is_hit.true_count
         self._put(*self._merged(old, ids, is_hit, changed))
 
-    def _changed(self, number: int, old: pa.RecordBatch) -> Changed:
+    def _changed(self, number: int, old: pa.RecordBatch) -> NewVersions:
         first = self._done[number]
         self._done[number] += old.num_rows
         changed = self._change(number, first, old)
-        if self._changes is not None:
+        if self._feed is not None:
             updated = changed.is_updated
             if updated is not None and updated.true_count < old.num_rows:
-                self._changes.write(old.filter(compute.invert(updated)), "delete")
+                self._feed.write(old.filter(compute.invert(updated)), "delete")
                 old = old.filter(updated)
             if old.num_rows:
-                self._changes.write(old, "update_preimage")
-                self._changes.write(changed.rows, "update_postimage")
+                self._feed.write(old, "update_preimage")
+                self._feed.write(changed.rows, "update_postimage")
         return changed
 
-    def _write(self, old: pa.RecordBatch, ids: list[Array], changed: Changed) -> None:
+    def _write(self, old: pa.RecordBatch, ids: list[Array], changed: NewVersions) -> None:
         """Write only the new versions of rows."""
         del old
         if changed.is_updated is not None:
@@ -244,7 +240,7 @@ class _FileRewrite:
         self._put(changed.rows, ids)
 
     def _merged(
-        self, old: pa.RecordBatch, ids: list[Array], is_hit: Array, changed: Changed
+        self, old: pa.RecordBatch, ids: list[Array], is_hit: Array, changed: NewVersions
     ) -> tuple[pa.RecordBatch, list[Array]]:
         """Unchanged rows and new versions together, in the order of the file."""
         updated = is_hit
@@ -273,7 +269,7 @@ class _FileRewrite:
         else:
             self._writer.write(rows)
 
-    def stage(self) -> FileChanges:
+    def stage(self) -> FileCounts:
         """Stage removals and deletion vectors; return the metrics with the counted copies."""
         stage_files(self._pending, self._matching, self._plan.decisions)
         done = planned(self._matching, self._plan.decisions)

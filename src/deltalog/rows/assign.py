@@ -28,7 +28,6 @@ from deltalog.expressions import (
     type_of,
 )
 from deltalog.expressions.nodes import Cast, IsNull, col
-from deltalog.expressions.session import SqlSession
 from deltalog.features.computed_columns import generation_expressions
 from deltalog.features.identity_columns import identity_columns
 from deltalog.kernels import Array
@@ -41,6 +40,7 @@ from deltalog.schema import (
     find_field,
     to_arrow_type,
 )
+from deltalog.sql_session import SqlSession
 from deltalog.write.enforce import Enforcer
 from deltalog.write.fit import Fit
 

@@ -20,7 +20,6 @@ from deltalog.column_mapping import physical_name
 from deltalog.errors import DeletionVectorError, InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import resolve_predicate, to_sql
-from deltalog.expressions.session import SqlSession
 from deltalog.features import check_deletion_vectors, check_readable, row_ids
 from deltalog.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID
 from deltalog.partition_values import value_of
@@ -37,6 +36,7 @@ from deltalog.schema import (
     project,
     to_arrow_schema,
 )
+from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -237,7 +237,7 @@ def read_spec(
     if predicate is not None:
         others = [Field(name, from_arrow_type(kind)) for name, kind in more_columns.items()]
         known = StructType([*with_metadata_columns(schema), *others])
-        session = SqlSession(time_zone=snapshot.context.time_zone)
+        session = SqlSession(now=None, time_zone=snapshot.context.time_zone)
         predicate = resolve_predicate(predicate, known, session)
         used = {".".join(path): path for path in columns_of(predicate)}
         used = {name: path for name, path in used.items() if name not in more_columns}

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.errors import InvalidInputError
-from deltalog.rows.changes import Action, Clause, Counts, When
+from deltalog.rows.planned import RowCounts
+from deltalog.rows.request import Action, Clause, When
 from deltalog.spark.results import numbers
 
 if TYPE_CHECKING:
@@ -87,8 +88,8 @@ class DeltaMergeBuilder:
 
     def withSchemaEvolution(self) -> Self:  # noqa: N802  # Delta's
         """Add the columns that only the source has to the table."""
-        changes = replace(self._merge.changes, merge_schema=True)
-        return self._begun(replace(self._merge, changes=changes))
+        request = replace(self._merge.request, merge_schema=True)
+        return self._begun(replace(self._merge, request=request))
 
     def execute(self) -> DataFrame:
         """Merge, and commit.
@@ -103,7 +104,7 @@ class DeltaMergeBuilder:
             CommitFailedError: other writers won every retry.
         """
         done = self._table.carry_out(self._merge, self._options)
-        rows: Counts = Counts() if done.value is None else done.value.changed.rows
+        rows: RowCounts = RowCounts() if done.value is None else done.value.changed.rows
         return numbers(
             self._spark,
             {

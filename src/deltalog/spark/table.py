@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 from deltalog.context import TableContext
 from deltalog.errors import InvalidInputError
-from deltalog.rows.changes import Counts, RowChanges
+from deltalog.rows.planned import RowCounts
+from deltalog.rows.request import ChangeRequest
 from deltalog.spark.builders import DeltaTableBuilder, Way
 from deltalog.spark.engine.checkpoint import checkpoint_on_cluster
 from deltalog.spark.engine.engine import SparkEngine
@@ -241,7 +242,7 @@ class DeltaTable:
 
     def _affected(self, verb: Verb[Any]) -> DataFrame:
         done = self._table.carry_out(verb, self._options(changes_rows=True))
-        rows: Counts = Counts() if done.value is None else done.value.changed.rows
+        rows: RowCounts = RowCounts() if done.value is None else done.value.changed.rows
         deleted = rows.deleted_by_source  # None if the log does not tell
         count = None if deleted is None else deleted + rows.updated_by_source
         return numbers(self._spark, {"num_affected_rows": count})
@@ -254,11 +255,11 @@ class DeltaTable:
             condition: which rows match: Spark SQL or a Spark column.
         """
         merges, alias = bool(session_settings(self._spark).merge_schema), self._alias
-        changes = RowChanges(
+        request = ChangeRequest(
             condition=condition, clauses=(), source=source, target_alias=alias, merge_schema=merges
         )
         options = self._options(changes_rows=True)
-        return DeltaMergeBuilder(self._spark, self._table, Merge(changes), options)
+        return DeltaMergeBuilder(self._spark, self._table, Merge(request), options)
 
     # --- keeping the table
 

@@ -778,7 +778,7 @@ class DeltaTable:
         """Delete the rows for which a predicate is true; all rows without one.
 
         Returns:
-            Counts of rows and files, and times in milliseconds.
+            RowCounts of rows and files, and times in milliseconds.
 
         Cost: the predicate's columns of the files that pruning leaves; then kilobytes of deletion
         vectors, or the files that hold such rows once more.
@@ -791,7 +791,7 @@ class DeltaTable:
             predicate,
             parameters=parameters,
             use_deletion_vectors=use_deletion_vectors,
-            files=FileOptions(writer_properties=writer_properties),
+            file_options=FileOptions(writer_properties=writer_properties),
         )
         return self.do(
             verb, commit_properties, post_commithook_properties, progress, dry_run=dry_run
@@ -821,7 +821,7 @@ class DeltaTable:
             error_on_type_mismatch: False makes NULL of what does not fit the column's type.
 
         Returns:
-            Counts of rows and files, and times in milliseconds.
+            RowCounts of rows and files, and times in milliseconds.
 
         Raises:
             InvalidInputError: an unknown column, or one that cannot be assigned.
@@ -841,7 +841,7 @@ class DeltaTable:
             parameters=arguments.left_for_predicate(parameters, predicate, updates),
             error_on_type_mismatch=error_on_type_mismatch,
             use_deletion_vectors=use_deletion_vectors,
-            files=FileOptions(writer_properties=writer_properties),
+            file_options=FileOptions(writer_properties=writer_properties),
         )
         return self.do(
             verb, commit_properties, post_commithook_properties, progress, dry_run=dry_run
@@ -878,12 +878,12 @@ class DeltaTable:
             max_spill_size: accepted likewise.
             max_temp_directory_size: accepted likewise.
         """
-        from deltalog.rows.changes import RowChanges
         from deltalog.rows.files import FileOptions
+        from deltalog.rows.request import ChangeRequest
         from deltalog.table.merge import TableMerger, check_condition
         from deltalog.verbs.merge import Merge
 
-        changes = RowChanges(
+        request = ChangeRequest(
             condition=check_condition(predicate),
             clauses=(),
             source=source,
@@ -893,11 +893,11 @@ class DeltaTable:
             error_on_type_mismatch=error_on_type_mismatch,
             parameters=parameters,
             use_deletion_vectors=use_deletion_vectors,
-            files=FileOptions(writer_properties=writer_properties),
+            file_options=FileOptions(writer_properties=writer_properties),
         )
         return TableMerger(
             self,
-            Merge(changes),
+            Merge(request),
             commit_properties=commit_properties,
             post_commithook_properties=post_commithook_properties,
         )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
 from deltalog.features.identity_columns import identity_columns
-from deltalog.rows.changes import Action, Clause, When
 from deltalog.rows.merge.source import MergeSource
+from deltalog.rows.request import Action, Clause, When
 from deltalog.verbs.do import explain
 from deltalog.write.source import is_rereadable
 
@@ -56,16 +56,16 @@ class TableMerger:
         self._kept = ExitStack()  # the rows of a source that gives them once
         self._is_merged = False
         self._options = options
-        source = merge.changes.source
+        source = merge.request.source
         if isinstance(source, list) and not source:
             self._merge = merge.with_source(_no_rows(target.snapshot))
 
     def __repr__(self) -> str:
         """Show the target, the condition and the number of clauses."""
-        changes = self._merge.changes
+        request = self._merge.request
         return (
-            f"TableMerger(into {self._target!r}, on {str(changes.condition)!r}, "
-            f"{len(changes.clauses)} clauses)"
+            f"TableMerger(into {self._target!r}, on {str(request.condition)!r}, "
+            f"{len(request.clauses)} clauses)"
         )
 
     def when_matched_update(
@@ -152,7 +152,7 @@ class TableMerger:
             progress: as `DeltaTable` explains it.
 
         Returns:
-            Counts of rows and files, and times in milliseconds. A dry run also has `files`, an
+            RowCounts of rows and files, and times in milliseconds. A dry run also has `files`, an
             Arrow table of the files that would change: how, and why.
 
         Raises:
@@ -179,7 +179,7 @@ class TableMerger:
 
     def _with_rows(self) -> Merge:
         """The merge, whose rows stay for a later call, even if the source gives them only once."""
-        source = self._merge.changes.source
+        source = self._merge.request.source
         if is_rereadable(source):
             return self._merge
         if not isinstance(source, MergeSource):

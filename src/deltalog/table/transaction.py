@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.arguments import as_updates, check_given, left_for_predicate
 from deltalog.errors import InvalidInputError
-from deltalog.rows.changes import RowChanges
 from deltalog.rows.files import FileOptions
+from deltalog.rows.request import ChangeRequest
 from deltalog.table.merge import TableMerger, check_condition
 from deltalog.transaction import AppTransaction, PendingTransaction
 from deltalog.transaction.discard import discard, discarding
@@ -196,7 +196,7 @@ class TableTransaction:
         use_deletion_vectors: bool | None = None,
     ) -> TableMerger:
         """Begin a merge, which `execute` stages; arguments as in `DeltaTable.merge`."""
-        changes = RowChanges(
+        request = ChangeRequest(
             condition=check_condition(predicate),
             clauses=(),
             source=source,
@@ -206,7 +206,7 @@ class TableTransaction:
             parameters=parameters,
             use_deletion_vectors=use_deletion_vectors,
         )
-        return TableMerger(self, Merge(changes))
+        return TableMerger(self, Merge(request))
 
     def upsert(self, data: object, key: str | Sequence[str], *, null_safe: bool = False) -> None:
         """Replace rows by key, and insert the others; arguments as in `DeltaTable.upsert`."""
@@ -261,11 +261,11 @@ class TableTransaction:
         if self._failed is not None:
             raise InvalidInputError(f"a transaction ends with what fails, here its {self._failed}")
         self._operations.append(name)
-        files, changes = _num_changed(pending), len(pending.cdc)
+        files, request = _num_changed(pending), len(pending.cdc)
         self._failed = name
         yield pending
         if _num_changed(pending) > files:
-            self._tells_changes.add(len(pending.cdc) > changes)
+            self._tells_changes.add(len(pending.cdc) > request)
         if len(self._tells_changes) > 1:
             raise InvalidInputError(
                 f"cannot do this {name} in one commit with the other operations: some of them "

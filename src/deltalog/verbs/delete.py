@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from deltalog.rows.changes import deletion
+from deltalog.rows.request import deletion
 from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:
     from deltalog.engine import Engine
-    from deltalog.rows.changes import ChangedRows, RowChanges
+    from deltalog.rows.planned import ChangeMetrics
+    from deltalog.rows.request import ChangeRequest
     from deltalog.transaction import PendingTransaction
 
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class Deleted:
     """The result of a DELETE."""
 
-    changed: ChangedRows
+    changed: ChangeMetrics
 
     def metrics(self) -> dict[str, int]:
         """Return Delta Spark's operationMetrics; without numDeletedRows if it is unknown."""
@@ -60,10 +61,10 @@ class Delete(Verb[Deleted]):
     """Delete rows.
 
     Args:
-        changes: from `rows.changes.deletion`.
+        request: from `rows.changes.deletion`.
     """
 
-    changes: RowChanges
+    request: ChangeRequest
     name: ClassVar[str] = "DELETE"
     doing: ClassVar[str] = "deleting"
     skips_empty: ClassVar[bool] = True
@@ -75,9 +76,9 @@ class Delete(Verb[Deleted]):
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Deleted:
         """Find the rows, and mask or rewrite the files that hold them."""
-        return Deleted(engine.find_rows(transaction, self.changes).apply())
+        return Deleted(engine.plan_change(transaction, self.request).apply())
 
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
         """Return the counts, and `files`: the decision for each file, with its reason."""
-        found, files = engine.find_rows(transaction, self.changes).preview()
+        found, files = engine.plan_change(transaction, self.request).preview()
         return {**Deleted(found).result(), "files": files}

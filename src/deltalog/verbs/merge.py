@@ -13,15 +13,15 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column
 from deltalog.expressions.nodes import Comparison
 from deltalog.expressions.trees import conjunction
-from deltalog.rows.changes import Action, Clause, RowChanges, When
 from deltalog.rows.merge.scope import SOURCE, TARGET
+from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.engine import Engine
-    from deltalog.rows.changes import ChangedRows
+    from deltalog.rows.planned import ChangeMetrics
     from deltalog.transaction import PendingTransaction
 
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Merged:
     """The result of a MERGE."""
 
-    changed: ChangedRows
+    changed: ChangeMetrics
 
     @property
     def num_output_rows(self) -> int:
@@ -87,41 +87,41 @@ class Merge(Verb[Merged]):
     """Merge rows of a source into the table.
 
     Args:
-        changes: with a source in any form that the engine opens.
+        request: with a source in any form that the engine opens.
     """
 
-    changes: RowChanges
+    request: ChangeRequest
     name: ClassVar[str] = "MERGE"
     doing: ClassVar[str] = "merging"
     skips_empty: ClassVar[bool] = True
 
     def with_clause(self, clause: Clause) -> Merge:
         """Return the merge with one more clause."""
-        clauses = (*self.changes.clauses, clause)
-        return replace(self, changes=replace(self.changes, clauses=clauses))
+        clauses = (*self.request.clauses, clause)
+        return replace(self, request=replace(self.request, clauses=clauses))
 
     def with_source(self, source: Any) -> Merge:
         """Return the merge with another source."""
-        return replace(self, changes=replace(self.changes, source=source))
+        return replace(self, request=replace(self.request, source=source))
 
     @contextmanager
     def opened(self, engine: Engine) -> Iterator[Merge]:
         """Yield the merge with its source opened, so that rows can be read more than once."""
-        with engine.open_source(self.changes.source) as source:
+        with engine.open_source(self.request.source) as source:
             yield self.with_source(source)
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Merged:
         """Match rows, write inserted and updated ones, and mask or rewrite the changed files."""
-        return Merged(engine.find_rows(transaction, self.changes).apply())
+        return Merged(engine.plan_change(transaction, self.request).apply())
 
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
         """Return the counts, and `files`: the decision for each file, with its reason."""
-        found, files = engine.find_rows(transaction, self.changes).preview()
+        found, files = engine.plan_change(transaction, self.request).preview()
         return {**Merged(found).result(), "files": files}
 
     def explain(self, transaction: PendingTransaction, engine: Engine) -> str:
         """Describe how rows would be matched: keys, conditions, and the files to read."""
-        return engine.find_rows(transaction, self.changes).explain()
+        return engine.plan_change(transaction, self.request).explain()
 
 
 def upsert(
@@ -147,7 +147,7 @@ def upsert(
     operator = "<=>" if null_safe else "="
     parts = [Comparison(operator, Column((TARGET, name)), Column((SOURCE, name))) for name in names]
     return Merge(
-        RowChanges(
+        ChangeRequest(
             condition=conjunction(parts),
             clauses=(
                 Clause(when=When.MATCHED, action=Action.UPDATE),

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deltalog.errors import InvalidInputError
-from deltalog.rows.changes import Action, Clause, RowChanges, When
+from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltalog.engine import Engine
-    from deltalog.rows.changes import ChangedRows
+    from deltalog.rows.planned import ChangeMetrics
     from deltalog.transaction import PendingTransaction
 
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Updated:
     """The result of an UPDATE."""
 
-    changed: ChangedRows
+    changed: ChangeMetrics
 
     def metrics(self) -> dict[str, int]:
         """Return the metrics as Delta Spark's operationMetrics."""
@@ -63,10 +63,10 @@ class Update(Verb[Updated]):
     """Update rows.
 
     Args:
-        changes: without a source, with one UPDATE clause.
+        request: without a source, with one UPDATE clause.
     """
 
-    changes: RowChanges
+    request: ChangeRequest
     name: ClassVar[str] = "UPDATE"
     doing: ClassVar[str] = "updating"
     skips_empty: ClassVar[bool] = True
@@ -79,7 +79,7 @@ class Update(Verb[Updated]):
             predicate: which rows.
             values: column (a dotted path reaches into a struct) → its new value, computed from the
                 row as it was.
-            options: of `RowChanges`.
+            options: of `ChangeRequest`.
 
         Raises:
             InvalidInputError: there are no values.
@@ -87,13 +87,13 @@ class Update(Verb[Updated]):
         if not values:
             raise InvalidInputError("an update needs at least one column = value")
         clause = Clause(when=When.NOT_MATCHED_BY_SOURCE, action=Action.UPDATE, values=values)
-        return cls(RowChanges(condition=predicate, clauses=(clause,), **options))
+        return cls(ChangeRequest(condition=predicate, clauses=(clause,), **options))
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Updated:
         """Find the rows, write their new versions, and mask or rewrite the old files."""
-        return Updated(engine.find_rows(transaction, self.changes).apply())
+        return Updated(engine.plan_change(transaction, self.request).apply())
 
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
         """Return the counts, and `files`: the decision for each file, with its reason."""
-        found, files = engine.find_rows(transaction, self.changes).preview()
+        found, files = engine.plan_change(transaction, self.request).preview()
         return {**Updated(found).result(), "files": files}

@@ -20,8 +20,8 @@ from deltalog.column_mapping import physical_path
 from deltalog.errors import InvalidInputError
 from deltalog.features.clustering import check_clustering_columns, clustering_columns
 from deltalog.partition_values import extract, parse_column
-from deltalog.rows.changes import deletion
 from deltalog.rows.files import FileOptions
+from deltalog.rows.request import deletion
 from deltalog.schema import from_arrow_schema
 from deltalog.schema.columns import walk
 from deltalog.schema.evolve import merge_schemas
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from deltalog.configuration import TableConfiguration
     from deltalog.engine import Engine, RowSource
     from deltalog.expressions import Expression
-    from deltalog.rows.changes import ChangedRows
+    from deltalog.rows.planned import ChangeMetrics
     from deltalog.schema import Field
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
@@ -58,7 +58,7 @@ class RowsWritten:
 
     written: WrittenFiles
     removed: pa.Table | None = None
-    replaced: ChangedRows | None = None
+    replaced: ChangeMetrics | None = None
     num_change_files: int = 0
 
     def metrics(self) -> dict[str, int | str]:
@@ -270,8 +270,8 @@ class Write(Verb[RowsWritten]):
         predicate: Expression,
     ) -> RowsWritten:
         self._merge_schema(transaction, rows)
-        changes = deletion(predicate, files=self.files)
-        replaced = engine.find_rows(transaction, changes).apply()
+        request = deletion(predicate, file_options=self.files)
+        replaced = engine.plan_change(transaction, request).apply()
         transaction.parameters.update(self.logged_parameters())
         written = self._add(
             transaction,

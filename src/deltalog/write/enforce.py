@@ -10,6 +10,7 @@ Protocol: Column Invariants, CHECK Constraints, Generated Columns, Identity Colu
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import pyarrow as pa
@@ -33,13 +34,13 @@ from deltalog.expressions import (
     resolve,
     resolve_predicate,
 )
-from deltalog.expressions.session import SqlSession
 from deltalog.features.char_varchar import LengthLimit, length_limits
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import CHECK, Check, table_checks
 from deltalog.features.identity_columns import IdentityColumn, identity_columns, next_values
 from deltalog.kernels import Array
 from deltalog.schema import StructType, find_field, to_arrow_schema
+from deltalog.sql_session import RULES_OF_TABLES
 from deltalog.write.fit import Fit
 from deltalog.write.nested_paths import not_null_paths, rows_where, values_at
 
@@ -111,7 +112,8 @@ class Enforcer:
         )
         missing = self._fit.missing
         # No rule that deltalog makes depends on the time, but other writers made such rules.
-        self._session = SqlSession(now=utc_moment(clock.now_ms() if now_ms is None else now_ms))
+        now = utc_moment(clock.now_ms() if now_ms is None else now_ms)
+        self._session = replace(RULES_OF_TABLES, now=now)
         self._constants = {
             name: self._default(name, defaults[name]) for name in missing if name in defaults
         }

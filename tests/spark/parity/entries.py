@@ -14,7 +14,8 @@ import pytest
 from deltalog import DeltaTable
 from deltalog.arguments import as_condition, as_updates, has_table, open_table_store
 from deltalog.context import utc_context
-from deltalog.rows.changes import ChangedRows, RowChanges
+from deltalog.rows.planned import ChangeMetrics
+from deltalog.rows.request import ChangeRequest
 from deltalog.snapshot import load_snapshot
 from deltalog.storage.store import Store
 from deltalog.table import merge as merging
@@ -52,14 +53,14 @@ def _is_only_here(options: Mapping[str, Any]) -> bool:
     return any(options.get(name, usual) is not usual for name, usual in _USUAL.items())
 
 
-def _asked(changes: RowChanges) -> dict[str, Any]:
+def _asked(changes: ChangeRequest) -> dict[str, Any]:
     return {
         "error_on_type_mismatch": changes.error_on_type_mismatch,
         "use_deletion_vectors": changes.use_deletion_vectors,
     }
 
 
-def _affected(done: ChangedRows) -> Numbers:
+def _affected(done: ChangeMetrics) -> Numbers:
     deleted = done.rows.deleted_by_source
     return {"num_affected_rows": None if deleted is None else deleted + done.rows.updated_by_source}
 
@@ -72,7 +73,7 @@ def _watch_stated(both: Both, patch: pytest.MonkeyPatch) -> None:
 
     def watched_update(
         table: StatedTable, values: Mapping[Any, object], where: Any = None, **options: Any
-    ) -> ChangedRows:
+    ) -> ChangeMetrics:
         if _is_only_here(options):
             return update(table, values, where, **options)
         return both.do(
@@ -82,7 +83,7 @@ def _watch_stated(both: Both, patch: pytest.MonkeyPatch) -> None:
             numbers=_affected,
         )
 
-    def watched_delete(table: StatedTable, where: Any = None) -> ChangedRows:
+    def watched_delete(table: StatedTable, where: Any = None) -> ChangeMetrics:
         return both.do(
             table.store,
             lambda: delete(table, where),
@@ -92,14 +93,14 @@ def _watch_stated(both: Both, patch: pytest.MonkeyPatch) -> None:
 
     def watched_merge(
         table: StatedTable, source: object, asked: Merge, **options: Any
-    ) -> ChangedRows:
-        if _is_only_here(_asked(asked.changes)):
+    ) -> ChangeMetrics:
+        if _is_only_here(_asked(asked.request)):
             return merge(table, source, asked, **options)
         rows, again = read_rows(source)
         return both.do(
             table.store,
             lambda: merge(table, again(), asked, **options),
-            lambda twin: twin.merge(rows, asked.changes),
+            lambda twin: twin.merge(rows, asked.request),
             numbers=_merged,
         )
 
@@ -155,7 +156,7 @@ def _restoring(both: Both, original: Any) -> Any:
     return watched
 
 
-def _merged(done: ChangedRows) -> Numbers:
+def _merged(done: ChangeMetrics) -> Numbers:
     rows = done.rows
     return {
         "num_affected_rows": rows.all_updated + rows.all_deleted + rows.inserted,

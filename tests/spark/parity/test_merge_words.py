@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import NO_WORD, cases_of
-from tests.unit.rows import test_changes
+from tests.unit.rows import test_request
 
 globals().update(
     cases_of(
-        test_changes,
+        test_request,
         {
             "test_clauses_that_mean_nothing_are_refused[rewritten-clauses3-": NO_WORD,
             "test_clauses_that_mean_nothing_are_refused[rewritten-clauses4-": NO_WORD,

@@ -28,7 +28,7 @@ from deltalog.expressions import (
     parse_sql,
     to_sql,
 )
-from deltalog.rows.changes import Action, Clause, RowChanges, When
+from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.schema import MapType, conform, from_arrow_schema, to_arrow_schema
 from deltalog.snapshot import load_snapshot
 from deltalog.spark import DeltaTable
@@ -64,7 +64,7 @@ class Twin:
         (row,) = self._table().update(where, given).collect()
         return row.asDict()
 
-    def merge(self, source: pa.Table, merge: RowChanges) -> Numbers:
+    def merge(self, source: pa.Table, merge: ChangeRequest) -> Numbers:
         """`MERGE`."""
         said = _Said(merge)
         frame = self.frame(source).alias(said.source)
@@ -131,7 +131,7 @@ def app_of(properties: CommitProperties | None) -> tuple[str, int] | None:
 class _Said:
     """What a merge says, in the names that Spark is given."""
 
-    def __init__(self, merge: RowChanges) -> None:
+    def __init__(self, merge: ChangeRequest) -> None:
         self.source = merge.source_alias or "source"
         self.target = merge.target_alias or "target"
         self._parameters = merge.parameters

@@ -17,10 +17,11 @@ from deltalog.expressions import (
     to_sql,
     type_of,
 )
-from deltalog.expressions.session import SqlSession
+from deltalog.sql_session import SqlSession
 from tests.support.typed_columns import SCHEMA, resolved_sql
 
 NOW = dt.datetime(2024, 6, 1, 12, 30, tzinfo=dt.timezone(dt.timedelta(hours=2)))
+AT_NOW = SqlSession(now=NOW, time_zone="UTC")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_resolving_twice_changes_nothing(sql: str) -> None:
     ],
 )
 def test_the_present_is_handed_in(sql: str, expected: object) -> None:
-    found = resolve(parse_sql(sql), SCHEMA, session=SqlSession(now=NOW))
+    found = resolve(parse_sql(sql), SCHEMA, session=AT_NOW)
     assert isinstance(found, Literal)
     assert found.value == expected
     with pytest.raises(InvalidInputError, match="differs from moment to moment"):
@@ -120,7 +121,9 @@ def test_the_present_is_handed_in(sql: str, expected: object) -> None:
 
 def test_constant_parts_are_computed_once() -> None:
     found = as_expression(
-        "d >= current_date() - 7 AND n > 2 * 3", SCHEMA, session=SqlSession(now=NOW)
+        "d >= current_date() - 7 AND n > 2 * 3",
+        SCHEMA,
+        session=AT_NOW,
     )
     assert to_sql(found) == "d >= DATE'2024-05-25' AND n > 6"
 

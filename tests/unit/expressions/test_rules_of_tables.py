@@ -21,8 +21,8 @@ from deltalog.expressions import (
     type_of,
 )
 from deltalog.expressions.arrow import fold
-from deltalog.expressions.session import SqlSession
 from deltalog.schema import Schema, StructType, from_arrow_schema
+from deltalog.sql_session import SqlSession
 
 DATA = pa.RecordBatch.from_pydict(
     {
@@ -129,7 +129,7 @@ NOW = dt.datetime(2024, 6, 1, 12, 30, tzinfo=dt.UTC)
     ],
 )
 def test_defaults_become_one_constant(default: str, value: object) -> None:
-    found = fold(resolve(parse_sql(default), StructType(), SqlSession(now=NOW)))
+    found = fold(resolve(parse_sql(default), StructType(), SqlSession(now=NOW, time_zone="UTC")))
     assert isinstance(found, Literal)
     assert found.value == value
 

@@ -12,8 +12,8 @@ import pytest
 from deltalog import DeltaTable, write_deltalake
 from deltalog.context import utc_context
 from deltalog.engine import LocalEngine
-from deltalog.rows.changes import RowChanges
 from deltalog.rows.merge.source import MergeSource
+from deltalog.rows.request import ChangeRequest
 from deltalog.snapshot import load_snapshot
 from deltalog.testing import FaultyStore, InjectedFault
 from deltalog.transaction import PostCommitHookProperties
@@ -32,7 +32,7 @@ from tests.support.statements import (
 
 def test_explain_says_what_is_compared_and_read() -> None:
     table = StatedTable(NUMBERS, rows(1, 2), rows(11))
-    changes = RowChanges(
+    changes = ChangeRequest(
         condition="t.id <=> s.id AND t.x > 3 AND s.x < 5 AND t.x < s.x",
         clauses=(matched_update(), insert()),
         source_alias="s",

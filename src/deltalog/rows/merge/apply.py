@@ -17,10 +17,10 @@ from deltalog.errors import InternalError
 from deltalog.expressions import columns, filter_mask
 from deltalog.features.identity_columns import identity_columns
 from deltalog.kernels import Array, compute
-from deltalog.rows.apply import Changed
+from deltalog.rows.apply import NewVersions
 from deltalog.rows.assign import enforced, updating_enforcer
-from deltalog.rows.changes import Action
 from deltalog.rows.merge.scope import SOURCE, TARGET
+from deltalog.rows.request import Action
 from deltalog.write.enforce import Enforcer
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from deltalog.deletion_vectors import DeletionBitmap
     from deltalog.rows.assign import Assignments
-    from deltalog.rows.merge.match import Matches
+    from deltalog.rows.merge.match import MergeMatches
     from deltalog.rows.merge.plan import MergePlan, MergeStep
     from deltalog.rows.merge.source import MergeSource
     from deltalog.write.changes import ChangeWriter
@@ -51,7 +51,7 @@ class MergeChange:
     """
 
     def __init__(
-        self, spec: WriteSpec, plan: MergePlan, source: MergeSource, matches: Matches
+        self, spec: WriteSpec, plan: MergePlan, source: MergeSource, matches: MergeMatches
     ) -> None:
         self._steps = (*plan.matched, *plan.by_source)
         self._source = source
@@ -65,7 +65,7 @@ class MergeChange:
         self.columns = {name for maker in makers for name in maker.columns}
         self.reads = {name for maker in makers for name in maker.reads}
 
-    def __call__(self, file: int, first: int, old: pa.RecordBatch) -> Changed:
+    def __call__(self, file: int, first: int, old: pa.RecordBatch) -> NewVersions:
         """Return the new versions of rows."""
         codes = self._matches.codes[file].slice(first, old.num_rows)
         sources = self._matches.sources[file].slice(first, old.num_rows)
@@ -80,13 +80,13 @@ class MergeChange:
             rows = old if whole else old.filter(mask)
             parts.append(maker.make(rows, sources if whole else sources.filter(mask)))
             if whole:
-                return Changed(parts[0])
+                return NewVersions(parts[0])
             places.append(compute.indices_nonzero(mask).cast(pa.int64()))
         if not parts:
             none = pa.RecordBatch.from_arrays(
                 [pa.array([], field.type) for field in self._schema], schema=self._schema
             )
-            return Changed(none, pa.repeat(pa.scalar(value=False), old.num_rows))
+            return NewVersions(none, pa.repeat(pa.scalar(value=False), old.num_rows))
         at = pa.concat_arrays(places)
         if len(parts) == 1:
             (new,) = parts
@@ -94,9 +94,9 @@ class MergeChange:
             joined = pa.Table.from_batches(parts).take(compute.array_sort_indices(at))
             (new,) = joined.combine_chunks().to_batches()
         if new.num_rows == old.num_rows:
-            return Changed(new)
+            return NewVersions(new)
         updates = [n for n, maker in enumerate(self._makers) if maker is not None]
-        return Changed(new, compute.is_in(codes, value_set=pa.array(updates, pa.int8())))
+        return NewVersions(new, compute.is_in(codes, value_set=pa.array(updates, pa.int8())))
 
 
 class _Maker:
@@ -153,15 +153,15 @@ class Inserts:
         self.identity_starts: dict[str, int] = {}
         self.num_rows = 0
 
-    def write(self, writer: FileWriter, changes: ChangeWriter | None) -> None:
+    def write(self, writer: FileWriter, feed: ChangeWriter | None) -> None:
         """Write the new rows."""
         has_ids = self._spec.configuration.row_ids_enabled
         for rows in self._rows():
             # The same file may hold copied rows with materialized ids: NULL means the default.
             ids = pa.nulls(rows.num_rows, pa.int64()) if has_ids else None
             writer.write(rows, row_ids=ids, row_commit_versions=ids)
-            if changes is not None:
-                changes.write(rows, "insert")
+            if feed is not None:
+                feed.write(rows, "insert")
             self.num_rows += rows.num_rows
 
     def count(self) -> int:

@@ -18,7 +18,7 @@ from deltalog.kernels import Array, arrow, compute
 from deltalog.metadata_columns import ROW_INDEX
 from deltalog.progress import Steps
 from deltalog.rows.find import MatchingFiles, complete_counts
-from deltalog.rows.merge.pairs import Hits, Pairs
+from deltalog.rows.merge.pairs import BatchMatches, PairMatcher
 from deltalog.rows.merge.prune import range_of
 from deltalog.scan.plan import make_numbered_tasks, read_spec
 from deltalog.scan.prune import prune
@@ -40,7 +40,7 @@ _MAX_ROWS: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matches:
+class MergeMatches:
     """The table rows that a merge changes.
 
     Args:
@@ -68,7 +68,7 @@ def find_matches(
     source: MergeSource,
     *,
     steps: Steps | None = None,
-) -> Matches:
+) -> MergeMatches:
     """Join the table with the source, and choose a clause for each row.
 
     Args:
@@ -88,7 +88,7 @@ def find_matches(
 
 def rows_in_range(plan: MergePlan, source: MergeSource) -> MergeRange:
     """Return the range of table rows that a merge may match or change."""
-    pairs = Pairs(plan, source, "the table")
+    pairs = PairMatcher(plan, source, "the table")
     return range_of(plan, pairs.keys, pairs.num_source)
 
 
@@ -104,18 +104,18 @@ class _PairFinder:
         self._snapshot = snapshot
         self._plan = plan
         self._source = source
-        self._pairs = Pairs(plan, source, snapshot.store.root)
+        self._pairs = PairMatcher(plan, source, snapshot.store.root)
         self._range = range_of(plan, self._pairs.keys, self._pairs.num_source)
 
-    def run(self) -> Matches:
+    def run(self) -> MergeMatches:
         snapshot, concerned = self._snapshot, self._range
         if concerned.is_none:
             empty = snapshot.files(FILE_SCHEMA.names).slice(0, 0)
             none = MatchingFiles(files=empty, positions=(), num_records=(), num_candidates=0)
             return self._matches(none, [], [], empty, DeletionBitmap())
-        pruned = prune(snapshot, concerned.files)
+        pruned = prune(snapshot, concerned.file_predicate)
         candidates = pruned.files(FILE_SCHEMA.names)
-        hits: list[Hits] = []
+        hits: list[BatchMatches] = []
         batches = self._batches(candidates)
         matched_sources = DeletionBitmap()
         for found in read_ahead(self._pairs.match, batches, depth=2):
@@ -165,8 +165,8 @@ class _PairFinder:
         sources: Sequence[Array],
         matched_files: pa.Table,
         matched_sources: DeletionBitmap,
-    ) -> Matches:
-        return Matches(
+    ) -> MergeMatches:
+        return MergeMatches(
             matching=matching,
             codes=tuple(codes),
             sources=tuple(sources),
@@ -201,7 +201,7 @@ class _PairFinder:
         spec = read_spec(
             self._snapshot,
             columns=[*self._plan.target_columns, ROW_INDEX],
-            predicate=self._range.rows if spares else self._range.always,
+            predicate=self._range.row_predicate if spares else self._range.always,
         )
         return make_numbered_tasks(self._snapshot, spec, candidates)
 

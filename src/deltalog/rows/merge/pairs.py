@@ -35,7 +35,7 @@ _EXAMPLES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Hits:
+class BatchMatches:
     """The changed rows of one batch, in the order of the table."""
 
     files: Array
@@ -46,8 +46,8 @@ class Hits:
     matched_sources: Array
 
 
-class Pairs:
-    """Matches batches of the table with the source, whose keys it has indexed.
+class PairMatcher:
+    """MergeMatches batches of the table with the source, whose keys it has indexed.
 
     Args:
         plan: of the merge.
@@ -74,7 +74,7 @@ class Pairs:
         """Whether a look-up has no fixed cost, so that small batches need not be joined."""
         return self._index is None or self._index.is_cheap
 
-    def match(self, batch: pa.RecordBatch) -> Hits:
+    def match(self, batch: pa.RecordBatch) -> BatchMatches:
         """Return the changed rows of one batch; called from several threads."""
         plan = self._plan
         positions, sources = self._pairs(batch)
@@ -95,7 +95,7 @@ class Pairs:
                 array.take(order) for array in (where, codes_of, from_rows)
             )
         files, rows = batch.column(FILE_NUMBER), batch.column(ROW_INDEX)
-        return Hits(
+        return BatchMatches(
             files=files.take(where),
             rows=rows.take(where),
             codes=codes_of,

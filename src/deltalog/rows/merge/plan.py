@@ -22,7 +22,6 @@ from deltalog.expressions import (
 )
 from deltalog.expressions.arrow import fold
 from deltalog.expressions.nodes import Column, Comparison, col
-from deltalog.expressions.session import SqlSession
 from deltalog.rows.assign import (
     Assignments,
     Scope,
@@ -31,10 +30,11 @@ from deltalog.rows.assign import (
     check_identities,
     star,
 )
-from deltalog.rows.changes import Action, Clause, RowChanges, When
 from deltalog.rows.merge.scope import BOTH, SOURCE, TARGET, Names, sides_of, without_side
+from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.schema import PrimitiveType, StructType, find_field, merge_schemas
 from deltalog.schema.types import VOID
+from deltalog.sql_session import SqlSession
 from deltalog.table_change import changed_table
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class MergePlan:
         by_source: WHEN NOT MATCHED BY SOURCE clauses.
     """
 
-    merge: RowChanges
+    merge: ChangeRequest
     configuration: TableConfiguration
     names: Names
     condition: MergeCondition
@@ -145,7 +145,7 @@ class MergePlan:
 
 
 def plan_merge(
-    merge: RowChanges,
+    merge: ChangeRequest,
     configuration: TableConfiguration,
     source: StructType,
     session: SqlSession,
@@ -180,7 +180,7 @@ def plan_merge(
 
 
 def plan_condition(
-    merge: RowChanges, target: StructType, source: StructType, session: SqlSession
+    merge: ChangeRequest, target: StructType, source: StructType, session: SqlSession
 ) -> MergeCondition:
     """Resolve the condition of a merge, and split it by sides.
 
@@ -234,7 +234,7 @@ def _taken_apart(whole: Expression, schema: StructType) -> MergeCondition:
 class _Planner:
     def __init__(  # what `plan_merge` knows
         self,
-        merge: RowChanges,
+        merge: ChangeRequest,
         target: StructType,
         source: StructType,
         names: Names,
@@ -308,7 +308,7 @@ def star_columns(clause: Clause, source: StructType) -> list[str]:
     return [name for name in source.names if name not in left_out]
 
 
-def _names(merge: RowChanges, target: StructType, source: StructType) -> Names:
+def _names(merge: ChangeRequest, target: StructType, source: StructType) -> Names:
     return Names(
         target,
         source,
@@ -359,7 +359,7 @@ def _columns_of(side: str, expressions: Collection[Expression | None]) -> list[s
 
 
 def evolved(
-    merge: RowChanges, configuration: TableConfiguration, source: StructType
+    merge: ChangeRequest, configuration: TableConfiguration, source: StructType
 ) -> TableConfiguration:
     """Return the configuration with the columns that the merge adds from the source.
 
@@ -386,7 +386,7 @@ def evolved(
     return changed_table(configuration, schema=merged)
 
 
-def _wanted(merge: RowChanges, target: StructType, source: StructType) -> list[str]:
+def _wanted(merge: ChangeRequest, target: StructType, source: StructType) -> list[str]:
     """Return the source columns that the table must have, or gains with `merge_schema`."""
     found: dict[str, None] = {}
     known = {name.lower() for name in target.names}

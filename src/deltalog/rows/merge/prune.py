@@ -38,14 +38,14 @@ class MergeRange:
     """Predicates over the table's columns, true for all rows that a merge may match or change.
 
     Args:
-        files: prunes files; None keeps every row.
-        rows: filters rows; the same or looser, but cheap to evaluate per row.
+        file_predicate: prunes files; None keeps every row.
+        row_predicate: filters rows; the same or looser, but cheap to evaluate per row.
         always: the part that does not depend on the source's keys.
         is_none: no row can match or change.
     """
 
-    files: Expression | None
-    rows: Expression | None
+    file_predicate: Expression | None
+    row_predicate: Expression | None
     always: Expression | None = None
     is_none: bool = False
 
@@ -77,18 +77,21 @@ def range_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> Me
         needs_pairs = bool(plan.matched or plan.not_matched)
         always = all_of(list(condition.target_only))
         return MergeRange(
-            files=files, rows=rows, always=always, is_none=not (may_match and needs_pairs)
+            file_predicate=files,
+            row_predicate=rows,
+            always=always,
+            is_none=not (may_match and needs_pairs),
         )
     others = [step.condition for step in plan.by_source]
     if any(other is None for other in others):
-        return MergeRange(files=None, rows=None)
+        return MergeRange(file_predicate=None, row_predicate=None)
     alone = [without_side(other) for other in others if other is not None]
     if not may_match:
         both = _any_of(alone)
-        return MergeRange(files=both, rows=both, always=both)
+        return MergeRange(file_predicate=both, row_predicate=both, always=both)
     return MergeRange(
-        files=None if files is None else _any_of([files, *alone]),
-        rows=None if rows is None else _any_of([rows, *alone]),
+        file_predicate=None if files is None else _any_of([files, *alone]),
+        row_predicate=None if rows is None else _any_of([rows, *alone]),
     )
 
 

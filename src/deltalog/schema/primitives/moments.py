@@ -20,7 +20,7 @@ from deltalog.schema.primitives.texts import all_match, check_kind, check_match,
 
 EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall clock; the zone is added by hand
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
-_DAY: Final = pa.scalar(dt.timedelta(days=1), pa.duration("us"))
+_DAY_US: Final = 86_400_000_000
 _ANY_MOMENT: Final = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})"
     r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s?(Z|UTC|[+-]\d{2}:?\d{2})?)?",
@@ -84,7 +84,8 @@ def instants(wall_clocks: Array, zone: str) -> Array:
     found = _in_zone(wall_clocks, zone)
     is_there = compute.equal(compute.local_timestamp(found), wall_clocks)
     if not compute.all(is_there, min_count=0).as_py():
-        skipped = compute.add(_in_zone(compute.subtract(wall_clocks, _DAY), zone), _DAY)
+        day = pa.scalar(_DAY_US, pa.duration("us"))
+        skipped = compute.add(_in_zone(compute.subtract(wall_clocks, day), zone), day)
         found = compute.if_else(is_there, found, skipped)
     return compute.cast(found, pa.timestamp("us", "UTC"))
 

@@ -19,7 +19,6 @@ from deltalog.arguments import (
 )
 from deltalog.clock import now_ms, utc_moment
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.session import SqlSession
 from deltalog.insight.follow_steps import Offset
 from deltalog.scan.files import add_actions, file_uris, partitions
 from deltalog.scan.plan import Scan, plan_scan
@@ -34,6 +33,7 @@ from deltalog.sharing.client.snapshots import SharedScan, table_root
 from deltalog.sharing.client.view import TableView, VersionOrTimestamp, as_version
 from deltalog.sharing.wire.listing import Table
 from deltalog.sharing.wire.requests import ChangesQuery
+from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

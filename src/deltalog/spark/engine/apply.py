@@ -25,9 +25,10 @@ from deltalog.kernels import compute
 from deltalog.metadata_columns import METADATA
 from deltalog.paths import locations
 from deltalog.rows.apply import planned, stage_files
-from deltalog.rows.changes import Action, ChangedRows, Counts, When
 from deltalog.rows.decide import FileDecision, decide_files, explain_choice, explain_decisions
 from deltalog.rows.find import MatchingFiles, complete_counts
+from deltalog.rows.planned import ChangeMetrics, RowCounts
+from deltalog.rows.request import Action, When
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.spark.engine.row_tasks import (
     FILE,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
     from deltalog.clock import Stopwatch
     from deltalog.expressions import Expression
-    from deltalog.rows.changes import RowChanges
+    from deltalog.rows.request import ChangeRequest
     from deltalog.scan.prune import Pruned
     from deltalog.spark.reading.scan import SparkScan
     from deltalog.transaction import PendingTransaction
@@ -125,12 +126,12 @@ def row_struct(names: Sequence[str]) -> Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrameChanges:
-    """Rows to change, as a frame: the `FoundRows` of the Spark engine.
+class FrameChange:
+    """Rows to change, as a frame: the `PlannedChange` of the Spark engine.
 
     Args:
         transaction: of an existing table.
-        changes: as requested; steps are its clauses in order.
+        request: as requested; steps are its clauses in order.
         candidates: rows of the table that may be changed.
         frame: for each row to change: `STEP`, `FILE` and `ROW`, and what the step needs.
         watch: measures the time since the search began.
@@ -138,13 +139,13 @@ class FrameChanges:
     """
 
     transaction: PendingTransaction
-    changes: RowChanges
+    request: ChangeRequest
     candidates: Candidates
     frame: DataFrame
     watch: Stopwatch
     num_source_rows: int = 0
 
-    def apply(self) -> ChangedRows:
+    def apply(self) -> ChangeMetrics:
         """Let tasks write the changes, and stage them.
 
         Raises:
@@ -152,7 +153,7 @@ class FrameChanges:
             ConstraintViolationError: new rows break a rule of the table.
         """
         transaction = self.transaction
-        spec = self.changes.files.spec_for(transaction)
+        spec = self.request.file_options.spec_for(transaction)
         done = self._run(spec, self.frame, writes=True)
         transaction.add_files(done.written)
         matching = self._matching(done.places)
@@ -160,7 +161,7 @@ class FrameChanges:
         stage_files(transaction, matching, decisions)
         copied = self._copy(spec, matching, decisions)
         # An insert depends on the absence of a match, so it is not local to a row.
-        inserts = bool(self.changes.of(When.NOT_MATCHED))
+        inserts = bool(self.request.of(When.NOT_MATCHED))
         files = self.candidates.files if inserts else matching.files
         transaction.read(self.candidates.condition, files, is_row_local=not inserts)
         return replace(
@@ -171,10 +172,10 @@ class FrameChanges:
             num_change_files=len(done.written.cdc),
         )
 
-    def preview(self) -> tuple[ChangedRows, pa.Table]:
+    def preview(self) -> tuple[ChangeMetrics, pa.Table]:
         """Count what `apply` would do; tasks evaluate conditions, but no new values."""
         wanted = [name for name in (STEP, FILE, ROW) if name in self.frame.columns]
-        spec = self.changes.files.spec_for(self.transaction)
+        spec = self.request.file_options.spec_for(self.transaction)
         done = self._run(spec, self.frame.select(*wanted), writes=False)
         matching = self._matching(done.places)
         decisions = self._decide(matching)
@@ -184,10 +185,10 @@ class FrameChanges:
     def explain(self) -> str:
         """Explain which files are read, and how files with changed rows are handled."""
         snapshot = self.transaction.base
-        choice = explain_choice(snapshot, asked=self.changes.use_deletion_vectors)
+        choice = explain_choice(snapshot, asked=self.request.use_deletion_vectors)
         lines = [
             f"Changes of rows of {snapshot.store.root}, version {snapshot.version}, by tasks",
-            *map(str, self.changes.ordered),
+            *map(str, self.request.ordered),
             f"changed files: {choice}",
             *self.candidates.pruned.explain(),
         ]
@@ -196,7 +197,7 @@ class FrameChanges:
     def _run(self, spec: WriteSpec, frame: DataFrame, *, writes: bool) -> RowsDone:
         task = RowSpec(
             spec=spec,
-            steps=tuple(clause.action for clause in self.changes.ordered),
+            steps=tuple(clause.action for clause in self.request.ordered),
             tells_changes=spec.configuration.change_data_feed_enabled,
             writes=writes,
         )
@@ -205,7 +206,7 @@ class FrameChanges:
 
     def _check_repeats(self, places: Mapping[str, tuple[int, DeletionBitmap]]) -> None:
         repeated = {name: n - len(rows) for name, (n, rows) in places.items() if n > len(rows)}
-        if repeated and not self.changes.allows_repeats:
+        if repeated and not self.request.allows_repeats:
             raise AmbiguousMergeError(
                 f"cannot merge into {self.transaction.store.root}: several rows of the source "
                 f"match the same row of the table, {sum(repeated.values())} times, for example in "
@@ -234,7 +235,7 @@ class FrameChanges:
         )
 
     def _decide(self, matching: MatchingFiles) -> tuple[FileDecision, ...]:
-        asked = self.changes.use_deletion_vectors
+        asked = self.request.use_deletion_vectors
         return decide_files(self.transaction.base, matching, asked=asked)
 
     def _copy(
@@ -267,14 +268,14 @@ class FrameChanges:
         self.transaction.add_files(copied.written)
         return copied
 
-    def _changed(self, done: RowsDone, matching: MatchingFiles) -> ChangedRows:
+    def _changed(self, done: RowsDone, matching: MatchingFiles) -> ChangeMetrics:
         """Count rows and files; Spark finds and writes rows in one job, so there is one time."""
         numbers: dict[tuple[When, Action], int] = {}
-        for clause, count in zip(self.changes.ordered, done.counts, strict=False):  # or no task
+        for clause, count in zip(self.request.ordered, done.counts, strict=False):  # or no task
             key = (clause.when, clause.action)
             numbers[key] = numbers.get(key, 0) + count
-        return ChangedRows(
-            rows=Counts(
+        return ChangeMetrics(
+            rows=RowCounts(
                 updated=numbers.get((When.MATCHED, Action.UPDATE), 0),
                 deleted=numbers.get((When.MATCHED, Action.DELETE), 0),
                 updated_by_source=numbers.get((When.NOT_MATCHED_BY_SOURCE, Action.UPDATE), 0),

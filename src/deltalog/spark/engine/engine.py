@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from deltalog.engine import RowSource
     from deltalog.expressions import Expression
     from deltalog.rows.bins import BinRewrite, Rewritten
-    from deltalog.rows.changes import FoundRows, RowChanges
+    from deltalog.rows.planned import PlannedChange
+    from deltalog.rows.request import ChangeRequest
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
@@ -81,19 +82,19 @@ class SparkEngine(LocalEngine):
         """Keep the rows of a data frame on the cluster; others are opened as `LocalEngine` does."""
         return _persisted(data) if isinstance(data, DataFrame) else super().open_source(data)
 
-    def find_rows(self, transaction: PendingTransaction, changes: RowChanges) -> FoundRows:
+    def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
         """Find rows by tasks; locally if the log decides, or the source is no data frame."""
-        source = changes.source
+        source = request.source
         if source is not None and not isinstance(source, DataFrame):
-            return super().find_rows(transaction, changes)
-        if changes.parameters is not None or not changes.error_on_type_mismatch:
+            return super().plan_change(transaction, request)
+        if request.parameters is not None or not request.error_on_type_mismatch:
             raise InvalidInputError(
                 f"cannot {transaction.operation} on Spark with parameters or with "
                 "error_on_type_mismatch=False: Spark evaluates conditions and values; say it in "
                 "Spark SQL, or give columns"
             )
         find = selected_rows if source is None else merged_rows
-        return find(self.scan(transaction.base), transaction, changes)
+        return find(self.scan(transaction.base), transaction, request)
 
     def write_rows(
         self,

@@ -34,10 +34,10 @@ from deltalog.expressions.nodes import Comparison
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.identity_columns import identity_columns
 from deltalog.rows.assign import check_identities
-from deltalog.rows.changes import Action, When
 from deltalog.rows.merge import scope
 from deltalog.rows.merge.plan import evolved, plan_condition, star_columns
-from deltalog.spark.engine.apply import TARGET, FrameChanges, find_candidates, row_struct
+from deltalog.rows.request import Action, When
+from deltalog.spark.engine.apply import TARGET, FrameChange, find_candidates, row_struct
 from deltalog.spark.engine.assign import (
     as_type_of,
     as_value,
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from deltalog.configuration import TableConfiguration
-    from deltalog.rows.changes import Clause, RowChanges
     from deltalog.rows.merge.plan import MergeCondition
+    from deltalog.rows.request import ChangeRequest, Clause
     from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
     from deltalog.spark.reading.scan import SparkScan
@@ -72,14 +72,14 @@ _NEW_ROW: Final = "__deltalog_new_row"
 
 
 def merged_rows(
-    scan: SparkScan, transaction: PendingTransaction, changes: RowChanges
-) -> FrameChanges:
+    scan: SparkScan, transaction: PendingTransaction, request: ChangeRequest
+) -> FrameChange:
     """Find the rows of the table and of a source that a merge changes or inserts.
 
     Args:
         scan: of the transaction's version.
         transaction: of an existing table.
-        changes: with a data frame as its source, which is read twice.
+        request: with a data frame as its source, which is read twice.
 
     Raises:
         InvalidInputError: clauses and columns do not go together.
@@ -87,26 +87,26 @@ def merged_rows(
     Cost: one job over the source. When rows are applied, one join, which reads the table's
     columns in conditions, or all columns if rows are updated.
     """
-    changes.check()
+    request.check()
     # What the transaction holds already stays: columns that an earlier verb has added.
-    watch, before, frame = Stopwatch(), transaction.configuration, changes.source
+    watch, before, frame = Stopwatch(), transaction.configuration, request.source
     source = schema_of(frame.schema)
     # As in Delta Spark: without evolution, columns that only the source has are left out.
-    after = evolved(changes, before, source) if changes.merge_schema else before
+    after = evolved(request, before, source) if request.merge_schema else before
     if after is not before:
         transaction.set_configuration(after)
-    transaction.parameters.update(changes.logged())
-    keys = _known_condition(changes, scan.snapshot, source)
+    transaction.parameters.update(request.logged())
+    keys = _known_condition(request, scan.snapshot, source)
     with described(scan.spark, "looking at the source of a merge"):
-        reach, num_source_rows = _reach(changes, keys, before.schema)
-    candidates = find_candidates(scan, reach, changes.target_alias)
+        reach, num_source_rows = _reach(request, keys, before.schema)
+    candidates = find_candidates(scan, reach, request.target_alias)
     target = candidates.frame.withColumn(TARGET, row_struct(before.schema.names))
     theirs = frame.withColumn(SOURCE, row_struct(source.names))
-    plan = _JoinPlan(changes, before, after, source)
+    plan = _JoinPlan(request, before, after, source)
     plan.check_sides(target, theirs)
-    return FrameChanges(
+    return FrameChange(
         transaction=transaction,
-        changes=changes,
+        request=request,
         candidates=candidates,
         frame=plan.decided(target, theirs),
         watch=watch,
@@ -115,18 +115,18 @@ def merged_rows(
 
 
 def _known_condition(
-    changes: RowChanges, snapshot: Snapshot, source: StructType
+    request: ChangeRequest, snapshot: Snapshot, source: StructType
 ) -> MergeCondition | None:
     """Return the part of the condition that means the same to deltalog as to Spark, or None."""
-    whole, schema = changes.condition, snapshot.configuration.schema
+    whole, schema = request.condition, snapshot.configuration.schema
     is_text = isinstance(whole, str)
     if not isinstance(whole, str | Expression) or asks_the_clock(whole):
         return None
     try:
-        alias = changes.source_alias
+        alias = request.source_alias
         if isinstance(whole, str) and alias is None:
-            alias = _source_alias(whole, changes.target_alias, schema, source)
-        aliased = replace(changes, source_alias=alias)
+            alias = _source_alias(whole, request.target_alias, schema, source)
+        aliased = replace(request, source_alias=alias)
         found = plan_condition(aliased, schema, source, snapshot.context.session)
     except DeltaError:
         return None
@@ -154,7 +154,7 @@ def _source_alias(
 
 
 def _reach(
-    changes: RowChanges, known: MergeCondition | None, schema: StructType
+    request: ChangeRequest, known: MergeCondition | None, schema: StructType
 ) -> tuple[Expression | None, int]:
     """Return a predicate that every affected row of the table meets, and the source's row count.
 
@@ -165,8 +165,8 @@ def _reach(
     for number, key in enumerate(keys):
         value = F.expr(to_sql(key.source))
         wanted += [F.min(value).alias(f"low{number}"), F.max(value).alias(f"high{number}")]
-    (row,) = changes.source.agg(*wanted).collect()
-    if known is None or changes.of(When.NOT_MATCHED_BY_SOURCE):
+    (row,) = request.source.agg(*wanted).collect()
+    if known is None or request.of(When.NOT_MATCHED_BY_SOURCE):
         return None, row["n"]
     parts = list(known.target_only)
     for number, key in enumerate(keys):
@@ -182,7 +182,7 @@ class _JoinPlan:
     """The clauses of a merge over the joined frame, which also has each side's row as a struct.
 
     Args:
-        changes: the merge.
+        request: the merge.
         before: the table.
         after: the table after the merge.
         source: schema of the source.
@@ -190,12 +190,12 @@ class _JoinPlan:
 
     def __init__(
         self,
-        changes: RowChanges,
+        request: ChangeRequest,
         before: TableConfiguration,
         after: TableConfiguration,
         source: StructType,
     ) -> None:
-        self._changes = changes
+        self._request = request
         self._before = before
         self._after = after
         self._source = source
@@ -210,7 +210,7 @@ class _JoinPlan:
         for when, frame in ((When.NOT_MATCHED, source), (When.NOT_MATCHED_BY_SOURCE, target)):
             said = [
                 self._column(value, when)
-                for clause in self._changes.of(when)
+                for clause in self._request.of(when)
                 for value in (clause.condition, *(clause.values or {}).values())
                 if value is not None
             ]
@@ -219,27 +219,27 @@ class _JoinPlan:
 
     def decided(self, target: DataFrame, source: DataFrame) -> DataFrame:
         """Return the rows that change, each with its step, its place and its new values."""
-        changes, before = self._changes, self._before
+        request, before = self._request, self._before
         rows = self._joined(target, source).withColumn(STEP, self._step())
         found = [F.col(STEP), *self._new_values()]
-        if any(clause.action is not Action.INSERT for clause in changes.clauses):
+        if any(clause.action is not Action.INSERT for clause in request.clauses):
             found += [F.col(FILE), F.col(ROW)]
             found += [F.col(ROW_ID)] if before.row_ids_enabled else []
             found += [F.col(TARGET).alias(OLD)] if before.change_data_feed_enabled else []
         frame = rows.where(F.col(STEP).isNotNull()).select(*found)
-        if not changes.of(When.MATCHED) or not changes.allows_repeats:
+        if not request.of(When.MATCHED) or not request.allows_repeats:
             return frame
         # Several rows of the source may delete the same row; it is deleted once.
         new = F.when(F.col(ROW).isNull(), F.monotonically_increasing_id())
         return frame.withColumn(_NEW_ROW, new).dropDuplicates([FILE, ROW, _NEW_ROW]).drop(_NEW_ROW)
 
     def _joined(self, target: DataFrame, source: DataFrame) -> DataFrame:
-        on = self._column(self._changes.condition, When.MATCHED)
-        inserts = bool(self._changes.of(When.NOT_MATCHED))
-        if all(clause.action is Action.INSERT for clause in self._changes.clauses):
+        on = self._column(self._request.condition, When.MATCHED)
+        inserts = bool(self._request.of(When.NOT_MATCHED))
+        if all(clause.action is Action.INSERT for clause in self._request.clauses):
             none = F.expr("CAST(NULL AS BIGINT)")
             return source.join(target, on, "left_anti").withColumn(ROW, none)
-        if self._changes.of(When.NOT_MATCHED_BY_SOURCE):
+        if self._request.of(When.NOT_MATCHED_BY_SOURCE):
             return target.join(source, on, "full" if inserts else "left")
         return target.join(source, on, "right" if inserts else "inner")
 
@@ -252,7 +252,7 @@ class _JoinPlan:
             When.NOT_MATCHED_BY_SOURCE: mine & ~theirs,
         }
         found: Any = F
-        for number, clause in enumerate(self._changes.ordered):
+        for number, clause in enumerate(self._request.ordered):
             applies = held[clause.when]
             if clause.condition is not None:
                 applies &= self._column(clause.condition, clause.when)
@@ -288,7 +288,7 @@ class _JoinPlan:
     def _new_values(self) -> list[Column]:
         """Return, for each step with new values, their struct; NULL in rows of other steps."""
         found = []
-        for number, clause in enumerate(self._changes.ordered):
+        for number, clause in enumerate(self._request.ordered):
             if clause.action is Action.DELETE:
                 continue
             inserts = clause.action is Action.INSERT
@@ -326,16 +326,16 @@ class _JoinPlan:
         )
 
     def _assigned(self, clause: Clause) -> dict[tuple[str, ...], Column]:
-        changes, schema = self._changes, self._after.schema
-        spark = changes.source.sparkSession
+        request, schema = self._request, self._after.schema
+        spark = request.source.sparkSession
         if clause.values is not None:
             given = {key: self._column(one, clause.when) for key, one in clause.values.items()}
-            values = parse_assignments(schema, given, changes.target_alias)
+            values = parse_assignments(schema, given, request.target_alias)
             return checked_values(schema, values, spark)
         theirs = {name.lower(): name for name in star_columns(clause, self._source)}
         missing = [name for name in schema.names if name.lower() not in theirs]
         needed = [name for name in missing if name not in _filled_in(self._after)]
-        if needed and not changes.merge_schema and not clause.except_columns:
+        if needed and not request.merge_schema and not clause.except_columns:
             raise InvalidInputError(
                 "cannot take every column from the source: it lacks "
                 f"{', '.join(map(repr, needed))}; name the columns to take, or use "

@@ -18,8 +18,8 @@ import pyarrow as pa
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.features.identity_columns import identity_columns
 from deltalog.kernels import Array, compute
-from deltalog.rows.changes import Action
 from deltalog.rows.copy import write_copied
+from deltalog.rows.request import Action
 from deltalog.scan import read_tasks
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.spark.engine.write_tasks import identity_starts
@@ -84,9 +84,9 @@ class RowsDone:
 
 def change_task(spec: RowSpec, batches: Iterable[pa.RecordBatch]) -> RowsDone:
     """Change the rows of this Spark task."""
-    feed = ChangeWriter(spec.spec) if spec.tells_changes else contextlib.nullcontext()
-    with FileWriter(spec.spec) as writer, feed as changes:
-        work = _RowWork(spec, writer, changes)
+    opened = ChangeWriter(spec.spec) if spec.tells_changes else contextlib.nullcontext()
+    with FileWriter(spec.spec) as writer, opened as feed:
+        work = _RowWork(spec, writer, feed)
         for batch in batches:
             if batch.num_rows:
                 work.take(batch)
@@ -94,12 +94,12 @@ def change_task(spec: RowSpec, batches: Iterable[pa.RecordBatch]) -> RowsDone:
 
 
 class _RowWork:
-    def __init__(self, spec: RowSpec, writer: FileWriter, changes: ChangeWriter | None) -> None:
+    def __init__(self, spec: RowSpec, writer: FileWriter, feed: ChangeWriter | None) -> None:
         self._steps = spec.steps
         self._spec = spec.spec
         self._writes = spec.writes
         self._writer = writer
-        self._changes = changes
+        self._feed = feed
         self._has_ids = spec.spec.configuration.row_ids_enabled
         self._counts = [0] * len(spec.steps)
         self._places: dict[str, list[Array]] = {}
@@ -134,8 +134,8 @@ class _RowWork:
             self._writer.write(new, row_ids=ids, row_commit_versions=none)
         else:
             self._writer.write(new)
-        if self._changes is not None:
-            self._changes.write(new, "insert" if is_new else "update_postimage")
+        if self._feed is not None:
+            self._feed.write(new, "insert" if is_new else "update_postimage")
 
     def _enforcer(self, number: int, schema: pa.Schema) -> Enforcer:
         found = self._enforcers.get(number)
@@ -164,7 +164,7 @@ class _RowWork:
             self._places.setdefault(name, []).append(here)
 
     def _tell_old(self, rows: pa.RecordBatch, change_type: str) -> None:
-        if self._changes is None:
+        if self._feed is None:
             return
         structs: Array = rows.column(OLD)
         old = pa.RecordBatch.from_struct_array(structs)
@@ -176,7 +176,7 @@ class _RowWork:
             found[one.name] if one.name in found else pa.nulls(old.num_rows, one.type)
             for one in arrow
         ]
-        self._changes.write(pa.RecordBatch.from_arrays(arrays, schema=arrow), change_type)
+        self._feed.write(pa.RecordBatch.from_arrays(arrays, schema=arrow), change_type)
 
     def finish(self) -> RowsDone:
         """Close all files, and return what was done."""
@@ -189,8 +189,8 @@ class _RowWork:
             for name, mark in enforcer.identity_marks.items():
                 marks[name] = max(marks.get(name, mark), mark, key=_along(columns[name].step))
         written = self._writer.finish(identity_marks=marks, identity_starts=starts)
-        if self._changes is not None:
-            written = replace(written, cdc=self._changes.finish())
+        if self._feed is not None:
+            written = replace(written, cdc=self._feed.finish())
         places = {name: _joined(parts) for name, parts in self._places.items()}
         return RowsDone(written=written, counts=tuple(self._counts), places=places)
 

@@ -17,10 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.clock import Stopwatch
 from deltalog.rows.assign import check_identities
-from deltalog.rows.changes import Action, logged_condition
-from deltalog.rows.select import SelectedRows
+from deltalog.rows.local import LocalChange
+from deltalog.rows.request import Action, logged_condition
 from deltalog.scan.prune import judge
-from deltalog.spark.engine.apply import FrameChanges, find_candidates, row_struct
+from deltalog.spark.engine.apply import FrameChange, find_candidates, row_struct
 from deltalog.spark.engine.assign import checked_values, new_struct, parse_assignments
 from deltalog.spark.engine.row_tasks import FILE, NEW, OLD, ROW, ROW_ID, STEP
 from deltalog.spark.reading.conditions import as_spark_condition
@@ -28,21 +28,22 @@ from deltalog.spark.session.types import quoted
 
 if TYPE_CHECKING:
     from deltalog.expressions import Expression
-    from deltalog.rows.changes import FoundRows, RowChanges
+    from deltalog.rows.planned import PlannedChange
+    from deltalog.rows.request import ChangeRequest
     from deltalog.snapshot import Snapshot
     from deltalog.spark.reading.scan import SparkScan
     from deltalog.transaction import PendingTransaction
 
 
 def selected_rows(
-    scan: SparkScan, transaction: PendingTransaction, changes: RowChanges
-) -> FoundRows:
+    scan: SparkScan, transaction: PendingTransaction, request: ChangeRequest
+) -> PlannedChange:
     """Find the rows of the table that a condition selects.
 
     Args:
         scan: of the transaction's version.
         transaction: of an existing table.
-        changes: without a source.
+        request: without a source.
 
     Raises:
         InvalidInputError: a column does not exist or cannot be assigned.
@@ -50,10 +51,10 @@ def selected_rows(
     Cost: none before rows are applied; then tasks read the condition's columns of the files that
     survive pruning. No job if the log alone decides.
     """
-    watch, snapshot, condition = Stopwatch(), scan.snapshot, changes.condition
-    (clause,) = changes.clauses
+    watch, snapshot, condition = Stopwatch(), scan.snapshot, request.condition
+    (clause,) = request.clauses
     deletes = clause.action is Action.DELETE
-    configuration, alias = snapshot.configuration, changes.target_alias
+    configuration, alias = snapshot.configuration, request.target_alias
     schema = configuration.schema
     whole = "true" if condition is None else condition
     understood = as_spark_condition(whole, schema, snapshot.context.session, alias=alias)
@@ -61,9 +62,9 @@ def selected_rows(
     by_log = condition is None or (
         pruning is not None and understood.is_known and _is_exact(snapshot, pruning)
     )
-    found: FoundRows
+    found: PlannedChange
     if deletes and by_log:
-        found = SelectedRows(transaction, replace(changes, condition=pruning))
+        found = LocalChange(transaction, replace(request, condition=pruning))
     else:
         candidates = find_candidates(scan, pruning, alias)
         columns = [F.lit(0).alias(STEP), F.col(FILE), F.col(ROW)]
@@ -76,9 +77,9 @@ def selected_rows(
             columns += [F.col(ROW_ID)] if configuration.row_ids_enabled else []
         if configuration.change_data_feed_enabled:
             columns.append(row_struct(schema.names).alias(OLD))
-        found = FrameChanges(
+        found = FrameChange(
             transaction=transaction,
-            changes=changes,
+            request=request,
             candidates=candidates,
             frame=candidates.frame.where(understood.column).select(*columns),
             watch=watch,

@@ -23,11 +23,11 @@ from deltalog.expressions import Column as Name
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import conjuncts, map_columns, parse_sql, to_sql, type_of
 from deltalog.expressions.nodes import Call, Cast, Expression
-from deltalog.expressions.session import SqlSession
 from deltalog.expressions.trees import walk
 from deltalog.metadata_columns import METADATA
 from deltalog.schema import find_field
 from deltalog.schema.types import TIMESTAMP
+from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from deltalog.schema import StructType

@@ -16,7 +16,7 @@ from deltalog.arguments import as_condition, has_table, naming
 from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError
-from deltalog.rows.changes import ChangedRows, Counts
+from deltalog.rows.planned import ChangeMetrics, RowCounts
 from deltalog.schema import to_arrow_schema
 from deltalog.snapshot import load_snapshot
 from deltalog.spark.engine.write_tasks import WriteTask, no_files
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from deltalog.configuration import TableConfiguration
     from deltalog.engine import Engine, RowSource
     from deltalog.expressions import Expression
-    from deltalog.rows.changes import FoundRows, RowChanges
+    from deltalog.rows.planned import PlannedChange
+    from deltalog.rows.request import ChangeRequest
     from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
     from deltalog.spark.session.settings import SessionSettings
@@ -71,9 +72,9 @@ class PlanningEngine(LocalEngine):
     def __init__(self) -> None:
         self.task: WriteTask | None = None
 
-    def find_rows(self, transaction: PendingTransaction, changes: RowChanges) -> FoundRows:
+    def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
         """Find nothing: rows to replace are found when the write is committed."""
-        del transaction, changes
+        del transaction, request
         return NothingFound()
 
     def write_rows(
@@ -92,11 +93,11 @@ class PlanningEngine(LocalEngine):
 
 
 class NothingFound:
-    """No rows; see `FoundRows`."""
+    """No rows; see `PlannedChange`."""
 
-    def apply(self) -> ChangedRows:
+    def apply(self) -> ChangeMetrics:
         """Change nothing."""
-        return ChangedRows(rows=Counts())
+        return ChangeMetrics(rows=RowCounts())
 
     def preview(self) -> Any:
         """Refuse: a planned write has no preview."""

@@ -8,7 +8,7 @@ import pytest
 
 from deltalog.errors import ConstraintViolationError, InvalidInputError
 from deltalog.expressions import parse_type
-from deltalog.rows.changes import Action, Clause, When
+from deltalog.rows.request import Action, Clause, When
 from deltalog.schema import Field
 from deltalog.verbs.merge import upsert
 from tests.support.merging import NUMBERS, pairs, rows

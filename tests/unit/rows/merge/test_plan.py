@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog.errors import InvalidInputError, SchemaMismatchError
-from deltalog.rows.changes import Action, Clause, When
+from deltalog.rows.request import Action, Clause, When
 from deltalog.verbs.merge import upsert
 from tests.support.merging import NUMBERS
 from tests.support.statements import (

@@ -9,8 +9,8 @@ import pytest
 
 from deltalog.context import utc_context
 from deltalog.engine import LocalEngine
-from deltalog.rows.changes import RowChanges
 from deltalog.rows.merge.source import MergeSource
+from deltalog.rows.request import ChangeRequest
 from deltalog.snapshot import load_snapshot
 from deltalog.testing import CountingStore
 from deltalog.transaction.commit import stage_and_commit
@@ -57,7 +57,7 @@ def test_only_files_that_keys_may_be_in_are_opened(
         }
     )
     store.reset()
-    changes = RowChanges(
+    changes = ChangeRequest(
         condition=on,
         clauses=(matched_delete(), insert()),
         source=data,

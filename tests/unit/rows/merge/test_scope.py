@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltalog.rows.changes import Action, Clause, When
+from deltalog.rows.request import Action, Clause, When
 from deltalog.verbs.merge import upsert
 from tests.support.statements import (
     StatedTable,

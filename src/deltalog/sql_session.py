@@ -19,9 +19,9 @@ class SqlSession:
             an IANA name or an offset.
     """
 
-    now: dt.datetime | None = None
-    time_zone: str = "UTC"
+    now: dt.datetime | None
+    time_zone: str
 
 
 # Rules that a table stores mean the same to every writer, so they have neither.
-RULES_OF_TABLES: Final = SqlSession()
+RULES_OF_TABLES: Final = SqlSession(now=None, time_zone="UTC")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.rows.changes import Action, Clause, RowChanges, When
+from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.verbs.merge import Merge
 from tests.support.merging import rows
 from tests.support.statements import (
@@ -54,7 +54,7 @@ def test_source_and_target_need_different_names(table: StatedTable) -> None:
         table.run_merge(
             rows(1),
             Merge(
-                RowChanges(
+                ChangeRequest(
                     condition="a.id = a.id",
                     clauses=(matched_delete(),),
                     source_alias="a",

@@ -17,12 +17,13 @@ import pyarrow as pa
 from deltalog.arguments import as_condition
 from deltalog.clock import Stopwatch
 from deltalog.expressions import to_sql
-from deltalog.rows.apply import Changed, ChangePlan, change_rows, planned, stage_files
+from deltalog.rows.apply import FileEdits, NewVersions, change_rows, planned, stage_files
 from deltalog.rows.assign import Scope, assignments, enforced, updating_enforcer
-from deltalog.rows.changes import Action, ChangedRows, Counts
 from deltalog.rows.copy import ROW_GROUP_BYTES, copy_rows, read_rows
 from deltalog.rows.decide import FileDecision, decide_files, explain_decisions
 from deltalog.rows.find import find_matching_files
+from deltalog.rows.planned import ChangeMetrics, RowCounts
+from deltalog.rows.request import Action
 from deltalog.scan.plan import make_tasks, read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.schema.conform import conform
@@ -34,19 +35,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.rows.assign import Assignments
-    from deltalog.rows.changes import RowChanges
+    from deltalog.rows.request import ChangeRequest
     from deltalog.transaction import PendingTransaction
     from deltalog.write.spec import WriteSpec
 
 _LIMITS = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
 
 
-class SelectedRows:
-    """The rows of a DELETE or UPDATE, ready to be applied or previewed; a `FoundRows`.
+class LocalChange:
+    """The rows of a DELETE or UPDATE, ready to be applied or previewed; a `PlannedChange`.
 
     Args:
         transaction: on an existing table.
-        changes: without a source.
+        request: without a source.
 
     Raises:
         InvalidInputError: a column does not exist or cannot be assigned, or deletion vectors are
@@ -55,22 +56,22 @@ class SelectedRows:
     Cost: that of `find_matching_files`.
     """
 
-    def __init__(self, transaction: PendingTransaction, changes: RowChanges) -> None:
+    def __init__(self, transaction: PendingTransaction, request: ChangeRequest) -> None:
         self._transaction = transaction
         self._snapshot = snapshot = transaction.base
-        self._changes = changes
-        (self._clause,) = changes.clauses
+        self._request = request
+        (self._clause,) = request.clauses
         schema = snapshot.configuration.schema
         self._deletes = self._clause.action is Action.DELETE
         context = snapshot.context
         session = context.session  # one moment for condition and values
         if not self._deletes:
-            is_try = not changes.error_on_type_mismatch
+            is_try = not request.error_on_type_mismatch
             scope = Scope.of_table(schema, session, is_try=is_try)
             self._assigned = assignments(schema, self._clause.values or {}, scope)
         watch = Stopwatch()
         self._condition = as_condition(
-            schema, changes.condition, session=session, parameters=changes.parameters
+            schema, request.condition, session=session, parameters=request.parameters
         )
         transaction.parameters["predicate"] = (
             [] if self._condition is None else [to_sql(self._condition)]
@@ -81,13 +82,13 @@ class SelectedRows:
 
     @cached_property
     def _decisions(self) -> tuple[FileDecision, ...]:
-        asked = self._changes.use_deletion_vectors
+        asked = self._request.use_deletion_vectors
         # Updates write change data files in any case; deletes only if a file is rewritten.
         return decide_files(
             self._snapshot, self._matching, asked=asked, tells_rows=not self._deletes
         )
 
-    def apply(self) -> ChangedRows:
+    def apply(self) -> ChangeMetrics:
         """Write the changed rows, and stage the files.
 
         Raises:
@@ -103,11 +104,11 @@ class SelectedRows:
             found = self._delete(found) if self._deletes else self._update(found)
         return replace(found, rewrite_ms=watch.elapsed_ms())
 
-    def preview(self) -> tuple[ChangedRows, pa.Table]:
+    def preview(self) -> tuple[ChangeMetrics, pa.Table]:
         """Return the result of `apply` and the decision per file; values are not computed."""
         found = self._planned()
         if not self._deletes:
-            found = replace(found, rows=Counts(updated_by_source=self._count()))
+            found = replace(found, rows=RowCounts(updated_by_source=self._count()))
         return found, explain_decisions(self._matching, self._decisions)
 
     def explain(self) -> str:
@@ -117,11 +118,11 @@ class SelectedRows:
         decisions = [f"files to {one}: {self._decisions.count(one)}" for one in FileDecision]
         return "\n".join([*lines, *decisions])
 
-    def _planned(self) -> ChangedRows:
+    def _planned(self) -> ChangeMetrics:
         """Return the metrics that are known before anything is written."""
         matching = self._matching
-        rows = Counts(deleted_by_source=matching.num_rows) if self._deletes else Counts()
-        return ChangedRows(
+        rows = RowCounts(deleted_by_source=matching.num_rows) if self._deletes else RowCounts()
+        return ChangeMetrics(
             rows=rows,
             files=planned(matching, self._decisions),
             num_scanned_files=matching.num_candidates,
@@ -140,16 +141,16 @@ class SelectedRows:
 
     # --- deletes
 
-    def _delete(self, found: ChangedRows) -> ChangedRows:
+    def _delete(self, found: ChangeMetrics) -> ChangeMetrics:
         stage_files(self._transaction, self._matching, self._decisions)
         cut = [n for n, one in enumerate(self._decisions) if one is FileDecision.REWRITTEN]
         return self._rewrite(cut, found) if cut else found
 
-    def _rewrite(self, cut: Sequence[int], found: ChangedRows) -> ChangedRows:
+    def _rewrite(self, cut: Sequence[int], found: ChangeMetrics) -> ChangeMetrics:
         """Copy the remaining rows of files to new ones; write deleted rows as change data."""
         transaction, matching = self._transaction, self._matching
         files = matching.files.take(pa.array(cut, pa.int64()))
-        spec = self._changes.files.spec_for(transaction)
+        spec = self._request.file_options.spec_for(transaction)
         # The transaction may have added columns that the snapshot's rows lack.
         schema = spec.configuration.arrow_schema
         with FileWriter(spec, limits=_LIMITS) as writer:
@@ -165,15 +166,15 @@ class SelectedRows:
         transaction.add_files(written)
         told = len(transaction.cdc)
         if self._snapshot.configuration.change_data_feed_enabled:
-            with ChangeWriter(spec) as changes:
+            with ChangeWriter(spec) as feed:
                 for batch in read_rows(
                     self._snapshot,
                     matching.files,
                     predicate=self._condition,
                     steps=transaction.steps,
                 ):
-                    changes.write(conform(batch, schema), "delete")
-                transaction.add_changes(changes.finish())
+                    feed.write(conform(batch, schema), "delete")
+                transaction.add_changes(feed.finish())
         return replace(
             found,
             files=replace(found.files, num_copied_rows=copied),
@@ -184,10 +185,10 @@ class SelectedRows:
 
     # --- updates
 
-    def _update(self, found: ChangedRows) -> ChangedRows:
+    def _update(self, found: ChangeMetrics) -> ChangeMetrics:
         transaction = self._transaction
-        update = _Update(self._assigned, self._changes.files.spec_for(transaction))
-        plan = ChangePlan(
+        update = _Update(self._assigned, self._request.file_options.spec_for(transaction))
+        plan = FileEdits(
             matching=self._matching,
             updates=[True] * self._matching.files.num_rows,
             columns=update.columns,
@@ -195,18 +196,18 @@ class SelectedRows:
             decisions=self._decisions,
             steps=transaction.steps,
         )
-        feed = self._snapshot.configuration.change_data_feed_enabled
+        has_feed = self._snapshot.configuration.change_data_feed_enabled
         with contextlib.ExitStack() as stack:
             writer = stack.enter_context(FileWriter(update.spec, limits=_LIMITS))
-            changes = stack.enter_context(ChangeWriter(update.spec)) if feed else None
-            files = change_rows(transaction, plan, update, writer, changes)
+            feed = stack.enter_context(ChangeWriter(update.spec)) if has_feed else None
+            files = change_rows(transaction, plan, update, writer, feed)
             written = writer.finish()
-            cdc = () if changes is None else changes.finish()
+            cdc = () if feed is None else feed.finish()
             transaction.add_files(written)
             transaction.add_changes(cdc)
         return replace(
             found,
-            rows=Counts(updated_by_source=update.num_rows),
+            rows=RowCounts(updated_by_source=update.num_rows),
             files=files,
             num_added_files=len(written.adds),
             num_added_bytes=written.num_bytes,
@@ -231,9 +232,9 @@ class _Update:
         self.reads = (set(configuration.schema.names) - replaced) | used
         self.num_rows = 0
 
-    def __call__(self, file: int, first: int, old: pa.RecordBatch) -> Changed:
+    def __call__(self, file: int, first: int, old: pa.RecordBatch) -> NewVersions:
         """Return the new versions of rows, all of which are updated."""
         del file, first
         self.num_rows += old.num_rows
         new = self._wanted.compute(old, old)
-        return Changed(enforced(self._enforcer, self._schema, old, new))
+        return NewVersions(enforced(self._enforcer, self._schema, old, new))

@@ -18,14 +18,15 @@ import pyarrow as pa
 from deltalog.clock import Stopwatch
 from deltalog.expressions import to_sql
 from deltalog.kernels import compute
-from deltalog.rows.apply import ChangePlan, change_rows, planned
-from deltalog.rows.changes import Action, ChangedRows, Counts
+from deltalog.rows.apply import FileEdits, change_rows, planned
 from deltalog.rows.copy import ROW_GROUP_BYTES
 from deltalog.rows.decide import FileDecision, decide_files, explain_choice, explain_decisions
 from deltalog.rows.merge.apply import Inserts, MergeChange
 from deltalog.rows.merge.match import find_matches, rows_in_range
 from deltalog.rows.merge.plan import plan_merge
 from deltalog.rows.merge.source import MergeSource
+from deltalog.rows.planned import ChangeMetrics, RowCounts
+from deltalog.rows.request import Action
 from deltalog.scan.prune import prune
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.files import FileWriter
@@ -34,18 +35,18 @@ from deltalog.write.rows_to_files import WriteLimits
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.rows.changes import RowChanges
-    from deltalog.rows.merge.match import Matches
+    from deltalog.rows.merge.match import MergeMatches
     from deltalog.rows.merge.plan import MergePlan, MergeStep
+    from deltalog.rows.request import ChangeRequest
     from deltalog.transaction import PendingTransaction
 
 
-class MergedRows:
-    """The rows of a merge, ready to be applied, previewed or explained; a `FoundRows`.
+class LocalMerge:
+    """The rows of a merge, ready to be applied, previewed or explained; a `PlannedChange`.
 
     Args:
         transaction: on an existing table.
-        changes: with a `MergeSource` as the source, as its rows are read more than once.
+        request: with a `MergeSource` as the source, as its rows are read more than once.
 
     Raises:
         InvalidInputError: clauses, names or types are invalid.
@@ -55,21 +56,21 @@ class MergedRows:
     Cost: that of `find_matches`, on the first use of its result.
     """
 
-    def __init__(self, transaction: PendingTransaction, changes: RowChanges) -> None:
+    def __init__(self, transaction: PendingTransaction, request: ChangeRequest) -> None:
         self._transaction = transaction
         self._snapshot = snapshot = transaction.base
-        self._changes = changes
-        source = changes.source
+        self._request = request
+        source = request.source
         self._source: MergeSource = source
         # What the transaction holds already stays: columns that an earlier verb has added.
         before = transaction.configuration
-        self._plan = plan_merge(changes, before, source.schema, snapshot.context.session)
-        transaction.parameters.update(changes.logged())
+        self._plan = plan_merge(request, before, source.schema, snapshot.context.session)
+        transaction.parameters.update(request.logged())
         if self._plan.configuration is not before:
             transaction.set_configuration(self._plan.configuration)
 
     @cached_property
-    def _matches(self) -> Matches:
+    def _matches(self) -> MergeMatches:
         transaction, watch = self._transaction, Stopwatch()
         matches = find_matches(self._snapshot, self._plan, self._source, steps=transaction.steps)
         self._scan_ms = watch.elapsed_ms()
@@ -77,21 +78,23 @@ class MergedRows:
         # on files with matching rows that it does not change.
         if not matches.concerned.is_none:
             alone = _is_row_local(self._plan)
-            transaction.read(matches.concerned.files, matches.matched_files, is_row_local=alone)
+            transaction.read(
+                matches.concerned.file_predicate, matches.matched_files, is_row_local=alone
+            )
             transaction.read_files(matches.matching.files, is_row_local=alone)
         return matches
 
     @cached_property
-    def _found(self) -> ChangedRows:
+    def _found(self) -> ChangeMetrics:
         matches, plan = self._matches, self._plan
         codes = [0] * (len(plan.matched) + len(plan.by_source))
         for part in matches.codes:
             for entry in compute.value_counts(part).to_pylist():
                 codes[entry["values"]] += entry["counts"]
         matched, by_source = codes[: len(plan.matched)], codes[len(plan.matched) :]
-        return ChangedRows(
+        return ChangeMetrics(
             num_source_rows=self._source.num_rows,
-            rows=Counts(
+            rows=RowCounts(
                 updated=_sum(plan.matched, matched, Action.UPDATE),
                 deleted=_sum(plan.matched, matched, Action.DELETE),
                 updated_by_source=_sum(plan.by_source, by_source, Action.UPDATE),
@@ -108,11 +111,11 @@ class MergedRows:
         return decide_files(
             self._snapshot,
             self._matches.matching,
-            asked=self._changes.use_deletion_vectors,
+            asked=self._request.use_deletion_vectors,
             tells_rows=self._found.rows.all_updated > 0,
         )
 
-    def apply(self) -> ChangedRows:
+    def apply(self) -> ChangeMetrics:
         """Write the changed and inserted rows, and stage the files.
 
         Raises:
@@ -123,10 +126,10 @@ class MergedRows:
         """
         transaction, plan, matches = self._transaction, self._plan, self._matches
         found, decisions, watch = self._found, self._decisions, Stopwatch()
-        spec = self._changes.files.spec_for(transaction)
+        spec = self._request.file_options.spec_for(transaction)
         change = MergeChange(spec, plan, self._source, matches)
         inserts = Inserts(spec, plan, self._source, matches.matched_sources)
-        work = ChangePlan(
+        work = FileEdits(
             matching=matches.matching,
             updates=self._updates(),
             columns=change.columns,
@@ -137,13 +140,13 @@ class MergedRows:
         with contextlib.ExitStack() as stack:
             limits = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
             writer = stack.enter_context(FileWriter(spec, limits=limits))
-            changes = stack.enter_context(ChangeWriter(spec)) if self._tells_changes else None
-            files = change_rows(transaction, work, change, writer, changes)
-            inserts.write(writer, changes)
+            feed = stack.enter_context(ChangeWriter(spec)) if self._tells_changes else None
+            files = change_rows(transaction, work, change, writer, feed)
+            inserts.write(writer, feed)
             written = writer.finish(
                 identity_marks=inserts.identity_marks, identity_starts=inserts.identity_starts
             )
-            cdc = () if changes is None else changes.finish()
+            cdc = () if feed is None else feed.finish()
             transaction.add_files(written)
             transaction.add_changes(cdc)
         return replace(
@@ -156,9 +159,12 @@ class MergedRows:
             rewrite_ms=watch.elapsed_ms(),
         )
 
-    def preview(self) -> tuple[ChangedRows, pa.Table]:
+    def preview(self) -> tuple[ChangeMetrics, pa.Table]:
         """Return the result of `apply` and the decision per file; values are not checked."""
-        matching, spec = self._matches.matching, self._changes.files.spec_for(self._transaction)
+        matching, spec = (
+            self._matches.matching,
+            self._request.file_options.spec_for(self._transaction),
+        )
         inserts = Inserts(spec, self._plan, self._source, self._matches.matched_sources)
         found = replace(
             self._found,
@@ -188,12 +194,12 @@ class MergedRows:
         lines += [
             f"  {step.clause}" for step in (*plan.matched, *plan.not_matched, *plan.by_source)
         ]
-        choice = explain_choice(snapshot, asked=self._changes.use_deletion_vectors)
+        choice = explain_choice(snapshot, asked=self._request.use_deletion_vectors)
         lines.append(f"  changed files: {choice}")
         concerned = rows_in_range(plan, source)
         if concerned.is_none:
             return "\n".join([*lines, "  files: no row of the table is concerned"])
-        pruned = prune(snapshot, concerned.files)
+        pruned = prune(snapshot, concerned.file_predicate)
         return "\n".join([*lines, *(f"  {line}" for line in pruned.explain())])
 
     def _updates(self) -> list[bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deltalog.expressions import col, lit
-from deltalog.rows.changes import Action, Clause, When
+from deltalog.rows.request import Action, Clause, When
 from tests.support.merging import pairs, rows
 from tests.support.statements import (
     StatedTable,
