@@ -243,7 +243,7 @@ def left_for_predicate(parameters: Any, predicate: object, updates: object) -> A
 
 
 def as_changes_condition(
-    schema: StructType, predicate: Any, session: SqlSession
+    schema: StructType, predicate: Any, *, session: SqlSession
 ) -> Expression | None:
     """Return a condition over the columns of a table and those of its change data feed."""
     if predicate is None:

@@ -50,11 +50,11 @@ JSON = st.recursive(
 VECTORS = st.builds(
     DeletionVectorDescriptor,
     storage_type=st.sampled_from("uip"),
-    path_or_inline_dv=TEXT,
-    size_bytes=INT,
-    cardinality=LONG,
-    offset=st.none() | INT,
-    max_row_index=st.none() | LONG,
+    path_or_inline_dv=TEXT.filter(bool),
+    size_bytes=st.integers(0, 2**31 - 1),
+    cardinality=st.integers(0, 2**63 - 1),
+    offset=st.none() | st.integers(0, 2**31 - 1),
+    max_row_index=st.none() | st.integers(0, 2**63 - 1),
 )
 ADDS = st.builds(
     AddFile,

@@ -214,7 +214,9 @@ class Model:
     def _rows_of(self, add: Action) -> Iterator[tuple[int, int | None]]:
         vector = add.get("deletionVector")
         deleted = self.subject.deleted[vector["pathOrInlineDv"]] if vector else set()
-        value = add["partitionValues"].get("p")
+        values = add["partitionValues"]
+        # Names of columns are resolved without case where no name is the same.
+        value = values.get("p", values.get("P"))
         p = None if value is None or value == "" else int(value)
         for row, identifier in enumerate(self.subject.files[add["path"]]):
             if row not in deleted:

@@ -36,7 +36,8 @@ OTHER_ERRORS: Final[Mapping[str, tuple[type[DeltaError], str]]] = {
 
 def may_say(found: Exception, instead_of: DeltaError, case: str) -> bool:
     """Whether Spark may refuse a statement by one error where the core does by another."""
-    if type(found) is type(instead_of):
+    same = type(instead_of)
+    if type(found) is same or (isinstance(found, same) and isinstance(found, PySparkException)):
         return True
     other = OTHER_ERRORS.get(case)
     if other is not None and type(found) is other[0]:

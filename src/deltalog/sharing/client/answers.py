@@ -12,6 +12,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from deltalog.configuration import TableConfiguration
 from deltalog.errors import MalformedMessageError, SharingError
 from deltalog.sharing.client.actions import (
     ActionCollector,
@@ -39,13 +40,31 @@ _LONGEST_WAIT_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VersionHead:
+    """What a version of a shared table is, without its files.
+
+    Args:
+        version: its number.
+        protocol: of that version.
+        metadata: of that version.
+    """
+
+    version: int
+    protocol: Protocol
+    metadata: Metadata
+
+    @property
+    def configuration(self) -> TableConfiguration:
+        """Protocol and metadata, checked against each other."""
+        return TableConfiguration(self.protocol, self.metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableAnswer:
     """What a server answered about a table's files or changes.
 
     Args:
-        version: of the files, or the first one of the changes.
-        protocol: of that version.
-        metadata: of that version.
+        head: of the version of the files, or of the first one of the changes.
         commits: bytes of a log by version; all files of a version are one commit.
         times_ms: commit times by version, where the server sent them.
         urls: signed URLs of files and deletion vectors, by their paths in the log.
@@ -53,13 +72,11 @@ class TableAnswer:
         refresh_token: gets new URLs for the same files.
     """
 
-    version: int
-    protocol: Protocol
-    metadata: Metadata
-    commits: Mapping[int, bytes] = field(default_factory=dict, repr=False)
-    times_ms: Mapping[int, int] = field(default_factory=dict, repr=False)
-    urls: Mapping[str, str] = field(default_factory=dict, repr=False)
-    expires_ms: int | None = None
+    head: VersionHead
+    commits: Mapping[int, bytes] = field(repr=False)
+    times_ms: Mapping[int, int] = field(repr=False)
+    urls: Mapping[str, str] = field(repr=False)
+    expires_ms: int | None
     refresh_token: str | None = None
 
 
@@ -69,7 +86,7 @@ async def fetch_head(
     *,
     version: int | None = None,
     timestamp_ms: int | None = None,
-) -> TableAnswer:
+) -> VersionHead:
     """Return version, protocol and metadata, without files.
 
     Raises:
@@ -77,11 +94,8 @@ async def fetch_head(
     """
     head = await rest.table_metadata(table, version=version, timestamp_ms=timestamp_ms)
     metadata = table_metadata(head.metadata)
-    return TableAnswer(
-        version=_version_of(head, version),
-        protocol=table_protocol(head.protocol, metadata),
-        metadata=metadata,
-    )
+    protocol = table_protocol(head.protocol, metadata)
+    return VersionHead(version=_version_of(head, version), protocol=protocol, metadata=metadata)
 
 
 async def fetch_files(rest: AsyncRestClient, table: Table, query: TableQuery) -> TableAnswer:
@@ -96,10 +110,9 @@ async def fetch_files(rest: AsyncRestClient, table: Table, query: TableQuery) ->
     version = _version_of(head, query.version)
     # Lines have versions if the query names one. For the snapshot they are all of one commit.
     actions = [action for some in files.lines.values() for action in some]
+    protocol = table_protocol(head.protocol, metadata)
     return TableAnswer(
-        version=version,
-        protocol=table_protocol(head.protocol, metadata),
-        metadata=metadata,
+        head=VersionHead(version=version, protocol=protocol, metadata=metadata),
         commits={version: commit_bytes(actions)},
         times_ms=files.times_ms,
         urls=files.urls,
@@ -144,10 +157,9 @@ async def fetch_changes(
         for version in sorted({*versions, *protocols, *metadatas})
         if version >= first
     }
+    protocol = table_protocol(head.protocol, metadata)
     return TableAnswer(
-        version=first,
-        protocol=table_protocol(head.protocol, metadata),
-        metadata=metadata,
+        head=VersionHead(version=first, protocol=protocol, metadata=metadata),
         commits=commits,
         times_ms=files.times_ms,
         urls=files.urls,

@@ -10,15 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from deltalog.arguments import as_changes_condition
 from deltalog.column_mapping import Mode
 from deltalog.context import TableContext
-from deltalog.expressions import as_expression
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.log.reader import parse_commits
-from deltalog.scan.changes import CHANGE_COLUMNS, Changes, changes_spec
+from deltalog.scan.changes import Changes, changes_spec
 from deltalog.scan.plan import check_rows_readable
-from deltalog.schema import Field, StructType, from_arrow_type
-from deltalog.sharing.client.answers import fetch_changes
+from deltalog.sharing.client.answers import TableAnswer, fetch_changes
 from deltalog.sharing.client.http import run
 from deltalog.sharing.client.snapshots import open_answer, snapshot_without_files, with_own_urls
 from deltalog.sharing.wire.requests import ChangesQuery
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.scan.task import ScanTask
-    from deltalog.sharing.client.answers import TableAnswer
+    from deltalog.sharing.client.answers import VersionHead
     from deltalog.sharing.client.rest import AsyncRestClient
     from deltalog.sharing.client.store import SharedStore
     from deltalog.sharing.wire.listing import Table
@@ -47,7 +46,7 @@ def load_changes(
     rest: AsyncRestClient,
     table: Table,
     query: ChangesQuery,
-    shown: TableAnswer,
+    shown: VersionHead,
     *,
     columns: Sequence[str] | None = None,
     predicate: Any = None,
@@ -77,16 +76,15 @@ def load_changes(
     }
     store = open_answer(rest, table, query, answer, log)
     # Without commits the range is empty: it ends before it starts.
-    last = max([answer.version - 1 if end is None else end, *commits])
+    last = max([answer.head.version - 1 if end is None else end, *commits])
     files = tuple(_log_file(store, number) for number in commits)
     context = TableContext(store=store, time_zone=time_zone)
-    first = snapshot_without_files(context, answer.version, answer.protocol, answer.metadata)
+    first = snapshot_without_files(context, answer.head)
     snapshot = _shown(context, first, shown, last, files)
     check_rows_readable(snapshot)
     if predicate is not None:
-        fields = [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
-        known = StructType([*snapshot.configuration.schema, *fields])
-        predicate = as_expression(predicate, known)
+        schema = snapshot.configuration.schema
+        predicate = as_changes_condition(schema, predicate, session=context.session)
     return SharedChanges(
         snapshot=snapshot,
         first=first,
@@ -100,16 +98,16 @@ def load_changes(
 def no_changes(
     rest: AsyncRestClient,
     table: Table,
-    shown: TableAnswer,
+    shown: VersionHead,
     *,
     columns: Sequence[str] | None,
     time_zone: str,
 ) -> Changes:
     """Return the changes of a range that lies after the latest version."""
     query = ChangesQuery(starting_version=shown.version)
-    store = open_answer(rest, table, query, shown, {})
-    context = TableContext(store=store, time_zone=time_zone)
-    snapshot = snapshot_without_files(context, shown.version, shown.protocol, shown.metadata)
+    nothing = TableAnswer(head=shown, commits={}, times_ms={}, urls={}, expires_ms=None)
+    store = open_answer(rest, table, query, nothing, {})
+    snapshot = snapshot_without_files(TableContext(store=store, time_zone=time_zone), shown)
     empty = changes_spec(snapshot, columns, None)
     return SharedChanges(snapshot, snapshot, shown.version - 1, (), {}, empty)
 
@@ -117,16 +115,17 @@ def no_changes(
 def _shown(
     context: TableContext,
     first: Snapshot,
-    shown: TableAnswer,
+    shown: VersionHead,
     last: int,
     files: Sequence[LogFile],
 ) -> Snapshot:
     """Return the version in whose schema the rows are shown, chosen as by `open_changes`."""
     if first.configuration.column_mapping_mode is Mode.NONE:
-        return snapshot_without_files(context, shown.version, shown.protocol, shown.metadata)
+        return snapshot_without_files(context, shown)
     commits = parse_commits((file, context.store.read(file.info.path)) for file in files)
     metadatas = [first.metadata, *(metadata for _, metadata in commits.metadatas)]
-    return snapshot_without_files(context, last, first.protocol, metadatas[-1])
+    newest = VersionHead(version=last, protocol=first.protocol, metadata=metadatas[-1])
+    return snapshot_without_files(context, newest)
 
 
 def _log_file(store: SharedStore, version: int) -> LogFile:

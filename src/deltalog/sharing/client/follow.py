@@ -25,7 +25,7 @@ from deltalog.log.reader import VERSION_COLUMN, parse_commits
 from deltalog.paths import FileInfo
 from deltalog.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, read_spec
 from deltalog.schema.columns import walk
-from deltalog.sharing.client.answers import TableAnswer, fetch_changes
+from deltalog.sharing.client.answers import TableAnswer, VersionHead, fetch_changes
 from deltalog.sharing.client.changes import load_changes
 from deltalog.sharing.client.http import run
 from deltalog.sharing.client.snapshots import open_answer, snapshot_without_files, with_own_urls
@@ -234,7 +234,7 @@ class SharedFollower:
         first = self._offset.version
         query = TableQuery(starting_version=first, ending_version=last)
         answer = run(fetch_changes, self._view.client, self._view.table, query)
-        configuration = TableConfiguration(answer.protocol, answer.metadata)
+        configuration = answer.head.configuration
         if self._shown is not None and _shape(self._shown) != _shape(configuration):
             raise IncompatibleChangesError(
                 f"cannot follow {self._name} beyond version {first - 1}: its schema changed in "
@@ -247,7 +247,8 @@ class SharedFollower:
         shown = self._shown
         store = open_answer(self._view.client, self._view.table, query, answer, {})
         context = TableContext(store=store, time_zone=self._view.time_zone)
-        snapshot = snapshot_without_files(context, first, shown.protocol, shown.metadata)
+        head = VersionHead(version=first, protocol=shown.protocol, metadata=shown.metadata)
+        snapshot = snapshot_without_files(context, head)
         check_rows_readable(snapshot)
         added, removed = _versions(table.adds), _versions(table.removes)
         given = [

@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from deltalog.actions.model import Metadata, Protocol
     from deltalog.scan.task import ScanTask
-    from deltalog.sharing.client.answers import TableAnswer
+    from deltalog.sharing.client.answers import TableAnswer, VersionHead
     from deltalog.sharing.client.rest import AsyncRestClient
     from deltalog.sharing.wire.listing import Table
     from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
@@ -61,7 +60,7 @@ def open_answer(
         rest=rest,
         table=table,
         query=query,
-        version=answer.version,
+        version=answer.head.version,
         refresh_token=answer.refresh_token,
     )
     book = UrlBook(answered, dict(answer.urls), answer.expires_ms)
@@ -72,7 +71,7 @@ def snapshot_of_files(
     rest: AsyncRestClient, table: Table, query: TableQuery, answer: TableAnswer, *, time_zone: str
 ) -> Snapshot:
     """Return the snapshot of an answer with the files of one version."""
-    version = answer.version
+    version = answer.head.version
     path = log_path(compaction_name(0, version)) if version else commit_path(0)
     time_ms = max(answer.times_ms.values(), default=0)
     log = {path: (answer.commits[version], time_ms)}
@@ -93,7 +92,8 @@ def snapshot_of_files(
     )
     state = LogState(store, segment, parsed=parsed, parsed_to=version)
     context = TableContext(store=store, time_zone=time_zone)
-    return Snapshot(context, state, protocol=answer.protocol, metadata=answer.metadata)
+    head = answer.head
+    return Snapshot(context, state, protocol=head.protocol, metadata=head.metadata)
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
@@ -105,13 +105,11 @@ def _pieces(data: bytes) -> Iterator[bytes]:
         start = end
 
 
-def snapshot_without_files(
-    context: TableContext, version: int, protocol: Protocol, metadata: Metadata
-) -> Snapshot:
+def snapshot_without_files(context: TableContext, head: VersionHead) -> Snapshot:
     """Return a snapshot with protocol and metadata only."""
-    segment = LogSegment(version=version, checkpoint=None, commits=())
+    segment = LogSegment(version=head.version, checkpoint=None, commits=())
     state = LogState(context.store, segment)
-    return Snapshot(context, state, protocol=protocol, metadata=metadata)
+    return Snapshot(context, state, protocol=head.protocol, metadata=head.metadata)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from deltalog.sharing.client.http import run
 from deltalog.sharing.client.profile import parse_table_name, parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.snapshots import SharedScan, table_root
-from deltalog.sharing.client.view import TableView, VersionOrTimestamp, as_version
+from deltalog.sharing.client.view import Conditions, TableView, VersionOrTimestamp, as_version
 from deltalog.sharing.wire.listing import Table
 from deltalog.sharing.wire.requests import ChangesQuery
 from deltalog.sql_session import SqlSession
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltalog.actions.model import Metadata, Protocol
-    from deltalog.configuration import TableConfiguration
     from deltalog.expressions import Expression
     from deltalog.scan.changes import Changes
     from deltalog.scan.dataset import DeltaDataset
@@ -372,22 +371,16 @@ class SharedTable:
         at: VersionOrTimestamp | None = None,
         json_hint: str | None = None,
     ) -> Scan:
-        given = [one for one in conditions if one is not None]
-        # The same moment for the hint to the server and for the rows.
-        session = SqlSession(now=utc_moment(now_ms()), time_zone=self._view.time_zone)
-
-        def condition(configuration: TableConfiguration) -> Expression | None:
-            return as_condition(
-                configuration.schema, *given, session=session, parameters=parameters
-            )
-
-        snapshot = self._view.snapshot_for(
-            condition if given else None, limit=limit, at=at, json_hint=json_hint
+        wanted = Conditions(
+            given=tuple(one for one in conditions if one is not None),
+            parameters=parameters,
+            session=SqlSession(now=utc_moment(now_ms()), time_zone=self._view.time_zone),
         )
+        snapshot = self._view.snapshot_for(wanted, limit=limit, at=at, json_hint=json_hint)
         scan = plan_scan(
             snapshot,
             columns=as_columns(columns),
-            predicate=condition(snapshot.configuration),
+            predicate=wanted.resolved(snapshot.configuration),
             limit=limit,
         )
         return SharedScan(scan.snapshot, scan.spec, scan.limit)

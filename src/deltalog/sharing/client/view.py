@@ -9,19 +9,20 @@ Protocol: Read Data from a Table, Query Table Metadata
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.arguments import as_timestamp_ms, refuse_both
+from deltalog.arguments import as_condition, as_timestamp_ms, refuse_both
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError, SharingAccessError, SharingError
 from deltalog.schema.types import TIMESTAMP
-from deltalog.sharing.client.answers import fetch_files, fetch_head
+from deltalog.sharing.client.answers import VersionHead, fetch_files, fetch_head
 from deltalog.sharing.client.hints import json_hint, sql_hints
 from deltalog.sharing.client.http import run
 from deltalog.sharing.client.snapshots import snapshot_of_files
 from deltalog.sharing.wire.requests import TableQuery
+from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
-
-Conditions = Callable[[TableConfiguration], "Expression | None"]
-"""Resolves a predicate against the schema of a version."""
 
 _MOST_ROWS: Final = 2**31 - 1
 
@@ -57,6 +55,31 @@ class VersionOrTimestamp:
         return self.version is not None and self.version > version
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """The conditions of a scan, which mean something once the schema of a version is known.
+
+    Args:
+        given: as the caller gave them; all hold together.
+        parameters: of SQL.
+        session: the same moment for the hint to the server and for the rows.
+    """
+
+    given: tuple[Any, ...]
+    parameters: Sequence[object] | Mapping[str, object] | None
+    session: SqlSession
+
+    def resolved(self, configuration: TableConfiguration) -> Expression | None:
+        """Return them as one condition on the columns of a version; None if there is none.
+
+        Raises:
+            InvalidInputError: a condition that is not understood, or on a column that is not there.
+        """
+        return as_condition(
+            configuration.schema, *self.given, session=self.session, parameters=self.parameters
+        )
+
+
 class TableView:
     """One version of a shared table.
 
@@ -74,11 +97,11 @@ class TableView:
         self.table = table
         self.at = at
         self.time_zone = time_zone
-        self._known: TableAnswer | None = None
+        self._known: VersionHead | None = None
         self._files: Snapshot | None = None
 
     @property
-    def head(self) -> TableAnswer:
+    def head(self) -> VersionHead:
         """Version, protocol and metadata.
 
         Cost: one request, the first time.
@@ -90,7 +113,7 @@ class TableView:
     @property
     def configuration(self) -> TableConfiguration:
         """Protocol and metadata, checked against each other."""
-        return TableConfiguration(self.head.protocol, self.head.metadata)
+        return self.head.configuration
 
     @property
     def snapshot(self) -> Snapshot:
@@ -121,20 +144,21 @@ class TableView:
         Cost: one query, unless all files are known; with conditions and no hint, `head` too.
         """
         at = self.at if at is None else at
-        if at == self.at and (self._files is not None or (conditions is None and limit is None)):
+        is_limited = limit is not None or (conditions is not None and bool(conditions.given))
+        if at == self.at and (self._files is not None or not is_limited):
             return self.snapshot
         if json_hint is not None:
             return self._open(replace(_query(), json_predicate_hints=json_hint), at)
-        if conditions is not None:
+        if conditions is not None and conditions.given:
             return self._open_hinting(conditions, at)
         # Beside a predicate no limit is sent: the server does not know how many rows match.
         return self._open(_query(limit_hint=limit), at)
 
     def _open_hinting(self, conditions: Conditions, at: VersionOrTimestamp) -> Snapshot:
         head = self.head if at == self.at else self._ask_head(at)
-        configuration = TableConfiguration(head.protocol, head.metadata)
+        configuration = head.configuration
         for _ in range(2):
-            query = _hinting(conditions(configuration), configuration, self.time_zone)
+            query = _hinting(conditions.resolved(configuration), configuration, self.time_zone)
             snapshot = self._open(query, at)
             answered = snapshot.configuration
             if answered.metadata.schema_string == configuration.metadata.schema_string:
@@ -155,7 +179,7 @@ class TableView:
     ) -> tuple[TableQuery, TableAnswer]:
         """Return the query and answer for the shown version; the new one if that is refused."""
         known = self._known
-        if known is not None and known.version != answer.version:
+        if known is not None and known.version != answer.head.version:
             older = _at(query, VersionOrTimestamp(version=known.version))
             try:
                 return older, run(fetch_files, self.client, self.table, older)
@@ -167,13 +191,13 @@ class TableView:
                     "%s moves from version %d to %d, as older ones are not shared",
                     self.table.name,
                     known.version,
-                    answer.version,
+                    answer.head.version,
                 )
                 self._files = None
-        self._known = replace(answer, commits={}, times_ms={}, urls={})
+        self._known = answer.head
         return query, answer
 
-    def _ask_head(self, at: VersionOrTimestamp) -> TableAnswer:
+    def _ask_head(self, at: VersionOrTimestamp) -> VersionHead:
         return run(
             fetch_head, self.client, self.table, version=at.version, timestamp_ms=at.timestamp_ms
         )
