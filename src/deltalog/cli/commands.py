@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 import pyarrow as pa
 import typer
 
-from deltalog.arguments import open_table_store
 from deltalog.cli.output import OutputFormat, as_text, moment_text, print_batches, print_rows
 from deltalog.context import utc_context
 from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.locations import open_table_store
 from deltalog.progress import progress_bar
 from deltalog.table import DeltaTable
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from deltalog.arguments import as_condition
 from deltalog.clock import Stopwatch
+from deltalog.conditions import as_condition
 from deltalog.expressions import to_sql
 from deltalog.rows.apply import FileEdits, NewVersions, change_rows, planned, stage_files
 from deltalog.rows.assign import Scope, assignments, enforced, updating_enforcer

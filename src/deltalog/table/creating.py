@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.actions.properties import CONSTRAINT_PREFIX
 from deltalog.actions.settable import canonical_key
-from deltalog.arguments import has_table, open_table_store
 from deltalog.clock import now_ms
 from deltalog.context import TableContext, utc_context
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
+from deltalog.locations import has_table, open_table_store
 from deltalog.snapshot import load_snapshot
 from deltalog.table_change import new_table
 from deltalog.verbs.clone import Clone, cloned_configuration

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast
 
-from deltalog import arguments
+from deltalog import arguments, conditions, locations
 from deltalog.context import TableContext
 from deltalog.display import card, describe
 from deltalog.errors import InvalidInputError
@@ -18,6 +18,7 @@ from deltalog.scan.changes import Changes, open_changes
 from deltalog.scan.plan import Scan, plan_scan
 from deltalog.scan.rows import duckdb_relation
 from deltalog.snapshot import load_snapshot
+from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -134,7 +135,7 @@ class DeltaTable:
         default_timezone: str = "UTC",
     ) -> None:
         del without_files, log_buffer_size, skip_stats
-        store, at = arguments.open_table_store(table_uri, storage_options, filesystem)
+        store, at = locations.open_table_store(table_uri, storage_options, filesystem)
         if version is not None and at is not None:
             raise InvalidInputError(
                 f"cannot open {store.root} at {version!r}: its location names a version already; "
@@ -168,8 +169,8 @@ class DeltaTable:
 
         Cost: one listing, which ends at the first commit.
         """
-        store, _ = arguments.open_table_store(table_uri, storage_options, filesystem=None)
-        return arguments.has_table(store)
+        store, _ = locations.open_table_store(table_uri, storage_options, filesystem=None)
+        return locations.has_table(store)
 
     @classmethod
     def create(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
@@ -274,16 +275,20 @@ class DeltaTable:
 
         Cost: one listing and the new commits.
         """
-        with arguments.naming(self.table_uri):
+        with locations.naming(self.table_uri):
             self._snapshot = self._snapshot.refresh()
         self._travelled = False
 
     def _load(self, context: TableContext, version: Version | None) -> Snapshot:
-        with arguments.naming(context.store.root):
+        with locations.naming(context.store.root):
             if version is None or (isinstance(version, int) and not isinstance(version, bool)):
                 return load_snapshot(context, version=version)
             moment_ms = arguments.as_timestamp_ms(version)
             return load_snapshot(context, timestamp_ms=moment_ms)
+
+    @property
+    def _session(self) -> SqlSession:
+        return self._snapshot.context.session
 
     def _check_latest(self, operation: str) -> None:
         if self._travelled:
@@ -358,8 +363,8 @@ class DeltaTable:
 
         Cost: none before a result is asked for.
         """
-        condition = arguments.as_condition(
-            self.schema(), predicate, session=self._snapshot.context.session, parameters=parameters
+        condition = conditions.as_condition(
+            self.schema(), predicate, session=self._session, parameters=parameters
         )
         chosen, most = arguments.as_columns(columns), arguments.as_limit(limit)
         return plan_scan(self._snapshot, columns=chosen, predicate=condition, limit=most)
@@ -463,8 +468,8 @@ class DeltaTable:
             start=0 if start is None else start,
             end=bound(ending_version=ending_version, ending_timestamp=ending_timestamp),
             columns=arguments.as_columns(columns),
-            predicate=arguments.as_changes_condition(
-                self.schema(), predicate, session=self._snapshot.context.session
+            predicate=conditions.as_changes_condition(
+                self.schema(), predicate, session=self._session
             ),
             allow_out_of_range=allow_out_of_range,
         )
@@ -472,17 +477,15 @@ class DeltaTable:
     def _filtered(
         self, partitions: Sequence[Any] | None, columns: Sequence[str] | None, filters: Any
     ) -> Scan:
-        known = self._snapshot.configuration.partition_columns
-        conditions = (arguments.with_blanks_as_nulls(partitions, known), filters)
-        predicate = arguments.as_condition(
-            self.schema(), *conditions, session=self._snapshot.context.session
-        )
+        known, session = self._snapshot.configuration.partition_columns, self._session
+        blank = conditions.with_blanks_as_nulls(partitions, known)
+        predicate = conditions.as_condition(self.schema(), blank, filters, session=session)
         return plan_scan(self._snapshot, columns=arguments.as_columns(columns), predicate=predicate)
 
-    def _pruning(self, *conditions: Any) -> Expression | None:
+    def _pruning(self, *given: Any) -> Expression | None:
         known = self._snapshot.configuration.partition_columns
-        found = [arguments.with_blanks_as_nulls(condition, known) for condition in conditions]
-        return arguments.as_condition(self.schema(), *found, session=self._snapshot.context.session)
+        found = [conditions.with_blanks_as_nulls(condition, known) for condition in given]
+        return conditions.as_condition(self.schema(), *found, session=self._session)
 
     def file_uris(
         self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
@@ -635,7 +638,7 @@ class DeltaTable:
         self.update_incremental()
 
         def condition(snapshot: Snapshot) -> Expression | None:
-            return arguments.as_condition(
+            return conditions.as_condition(
                 snapshot.configuration.schema, predicate, session=snapshot.context.session
             )
 
@@ -786,7 +789,7 @@ class DeltaTable:
         from deltalog.rows.files import FileOptions
         from deltalog.verbs.delete import Delete
 
-        arguments.check_given(predicate)
+        conditions.check_given(predicate)
         verb = Delete.where(
             predicate,
             parameters=parameters,
@@ -833,12 +836,12 @@ class DeltaTable:
         from deltalog.rows.files import FileOptions
         from deltalog.verbs.update import Update
 
-        arguments.check_given(predicate)
-        values = arguments.as_updates(updates, new_values, parameters)
+        conditions.check_given(predicate)
+        values = conditions.as_updates(updates, new_values, parameters)
         verb = Update.where(
             predicate,
             values,
-            parameters=arguments.left_for_predicate(parameters, predicate, updates),
+            parameters=conditions.left_for_predicate(parameters, predicate, updates),
             error_on_type_mismatch=error_on_type_mismatch,
             use_deletion_vectors=use_deletion_vectors,
             file_options=FileOptions(writer_properties=writer_properties),
@@ -1204,10 +1207,10 @@ class DeltaTable:
         """
         from deltalog.table.creating import clone_table
 
-        store, at = arguments.open_table_store(target, storage_options, filesystem)
+        store, at = locations.open_table_store(target, storage_options, filesystem)
         if at is not None:
             raise InvalidInputError(f"cannot clone to {target!r}: it names a version")
-        arguments.check_elsewhere(target, store.root, self.table_uri)
+        locations.check_elsewhere(target, store.root, self.table_uri)
         context = clone_table(
             self._snapshot,
             store,

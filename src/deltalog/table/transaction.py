@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from deltalog.arguments import as_updates, check_given, left_for_predicate
+from deltalog.conditions import as_updates, check_given, left_for_predicate
 from deltalog.errors import InvalidInputError
 from deltalog.rows.files import FileOptions
 from deltalog.rows.request import ChangeRequest

@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from deltalog.actions.settable import canonical_key
-from deltalog.arguments import check_given, has_table, open_table_store
+from deltalog.conditions import check_given
 from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
 from deltalog.errors import CommitConflictError, InvalidInputError, TableExistsError
+from deltalog.locations import has_table, open_table_store
 from deltalog.rows.files import FileOptions
 from deltalog.schema import from_arrow_schema
 from deltalog.table.creating import new_table_with_defaults

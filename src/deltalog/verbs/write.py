@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltalog.actions.arrow import STRING_MAP
-from deltalog.arguments import as_condition, check_given
 from deltalog.column_mapping import physical_path
+from deltalog.conditions import as_condition, check_given
 from deltalog.errors import InvalidInputError
 from deltalog.features.clustering import check_clustering_columns, clustering_columns
 from deltalog.partition_values import extract, parse_column

@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from deltalog.arguments import has_table
 from deltalog.context import utc_context
 from deltalog.errors import DeltaError
+from deltalog.locations import has_table
 from deltalog.snapshot import load_snapshot
 from deltalog.storage import open_store
 from deltalog.storage.store import Store

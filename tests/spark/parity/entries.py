@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable
-from deltalog.arguments import as_condition, as_updates, has_table, open_table_store
+from deltalog.conditions import as_condition, as_updates
 from deltalog.context import utc_context
+from deltalog.locations import has_table, open_table_store
 from deltalog.rows.planned import ChangeMetrics
 from deltalog.rows.request import ChangeRequest
 from deltalog.snapshot import load_snapshot

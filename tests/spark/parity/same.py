@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deltalog._json import loads
-from deltalog.arguments import has_table
 from deltalog.context import utc_context
 from deltalog.features.identity_columns import IdentityColumn, identity_columns
+from deltalog.locations import has_table
 from deltalog.scan import open_changes, plan_scan
 from deltalog.schema import encode_schema
 from deltalog.snapshot import Snapshot, load_snapshot

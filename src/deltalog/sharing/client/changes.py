@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deltalog.arguments import as_changes_condition
 from deltalog.column_mapping import Mode
+from deltalog.conditions import as_changes_condition
 from deltalog.context import TableContext
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.log.reader import parse_commits

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import pyarrow as pa
 
-from deltalog.arguments import as_columns, as_condition
+from deltalog.arguments import as_columns
 from deltalog.column_mapping import physical_name
+from deltalog.conditions import as_condition
 from deltalog.configuration import TableConfiguration
 from deltalog.context import TableContext
 from deltalog.errors import IncompatibleChangesError, InvalidInputError, RowsChangedError

@@ -10,14 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from deltalog.arguments import (
-    as_arrow_schema,
-    as_columns,
-    as_condition,
-    as_limit,
-    with_blanks_as_nulls,
-)
+from deltalog.arguments import as_arrow_schema, as_columns, as_limit
 from deltalog.clock import now_ms, utc_moment
+from deltalog.conditions import as_condition, with_blanks_as_nulls
 from deltalog.errors import InvalidInputError
 from deltalog.insight.follow_steps import Offset
 from deltalog.scan.files import add_actions, file_uris, partitions

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.arguments import as_condition, as_timestamp_ms, refuse_both
+from deltalog.arguments import as_timestamp_ms, refuse_both
+from deltalog.conditions import as_condition
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError, SharingAccessError, SharingError
 from deltalog.schema.types import TIMESTAMP

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
-from deltalog.arguments import as_condition
+from deltalog.conditions import as_condition
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column as Name
 from deltalog.expressions import columns as columns_of

@@ -10,9 +10,10 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.arguments import as_timestamp_ms, naming, open_table_store
+from deltalog.arguments import as_timestamp_ms
 from deltalog.context import TableContext
 from deltalog.errors import InvalidInputError, VersionNotFoundError
+from deltalog.locations import naming, open_table_store
 from deltalog.paths import parse_table_uri
 from deltalog.schema.primitives.moments import instant_micros
 from deltalog.snapshot import load_snapshot

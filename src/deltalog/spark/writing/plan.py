@@ -12,10 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from deltalog.arguments import as_condition, has_table, naming
+from deltalog.conditions import as_condition
 from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError
+from deltalog.locations import has_table, naming
 from deltalog.rows.planned import ChangeMetrics, RowCounts
 from deltalog.schema import to_arrow_schema
 from deltalog.snapshot import load_snapshot

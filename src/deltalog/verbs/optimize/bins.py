@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltalog.arguments import as_condition, with_blanks_as_nulls
+from deltalog.conditions import as_condition, with_blanks_as_nulls
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, to_sql
 from deltalog.kernels import arrow, compute

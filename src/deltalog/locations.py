@@ -1,0 +1,93 @@
+"""Where callers say that a table is: a store, a path or a URL, which may name a version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.log.names import LogFileKind, parse_log_name
+from deltalog.paths import canonical_path, decode_location, is_absolute, parse_table_uri
+from deltalog.storage import open_store
+
+if TYPE_CHECKING:
+    from pathlib import PurePath
+
+    from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.storage.store import Store
+
+_BEGINNINGS: Final = {
+    LogFileKind.COMMIT,
+    LogFileKind.CHECKPOINT,
+    LogFileKind.CHECKPOINT_PART,
+    LogFileKind.CHECKPOINT_V2,
+}
+
+
+def open_table_store(
+    table_uri: str | PurePath | Store,
+    storage_options: StorageOptions | None,
+    filesystem: Any,
+) -> tuple[Store, int | datetime | None]:
+    """The store of a table, and the version or moment that its URI names.
+
+    Escapes of a `file:` URL are decoded: `file:///a%20b` is the directory `/a b`.
+    """
+    if not (storage_options is None or isinstance(storage_options, Mapping)) and not callable(
+        storage_options
+    ):
+        raise InvalidInputError(
+            "cannot take storage_options: expected a mapping, or a callable that gives one, found "
+            f"a {type(storage_options).__name__}"  # its value may be a secret
+        )
+    if not isinstance(table_uri, str):
+        return open_store(table_uri, storage_options, filesystem=filesystem), None
+    # Before the decoding: `%40v3` is part of a name, and `@v3` is a version.
+    location = parse_table_uri(table_uri)
+    whole, bare = (
+        decode_location(text) if filesystem is None else text for text in (table_uri, location.uri)
+    )
+    store = open_store(whole, storage_options, filesystem=filesystem)
+    if location.uri == table_uri or _has_log(store):
+        return store, None
+    store = open_store(bare, storage_options, filesystem=filesystem)
+    if location.version is not None:
+        return store, location.version
+    return store, datetime.fromtimestamp((location.timestamp_ms or 0) / 1000, UTC)
+
+
+def check_elsewhere(target: object, root: str, table_root: str) -> None:
+    """Refuse a location that is a table's, or lies below it, where its vacuum comes."""
+    is_location = isinstance(target, str | PathLike)  # roots of stores need not be unique
+    if is_location and not is_absolute(canonical_path(f"{root.rstrip('/')}/_", table_root)):
+        raise InvalidInputError(
+            f"cannot clone {table_root} to {root}: expected a place outside of the table, whose "
+            "vacuum would delete what it does not know"
+        )
+
+
+def has_table(store: Store) -> bool:
+    """Whether a log begins here: a commit or a checkpoint, readable or not.
+
+    Cost: one listing, which ends at the first such file.
+    """
+    found = map(parse_log_name, store.list_from("_delta_log", ""))
+    return any(file is not None and file.kind in _BEGINNINGS for file in found)
+
+
+def _has_log(store: Store) -> bool:
+    return next(iter(store.list_from("_delta_log", "")), None) is not None
+
+
+@contextmanager
+def naming(table: str) -> Iterator[None]:
+    """Errors of this block name the table, be it in a note."""
+    try:
+        yield
+    except DeltaError as error:
+        if table not in "".join([str(error), *getattr(error, "__notes__", ())]):
+            error.add_note(f"while opening {table}")
+        raise
