@@ -9,8 +9,10 @@ Protocol: Actions
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from operator import add
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,7 +29,7 @@ from deltalog.transaction.read_set import ReadSet
 from deltalog.write.written import WrittenFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from deltalog.actions import AddCDCFile, AddFile
     from deltalog.context import TableContext
@@ -37,6 +39,14 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
     from deltalog.transaction.masks import Masks
     from deltalog.transaction.properties import AppTransaction
+
+
+# How metrics of several verbs are put together, by the beginning of their names; others are summed.
+_COMBINED: Final[Mapping[str, Callable[[int, int], int]]] = {
+    "min": min,
+    "max": max,
+    **dict.fromkeys(("p25", "p50", "p75"), lambda _before, last: last),  # no sum of quantiles
+}
 
 
 class PendingTransaction:
@@ -296,9 +306,17 @@ class PendingTransaction:
         found = self.read_set.with_files(files)
         self.read_set = replace(found, is_row_local=found.is_row_local and is_row_local)
 
-    def set_metrics(self, metrics: Mapping[str, int | str]) -> None:
-        """Add to the operation's metrics."""
-        self.metrics.update(metrics)
+    def add_metrics(self, metrics: Mapping[str, int | str]) -> None:
+        """Add the metrics of a verb to those of earlier ones: counts, bytes and times are summed.
+
+        The smallest and the greatest size is that of all; of texts and quantiles the last stays.
+        """
+        for name, value in metrics.items():
+            before = self.metrics.get(name)
+            if isinstance(before, int) and isinstance(value, int):
+                self.metrics[name] = _COMBINED.get(name[:3], add)(before, value)
+            else:
+                self.metrics[name] = value
 
     @property
     def is_blind_append(self) -> bool:

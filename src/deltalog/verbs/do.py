@@ -88,7 +88,7 @@ def _staged(
     with shown(progress, verb.doing) as tell:
         transaction.steps = Steps(tell)
         outcome = verb.stage(transaction, engine)
-    transaction.set_metrics(outcome.metrics())
+    transaction.add_metrics(outcome.metrics())
     return outcome
 
 

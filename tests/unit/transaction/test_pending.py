@@ -63,3 +63,22 @@ def test_written_files_are_of_this_table_and_this_schema() -> None:
         tx.add_files(written_files(tx, schema_string=other))
     tx.add_files(written_files(tx))
     assert len(tx.adds) == 1
+
+
+def test_metrics_of_several_verbs_are_put_together() -> None:
+    transaction = pending(table())
+    transaction.add_metrics(
+        {"numOutputRows": 2, "minFileSize": 5, "maxFileSize": 7, "p50FileSize": 6}
+    )
+    transaction.add_metrics(
+        {"numOutputRows": 3, "minFileSize": 4, "maxFileSize": 4, "p50FileSize": 4}
+    )
+    transaction.add_metrics({"numDeletedRows": 1, "note": "a"})
+    assert transaction.metrics == {
+        "numOutputRows": 5,
+        "minFileSize": 4,
+        "maxFileSize": 7,
+        "p50FileSize": 4,
+        "numDeletedRows": 1,
+        "note": "a",
+    }

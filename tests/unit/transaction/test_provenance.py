@@ -34,7 +34,7 @@ def test_a_commit_has_the_members_that_the_reference_writes_in_its_order() -> No
         new_file("p=a b/x.parquet", partition_values={"p": "a b"}),
         parameters={"mode": "Append", "partitionBy": ["p"], "auto": False, "predicate": None},
     )
-    tx.set_metrics({"numFiles": 1, "numOutputRows": "1"})
+    tx.add_metrics({"numFiles": 1, "numOutputRows": "1"})
     commit(tx)
     info, added = actions_of(store, 1)
     txn_id = info["commitInfo"].pop("txnId")

@@ -81,6 +81,8 @@ class ServedTable:
         found = load_snapshot(utc_context(self.store)) if known is None else known.refresh()
         with self.opened.lock:
             newest = self.opened.latest
+            if newest is not None and newest.metadata.id != found.metadata.id:
+                self.opened.older.clear()  # the table was made anew at its location
             if newest is None or newest is known or newest.version < found.version:
                 self.opened.latest = found
         # Nothing of such a table may be read yet.
