@@ -17,7 +17,7 @@ Progress = OnProgress | bool
 T = TypeVar("T")
 
 
-class Steps:
+class ProgressCount:
     """Counts the parts of an operation that are done; safe for threads.
 
     Args:

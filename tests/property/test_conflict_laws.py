@@ -94,7 +94,7 @@ def test_what_a_weaker_level_refuses_a_stronger_one_refuses_too(winners: list[li
         store = table([add("a"), add("b")], configuration={"delta.isolationLevel": level})
         tx = pending(store, new_file("mine"), operation="DELETE")
         assert tx.snapshot is not None
-        tx.read(condition("id = 1", tx.snapshot), tx.snapshot.files().slice(0, 1))
+        tx.record_read(condition("id = 1", tx.snapshot), tx.snapshot.files().slice(0, 1))
         tx.remove_files(tx.snapshot.files().slice(0, 1), data_change=True)
         for version, actions in enumerate(winners, 2):
             info = {"commitInfo": {"operation": "ANY", "isBlindAppend": True}}

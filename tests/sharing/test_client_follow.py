@@ -19,7 +19,7 @@ from deltalog.sharing.client import (
     SharedTable,
     read_profile,
 )
-from deltalog.sharing.client.view import TableView, VersionOrTimestamp
+from deltalog.sharing.client.shown_version import ShownVersion, VersionOrTimestamp
 from deltalog.sharing.server import app
 from deltalog.sharing.wire.listing import Table
 from tests.support.asgi import serving
@@ -83,7 +83,7 @@ class Growing:
     ) -> SharedFollower:
         client = AsyncRestClient(read_profile(self.server.profile()), QUICK, clock=self.clock)
         table = Table(share="s", schema="d", name="t")
-        view = TableView(client, table, VersionOrTimestamp(), time_zone="UTC")
+        view = ShownVersion(client, table, VersionOrTimestamp(), time_zone="UTC")
         chosen = SharedFollowOptions(**options)
         return SharedFollower(view, start=start, options=chosen, until=until)
 

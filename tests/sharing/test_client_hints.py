@@ -10,7 +10,7 @@ import pytest
 from deltalog.expressions import as_expression
 from deltalog.schema import Field, Schema, StructType
 from deltalog.sharing.client.hints import json_hint, sql_hints
-from deltalog.sharing.client.view import _hinting
+from deltalog.sharing.client.shown_version import _hinting
 from deltalog.table_change import new_table
 from tests.support.shared_files import schema_string
 

@@ -225,7 +225,7 @@ class Histories(RuleBasedStateMachine):
             values: Any = pc.map_lookup(files.column("partitionValues"), "p", "first")
             files = files.filter(compute.equal(values, str(partition)))
             is_delete = kind == "delete"
-            pending.read(predicate, files)
+            pending.record_read(predicate, files)
             pending.remove_files(files, data_change=is_delete)
             if kind == "compact" and files.num_rows:
                 kept = frozenset[int]().union(

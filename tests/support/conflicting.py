@@ -47,7 +47,7 @@ def delete(tx: PendingTransaction, where: str | None, path: str = "x.parquet") -
     files = tx.snapshot.files()
     files = files.filter([found == path for found in files.column("path").to_pylist()])
     tx.operation = "DELETE"
-    tx.read(None if where is None else condition(where, tx.snapshot), files)
+    tx.record_read(None if where is None else condition(where, tx.snapshot), files)
     tx.remove_files(files, data_change=True)
 
 

@@ -44,7 +44,7 @@ class _SourcesInFiles(LocalEngine):
     def __init__(self, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
 
-    def open_source(self, data: Any) -> MergeSource:
+    def open_batches(self, data: Any) -> MergeSource:
         return MergeSource(data, memory_bytes=self._memory_bytes)
 
 
@@ -89,7 +89,7 @@ class StatedTable:
 
     def append(self, rows: Sequence[Mapping[str, Any]], **options: Any) -> None:
         """Add rows in files of their own; options are those of the files."""
-        self.do(Write(data=[dict(row) for row in rows], files=FileOptions(**options)))
+        self.do(Write(data=[dict(row) for row in rows], file_options=FileOptions(**options)))
 
     def update(
         self, values: Mapping[Any, object], where: str | None = None, **options: Any

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import pytest
 
-from deltalog.progress import Steps, progress_bar, shown
+from deltalog.progress import ProgressCount, progress_bar, shown
 
 
 def test_rich_shows_it_on_stderr(
@@ -61,7 +61,7 @@ def test_tqdm_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_steps_are_counted_and_more_may_be_expected() -> None:
     told: list[tuple[int, int]] = []
-    steps = Steps(lambda done, total: told.append((done, total)))
+    steps = ProgressCount(lambda done, total: told.append((done, total)))
     steps.expect(1)
     assert list(steps.each("a")) == ["a"]
     steps.expect(2)
@@ -69,14 +69,14 @@ def test_steps_are_counted_and_more_may_be_expected() -> None:
     steps.done()
     steps.done()
     assert told == [(1, 1), (2, 3), (3, 3), (4, 4)]
-    Steps(None).done()
+    ProgressCount(None).done()
 
 
 def test_what_a_callback_raises_ends_the_steps() -> None:
     def end(*_: int) -> None:
         raise InterruptedError
 
-    items = Steps(end).each("ab")
+    items = ProgressCount(end).each("ab")
     assert next(items) == "a"
     with pytest.raises(InterruptedError):
         next(items)

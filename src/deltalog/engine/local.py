@@ -17,7 +17,7 @@ from deltalog.rows.merge.source import MergeSource
 from deltalog.upkeep import create_checkpoint
 from deltalog.write.files import write_files
 from deltalog.write.replace_where import write_where
-from deltalog.write.source import open_source
+from deltalog.write.source import open_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,9 +43,9 @@ class LocalEngine:
 
     def open_rows(self, data: Any) -> RowSource:
         """Open anything that holds rows as a stream of Arrow batches."""
-        return open_source(data)
+        return open_batches(data)
 
-    def open_source(self, data: Any) -> AbstractContextManager[Any]:
+    def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
         """Hold the source's rows in memory, or in a temporary file if they are many."""
         return nullcontext(data) if isinstance(data, MergeSource) else MergeSource(data)
 
@@ -66,11 +66,12 @@ class LocalEngine:
         """Write rows in one pass; files are encoded while the next rows are read."""
         if not isinstance(rows, pa.RecordBatchReader):
             raise InternalError(f"cannot write a {type(rows).__name__} in this process")
+        # An empty list has no columns that a predicate could be about.
         if predicate is not None and rows.schema.names:
             return write_where(spec, rows, predicate, tells_changes=tells_changes)
         if predicate is None and optimizes_writes(spec.configuration):
             return write_optimized(spec, rows)
-        return write_files(spec, rows)  # an empty list has no columns to be checked
+        return write_files(spec, rows)
 
     def rewrite_bins(self, job: BinRewrite) -> Sequence[Rewritten]:
         """Rewrite several bins at a time: `max_concurrent_tasks`, or one per core up to 8."""

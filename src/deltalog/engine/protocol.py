@@ -53,7 +53,7 @@ class Engine(Protocol):
         """
         ...
 
-    def open_source(self, data: Any) -> AbstractContextManager[Any]:
+    def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
         """Open a merge's source, so that its rows can be read several times without a change.
 
         Raises:
@@ -62,10 +62,10 @@ class Engine(Protocol):
         ...
 
     def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
-        """Return the rows that a change matches; they may be searched lazily.
+        """Plan a change of rows; the rows may be searched when it is applied.
 
-        The source, if any, is from `open_source`. Predicates and files that are read are recorded
-        in the transaction, for conflict detection.
+        The source, if any, is from `open_merge_source`. Predicates and files that are read are
+        recorded in the transaction, for conflict detection.
 
         Raises:
             InvalidInputError: condition, clauses or values do not fit the table.

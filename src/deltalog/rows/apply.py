@@ -19,7 +19,7 @@ from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.errors import InternalError
 from deltalog.kernels import Array, arrow, compute
 from deltalog.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
-from deltalog.progress import Steps
+from deltalog.progress import ProgressCount
 from deltalog.rows.decide import FileDecision, copied_rows
 from deltalog.rows.planned import FileCounts
 from deltalog.scan.plan import make_numbered_tasks, read_spec
@@ -77,7 +77,7 @@ class FileEdits:
         columns: the columns that may differ between old and new versions.
         reads: the old columns that new versions are computed from; None means all.
         decisions: drop, mask or rewrite, for each file.
-        steps: progress, counted in files read.
+        progress: counted counted in files read.
     """
 
     matching: MatchingFiles
@@ -85,11 +85,11 @@ class FileEdits:
     columns: Collection[str]
     decisions: Sequence[FileDecision]
     reads: Collection[str] | None = None
-    steps: Steps = field(default_factory=lambda: Steps(None))
+    progress: ProgressCount = field(default_factory=lambda: ProgressCount(None))
 
 
-def planned(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> FileCounts:
-    """Return the file metrics of a plan, without reading any data file."""
+def file_counts(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> FileCounts:
+    """Return the file metrics of edits, without reading any data file."""
     masked = pa.array([decision is FileDecision.MASKED for decision in decisions], pa.bool_())
     had = matching.files.column("deletionVector").is_valid()
     gone = matching.files.filter(compute.invert(masked))
@@ -105,8 +105,8 @@ def planned(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> FileC
 
 
 def change_rows(
-    pending: PendingTransaction,
-    plan: FileEdits,
+    transaction: PendingTransaction,
+    edits: FileEdits,
     change: RowUpdate,
     writer: FileWriter,
     feed: ChangeWriter | None,
@@ -114,8 +114,8 @@ def change_rows(
     """Write new versions of rows, and stage the removals and masks of their old files.
 
     Args:
-        pending: transaction on an existing table.
-        plan: which rows of which files change.
+        transaction: transaction on an existing table.
+        edits: which rows of which files change.
         change: computes the new versions.
         writer: writes them to data files.
         feed: writes change data files; None if the change data feed is off.
@@ -123,38 +123,38 @@ def change_rows(
     Cost: for masked files, all columns of the row groups that hold updated rows; for rewritten
     files, all columns of the whole file. Files that are removed whole are not read.
     """
-    work = _FileRewrite(pending, pending.base, plan, change, writer, feed)
+    work = _FileEditor(transaction, transaction.base, edits, change, writer, feed)
     work.read()
     return work.stage()
 
 
-class _FileRewrite:
+class _FileEditor:
     def __init__(
         self,
-        pending: PendingTransaction,
+        transaction: PendingTransaction,
         snapshot: Snapshot,
-        plan: FileEdits,
+        edits: FileEdits,
         change: RowUpdate,
         writer: FileWriter,
         feed: ChangeWriter | None,
     ) -> None:
-        self._pending = pending
+        self._transaction = transaction
         self._snapshot = snapshot
-        self._plan = plan
-        self._matching = plan.matching
+        self._edits = edits
+        self._matching = edits.matching
         self._change = change
         self._writer = writer
         self._feed = feed
-        self._schema = pending.configuration.arrow_schema
+        self._schema = transaction.configuration.arrow_schema
         self._names = self._columns_to_read()
         self._has_ids = snapshot.configuration.row_ids_enabled
-        self._done = [0] * plan.matching.files.num_rows
+        self._done = [0] * edits.matching.files.num_rows
         self._copied = 0
 
     def read(self) -> None:
-        steps = self._plan.steps
-        steps.expect(sum(self._is_read(number) for number in range(len(self._done))))
-        for batch in read_tasks(steps.each(self._tasks())):
+        progress = self._edits.progress
+        progress.expect(sum(self._is_read(number) for number in range(len(self._done))))
+        for batch in read_tasks(progress.each(self._tasks())):
             if batch.num_rows:
                 self._take(batch)
 
@@ -173,21 +173,25 @@ class _FileRewrite:
             yield self._only_matching(task, number)
 
     def _columns_to_read(self) -> list[str]:
-        """All columns, or only `plan.reads` if neither copies nor change data need the others."""
+        """All columns, or only `edits.reads` if neither copies nor change data need the others."""
         names = self._snapshot.configuration.schema.names
-        plan = self._plan
-        if plan.reads is None or self._feed is not None or FileDecision.REWRITTEN in plan.decisions:
+        edits = self._edits
+        if (
+            edits.reads is None
+            or self._feed is not None
+            or FileDecision.REWRITTEN in edits.decisions
+        ):
             return list(names)
-        return [name for name in names if name in plan.reads]
+        return [name for name in names if name in edits.reads]
 
     def _is_read(self, number: int) -> bool:
-        copies = self._plan.decisions[number] is FileDecision.REWRITTEN
-        return copies or self._plan.updates[number] or self._feed is not None
+        copies = self._edits.decisions[number] is FileDecision.REWRITTEN
+        return copies or self._edits.updates[number] or self._feed is not None
 
     def _only_matching(self, task: ScanTask, number: int) -> ScanTask:
         """The task, limited to the matching rows if the file is masked."""
         positions = self._matching.positions[number]
-        if self._plan.decisions[number] is not FileDecision.MASKED or positions is None:
+        if self._edits.decisions[number] is not FileDecision.MASKED or positions is None:
             return task
         wanted = inline_descriptor(DeletionBitmap.from_arrow(positions))
         return replace(task, deletion_vector=wanted, only_deleted=True)
@@ -202,8 +206,8 @@ class _FileRewrite:
         rows = batch.column(ROW_INDEX)
         old = conform(batch.select(self._names), self._schema)
         positions = self._matching.positions[number]
-        if self._plan.decisions[number] is not FileDecision.REWRITTEN or positions is None:
-            self._write(old, ids, self._changed(number, old))
+        if self._edits.decisions[number] is not FileDecision.REWRITTEN or positions is None:
+            self._write(ids, self._changed(number, old))
             return
         rest = positions.slice(self._done[number])
         is_hit = compute.is_in(rows, value_set=rest)
@@ -229,9 +233,8 @@ class _FileRewrite:
                 self._feed.write(changed.rows, "update_postimage")
         return changed
 
-    def _write(self, old: pa.RecordBatch, ids: list[Array], changed: NewVersions) -> None:
+    def _write(self, ids: list[Array], changed: NewVersions) -> None:
         """Write only the new versions of rows."""
-        del old
         if changed.is_updated is not None:
             ids = [column.filter(changed.is_updated) for column in ids]
         if ids:
@@ -248,7 +251,7 @@ class _FileRewrite:
             updated = compute.replace_with_mask(is_hit, is_hit, changed.is_updated)
         arrays = [
             _spliced(old.column(name), updated, changed.rows.column(name))
-            if name in self._plan.columns
+            if name in self._edits.columns
             else old.column(name)
             for name in self._schema.names
         ]
@@ -271,33 +274,33 @@ class _FileRewrite:
 
     def stage(self) -> FileCounts:
         """Stage removals and deletion vectors; return the metrics with the counted copies."""
-        stage_files(self._pending, self._matching, self._plan.decisions)
-        done = planned(self._matching, self._plan.decisions)
+        stage_files(self._transaction, self._matching, self._edits.decisions)
+        done = file_counts(self._matching, self._edits.decisions)
         return replace(done, num_copied_rows=self._copied)
 
 
 def stage_files(
-    pending: PendingTransaction, matching: MatchingFiles, decisions: Sequence[FileDecision]
+    transaction: PendingTransaction, matching: MatchingFiles, decisions: Sequence[FileDecision]
 ) -> None:
     """Stage the removal of files that are dropped or rewritten, and the masks of the others.
 
     Cost: one request for all deletion vectors that are not inline.
     """
-    pending.copies_rows = True
+    transaction.copies_rows = True
     masked = [n for n, decision in enumerate(decisions) if decision is FileDecision.MASKED]
     if masked:
-        mask_files(pending, matching, masked)
+        mask_files(transaction, matching, masked)
     gone = sorted(set(range(len(decisions))).difference(masked))
-    pending.remove_files(matching.files.take(pa.array(gone, pa.int64())), data_change=True)
+    transaction.remove_files(matching.files.take(pa.array(gone, pa.int64())), data_change=True)
 
 
 def mask_files(
-    pending: PendingTransaction, matching: MatchingFiles, numbers: Sequence[int]
+    transaction: PendingTransaction, matching: MatchingFiles, numbers: Sequence[int]
 ) -> None:
     """Stage files again with deletion vectors that add the matching rows to the deleted ones.
 
     Args:
-        pending: transaction on the table.
+        transaction: transaction on the table.
         matching: the files, and the positions of their matching rows.
         numbers: indices of the files to mask; each keeps at least one row.
     """
@@ -307,10 +310,10 @@ def mask_files(
         if positions is None:
             raise InternalError("a file of which all rows change needs no deletion vector")
         bitmaps.append(DeletionBitmap.from_arrow(positions))
-    properties = pending.configuration.properties
-    pending.mask_rows(
+    properties = transaction.configuration.properties
+    transaction.mask_rows(
         write_masks(
-            pending.store,
+            transaction.store,
             matching.files.take(pa.array(numbers, pa.int64())),
             bitmaps,
             [matching.num_records[number] or 0 for number in numbers],

@@ -255,9 +255,11 @@ class _BinWork:
         self._interval_s = job.options.min_commit_interval_s
         self._done: dict[int, Rewritten] = {}
         num_tasks = max(1, min(len(job.bins), job.options.num_tasks))
-        steps = job.transaction.steps
-        steps.expect(sum(one.files.num_rows for one in job.bins))
-        self._rows = BinReader(job.transaction, job.options.files, steps.done, num_tasks=num_tasks)
+        progress = job.transaction.progress
+        progress.expect(sum(one.files.num_rows for one in job.bins))
+        self._rows = BinReader(
+            job.transaction, job.options.files, progress.done, num_tasks=num_tasks
+        )
 
     def run(self) -> list[Rewritten]:
         background = Background(self._rows.num_tasks)

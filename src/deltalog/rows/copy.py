@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID
-from deltalog.progress import Steps
+from deltalog.progress import ProgressCount
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import make_tasks, read_spec
 from deltalog.scan.reader import read_tasks
@@ -44,7 +44,7 @@ def read_rows(
     *,
     predicate: Expression | None = None,
     more_columns: Sequence[str] = (),
-    steps: Steps | None = None,
+    progress: ProgressCount | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the live rows of some files, with all columns.
 
@@ -53,7 +53,7 @@ def read_rows(
         files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
         predicate: only rows for which it is true; resolved against the snapshot's schema.
         more_columns: of `METADATA_COLUMNS`, after the table's own.
-        steps: progress, counted in files.
+        progress: counted counted in files.
 
     Cost: bounded memory, like any scan.
     """
@@ -62,9 +62,9 @@ def read_rows(
         columns=[*snapshot.configuration.schema.names, *more_columns],
         predicate=predicate,
     )
-    steps = steps or Steps(None)
-    steps.expect(files.num_rows)
-    yield from read_tasks(steps.each(make_tasks(snapshot, spec, files)))
+    progress = progress or ProgressCount(None)
+    progress.expect(files.num_rows)
+    yield from read_tasks(progress.each(make_tasks(snapshot, spec, files)))
 
 
 def copy_rows(
@@ -74,7 +74,7 @@ def copy_rows(
     schema: pa.Schema,
     *,
     without: Sequence[pa.Int64Array | None] | None = None,
-    steps: Steps | None = None,
+    progress: ProgressCount | None = None,
 ) -> int:
     """Copy the live rows of some files, in the schema that the table will have.
 
@@ -84,7 +84,7 @@ def copy_rows(
         writer: writes the rows.
         schema: of the writer's rows; may have more columns than the snapshot's.
         without: for each file, positions of rows to leave out besides those of its vector.
-        steps: progress, counted in files.
+        progress: counted counted in files.
 
     Returns:
         The number of copied rows.
@@ -98,10 +98,10 @@ def copy_rows(
     tasks = make_tasks(snapshot, spec, files)
     if without is not None:
         tasks = map(_without, tasks, without)
-    steps = steps or Steps(None)
-    steps.expect(files.num_rows)
+    progress = progress or ProgressCount(None)
+    progress.expect(files.num_rows)
     copied = 0
-    for batch in read_tasks(steps.each(tasks)):
+    for batch in read_tasks(progress.each(tasks)):
         write_copied(writer, batch, schema)
         copied += batch.num_rows
     return copied

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.metadata_columns import FILE_NUMBER, ROW_INDEX
 from deltalog.paths import decode_path
-from deltalog.progress import Steps
+from deltalog.progress import ProgressCount
 from deltalog.scan.plan import check_row_ids, make_numbered_tasks, read_spec
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
@@ -74,14 +74,14 @@ def find_matching_files(
     snapshot: Snapshot,
     predicate: Expression | None,
     *,
-    steps: Steps | None = None,
+    progress: ProgressCount | None = None,
 ) -> MatchingFiles:
     """Return the files that hold matching rows, and the rows' positions.
 
     Args:
         snapshot: of the table.
         predicate: resolved; None matches every row.
-        steps: progress, counted in files read.
+        progress: counted counted in files read.
 
     Cost: the log's columns that the predicate needs; then the predicate's columns of the files
     that pruning left. Memory: eight bytes per matching row.
@@ -97,11 +97,11 @@ def find_matching_files(
             num_candidates=files.num_rows,
         )
     found: dict[int, list[pa.Int64Array]] = {}
-    steps = steps or Steps(None)
-    steps.expect(files.num_rows)
+    progress = progress or ProgressCount(None)
+    progress.expect(files.num_rows)
     spec = read_spec(snapshot, columns=[ROW_INDEX], predicate=predicate)
     check_row_ids(snapshot, spec)
-    tasks = steps.each(make_numbered_tasks(snapshot, spec, files))
+    tasks = progress.each(make_numbered_tasks(snapshot, spec, files))
     for batch in read_tasks(tasks):
         if batch.num_rows:
             rows: Any = batch.column(ROW_INDEX)

@@ -19,7 +19,7 @@ from deltalog.write.enforce import Enforcer
 from deltalog.write.files import FileWriter, write_files
 from deltalog.write.partition import split
 from deltalog.write.rows_to_files import WriteLimits
-from deltalog.write.source import open_source
+from deltalog.write.source import open_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,7 +46,7 @@ def write_optimized(
 
     Args:
         spec: of the table.
-        data: anything that `open_source` takes.
+        data: anything that `open_batches` takes.
         limits: of the sort.
 
     Raises:
@@ -54,7 +54,7 @@ def write_optimized(
 
     Cost: as `write_files`; rows beyond the memory limit are spilled to temporary files.
     """
-    reader = open_source(data)
+    reader = open_batches(data)
     if not reader.schema.names:
         return write_files(spec, reader)
     partition_columns = spec.configuration.partition_columns

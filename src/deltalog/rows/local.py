@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalog.clock import Stopwatch
 from deltalog.conditions import as_condition
 from deltalog.expressions import to_sql
-from deltalog.rows.apply import FileEdits, NewVersions, change_rows, planned, stage_files
+from deltalog.rows.apply import FileEdits, NewVersions, change_rows, file_counts, stage_files
 from deltalog.rows.assign import Scope, assignments, enforced, updating_enforcer
 from deltalog.rows.copy import ROW_GROUP_BYTES, copy_rows, read_rows
 from deltalog.rows.decide import FileDecision, decide_files, explain_decisions
@@ -76,8 +76,10 @@ class LocalChange:
         transaction.parameters["predicate"] = (
             [] if self._condition is None else [to_sql(self._condition)]
         )
-        self._matching = find_matching_files(snapshot, self._condition, steps=transaction.steps)
-        transaction.read(self._condition, self._matching.files, is_row_local=True)
+        self._matching = find_matching_files(
+            snapshot, self._condition, progress=transaction.progress
+        )
+        transaction.record_read(self._condition, self._matching.files, is_row_local=True)
         self._scan_ms = watch.elapsed_ms()
 
     @cached_property
@@ -99,14 +101,14 @@ class LocalChange:
         files, and of the whole of rewritten files.
         """
         watch = Stopwatch()
-        found = self._planned()
+        found = self._known_metrics()
         if self._matching.files.num_rows:
             found = self._delete(found) if self._deletes else self._update(found)
         return replace(found, rewrite_ms=watch.elapsed_ms())
 
     def preview(self) -> tuple[ChangeMetrics, pa.Table]:
         """Return the result of `apply` and the decision per file; values are not computed."""
-        found = self._planned()
+        found = self._known_metrics()
         if not self._deletes:
             found = replace(found, rows=RowCounts(updated_by_source=self._count()))
         return found, explain_decisions(self._matching, self._decisions)
@@ -118,13 +120,13 @@ class LocalChange:
         decisions = [f"files to {one}: {self._decisions.count(one)}" for one in FileDecision]
         return "\n".join([*lines, *decisions])
 
-    def _planned(self) -> ChangeMetrics:
+    def _known_metrics(self) -> ChangeMetrics:
         """Return the metrics that are known before anything is written."""
         matching = self._matching
         rows = RowCounts(deleted_by_source=matching.num_rows) if self._deletes else RowCounts()
         return ChangeMetrics(
             rows=rows,
-            files=planned(matching, self._decisions),
+            files=file_counts(matching, self._decisions),
             num_scanned_files=matching.num_candidates,
             num_touched_files=matching.files.num_rows,
             scan_ms=self._scan_ms,
@@ -160,7 +162,7 @@ class LocalChange:
                 writer,
                 schema,
                 without=[matching.positions[number] for number in cut],
-                steps=transaction.steps,
+                progress=transaction.progress,
             )
             written = writer.finish()
         transaction.add_files(written)
@@ -171,7 +173,7 @@ class LocalChange:
                     self._snapshot,
                     matching.files,
                     predicate=self._condition,
-                    steps=transaction.steps,
+                    progress=transaction.progress,
                 ):
                     feed.write(conform(batch, schema), "delete")
                 transaction.add_changes(feed.finish())
@@ -188,19 +190,19 @@ class LocalChange:
     def _update(self, found: ChangeMetrics) -> ChangeMetrics:
         transaction = self._transaction
         update = _Update(self._assigned, self._request.file_options.spec_for(transaction))
-        plan = FileEdits(
+        edits = FileEdits(
             matching=self._matching,
             updates=[True] * self._matching.files.num_rows,
             columns=update.columns,
             reads=update.reads,
             decisions=self._decisions,
-            steps=transaction.steps,
+            progress=transaction.progress,
         )
         has_feed = self._snapshot.configuration.change_data_feed_enabled
         with contextlib.ExitStack() as stack:
             writer = stack.enter_context(FileWriter(update.spec, limits=_LIMITS))
             feed = stack.enter_context(ChangeWriter(update.spec)) if has_feed else None
-            files = change_rows(transaction, plan, update, writer, feed)
+            files = change_rows(transaction, edits, update, writer, feed)
             written = writer.finish()
             cdc = () if feed is None else feed.finish()
             transaction.add_files(written)

@@ -72,22 +72,22 @@ def _open(task: ScanTask) -> _OpenTask:
     spec = task.spec
     try:
         reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
-        first, rest = _split(spec)
+        predicate_columns, other_columns = _split(spec)
         schema = reader.arrow_schema
         rebase = file_rebase(reader, spec.time_zone)
-        matched = project_file(first, schema, spec.mode, path=task.path, rebase=rebase)
-        selected = _bitmap(task)
-        groups = surviving_row_groups(spec.predicate, first, matched.leaf_of, reader)
+        matched = project_file(predicate_columns, schema, spec.mode, path=task.path, rebase=rebase)
+        marked = _marked_rows(task)
+        groups = surviving_row_groups(spec.predicate, predicate_columns, matched.leaf_of, reader)
         return _OpenTask(
             task=task,
             reader=reader,
-            first=matched,
-            rest=project_file(rest, schema, spec.mode, path=task.path, rebase=rebase),
+            of_predicate=matched,
+            of_others=project_file(other_columns, schema, spec.mode, path=task.path, rebase=rebase),
             unmapped=_unmapped(spec, schema, task.path),
-            selected=selected,
+            marked=marked,
             row_groups=(
-                _with_selected(groups, reader, selected)
-                if task.only_deleted and selected is not None
+                _with_marked(groups, reader, marked)
+                if task.only_deleted and marked is not None
                 else groups
             ),
         )
@@ -121,17 +121,17 @@ def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
     return project_file(StructType(wanted), schema, Mode.NONE, path=path)
 
 
-def _with_selected(
-    groups: tuple[int, ...], reader: ParquetReader, selected: DeletionBitmap
+def _with_marked(
+    groups: tuple[int, ...], reader: ParquetReader, marked: DeletionBitmap
 ) -> tuple[int, ...]:
-    """The row groups that hold any of the selected rows."""
+    """The row groups that hold any row that the deletion vector marks."""
     starts = reader.row_group_starts
     return tuple(
-        group for group in groups if selected.count_between(starts[group], starts[group + 1])
+        group for group in groups if marked.count_between(starts[group], starts[group + 1])
     )
 
 
-def _bitmap(task: ScanTask) -> DeletionBitmap | None:
+def _marked_rows(task: ScanTask) -> DeletionBitmap | None:
     if task.deletion_vector is None:
         return None
     bitmap = load_bitmap(task.store, task.deletion_vector)
@@ -146,10 +146,10 @@ class _OpenTask:
 
     task: ScanTask
     reader: ParquetReader
-    first: FileProjection
-    rest: FileProjection
+    of_predicate: FileProjection
+    of_others: FileProjection
     unmapped: FileProjection
-    selected: DeletionBitmap | None
+    marked: DeletionBitmap | None
     row_groups: tuple[int, ...]
 
     def pieces(self) -> Iterator[_Piece]:
@@ -179,9 +179,9 @@ class _OpenTask:
 
     def keep_mask(self, first_row: int, num_rows: int) -> pa.BooleanArray | None:
         """Which of the physical rows the task returns; None is all."""
-        if self.selected is None:
+        if self.marked is None:
             return None
-        mask = keep_mask(self.selected, first_row, num_rows)
+        mask = keep_mask(self.marked, first_row, num_rows)
         if not self.task.only_deleted:
             return mask
         return (
@@ -214,7 +214,7 @@ class _Piece:
         mask = file.keep_mask(first_row, num_rows)
         if mask is not None and not mask.true_count:
             return []
-        found = self._columns(file.first) | self._columns(file.unmapped)
+        found = self._columns(file.of_predicate) | self._columns(file.unmapped)
         if spec.predicate is not None:
             rows = _TaskRows(file.task, found, first_row, num_rows, None, {})
             used = sorted({path[0] for path in columns(spec.predicate)})
@@ -237,7 +237,7 @@ class _Piece:
 
         Cost: the row groups that have kept rows.
         """
-        projection = self.file.rest
+        projection = self.file.of_others
         if mask is None or not projection.schema.names:
             return self._columns(projection)
         starts = self.file.reader.row_group_starts

@@ -29,7 +29,7 @@ from deltalog.spark.session.names import location_of
 from deltalog.spark.session.settings import session_defaults, session_settings
 from deltalog.spark.session.types import quoted
 from deltalog.spark.writing.plan import open_to_write
-from deltalog.table import DeltaTable
+from deltalog.table import DeltaTable as CoreTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -72,7 +72,7 @@ class DeltaTableBuilder:
     Args:
         spark: the session, whose settings apply to a new table.
         way: what to do if the table exists, or does not.
-        open_table: makes the result of `execute`.
+        load_version: makes the result of `execute`.
         storage_options: credentials and settings for the store.
     """
 
@@ -80,12 +80,12 @@ class DeltaTableBuilder:
         self,
         spark: SparkSession,
         way: Way,
-        open_table: Callable[[Store], Any],
+        load_version: Callable[[Store], Any],
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._spark = spark
         self._way = way
-        self._open = open_table
+        self._open = load_version
         self._storage = storage_options
         self._location: str | None = None
         self._name: str | None = None
@@ -210,7 +210,7 @@ class DeltaTableBuilder:
         properties = session_settings(self._spark).commit_properties()
         mode: Any = {"create": "error", "createIfNotExists": "ignore"}.get(self._way, "overwrite")
         with session_defaults(self._spark), as_spark_does():
-            DeltaTable.create(
+            CoreTable.create(
                 store,
                 StructType(self._fields),
                 mode=mode,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from deltalog.table import DeltaTable
+    from deltalog.table import DeltaTable as CoreTable
     from deltalog.transaction import CommitOptions
     from deltalog.verbs.merge import Merge
 
@@ -38,7 +38,7 @@ class DeltaMergeBuilder:
     """
 
     def __init__(
-        self, spark: SparkSession, table: DeltaTable, merge: Merge, options: CommitOptions
+        self, spark: SparkSession, table: CoreTable, merge: Merge, options: CommitOptions
     ) -> None:
         self._spark = spark
         self._table = table

@@ -24,7 +24,7 @@ from deltalog.spark.reading.scan import objection_to_native
 from deltalog.spark.results import detail_frame, history_frame, numbers, paths_frame, restored_frame
 from deltalog.spark.session.failures import WrongTypeError, as_spark_does
 from deltalog.spark.session.names import find_location, location_of, note_view
-from deltalog.spark.session.opening import moment_text, open_latest, session_time_zone
+from deltalog.spark.session.opening import moment_text, open_store_of_latest, session_time_zone
 from deltalog.spark.session.settings import check_reads, session_settings
 from deltalog.spark.tending import convert, vacuumed
 from deltalog.table import DeltaTable as CoreTable
@@ -63,7 +63,7 @@ class DeltaTable:
         storage_options: Mapping[str, Any] | None = None,
         native: bool | None = None,
     ) -> None:
-        store = open_latest(table, storage_options, doing="open as a DeltaTable")
+        store = open_store_of_latest(table, storage_options, doing="open as a DeltaTable")
         context = TableContext(store=store, time_zone=session_time_zone(spark))
         self._spark = spark
         objection = objection_to_native(table, store, storage_options, native=native)

@@ -13,7 +13,7 @@ from deltalog.context import TableContext
 from deltalog.display import card, describe
 from deltalog.errors import InvalidInputError
 from deltalog.progress import shown
-from deltalog.scan import files
+from deltalog.scan import file_reports
 from deltalog.scan.changes import Changes, open_changes
 from deltalog.scan.plan import Scan, plan_scan
 from deltalog.scan.rows import duckdb_relation
@@ -495,14 +495,14 @@ class DeltaTable:
         Cost: the paths, and the statistics of the columns that the filters name.
         """
         predicate = self._pruning(partition_filters, file_pruning_predicate)
-        return files.file_uris(self._snapshot, predicate)
+        return file_reports.file_uris(self._snapshot, predicate)
 
     def partitions(
         self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
     ) -> list[dict[str, str | None]]:
         """Return the partitions that may hold a matching row, values as the log has them."""
         predicate = self._pruning(partition_filters, file_pruning_predicate)
-        return files.partitions(self._snapshot, predicate)
+        return file_reports.partitions(self._snapshot, predicate)
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:  # noqa: FBT001, FBT002  # deltalake's signature
         """Return one row per data file: path, size, time, partition values, statistics.
@@ -512,14 +512,14 @@ class DeltaTable:
 
         Cost: every statistic of every file.
         """
-        return files.add_actions(self._snapshot, flatten=flatten)
+        return file_reports.add_actions(self._snapshot, flatten=flatten)
 
     def deletion_vectors(self) -> pa.RecordBatchReader:
         """Return `filepath` and `selection_vector` (true: alive) of each file with deleted rows.
 
         Cost: one request per deletion vector.
         """
-        return files.selection_vectors(self._snapshot)
+        return file_reports.selection_vectors(self._snapshot)
 
     def diff(
         self,
@@ -781,7 +781,7 @@ class DeltaTable:
         """Delete the rows for which a predicate is true; all rows without one.
 
         Returns:
-            RowCounts of rows and files, and times in milliseconds.
+            Counts of rows and files, and times in milliseconds.
 
         Cost: the predicate's columns of the files that pruning leaves; then kilobytes of deletion
         vectors, or the files that hold such rows once more.
@@ -824,7 +824,7 @@ class DeltaTable:
             error_on_type_mismatch: False makes NULL of what does not fit the column's type.
 
         Returns:
-            RowCounts of rows and files, and times in milliseconds.
+            Counts of rows and files, and times in milliseconds.
 
         Raises:
             InvalidInputError: an unknown column, or one that cannot be assigned.

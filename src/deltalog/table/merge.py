@@ -152,7 +152,7 @@ class TableMerger:
             progress: as `DeltaTable` explains it.
 
         Returns:
-            RowCounts of rows and files, and times in milliseconds. A dry run also has `files`, an
+            Counts of rows and files, and times in milliseconds. A dry run also has `files`, an
             Arrow table of the files that would change: how, and why.
 
         Raises:
@@ -183,7 +183,7 @@ class TableMerger:
         if is_rereadable(source):
             return self._merge
         if not isinstance(source, MergeSource):
-            kept = self._kept.enter_context(self._target.engine.open_source(source))
+            kept = self._kept.enter_context(self._target.engine.open_merge_source(source))
             self._merge = self._merge.with_source(kept)
         elif self._is_merged:
             raise InvalidInputError(

@@ -145,7 +145,7 @@ class TableTransaction:
         files = FileOptions(
             target_file_size_bytes=target_file_size, writer_properties=writer_properties
         )
-        self.do(Write(data=data, schema_mode=schema_mode, files=files, logged={}, **options))
+        self.do(Write(data=data, schema_mode=schema_mode, file_options=files, logged={}, **options))
 
     def delete(
         self,

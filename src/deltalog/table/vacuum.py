@@ -21,7 +21,7 @@ from deltalog.verbs.vacuum import (
     plan_vacuum,
     remember_lite,
 )
-from deltalog.write.source import open_source
+from deltalog.write.source import open_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ class TableVacuum:
         return plan_vacuum(
             self._table.snapshot,
             mode="full" if full else "lite" if inventory is None else "inventory",
-            inventory=None if inventory is None else open_source(inventory),
+            inventory=None if inventory is None else open_batches(inventory),
             retention_hours=retention_hours,
             enforce_retention_duration=enforce_retention_duration,
             keep_versions=() if keep_versions is None else keep_versions,

@@ -130,35 +130,28 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
         parameters=parameters,
         dynamic=partition_overwrite == "dynamic",
         partition_by=columns,
-        files=FileOptions(
+        file_options=FileOptions(
             target_file_size_bytes=target_file_size, writer_properties=writer_properties
         ),
         logged=_logged(mode, columns, predicate),
     )
     options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
-    table = _open(table_or_uri, storage_options, filesystem, default_timezone)
-    if not isinstance(table, DeltaTable):
-        engine = LocalEngine()
-        rows = engine.open_rows(data)
+    context, table = _open(table_or_uri, storage_options, filesystem, default_timezone)
+    if table is None:
         try:
-            make_table(
-                replace(write, data=rows),
-                table,
-                new_table_with_defaults(
-                    _schema_of(rows, table.store),
-                    partition_columns=columns or (),
-                    configuration=configuration,
-                    name=name,
-                    description=description,
-                ),
-                engine,
+            _create(
+                write,
+                context,
                 options,
+                configuration=configuration,
+                name=name,
+                description=description,
             )
         except CommitConflictError:
             # Another writer created a table there first: continue as a write to that table.
             if mode in {"append", "overwrite"} and not write.is_repeatable:
                 raise
-            table = DeltaTable.from_context(table)
+            table = DeltaTable.from_context(context)
         else:
             return
     if mode == "ignore":
@@ -170,6 +163,16 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
         )
     _check_fits(write, table, configuration)
     table.carry_out(write, options)
+
+
+def _create(write: Write, context: TableContext, options: CommitOptions, **described: Any) -> None:
+    """Create the table of the data, and write its rows as version 0."""
+    engine = LocalEngine()
+    rows = engine.open_rows(write.data)
+    columns = write.partition_by or ()
+    schema = _schema_of(rows, context.store)
+    wanted = new_table_with_defaults(schema, partition_columns=columns, **described)
+    make_table(replace(write, data=rows), context, wanted, engine, options)
 
 
 def _logged(mode: str, columns: Sequence[str] | None, predicate: Any) -> dict[str, Any]:
@@ -219,8 +222,8 @@ def _open(
     storage_options: StorageOptions | None,
     filesystem: Any,
     time_zone: str | None,
-) -> DeltaTable | TableContext:
-    """Return the table, or the context of a table that does not exist yet."""
+) -> tuple[TableContext, DeltaTable | None]:
+    """Return the context of a table, and the table if it exists."""
     if isinstance(table_or_uri, DeltaTable):
         own = table_or_uri.snapshot.context.time_zone
         if time_zone not in {None, own}:
@@ -228,16 +231,14 @@ def _open(
                 f"cannot write to {table_or_uri!r} with default_timezone={time_zone!r}: the table "
                 f"was opened with {own!r}; open it with the other zone"
             )
-        return table_or_uri
+        return table_or_uri.snapshot.context, table_or_uri
     store, at = open_table_store(table_or_uri, storage_options, filesystem)
     if at is not None:
         raise InvalidInputError(
             f"cannot write to {table_or_uri!r}: it names a version, and writes go to the latest"
         )
-    zone = time_zone or "UTC"
-    if has_table(store):
-        return DeltaTable(store, default_timezone=zone)
-    return TableContext(store=store, time_zone=zone)
+    context = TableContext(store=store, time_zone=time_zone or "UTC")
+    return context, DeltaTable.from_context(context) if has_table(store) else None
 
 
 def write_files(table: DeltaTable | WriteSpec, data: object) -> WrittenFiles:

@@ -138,7 +138,7 @@ class CommitLoop:
         state = State.PREPARED
         while state in STEPS:
             state = STEPS[state](self)
-        return self._committed() if state is State.COMMITTED else skipped(self._newest())
+        return self._finish() if state is State.COMMITTED else skipped(self._newest())
 
     # --- steps
 
@@ -269,7 +269,7 @@ class CommitLoop:
             time_zone=pending.context.time_zone,
         )
 
-    def _committed(self) -> Committed:
+    def _finish(self) -> Committed:
         """Make the snapshot of the new version, and run the post-commit steps."""
         pending, made = self._pending, self._assembled
         pending.is_committed = True

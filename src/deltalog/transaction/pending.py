@@ -9,10 +9,8 @@ Protocol: Actions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from operator import add
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,13 +21,13 @@ from deltalog.configuration import TableConfiguration
 from deltalog.errors import InternalError, InvalidInputError, SchemaMismatchError
 from deltalog.features.identity_columns import with_high_water_marks
 from deltalog.features.schema_traits import IDENTITY_HIGH_WATER_MARK_KEY
-from deltalog.progress import Steps
+from deltalog.progress import ProgressCount
 from deltalog.schema import encode_schema, parse_schema
 from deltalog.transaction.read_set import ReadSet
 from deltalog.write.written import WrittenFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from deltalog.actions import AddCDCFile, AddFile
     from deltalog.context import TableContext
@@ -41,12 +39,17 @@ if TYPE_CHECKING:
     from deltalog.transaction.properties import AppTransaction
 
 
-# How metrics of several verbs are put together, by the beginning of their names; others are summed.
-_COMBINED: Final[Mapping[str, Callable[[int, int], int]]] = {
-    "min": min,
-    "max": max,
-    **dict.fromkeys(("p25", "p50", "p75"), lambda _before, last: last),  # no sum of quantiles
-}
+def _combined(name: str, before: int, last: int) -> int:
+    """Put a metric of two verbs together, by the beginning of its name."""
+    match name[:3]:
+        case "min":
+            return min(before, last)
+        case "max":
+            return max(before, last)
+        case "p25" | "p50" | "p75":
+            return last  # quantiles have no sum
+        case _:
+            return before + last
 
 
 class PendingTransaction:
@@ -110,7 +113,7 @@ class PendingTransaction:
         self.own_paths: list[str] = []
         self.is_sent = False
         self.is_committed = False
-        self.steps = Steps(None)
+        self.progress = ProgressCount(None)
         self._configuration = configuration
         self._rows: list[pa.Table] = []
         self._removes: list[tuple[pa.Table, bool]] = []
@@ -281,7 +284,7 @@ class PendingTransaction:
         self.app_transactions[transaction.app_id] = transaction
         self.read_set = self.read_set.with_app(transaction.app_id)
 
-    def read(
+    def record_read(
         self,
         predicate: Expression | None,
         files: pa.Table | None = None,
@@ -299,9 +302,9 @@ class PendingTransaction:
         found = self.read_set.with_predicate(predicate)
         self.read_set = replace(found, is_row_local=found.is_row_local and is_row_local)
         if files is not None:
-            self.read_files(files, is_row_local=is_row_local)
+            self.record_read_files(files, is_row_local=is_row_local)
 
-    def read_files(self, files: pa.Table, *, is_row_local: bool = False) -> None:
+    def record_read_files(self, files: pa.Table, *, is_row_local: bool = False) -> None:
         """Record files whose rows were read."""
         found = self.read_set.with_files(files)
         self.read_set = replace(found, is_row_local=found.is_row_local and is_row_local)
@@ -314,7 +317,7 @@ class PendingTransaction:
         for name, value in metrics.items():
             before = self.metrics.get(name)
             if isinstance(before, int) and isinstance(value, int):
-                self.metrics[name] = _COMBINED.get(name[:3], add)(before, value)
+                self.metrics[name] = _combined(name, before, value)
             else:
                 self.metrics[name] = value
 

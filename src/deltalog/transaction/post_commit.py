@@ -61,7 +61,7 @@ class LogMaintenance:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Committed:
+class _PostCommit:
     """The state of the post-commit steps.
 
     Args:
@@ -99,23 +99,23 @@ class _Step:
     """
 
     name: str
-    is_due: Callable[[_Committed], bool]
-    act: Callable[[_Committed], None]
+    is_due: Callable[[_PostCommit], bool]
+    act: Callable[[_PostCommit], None]
     needs_published: bool = True
 
 
-def _is_checkpoint_due(done: _Committed) -> bool:
+def _is_checkpoint_due(done: _PostCommit) -> bool:
     version = done.snapshot.version
     interval = done.snapshot.configuration.properties.checkpoint_interval
     return done.hooks.create_checkpoint and version > 0 and version % interval == 0
 
 
-def _checkpoint(done: _Committed) -> None:
+def _checkpoint(done: _PostCommit) -> None:
     done.was_read_whole = done.maintenance.write_checkpoint(done.snapshot, done.now_ms())
     done.has_checkpoint = True
 
 
-def _checksum(done: _Committed) -> None:
+def _checksum(done: _PostCommit) -> None:
     """Write the version checksum, incrementally from the version before if its checksum is known.
 
     If all files were read for a checkpoint, it is computed from them.
@@ -132,34 +132,34 @@ def _checksum(done: _Committed) -> None:
     )
 
 
-def _is_cleanup_due(done: _Committed) -> bool:
+def _is_cleanup_due(done: _PostCommit) -> bool:
     wanted = done.hooks.cleanup_expired_logs
     if wanted is None:
         wanted = done.snapshot.configuration.properties.enable_expired_log_cleanup
     return done.has_checkpoint and wanted
 
 
-def _clean_up(done: _Committed) -> None:
+def _clean_up(done: _PostCommit) -> None:
     cleanup_metadata(done.snapshot, at_ms=done.now_ms())
 
 
-def _is_long(done: _Committed) -> bool:
+def _is_long(done: _PostCommit) -> bool:
     return done.has_checkpoint and len(done.snapshot.segment.commits) > _MANY_COMMITS
 
 
-def _reopen(done: _Committed) -> None:
+def _reopen(done: _PostCommit) -> None:
     """Reload from the new checkpoint, so that a long-lived writer does not keep every commit."""
     done.snapshot = load_snapshot(done.snapshot.context, version=done.snapshot.version)
 
 
-def _may_compact(done: _Committed) -> bool:
+def _may_compact(done: _PostCommit) -> bool:
     wanted = done.hooks.auto_compact
     if wanted is None:
         wanted = done.snapshot.configuration.properties.auto_compact
     return bool(wanted) and done.pending.data_change
 
 
-def _compact(done: _Committed) -> None:
+def _compact(done: _PostCommit) -> None:
     done.snapshot = done.maintenance.compact(done.snapshot, done.hooks)
 
 
@@ -194,7 +194,7 @@ def after_commit(
     """
     target = snapshot.segment.target_commit
     is_published = target is not None and target.path == commit_path(snapshot.version)
-    done = _Committed(
+    done = _PostCommit(
         pending=pending, snapshot=snapshot, hooks=hooks, maintenance=maintenance, txn_id=txn_id
     )
     for step in _STEPS:

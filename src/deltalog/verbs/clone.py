@@ -196,11 +196,11 @@ class Clone(Verb[Cloned]):
         copied = Copied()
         if not self.is_shallow:
             copied = copy_files(
-                transaction, self.source.store, names.copies(files, added), transaction.steps
+                transaction, self.source.store, names.copies(files, added), transaction.progress
             )
         transaction.add_rows(added)
         if transaction.snapshot is not None:
-            transaction.read(None)
+            transaction.record_read(None)
             transaction.remove_files(removed, data_change=True)
         _clone_clustering(transaction, self.source)
         transaction.parameters |= {

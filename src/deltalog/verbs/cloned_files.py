@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltalog.actions import DeletionVectorDescriptor
-    from deltalog.progress import Steps
+    from deltalog.progress import ProgressCount
     from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
 
@@ -179,7 +179,7 @@ def copy_files(
     pending: PendingTransaction,
     source: Store,
     copies: Mapping[str, FileCopy],
-    steps: Steps,
+    progress: ProgressCount,
 ) -> Copied:
     """Copy files that the target does not have; copies of an earlier attempt are kept."""
     target = pending.store
@@ -197,14 +197,14 @@ def copy_files(
         return place, len(data)
 
     sizes: list[int] = []
-    steps.expect(len(copies))
+    progress.expect(len(copies))
 
     def work(path: str, wanted: FileCopy) -> None:
         place, num_bytes = copy(path, wanted)
         if num_bytes is not None:
             pending.own_paths.append(place)
             sizes.append(num_bytes)
-        steps.done()
+        progress.done()
 
     background = Background(_COPIED_AT_ONCE)
     try:

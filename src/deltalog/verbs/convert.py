@@ -164,11 +164,11 @@ class Convert(Verb[ConvertedFiles]):
         """
         del engine
         total = len(self.conversion.files)
-        transaction.steps.expect(total)
+        transaction.progress.expect(total)
         for add in _adds(transaction, self.conversion, collect_stats=self.collect_stats):
             transaction.adds.append(add)
-            transaction.steps.done()
-        transaction.read(None)
+            transaction.progress.done()
+        transaction.record_read(None)
         transaction.parameters |= {
             "numFiles": total,
             "partitionedBy": list(self.conversion.partition_columns),

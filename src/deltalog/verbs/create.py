@@ -94,7 +94,7 @@ class Replace(Verb[Nothing]):
             changed.metadata, name=wanted.metadata.name, description=wanted.metadata.description
         )
         transaction.set_configuration(TableConfiguration(changed.protocol, metadata))
-        transaction.read(None)
+        transaction.record_read(None)
         transaction.remove_files(snapshot.files(), data_change=True)
         if self.clustering_columns is None and CLUSTERING_DOMAIN in snapshot.domain_metadata:
             transaction.remove_domain(CLUSTERING_DOMAIN)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import DeltaError
-from deltalog.progress import Steps, shown
+from deltalog.progress import ProgressCount, shown
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import Ran, commit, stage_and_commit
 from deltalog.transaction.discard import discard, discarding
@@ -86,7 +86,7 @@ def _staged(
     progress: Progress | None,
 ) -> OutcomeT_co:
     with shown(progress, verb.doing) as tell:
-        transaction.steps = Steps(tell)
+        transaction.progress = ProgressCount(tell)
         outcome = verb.stage(transaction, engine)
     transaction.add_metrics(outcome.metrics())
     return outcome

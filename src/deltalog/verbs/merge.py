@@ -107,7 +107,7 @@ class Merge(Verb[Merged]):
     @contextmanager
     def opened(self, engine: Engine) -> Iterator[Merge]:
         """Yield the merge with its source opened, so that rows can be read more than once."""
-        with engine.open_source(self.request.source) as source:
+        with engine.open_merge_source(self.request.source) as source:
             yield self.with_source(source)
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Merged:

@@ -96,7 +96,7 @@ class Repair(Verb[LostFiles]):
         del engine
         lost = find_lost_files(transaction.base)
         if lost.files.num_rows:
-            transaction.read_files(lost.files)
+            transaction.record_read_files(lost.files)
             transaction.remove_files(lost.files, data_change=True)
         return lost
 

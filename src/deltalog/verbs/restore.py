@@ -134,7 +134,7 @@ class Restore(Verb[Restored]):
                 "ignore_missing_files=True restores what is left"
             )
         kept = _without(back, missing)
-        transaction.read(None)
+        transaction.record_read(None)
         transaction.set_configuration(
             restored_configuration(
                 snapshot.configuration,

@@ -56,7 +56,7 @@ class Truncate(Verb[Truncated]):
         """Stage the removal of all files. Cost: the log's columns that removes need."""
         del engine
         files = transaction.base.files()
-        transaction.read(None)
+        transaction.record_read(None)
         transaction.remove_files(files, data_change=True)
         return Truncated(
             num_removed_files=files.num_rows,

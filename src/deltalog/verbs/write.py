@@ -108,7 +108,7 @@ class Write(Verb[RowsWritten]):
         parameters: values for `?` or `:name` in an SQL predicate.
         dynamic: only the partitions are replaced that new rows belong to.
         partition_by: the new partition columns; with `schema_mode="overwrite"` only.
-        files: how new files are written.
+        file_options: how new files are written.
         logged: operationParameters, instead of those that follow from the arguments.
         name: for the history.
     """
@@ -120,7 +120,7 @@ class Write(Verb[RowsWritten]):
     parameters: Sequence[object] | Mapping[str, object] | None = None
     dynamic: bool = False
     partition_by: Sequence[str] | None = None
-    files: FileOptions = field(default_factory=FileOptions)
+    file_options: FileOptions = field(default_factory=FileOptions)
     logged: Mapping[str, Any] | None = None
     name: str = "WRITE"  # type: ignore[misc]  # streams have a name of their own
     doing: ClassVar[str] = "writing"
@@ -220,7 +220,7 @@ class Write(Verb[RowsWritten]):
     def _add(
         self, transaction: PendingTransaction, engine: Engine, rows: RowSource, **options: Any
     ) -> WrittenFiles:
-        written = engine.write_rows(self.files.spec_for(transaction), rows, **options)
+        written = engine.write_rows(self.file_options.spec_for(transaction), rows, **options)
         transaction.add_files(written)
         return written
 
@@ -243,7 +243,7 @@ class Write(Verb[RowsWritten]):
             _check_clustering(transaction)
         self._merge_schema(transaction, rows)
         written = self._add(transaction, engine, rows)
-        transaction.read(None)
+        transaction.record_read(None)
         removed = transaction.base.files()
         transaction.remove_files(removed, data_change=True)
         return RowsWritten(written=written, removed=removed)
@@ -258,7 +258,7 @@ class Write(Verb[RowsWritten]):
             )
         written = self._add(transaction, engine, rows)
         removed = _files_in_partitions(transaction.base, written)
-        transaction.read(None)
+        transaction.record_read(None)
         transaction.remove_files(removed, data_change=True)
         return RowsWritten(written=written, removed=removed)
 
@@ -270,7 +270,7 @@ class Write(Verb[RowsWritten]):
         predicate: Expression,
     ) -> RowsWritten:
         self._merge_schema(transaction, rows)
-        request = deletion(predicate, file_options=self.files)
+        request = deletion(predicate, file_options=self.file_options)
         replaced = engine.plan_change(transaction, request).apply()
         transaction.parameters.update(self.logged_parameters())
         written = self._add(
@@ -336,7 +336,7 @@ class CommitFiles(Verb[RowsWritten]):
         removed = None
         if self.mode == "overwrite":
             removed = transaction.base.files()
-            transaction.read(None)
+            transaction.record_read(None)
             transaction.remove_files(removed, data_change=True)
         return RowsWritten(written=written, removed=removed)
 

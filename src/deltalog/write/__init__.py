@@ -15,7 +15,7 @@ from deltalog.write.changes import ChangeWriter
 from deltalog.write.enforce import Enforcer
 from deltalog.write.files import FileWriter, write_files
 from deltalog.write.options import BloomFilterProperties, ColumnProperties, WriterProperties
-from deltalog.write.source import is_rereadable, open_source
+from deltalog.write.source import is_rereadable, open_batches
 from deltalog.write.spec import WriteSpec
 from deltalog.write.written import WrittenFiles
 
@@ -29,6 +29,6 @@ __all__ = [
     "WriterProperties",
     "WrittenFiles",
     "is_rereadable",
-    "open_source",
+    "open_batches",
     "write_files",
 ]

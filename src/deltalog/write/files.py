@@ -15,7 +15,7 @@ from deltalog.write.encode import Layout
 from deltalog.write.enforce import Enforcer
 from deltalog.write.open_files import FilePlan
 from deltalog.write.rows_to_files import RowsToFiles, WriteLimits
-from deltalog.write.source import open_source
+from deltalog.write.source import open_batches
 from deltalog.write.written import WrittenFiles, rules_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
 
     Args:
         spec: of the table.
-        data: anything that `open_source` takes.
+        data: anything that `open_batches` takes.
 
     Raises:
         SchemaMismatchError: the data's columns or types do not fit the table.
@@ -44,7 +44,7 @@ def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
 
     Cost: one pass over the data; some row groups in memory; on object stores, a request per file.
     """
-    reader = open_source(data)
+    reader = open_batches(data)
     with FileWriter(spec) as writer:
         if not reader.schema.names:
             # An empty list has no columns to be checked.

@@ -24,7 +24,7 @@ _ACCEPTED = (
 )
 
 
-def open_source(data: object) -> pa.RecordBatchReader:
+def open_batches(data: object) -> pa.RecordBatchReader:
     """Return a reader of the rows of `data`.
 
     Args:
@@ -62,7 +62,7 @@ def open_source(data: object) -> pa.RecordBatchReader:
 
 
 def is_rereadable(data: object) -> bool:
-    """Whether `open_source` can be called again, with the same rows.
+    """Whether `open_batches` can be called again, with the same rows.
 
     False for unknown types.
     """
@@ -128,7 +128,7 @@ def _batches(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         if isinstance(item, pa.RecordBatch):
             yield item
         elif isinstance(item, pa.Table) or hasattr(item, "__arrow_c_stream__") or _is_pandas(item):
-            yield from open_source(item)
+            yield from open_batches(item)
         elif hasattr(item, "__arrow_c_array__"):
             yield pa.record_batch(item)
         else:
@@ -136,7 +136,7 @@ def _batches(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
 
 
 def _schema_of(item: Any) -> pa.Schema:
-    return item.schema if isinstance(item, pa.Table | pa.RecordBatch) else open_source(item).schema
+    return item.schema if isinstance(item, pa.Table | pa.RecordBatch) else open_batches(item).schema
 
 
 def _same_schema(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

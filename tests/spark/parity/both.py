@@ -22,7 +22,7 @@ from deltalog.locations import has_table
 from deltalog.snapshot import load_snapshot
 from deltalog.storage import open_store
 from deltalog.storage.store import Store
-from deltalog.write.source import is_rereadable, open_source
+from deltalog.write.source import is_rereadable, open_batches
 from tests.spark.parity.differences import may_say
 from tests.spark.parity.same import Before, differences
 from tests.spark.parity.twin import Numbers, Twin
@@ -116,7 +116,7 @@ def read_rows(data: object) -> tuple[pa.Table, Callable[[], object]]:
 
     What can be read only once is read here, and its stand-in can be read only once as well.
     """
-    table = open_source(data).read_all()
+    table = open_batches(data).read_all()
     if is_rereadable(data):
         return table, lambda: data
     return table, lambda: iter(table.to_batches())

@@ -10,7 +10,7 @@ import pytest
 from deltalog._json import loads
 from deltalog.context import utc_context
 from deltalog.expressions import as_expression, resolve_predicate
-from deltalog.progress import Steps
+from deltalog.progress import ProgressCount
 from deltalog.rows.copy import copy_rows, read_rows
 from deltalog.rows.files import FileOptions
 from deltalog.scan.plan import TASK_COLUMNS
@@ -110,5 +110,5 @@ def test_row_ids_go_along() -> None:
 def test_files_are_counted() -> None:
     table = StatedTable(NUMBERS, rows(1), rows(2), rows(3))
     told: list[tuple[int, int]] = []
-    copied(table, steps=Steps(lambda done, total: told.append((done, total))))
+    copied(table, progress=ProgressCount(lambda done, total: told.append((done, total))))
     assert told == [(1, 3), (2, 3), (3, 3)]

@@ -43,7 +43,7 @@ def _count_rows(
     def stage(tx: PendingTransaction) -> int:
         assert tx.snapshot is not None
         seen.append(tx.snapshot.num_files)
-        tx.read(None)
+        tx.record_read(None)
         tx.add_files([new_file(f"count-{tx.snapshot.num_files}")])
         if len(seen) <= rivals:
             commit(pending(store, new_file(f"rival-{len(seen)}")))

@@ -118,7 +118,7 @@ def test_a_removed_file_that_was_read(
 
 @pytest.mark.protocol("D-36")
 def test_any_removed_file_if_the_whole_table_was_read() -> None:
-    error = outcome(two_partitions(), lambda tx: tx.read(None), remove("y.parquet"))
+    error = outcome(two_partitions(), lambda tx: tx.record_read(None), remove("y.parquet"))
     assert isinstance(error, ConcurrentDeleteReadError)
     assert error.files == ("y.parquet",)
 

@@ -43,7 +43,7 @@ def test_rearranging_rows_is_no_reader_of_appends() -> None:
     def compact(tx: PendingTransaction) -> None:
         assert tx.snapshot is not None
         files = tx.snapshot.files()
-        tx.read(None, None)
+        tx.record_read(None, None)
         tx.read_set = type(tx.read_set)().with_files(files)
         tx.remove_files(files, data_change=False)
         tx.add_files([new_file("compact.parquet", data_change=False, partition_values={"p": "x"})])

@@ -127,7 +127,7 @@ def test_a_backfill_gives_ids_to_files_without_and_leaves_out_what_others_touche
     )
     tx = pending(store, operation="ROW TRACKING BACKFILL")
     assert tx.snapshot is not None
-    tx.read(None, tx.snapshot.files())
+    tx.record_read(None, tx.snapshot.files())
     files = tx.snapshot.files()
     unchanged = files.set_column(4, "dataChange", [[False] * files.num_rows])
     tx.add_rows(unchanged)
@@ -142,7 +142,7 @@ def test_who_loses_to_a_backfill_takes_over_its_ids() -> None:
     store = table([add("a%20b", stats='{"numRecords":3}')], features=CURRENT)
     tx = pending(store, operation="DELETE")
     assert tx.snapshot is not None
-    tx.read_files(tx.snapshot.files())
+    tx.record_read_files(tx.snapshot.files())
     tx.remove_files(tx.snapshot.files(), data_change=True)
     info = {"commitInfo": {"operation": "ROW TRACKING BACKFILL", "isBlindAppend": False}}
     again = add("a%20b", dataChange=False, baseRowId=7, defaultRowCommitVersion=2)

@@ -130,7 +130,7 @@ def test_rows_that_move_into_reach_are_a_conflict() -> None:
 def test_who_has_read_the_file_otherwise_conflicts() -> None:
     store = _busy()
     mine = _pending(store, "id = 2")
-    mine.read_files(DeltaTable(store).snapshot.files())
+    mine.record_read_files(DeltaTable(store).snapshot.files())
     DeltaTable(store).delete("id = 1")
     with pytest.raises(CommitConflictError):
         commit(mine)

@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from deltalog.errors import InvalidInputError, SchemaMismatchError
-from deltalog.write import is_rereadable, open_source
+from deltalog.write import is_rereadable, open_batches
 
 # pyarrow's stubs leave the C interfaces untyped.
 TABLE: Any = pa.table({"a": [1, 2, 3], "b": ["x", None, "z"]})
@@ -53,7 +53,7 @@ SOURCES: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_whatever_holds_rows_is_read(name: str) -> None:
-    found = open_source(SOURCES[name]()).read_all().to_pydict()
+    found = open_batches(SOURCES[name]()).read_all().to_pydict()
     assert found == {"a": [1, 2, 3], "b": ["x", None, "z"]}
 
 
@@ -82,22 +82,22 @@ FRAME = pd.DataFrame({"k": ["a", "b", "a"], "v": [1, 2, 3]})
     ids=["named", "levels", "named range", "picked rows", "labels", "range"],
 )
 def test_an_index_is_a_column_unless_it_only_counts(frame: Any, expected: Any) -> None:
-    assert open_source(frame).read_all().to_pydict() == expected
+    assert open_batches(frame).read_all().to_pydict() == expected
 
 
 def test_a_key_that_only_a_later_dict_has_is_a_column() -> None:
-    found = open_source([{"a": 1}, {"b": 2}]).read_all().to_pydict()
+    found = open_batches([{"a": 1}, {"b": 2}]).read_all().to_pydict()
     assert found == {"a": [1, None], "b": [None, 2]}
 
 
 @pytest.mark.parametrize("empty", [[], iter(())])
 def test_no_rows_have_no_columns(empty: object) -> None:
-    reader = open_source(empty)
+    reader = open_batches(empty)
     assert (reader.schema.names, reader.read_all().num_rows) == ([], 0)
 
 
 def test_tables_without_rows_have_a_schema() -> None:
-    assert open_source([TABLE.slice(0, 0)]).schema == TABLE.schema
+    assert open_batches([TABLE.slice(0, 0)]).schema == TABLE.schema
 
 
 def test_an_iterator_is_read_as_far_as_needed() -> None:
@@ -109,7 +109,7 @@ def test_an_iterator_is_read_as_far_as_needed() -> None:
             read += 1
             yield batch
 
-    reader = open_source(batches())
+    reader = open_batches(batches())
     assert read == 1
     reader.read_next_batch()
     assert read == 1
@@ -118,7 +118,7 @@ def test_an_iterator_is_read_as_far_as_needed() -> None:
 def test_batches_of_another_schema_are_refused() -> None:
     other = pa.record_batch({"a": ["text"]})
     with pytest.raises(SchemaMismatchError, match=r"batch 1 .* expected a: int64.* found a: str"):
-        open_source([*TABLE.to_batches(), other]).read_all()
+        open_batches([*TABLE.to_batches(), other]).read_all()
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_batches_of_another_schema_are_refused() -> None:
 )
 def test_anything_else_is_refused_with_what_is_taken(data: object) -> None:
     with pytest.raises(InvalidInputError, match="expected a"):
-        open_source(data).read_all()
+        open_batches(data).read_all()
 
 
 def test_values_without_a_common_type_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="'a': they have no common Arrow type"):
-        open_source([{"a": 1}, {"a": "x"}])
+        open_batches([{"a": 1}, {"a": "x"}])

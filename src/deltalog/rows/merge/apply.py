@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from deltalog.deletion_vectors import DeletionBitmap
     from deltalog.rows.assign import Assignments
     from deltalog.rows.merge.match import MergeMatches
-    from deltalog.rows.merge.plan import MergePlan, MergeStep
+    from deltalog.rows.merge.plan import MergePlan, ResolvedClause
     from deltalog.rows.merge.source import MergeSource
     from deltalog.write.changes import ChangeWriter
     from deltalog.write.files import FileWriter
     from deltalog.write.spec import WriteSpec
 
 
-class MergeChange:
+class MergeUpdate:
     """Computes the new versions of matching rows by their clauses; a `rows.apply.RowUpdate`.
 
     Args:
@@ -53,13 +53,13 @@ class MergeChange:
     def __init__(
         self, spec: WriteSpec, plan: MergePlan, source: MergeSource, matches: MergeMatches
     ) -> None:
-        self._steps = (*plan.matched, *plan.by_source)
+        self._clauses = (*plan.matched, *plan.by_source)
         self._source = source
         self._matches = matches
         self._schema = spec.configuration.arrow_schema
         self._makers = [
-            None if step.assigned is None else _Maker(spec, step.assigned, source)
-            for step in self._steps
+            None if clause.assigned is None else _Maker(spec, clause.assigned, source)
+            for clause in self._clauses
         ]
         makers = [maker for maker in self._makers if maker is not None]
         self.columns = {name for maker in makers for name in maker.columns}
@@ -67,15 +67,15 @@ class MergeChange:
 
     def __call__(self, file: int, first: int, old: pa.RecordBatch) -> NewVersions:
         """Return the new versions of rows."""
-        codes = self._matches.codes[file].slice(first, old.num_rows)
+        clause_numbers = self._matches.clause_numbers[file].slice(first, old.num_rows)
         sources = self._matches.sources[file].slice(first, old.num_rows)
         parts: list[pa.RecordBatch] = []
         places: list[Array] = []
-        for code in compute.unique(codes).to_pylist():
+        for code in compute.unique(clause_numbers).to_pylist():
             maker = self._makers[code]
             if maker is None:
                 continue
-            mask = compute.equal(codes, code)
+            mask = compute.equal(clause_numbers, code)
             whole = mask.true_count == old.num_rows
             rows = old if whole else old.filter(mask)
             parts.append(maker.make(rows, sources if whole else sources.filter(mask)))
@@ -96,7 +96,9 @@ class MergeChange:
         if new.num_rows == old.num_rows:
             return NewVersions(new)
         updates = [n for n, maker in enumerate(self._makers) if maker is not None]
-        return NewVersions(new, compute.is_in(codes, value_set=pa.array(updates, pa.int8())))
+        return NewVersions(
+            new, compute.is_in(clause_numbers, value_set=pa.array(updates, pa.int8()))
+        )
 
 
 class _Maker:
@@ -146,7 +148,7 @@ class Inserts:
         self, spec: WriteSpec, plan: MergePlan, source: MergeSource, matched: DeletionBitmap
     ) -> None:
         self._spec = spec
-        self._steps = plan.not_matched
+        self._clauses = plan.not_matched
         self._source = source
         self._matched = matched
         self.identity_marks: dict[str, int] = {}
@@ -168,13 +170,13 @@ class Inserts:
         """Count the rows that would be inserted; only the clauses' conditions are evaluated."""
         return sum(
             picked.num_rows
-            for place in range(len(self._steps))
+            for place in range(len(self._clauses))
             for picked in self._picked(place, [])
         )
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
-        for place, step in enumerate(self._steps):
-            assigned = _assigned(step)
+        for place, clause in enumerate(self._clauses):
+            assigned = _assigned(clause)
             enforcer = Enforcer(
                 self._spec.configuration,
                 assigned.new_schema(),
@@ -200,7 +202,7 @@ class Inserts:
 
     def _picked(self, place: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield columns of the rows that a clause inserts: its condition is the first true one."""
-        conditions = [step.condition for step in self._steps[: place + 1]]
+        conditions = [clause.condition for clause in self._clauses[: place + 1]]
         used = {
             path[1]
             for condition in conditions
@@ -223,10 +225,10 @@ class Inserts:
                 yield rows
 
 
-def _assigned(step: MergeStep) -> Assignments:
-    if step.clause.action is not Action.INSERT or step.assigned is None:
-        raise InternalError(f"{step.clause} inserts nothing")
-    return step.assigned
+def _assigned(clause: ResolvedClause) -> Assignments:
+    if clause.given.action is not Action.INSERT or clause.assigned is None:
+        raise InternalError(f"{clause.given} inserts nothing")
+    return clause.assigned
 
 
 def _as_scope(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,6 +1,6 @@
 """Run a MERGE in this process: find matching rows, apply clauses, stage files.
 
-Owns the order of the steps: the source's keys limit the files that are read, clauses are chosen for
+Owns the order of the work: the source's keys limit the files that are read, clauses are chosen for
 pairs and single rows, and files are changed as by UPDATE and DELETE.
 
 Protocol: Deletion Vectors, Add CDC File, Row Tracking
@@ -18,11 +18,11 @@ import pyarrow as pa
 from deltalog.clock import Stopwatch
 from deltalog.expressions import to_sql
 from deltalog.kernels import compute
-from deltalog.rows.apply import FileEdits, change_rows, planned
+from deltalog.rows.apply import FileEdits, change_rows, file_counts
 from deltalog.rows.copy import ROW_GROUP_BYTES
 from deltalog.rows.decide import FileDecision, decide_files, explain_choice, explain_decisions
-from deltalog.rows.merge.apply import Inserts, MergeChange
-from deltalog.rows.merge.match import find_matches, rows_in_range
+from deltalog.rows.merge.apply import Inserts, MergeUpdate
+from deltalog.rows.merge.match import find_matches, reach_of_merge
 from deltalog.rows.merge.plan import plan_merge
 from deltalog.rows.merge.source import MergeSource
 from deltalog.rows.planned import ChangeMetrics, RowCounts
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.rows.merge.match import MergeMatches
-    from deltalog.rows.merge.plan import MergePlan, MergeStep
+    from deltalog.rows.merge.plan import MergePlan, ResolvedClause
     from deltalog.rows.request import ChangeRequest
     from deltalog.transaction import PendingTransaction
 
@@ -72,26 +72,31 @@ class LocalMerge:
     @cached_property
     def _matches(self) -> MergeMatches:
         transaction, watch = self._transaction, Stopwatch()
-        matches = find_matches(self._snapshot, self._plan, self._source, steps=transaction.steps)
+        matches = find_matches(
+            self._snapshot, self._plan, self._source, progress=transaction.progress
+        )
         self._scan_ms = watch.elapsed_ms()
         # For conflict detection: a matched source row is not inserted, so the merge also depends
         # on files with matching rows that it does not change.
-        if not matches.concerned.is_none:
+        if not matches.reach.is_none:
             alone = _is_row_local(self._plan)
-            transaction.read(
-                matches.concerned.file_predicate, matches.matched_files, is_row_local=alone
+            transaction.record_read(
+                matches.reach.file_predicate, matches.matched_files, is_row_local=alone
             )
-            transaction.read_files(matches.matching.files, is_row_local=alone)
+            transaction.record_read_files(matches.matching.files, is_row_local=alone)
         return matches
 
     @cached_property
     def _found(self) -> ChangeMetrics:
         matches, plan = self._matches, self._plan
-        codes = [0] * (len(plan.matched) + len(plan.by_source))
-        for part in matches.codes:
+        clause_numbers = [0] * (len(plan.matched) + len(plan.by_source))
+        for part in matches.clause_numbers:
             for entry in compute.value_counts(part).to_pylist():
-                codes[entry["values"]] += entry["counts"]
-        matched, by_source = codes[: len(plan.matched)], codes[len(plan.matched) :]
+                clause_numbers[entry["values"]] += entry["counts"]
+        matched, by_source = (
+            clause_numbers[: len(plan.matched)],
+            clause_numbers[len(plan.matched) :],
+        )
         return ChangeMetrics(
             num_source_rows=self._source.num_rows,
             rows=RowCounts(
@@ -127,21 +132,21 @@ class LocalMerge:
         transaction, plan, matches = self._transaction, self._plan, self._matches
         found, decisions, watch = self._found, self._decisions, Stopwatch()
         spec = self._request.file_options.spec_for(transaction)
-        change = MergeChange(spec, plan, self._source, matches)
+        change = MergeUpdate(spec, plan, self._source, matches)
         inserts = Inserts(spec, plan, self._source, matches.matched_sources)
-        work = FileEdits(
+        edits = FileEdits(
             matching=matches.matching,
             updates=self._updates(),
             columns=change.columns,
             reads=change.reads,
             decisions=decisions,
-            steps=transaction.steps,
+            progress=transaction.progress,
         )
         with contextlib.ExitStack() as stack:
             limits = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
             writer = stack.enter_context(FileWriter(spec, limits=limits))
             feed = stack.enter_context(ChangeWriter(spec)) if self._tells_changes else None
-            files = change_rows(transaction, work, change, writer, feed)
+            files = change_rows(transaction, edits, change, writer, feed)
             inserts.write(writer, feed)
             written = writer.finish(
                 identity_marks=inserts.identity_marks, identity_starts=inserts.identity_starts
@@ -169,7 +174,7 @@ class LocalMerge:
         found = replace(
             self._found,
             rows=replace(self._found.rows, inserted=inserts.count()),
-            files=planned(matching, self._decisions),
+            files=file_counts(matching, self._decisions),
         )
         return found, explain_decisions(matching, self._decisions)
 
@@ -192,24 +197,24 @@ class LocalMerge:
             lines += [f"  condition {what}: {to_sql(part)}" for part in parts]
         lines.append(f"  columns that decide: {', '.join(plan.target_columns) or 'none'}")
         lines += [
-            f"  {step.clause}" for step in (*plan.matched, *plan.not_matched, *plan.by_source)
+            f"  {clause.given}" for clause in (*plan.matched, *plan.not_matched, *plan.by_source)
         ]
         choice = explain_choice(snapshot, asked=self._request.use_deletion_vectors)
         lines.append(f"  changed files: {choice}")
-        concerned = rows_in_range(plan, source)
-        if concerned.is_none:
+        reach = reach_of_merge(plan, source)
+        if reach.is_none:
             return "\n".join([*lines, "  files: no row of the table is concerned"])
-        pruned = prune(snapshot, concerned.file_predicate)
+        pruned = prune(snapshot, reach.file_predicate)
         return "\n".join([*lines, *(f"  {line}" for line in pruned.explain())])
 
     def _updates(self) -> list[bool]:
-        steps = (*self._plan.matched, *self._plan.by_source)
+        clauses = (*self._plan.matched, *self._plan.by_source)
         updates = pa.array(
-            [n for n, step in enumerate(steps) if step.assigned is not None], pa.int8()
+            [n for n, clause in enumerate(clauses) if clause.assigned is not None], pa.int8()
         )
         return [
-            bool(compute.any(compute.is_in(codes, value_set=updates)).as_py())
-            for codes in self._matches.codes
+            bool(compute.any(compute.is_in(clause_numbers, value_set=updates)).as_py())
+            for clause_numbers in self._matches.clause_numbers
         ]
 
     @property
@@ -232,10 +237,12 @@ def _is_row_local(plan: MergePlan) -> bool:
     deletes one, its source row would have to be inserted. A MATCHED clause without a condition
     changes all matching rows, so that none stays unchanged.
     """
-    return not plan.not_matched or any(step.condition is None for step in plan.matched)
+    return not plan.not_matched or any(clause.condition is None for clause in plan.matched)
 
 
-def _sum(steps: Sequence[MergeStep], counts: Sequence[int], action: Action) -> int:
+def _sum(clauses: Sequence[ResolvedClause], counts: Sequence[int], action: Action) -> int:
     return sum(
-        count for step, count in zip(steps, counts, strict=True) if step.clause.action is action
+        count
+        for clause, count in zip(clauses, counts, strict=True)
+        if clause.given.action is action
     )

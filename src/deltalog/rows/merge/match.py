@@ -16,10 +16,10 @@ from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.deletion_vectors import DeletionBitmap
 from deltalog.kernels import Array, arrow, compute
 from deltalog.metadata_columns import ROW_INDEX
-from deltalog.progress import Steps
+from deltalog.progress import ProgressCount
 from deltalog.rows.find import MatchingFiles, complete_counts
 from deltalog.rows.merge.pairs import BatchMatches, PairMatcher
-from deltalog.rows.merge.prune import range_of
+from deltalog.rows.merge.prune import reach_of
 from deltalog.scan.plan import make_numbered_tasks, read_spec
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.rows.merge.plan import MergePlan
-    from deltalog.rows.merge.prune import MergeRange
+    from deltalog.rows.merge.prune import MergeReach
     from deltalog.rows.merge.source import MergeSource
     from deltalog.scan.task import ScanTask
     from deltalog.snapshot import Snapshot
@@ -45,20 +45,21 @@ class MergeMatches:
 
     Args:
         matching: their files and positions, ascending in each file.
-        codes: for each file and row, the index of its clause in `plan.matched + plan.by_source`.
+        clause_numbers: for each file and row, the index of its clause in `plan.matched +
+            plan.by_source`.
         sources: for each file and row, the number of its source row; NULL if there is none.
         matched_files: files with a row that matches, changed or not.
         matched_sources: numbers of the source rows that match; only with INSERT clauses.
-        concerned: the range of rows that was read.
+        reach: the range of rows that was read.
         num_files: live files.
     """
 
     matching: MatchingFiles
-    codes: tuple[Array, ...]
+    clause_numbers: tuple[Array, ...]
     sources: tuple[Array, ...]
     matched_files: pa.Table
     matched_sources: DeletionBitmap
-    concerned: MergeRange
+    reach: MergeReach
     num_files: int
 
 
@@ -67,7 +68,7 @@ def find_matches(
     plan: MergePlan,
     source: MergeSource,
     *,
-    steps: Steps | None = None,
+    progress: ProgressCount | None = None,
 ) -> MergeMatches:
     """Join the table with the source, and choose a clause for each row.
 
@@ -75,7 +76,7 @@ def find_matches(
         snapshot: of the table.
         plan: of the merge.
         source: the source's rows.
-        steps: progress, counted in files read.
+        progress: counted counted in files read.
 
     Raises:
         AmbiguousMergeError: several rows of the source would change the same row.
@@ -83,13 +84,13 @@ def find_matches(
     Cost: `plan.target_columns` of the files that pruning by the source's keys left. Memory: the
     source's keys, and about 20 bytes for each row that changes.
     """
-    return _PairFinder(snapshot, plan, source, steps or Steps(None)).run()
+    return _PairFinder(snapshot, plan, source, progress or ProgressCount(None)).run()
 
 
-def rows_in_range(plan: MergePlan, source: MergeSource) -> MergeRange:
+def reach_of_merge(plan: MergePlan, source: MergeSource) -> MergeReach:
     """Return the range of table rows that a merge may match or change."""
     pairs = PairMatcher(plan, source, "the table")
-    return range_of(plan, pairs.keys, pairs.num_source)
+    return reach_of(plan, pairs.keys, pairs.num_source)
 
 
 class _PairFinder:
@@ -98,22 +99,22 @@ class _PairFinder:
         snapshot: Snapshot,
         plan: MergePlan,
         source: MergeSource,
-        steps: Steps,
+        progress: ProgressCount,
     ) -> None:
-        self._steps = steps
+        self._progress = progress
         self._snapshot = snapshot
         self._plan = plan
         self._source = source
         self._pairs = PairMatcher(plan, source, snapshot.store.root)
-        self._range = range_of(plan, self._pairs.keys, self._pairs.num_source)
+        self._reach = reach_of(plan, self._pairs.keys, self._pairs.num_source)
 
     def run(self) -> MergeMatches:
-        snapshot, concerned = self._snapshot, self._range
-        if concerned.is_none:
+        snapshot, reach = self._snapshot, self._reach
+        if reach.is_none:
             empty = snapshot.files(FILE_SCHEMA.names).slice(0, 0)
             none = MatchingFiles(files=empty, positions=(), num_records=(), num_candidates=0)
             return self._matches(none, [], [], empty, DeletionBitmap())
-        pruned = prune(snapshot, concerned.file_predicate)
+        pruned = prune(snapshot, reach.file_predicate)
         candidates = pruned.files(FILE_SCHEMA.names)
         hits: list[BatchMatches] = []
         batches = self._batches(candidates)
@@ -122,12 +123,12 @@ class _PairFinder:
             hits.append(found)
             if self._plan.not_matched and len(found.matched_sources):
                 matched_sources |= DeletionBitmap.from_arrow(found.matched_sources)
-        files, rows, codes, sources = (
+        files, rows, clause_numbers, sources = (
             pa.concat_arrays([pa.array([], kind), *(getattr(hit, name) for hit in hits)])
             for name, kind in (
                 ("files", pa.int64()),
                 ("rows", pa.int64()),
-                ("codes", pa.int8()),
+                ("clause_numbers", pa.int8()),
                 ("sources", pa.int64()),
             )
         )
@@ -152,7 +153,7 @@ class _PairFinder:
         )
         return self._matches(
             matching,
-            [codes.slice(start, count) for start, count in spans],
+            [clause_numbers.slice(start, count) for start, count in spans],
             [sources.slice(start, count) for start, count in spans],
             candidates.take(compute.unique(all_matched)),
             matched_sources,
@@ -161,18 +162,18 @@ class _PairFinder:
     def _matches(
         self,
         matching: MatchingFiles,
-        codes: Sequence[Array],
+        clause_numbers: Sequence[Array],
         sources: Sequence[Array],
         matched_files: pa.Table,
         matched_sources: DeletionBitmap,
     ) -> MergeMatches:
         return MergeMatches(
             matching=matching,
-            codes=tuple(codes),
+            clause_numbers=tuple(clause_numbers),
             sources=tuple(sources),
             matched_files=matched_files,
             matched_sources=matched_sources,
-            concerned=self._range,
+            reach=self._reach,
             num_files=self._snapshot.num_files,
         )
 
@@ -184,8 +185,8 @@ class _PairFinder:
             least = min(max(_BATCH_ROWS, 16 * num_source), max(_MAX_ROWS, num_source))
         waiting: list[pa.RecordBatch] = []
         count = 0
-        self._steps.expect(candidates.num_rows)
-        for batch in read_tasks(self._steps.each(self._tasks(candidates))):
+        self._progress.expect(candidates.num_rows)
+        for batch in read_tasks(self._progress.each(self._tasks(candidates))):
             if batch.num_rows:
                 waiting.append(batch)
                 count += batch.num_rows
@@ -201,7 +202,7 @@ class _PairFinder:
         spec = read_spec(
             self._snapshot,
             columns=[*self._plan.target_columns, ROW_INDEX],
-            predicate=self._range.row_predicate if spares else self._range.always,
+            predicate=self._reach.row_predicate if spares else self._reach.always,
         )
         return make_numbered_tasks(self._snapshot, spec, candidates)
 

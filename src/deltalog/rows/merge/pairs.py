@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.rows.merge.plan import MergePlan, MergeStep
+    from deltalog.rows.merge.plan import MergePlan, ResolvedClause
     from deltalog.rows.merge.source import MergeSource
 
 
@@ -40,14 +40,14 @@ class BatchMatches:
 
     files: Array
     rows: Array
-    codes: Array
+    clause_numbers: Array
     sources: Array
     matched_files: Array
     matched_sources: Array
 
 
 class PairMatcher:
-    """MergeMatches batches of the table with the source, whose keys it has indexed.
+    """Matches batches of the table with the source, whose keys it has indexed.
 
     Args:
         plan: of the merge.
@@ -78,27 +78,31 @@ class PairMatcher:
         """Return the changed rows of one batch; called from several threads."""
         plan = self._plan
         positions, sources = self._pairs(batch)
-        codes = self._codes(plan.matched, batch, positions, sources, first=0)
-        acts = compute.is_valid(codes)
-        where, codes_of, from_rows = (array.filter(acts) for array in (positions, codes, sources))
-        where, codes_of, from_rows = self._single(batch, where, codes_of, from_rows)
+        clause_numbers = self._clause_numbers(plan.matched, batch, positions, sources, first=0)
+        acts = compute.is_valid(clause_numbers)
+        where, clauses_of, from_rows = (
+            array.filter(acts) for array in (positions, clause_numbers, sources)
+        )
+        where, clauses_of, from_rows = self._single(batch, where, clauses_of, from_rows)
         if plan.by_source:
             alone = _without(positions, batch.num_rows)
             nobody = pa.nulls(len(alone), pa.int64())
-            more = self._codes(plan.by_source, batch, alone, nobody, first=len(plan.matched))
+            more = self._clause_numbers(
+                plan.by_source, batch, alone, nobody, first=len(plan.matched)
+            )
             acts = compute.is_valid(more)
             where = pa.concat_arrays([where, alone.filter(acts)])
-            codes_of = pa.concat_arrays([codes_of, more.filter(acts)])
+            clauses_of = pa.concat_arrays([clauses_of, more.filter(acts)])
             from_rows = pa.concat_arrays([from_rows, nobody.filter(acts)])
             order = compute.array_sort_indices(where)
-            where, codes_of, from_rows = (
-                array.take(order) for array in (where, codes_of, from_rows)
+            where, clauses_of, from_rows = (
+                array.take(order) for array in (where, clauses_of, from_rows)
             )
         files, rows = batch.column(FILE_NUMBER), batch.column(ROW_INDEX)
         return BatchMatches(
             files=files.take(where),
             rows=rows.take(where),
-            codes=codes_of,
+            clause_numbers=clauses_of,
             sources=from_rows,
             matched_files=compute.unique(files.take(positions)),
             matched_sources=compute.unique(sources) if plan.not_matched else sources.slice(0, 0),
@@ -150,9 +154,9 @@ class PairMatcher:
         mask = filter_mask(rest, scope)
         return where.filter(mask), numbers.filter(mask)
 
-    def _codes(
+    def _clause_numbers(
         self,
-        steps: Sequence[MergeStep],
+        clauses: Sequence[ResolvedClause],
         batch: pa.RecordBatch,
         where: Array,
         numbers: Array,
@@ -160,9 +164,9 @@ class PairMatcher:
         first: int,
     ) -> Array:
         """Return for each row or pair the first clause whose condition is true; NULL if none."""
-        codes = pa.nulls(len(where), pa.int8())
-        open_rows: Array = None  # places in `codes` that no clause has taken; None is all
-        for place, step in enumerate(steps):
+        clause_numbers = pa.nulls(len(where), pa.int8())
+        open_rows: Array = None  # places in `clause_numbers` that no clause has taken; None is all
+        for place, clause in enumerate(clauses):
             at, of = (
                 (where, numbers)
                 if open_rows is None
@@ -171,17 +175,17 @@ class PairMatcher:
             if not len(at):
                 break
             code = pa.scalar(first + place, pa.int8())
-            if step.condition is None:
-                return compute.if_else(compute.is_null(codes), code, codes)
-            scope = self._scope(batch, at, of, [step.condition])
-            holds = filter_mask(step.condition, scope)
+            if clause.condition is None:
+                return compute.if_else(compute.is_null(clause_numbers), code, clause_numbers)
+            scope = self._scope(batch, at, of, [clause.condition])
+            holds = filter_mask(clause.condition, scope)
             mask = holds
             if open_rows is not None:
                 mask = _scatter(holds, open_rows, len(where))
-            codes = compute.if_else(mask, code, codes)
+            clause_numbers = compute.if_else(mask, code, clause_numbers)
             left = compute.indices_nonzero(compute.invert(holds)).cast(pa.int64())
             open_rows = left if open_rows is None else open_rows.take(left)
-        return codes
+        return clause_numbers
 
     def _scope(
         self, batch: pa.RecordBatch, where: Array, numbers: Array, expressions: Sequence[Any]
@@ -199,19 +203,19 @@ class PairMatcher:
         return pa.RecordBatch.from_arrays(list(parts.values()), names=list(parts))
 
     def _single(
-        self, batch: pa.RecordBatch, where: Array, codes: Array, numbers: Array
+        self, batch: pa.RecordBatch, where: Array, clause_numbers: Array, numbers: Array
     ) -> tuple[Array, Array, Array]:
         """Return each row once; raise if a row has several pairs, unless that changes nothing."""
         if len(where) < 2:
-            return where, codes, numbers
+            return where, clause_numbers, numbers
         again = compute.equal(where.slice(1), where.slice(0, len(where) - 1))
         if not again.true_count:
-            return where, codes, numbers
+            return where, clause_numbers, numbers
         repeats = pa.concat_arrays([pa.array([False]), again])
-        if not self._plan.merge.allows_repeats:
+        if not self._plan.request.allows_repeats:
             raise self._ambiguous(batch, compute.unique(where.filter(repeats)), where, numbers)
         first = compute.invert(repeats)
-        return where.filter(first), codes.filter(first), numbers.filter(first)
+        return where.filter(first), clause_numbers.filter(first), numbers.filter(first)
 
     def _ambiguous(
         self, batch: pa.RecordBatch, rows: Array, where: Array, numbers: Array

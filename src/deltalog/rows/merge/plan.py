@@ -86,16 +86,16 @@ class MergeCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class MergeStep:
+class ResolvedClause:
     """One clause, resolved.
 
     Args:
-        clause: as the caller gave it.
+        given: as the caller gave it.
         condition: resolved over `Names.schema`; None is always true.
         assigned: the new values of columns; None for DELETE.
     """
 
-    clause: Clause
+    given: Clause
     condition: Expression | None
     assigned: Assignments | None
 
@@ -105,7 +105,7 @@ class MergePlan:
     """A merge with all names and types resolved.
 
     Args:
-        merge: as the caller gave it.
+        request: as the caller gave it.
         configuration: of the table after the merge, with new columns.
         names: of both sides, with the table's schema before the merge.
         condition: when rows match.
@@ -114,13 +114,13 @@ class MergePlan:
         by_source: WHEN NOT MATCHED BY SOURCE clauses.
     """
 
-    merge: ChangeRequest
+    request: ChangeRequest
     configuration: TableConfiguration
     names: Names
     condition: MergeCondition
-    matched: tuple[MergeStep, ...]
-    not_matched: tuple[MergeStep, ...]
-    by_source: tuple[MergeStep, ...]
+    matched: tuple[ResolvedClause, ...]
+    not_matched: tuple[ResolvedClause, ...]
+    by_source: tuple[ResolvedClause, ...]
 
     def columns(self, side: str, expressions: Collection[Expression | None]) -> list[str]:
         """The columns of one side that some expressions read."""
@@ -129,8 +129,8 @@ class MergePlan:
     @property
     def target_columns(self) -> list[str]:
         """The columns of the table that decide what happens to its rows."""
-        steps = (*self.matched, *self.by_source)
-        found = _columns_of(TARGET, [*self.condition.residual, *(s.condition for s in steps)])
+        clauses = (*self.matched, *self.by_source)
+        found = _columns_of(TARGET, [*self.condition.residual, *(s.condition for s in clauses)])
         alone = [key.target for key in self.condition.keys]
         if self.by_source:
             # These clauses need rows that do not match, so this part cannot be left to the scan.
@@ -140,12 +140,12 @@ class MergePlan:
     @property
     def source_columns(self) -> list[str]:
         """The columns of the source that decide what happens to pairs."""
-        steps = self.matched
-        return _columns_of(SOURCE, [*self.condition.residual, *(s.condition for s in steps)])
+        clauses = self.matched
+        return _columns_of(SOURCE, [*self.condition.residual, *(s.condition for s in clauses)])
 
 
 def plan_merge(
-    merge: ChangeRequest,
+    request: ChangeRequest,
     configuration: TableConfiguration,
     source: StructType,
     session: SqlSession,
@@ -153,7 +153,7 @@ def plan_merge(
     """Resolve a merge against the schemas of both sides.
 
     Args:
-        merge: as the caller gave it.
+        request: as the caller gave it.
         configuration: of the table.
         source: schema of the source.
         session: the current time and the time zone.
@@ -162,30 +162,30 @@ def plan_merge(
         InvalidInputError: a clause or a name is invalid, or types do not match.
         SchemaMismatchError: the source has columns that the table lacks, or cannot be merged.
     """
-    merge.check()
-    after = evolved(merge, configuration, source)
-    names = _names(merge, configuration.schema, source)
+    request.check()
+    after = configuration_after(request, configuration, source)
+    names = _names(request, configuration.schema, source)
     # Values may use columns that this merge adds, which are NULL so far; conditions may not.
-    later = names if after is configuration else _names(merge, after.schema, source)
-    planner = _Planner(merge, after.schema, source, names, later, session)
+    later = names if after is configuration else _names(request, after.schema, source)
+    planner = _Planner(request, after.schema, source, names, later, session)
     return MergePlan(
-        merge=merge,
+        request=request,
         configuration=after,
         names=names,
-        condition=_taken_apart(_resolved(names, merge.condition, BOTH, session), names.schema),
-        matched=planner.steps(When.MATCHED),
-        not_matched=planner.steps(When.NOT_MATCHED),
-        by_source=planner.steps(When.NOT_MATCHED_BY_SOURCE),
+        condition=_taken_apart(_resolved(names, request.condition, BOTH, session), names.schema),
+        matched=planner.clauses(When.MATCHED),
+        not_matched=planner.clauses(When.NOT_MATCHED),
+        by_source=planner.clauses(When.NOT_MATCHED_BY_SOURCE),
     )
 
 
 def plan_condition(
-    merge: ChangeRequest, target: StructType, source: StructType, session: SqlSession
+    request: ChangeRequest, target: StructType, source: StructType, session: SqlSession
 ) -> MergeCondition:
     """Resolve the condition of a merge, and split it by sides.
 
     Args:
-        merge: as the caller gave it.
+        request: as the caller gave it.
         target: schema of the table.
         source: schema of the source.
         session: the current time and the time zone.
@@ -193,8 +193,8 @@ def plan_condition(
     Raises:
         InvalidInputError: the condition is invalid.
     """
-    names = _names(merge, target, source)
-    return _taken_apart(_resolved(names, merge.condition, BOTH, session), names.schema)
+    names = _names(request, target, source)
+    return _taken_apart(_resolved(names, request.condition, BOTH, session), names.schema)
 
 
 def _resolved(
@@ -234,35 +234,35 @@ def _taken_apart(whole: Expression, schema: StructType) -> MergeCondition:
 class _Planner:
     def __init__(  # what `plan_merge` knows
         self,
-        merge: ChangeRequest,
+        request: ChangeRequest,
         target: StructType,
         source: StructType,
         names: Names,
         later: Names,
         session: SqlSession,
     ) -> None:
-        self._merge = merge
+        self._request = request
         self._target = target
         self._source = source
         self._names = names
         self._later = later
         self._session = session
 
-    def steps(self, when: When) -> tuple[MergeStep, ...]:
-        return tuple(self._step(clause) for clause in self._merge.of(when))
+    def clauses(self, when: When) -> tuple[ResolvedClause, ...]:
+        return tuple(self._resolved_clause(clause) for clause in self._request.of(when))
 
-    def _step(self, clause: Clause) -> MergeStep:
+    def _resolved_clause(self, clause: Clause) -> ResolvedClause:
         sides = _SIDES[clause.when]
         condition = None
         if clause.condition is not None:
             condition = _resolved(self._names, clause.condition, sides, self._session)
         if clause.action is Action.DELETE:
-            return MergeStep(clause, condition, None)
+            return ResolvedClause(clause, condition, None)
         scope = Scope(
             schema=self._later.schema,
             parse=lambda text: self._later.parse(text, sides),
             session=self._session,
-            is_try=not self._merge.error_on_type_mismatch,
+            is_try=not self._request.error_on_type_mismatch,
         )
         if clause.values is not None:
             values: Mapping[Any, object] = {
@@ -271,17 +271,17 @@ class _Planner:
             if len(values) < len(clause.values):
                 raise InvalidInputError(f"{clause}: a column is assigned twice")
             if clause.action is Action.INSERT:
-                return MergeStep(clause, condition, _inserted(self._target, values, scope))
-            return MergeStep(clause, condition, assignments(self._target, values, scope))
+                return ResolvedClause(clause, condition, _inserted(self._target, values, scope))
+            return ResolvedClause(clause, condition, assignments(self._target, values, scope))
         names = star_columns(clause, self._source)
         nodes = star(self._target, self._source, (SOURCE,), names, scope)
         if clause.action is Action.UPDATE:
             check_identities(self._target, nodes)
-            return MergeStep(clause, condition, Assignments(self._target, nodes))
+            return ResolvedClause(clause, condition, Assignments(self._target, nodes))
         paths: Mapping[Any, object] = {
             find_field(self._target, (name,)).name: col_of(name) for name in names
         }
-        return MergeStep(clause, condition, _inserted(self._target, paths, scope))
+        return ResolvedClause(clause, condition, _inserted(self._target, paths, scope))
 
     def _placed(self, value: object, sides: Collection[str]) -> object:
         return self._later.parse(value, sides) if isinstance(value, str | Expression) else value
@@ -308,13 +308,13 @@ def star_columns(clause: Clause, source: StructType) -> list[str]:
     return [name for name in source.names if name not in left_out]
 
 
-def _names(merge: ChangeRequest, target: StructType, source: StructType) -> Names:
+def _names(request: ChangeRequest, target: StructType, source: StructType) -> Names:
     return Names(
         target,
         source,
-        target_alias=merge.target_alias,
-        source_alias=merge.source_alias,
-        parameters=merge.named_parameters,
+        target_alias=request.target_alias,
+        source_alias=request.source_alias,
+        parameters=request.named_parameters,
     )
 
 
@@ -358,17 +358,17 @@ def _columns_of(side: str, expressions: Collection[Expression | None]) -> list[s
     return sorted(found)
 
 
-def evolved(
-    merge: ChangeRequest, configuration: TableConfiguration, source: StructType
+def configuration_after(
+    request: ChangeRequest, configuration: TableConfiguration, source: StructType
 ) -> TableConfiguration:
     """Return the configuration with the columns that the merge adds from the source.
 
     Raises:
         SchemaMismatchError: the source has columns that the table lacks, or cannot be merged.
     """
-    wanted = _wanted(merge, configuration.schema, source)
+    wanted = _wanted(request, configuration.schema, source)
     known = {name.lower() for name in configuration.schema.names}
-    if not merge.merge_schema:
+    if not request.merge_schema:
         extra = [name for name in wanted if name.lower() not in known]
         if extra:
             shown = ", ".join(map(repr, extra))
@@ -386,17 +386,17 @@ def evolved(
     return changed_table(configuration, schema=merged)
 
 
-def _wanted(merge: ChangeRequest, target: StructType, source: StructType) -> list[str]:
+def _wanted(request: ChangeRequest, target: StructType, source: StructType) -> list[str]:
     """Return the source columns that the table must have, or gains with `merge_schema`."""
     found: dict[str, None] = {}
     known = {name.lower() for name in target.names}
     theirs = {name.lower(): name for name in source.names}
-    names = _names(merge, target, source)
-    for clause in merge.clauses:
+    names = _names(request, target, source)
+    for clause in request.clauses:
         if clause.is_star:
             found.update(dict.fromkeys(star_columns(clause, source)))
             continue
-        if not merge.merge_schema:
+        if not request.merge_schema:
             continue
         for key in clause.values or {}:
             path = key if isinstance(key, tuple) else names.target_path(key, col(key).path)

@@ -34,7 +34,7 @@ _MAX_RANGES: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeRange:
+class MergeReach:
     """Predicates over the table's columns, true for all rows that a merge may match or change.
 
     Args:
@@ -50,7 +50,7 @@ class MergeRange:
     is_none: bool = False
 
 
-def range_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> MergeRange:
+def reach_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> MergeReach:
     """Return the predicates that limit what a merge reads of the table.
 
     Args:
@@ -76,7 +76,7 @@ def range_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> Me
     if not plan.by_source:
         needs_pairs = bool(plan.matched or plan.not_matched)
         always = all_of(list(condition.target_only))
-        return MergeRange(
+        return MergeReach(
             file_predicate=files,
             row_predicate=rows,
             always=always,
@@ -84,12 +84,12 @@ def range_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> Me
         )
     others = [step.condition for step in plan.by_source]
     if any(other is None for other in others):
-        return MergeRange(file_predicate=None, row_predicate=None)
+        return MergeReach(file_predicate=None, row_predicate=None)
     alone = [without_side(other) for other in others if other is not None]
     if not may_match:
         both = _any_of(alone)
-        return MergeRange(file_predicate=both, row_predicate=both, always=both)
-    return MergeRange(
+        return MergeReach(file_predicate=both, row_predicate=both, always=both)
+    return MergeReach(
         file_predicate=None if files is None else _any_of([files, *alone]),
         row_predicate=None if rows is None else _any_of([rows, *alone]),
     )

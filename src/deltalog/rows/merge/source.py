@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import Array
 from deltalog.schema import StructType, conform, duplicates, from_arrow_schema, to_arrow_schema
-from deltalog.write.source import open_source
+from deltalog.write.source import open_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ class MergeSource:
 
     def __init__(self, data: object, *, memory_bytes: int = MEMORY_BYTES) -> None:
         self._spilled: tempfile.TemporaryDirectory[str] | None = None
-        reader = open_source(data)
+        reader = open_batches(data)
         found = from_arrow_schema(reader.schema)
         self.schema = StructType(list(found.fields))
         twice = duplicates(self.schema)

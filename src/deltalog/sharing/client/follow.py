@@ -29,8 +29,8 @@ from deltalog.schema.columns import walk
 from deltalog.sharing.client.answers import TableAnswer, VersionHead, fetch_changes
 from deltalog.sharing.client.changes import load_changes
 from deltalog.sharing.client.http import run
+from deltalog.sharing.client.shown_version import ShownVersion, VersionOrTimestamp
 from deltalog.sharing.client.snapshots import open_answer, snapshot_without_files, with_own_urls
-from deltalog.sharing.client.view import TableView, VersionOrTimestamp
 from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class SharedFollower:
 
     def __init__(
         self,
-        view: TableView,
+        view: ShownVersion,
         *,
         start: Offset | VersionOrTimestamp | Literal["latest"] | None = None,
         options: SharedFollowOptions | None = None,

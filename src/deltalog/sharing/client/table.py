@@ -15,7 +15,7 @@ from deltalog.clock import now_ms, utc_moment
 from deltalog.conditions import as_condition, with_blanks_as_nulls
 from deltalog.errors import InvalidInputError
 from deltalog.insight.follow_steps import Offset
-from deltalog.scan.files import add_actions, file_uris, partitions
+from deltalog.scan.file_reports import add_actions, file_uris, partitions
 from deltalog.scan.plan import Scan, plan_scan
 from deltalog.scan.rows import duckdb_relation
 from deltalog.sharing.client.changes import load_changes, no_changes
@@ -24,8 +24,13 @@ from deltalog.sharing.client.hints import as_json_hint
 from deltalog.sharing.client.http import run
 from deltalog.sharing.client.profile import parse_table_name, parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
+from deltalog.sharing.client.shown_version import (
+    Conditions,
+    ShownVersion,
+    VersionOrTimestamp,
+    as_version,
+)
 from deltalog.sharing.client.snapshots import SharedScan, table_root
-from deltalog.sharing.client.view import Conditions, TableView, VersionOrTimestamp, as_version
 from deltalog.sharing.wire.listing import Table
 from deltalog.sharing.wire.requests import ChangesQuery
 from deltalog.sql_session import SqlSession
@@ -89,7 +94,7 @@ class SharedTable:
                     f"cannot open {table!r}: expected a profile or a client besides the table"
                 )
             client = AsyncRestClient(read_profile(profile), options)
-        self._view = TableView(
+        self._view = ShownVersion(
             client, table, as_version(version=version), time_zone=default_timezone
         )
 
@@ -353,8 +358,8 @@ class SharedTable:
         """Which table of which server."""
         return f"SharedTable({self.table_uri!r})"
 
-    def _view_at(self, at: VersionOrTimestamp) -> TableView:
-        return TableView(self.client, self._view.table, at, time_zone=self._view.time_zone)
+    def _view_at(self, at: VersionOrTimestamp) -> ShownVersion:
+        return ShownVersion(self.client, self._view.table, at, time_zone=self._view.time_zone)
 
     def _scan(
         self,

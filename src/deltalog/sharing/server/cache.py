@@ -123,7 +123,7 @@ class FileCache:
                     self._locks.pop(name, None)
         return found
 
-    def measure(self, name: str, make: Callable[[Store, str], CachedFile]) -> CachedFile:
+    def describe_or_make(self, name: str, make: Callable[[Store, str], CachedFile]) -> CachedFile:
         """Return what is known of a file, which need not be in the cache any more.
 
         Args:

@@ -103,12 +103,12 @@ class ViewCommitRange(CommitRange):
     def _shown(self, tasks: tuple[ScanTask, ...]) -> tuple[ScanTask, ...]:
         """Return the tasks with rows of the view: pages count these, in an order of their own."""
         found = sorted(tasks, key=self._view.key)
-        return tuple(task for task in found if self._view.measure(task).num_rows)
+        return tuple(task for task in found if self._view.make_file(task).num_rows)
 
     def _differ(self, add: dict[str, Any], remove: dict[str, Any]) -> bool:
         """Whether two deletion vectors of the same file differ in a row of the view."""
         tasks = self._changes([], [add], [remove])
-        return any(self._view.measure(task).num_rows for task in tasks)
+        return any(self._view.make_file(task).num_rows for task in tasks)
 
     def _changes(
         self,
@@ -179,7 +179,7 @@ class ViewChangeLines:
         sign = self.request.signer(source)
         change = {"version": version, "timestamp": timestamp_ms}
         for task in files.tasks:
-            file = self.view.measure(task)
+            file = self.view.make_file(task)
             yield encode_view_line(
                 self.response_format,
                 kind,

@@ -44,7 +44,7 @@ def answer_view(
     table, config = request.table, request.services.config
     view = View(snapshot, table, request.services)
     response_format = choose_view_format(request.capabilities, view.configuration)
-    found = view.files(query, start.num_hints)
+    found = view.source_files(query, start.num_hints)
     hints, most = found.hints, query.max_files
     most = None if most is None else min(most, config.limits.page_files)
     sign = request.signer(ViewFileSource(snapshot.version))
@@ -62,7 +62,7 @@ def answer_view(
         for key, task in found.tasks(start.after):
             if limit is not None and rows >= limit:
                 break
-            file = view.measure(task)
+            file = view.make_file(task)
             if not file.num_rows:
                 continue
             if files == most:

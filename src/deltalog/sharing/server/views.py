@@ -62,7 +62,7 @@ _ASSUMED_FILES: Final = 1_000_000
 
 
 @dataclass(frozen=True)
-class ViewFiles:
+class SourceFiles:
     """The table's files that may hold wanted rows of a view, as columns of the log.
 
     Args:
@@ -164,7 +164,7 @@ class View:
             )
         return TableConfiguration(protocol, metadata)
 
-    def files(self, query: TableQuery, num_hints: int | None = None) -> ViewFiles:
+    def source_files(self, query: TableQuery, num_hints: int | None = None) -> SourceFiles:
         """Return the files that may hold wanted rows.
 
         Args:
@@ -180,7 +180,7 @@ class View:
         own = self._scan.spec.predicate
         predicate = all_of([part for part in (own, wanted) if part is not None])
         files = prune_by(self.snapshot, predicate).files(TASK_COLUMNS)
-        return ViewFiles(self, files, [self.key(task) for task in self.tasks(files)], hints)
+        return SourceFiles(self, files, [self.key(task) for task in self.tasks(files)], hints)
 
     def tasks(self, files: pa.Table | None = None) -> Iterator[ScanTask]:
         """Yield the tasks of some files of the log, or of all files of the version."""
@@ -193,13 +193,13 @@ class View:
         """Return the task that reads the view's rows from a file of the log."""
         return make_task(self.snapshot, self._scan.spec, row)
 
-    def measure(self, task: ScanTask) -> ViewFile:
+    def make_file(self, task: ScanTask) -> ViewFile:
         """Return what recipients see of a file.
 
         Cost: the table's file is read and the view's file is written, unless that was done before.
         """
         cache, own = self._services.cache, self._cache_name(task)
-        found = cache.measure(own, partial(_write, task))
+        found = cache.describe_or_make(own, partial(_write, task))
         if not found.num_rows:
             return ViewFile("", 0, 0)
         # Of the contents: the names of a file with another deletion vector would tell of it.
@@ -229,7 +229,7 @@ class View:
             return cache.open(own)
         key = name[len(self._prefix) :][:_PART]
         for task in tasks:
-            if self.key(task) == key and self.measure(task).name == name:
+            if self.key(task) == key and self.make_file(task).name == name:
                 own = self._cache_name(task)
                 cache.get(own, partial(_write, task))
                 return cache.open(own)

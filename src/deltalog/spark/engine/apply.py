@@ -24,20 +24,20 @@ from deltalog.errors import AmbiguousMergeError, InternalError
 from deltalog.kernels import compute
 from deltalog.metadata_columns import METADATA
 from deltalog.paths import locations
-from deltalog.rows.apply import planned, stage_files
+from deltalog.rows.apply import file_counts, stage_files
 from deltalog.rows.decide import FileDecision, decide_files, explain_choice, explain_decisions
 from deltalog.rows.find import MatchingFiles, complete_counts
 from deltalog.rows.planned import ChangeMetrics, RowCounts
 from deltalog.rows.request import Action, When
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.spark.engine.row_tasks import (
+    CLAUSE,
     FILE,
     ROW,
     ROW_ID,
-    STEP,
-    CopySpec,
+    ChangeJob,
+    CopyJob,
     RowsDone,
-    RowSpec,
     change_task,
     copy_task,
 )
@@ -73,23 +73,23 @@ class Candidates:
 
     Args:
         frame: the table's columns, `FILE`, `ROW`, and `ROW_ID` if the table has row ids.
-        condition: true for every row that may be changed; None is all rows.
+        reach: true for every row that may be changed; None is all rows.
         pruned: the result of pruning files.
         files: the files that are left, as rows of `snapshot.files`.
     """
 
     frame: DataFrame
-    condition: Expression | None
+    reach: Expression | None
     pruned: Pruned
     files: pa.Table
 
 
-def find_candidates(scan: SparkScan, condition: Expression | None, alias: str | None) -> Candidates:
+def find_candidates(scan: SparkScan, reach: Expression | None, alias: str | None) -> Candidates:
     """Plan a frame of the rows that may be changed, with file and position of each.
 
     Args:
         scan: of the version, without conditions.
-        condition: true for every row that may be changed; None is all rows.
+        reach: true for every row that may be changed; None is all rows.
         alias: of the table, in Spark's conditions.
     """
     snapshot = scan.snapshot
@@ -99,9 +99,9 @@ def find_candidates(scan: SparkScan, condition: Expression | None, alias: str | 
         metadata_columns=(metadata_columns.FILE_PATH, metadata_columns.ROW_INDEX, *ids),
         lists_files=True,
     )
-    if condition is not None:
+    if reach is not None:
         all_rows = F.expr("true")
-        prunes = RowCondition(column=all_rows, pruning=condition, used=frozenset(), text="true")
+        prunes = RowCondition(column=all_rows, pruning=reach, used=frozenset(), text="true")
         wanted = replace(wanted, conditions=(prunes,))
     frame = wanted.to_df()
     hidden = [
@@ -114,7 +114,7 @@ def find_candidates(scan: SparkScan, condition: Expression | None, alias: str | 
     pruned = wanted.pruned
     return Candidates(
         frame=frame if alias is None else frame.alias(alias),
-        condition=condition,
+        reach=reach,
         pruned=pruned,
         files=pruned.files(FILE_SCHEMA.names),
     )
@@ -133,7 +133,7 @@ class FrameChange:
         transaction: of an existing table.
         request: as requested; steps are its clauses in order.
         candidates: rows of the table that may be changed.
-        frame: for each row to change: `STEP`, `FILE` and `ROW`, and what the step needs.
+        frame: for each row to change: `CLAUSE`, `FILE` and `ROW`, and what the step needs.
         watch: measures the time since the search began.
         num_source_rows: rows of the source.
     """
@@ -163,10 +163,10 @@ class FrameChange:
         # An insert depends on the absence of a match, so it is not local to a row.
         inserts = bool(self.request.of(When.NOT_MATCHED))
         files = self.candidates.files if inserts else matching.files
-        transaction.read(self.candidates.condition, files, is_row_local=not inserts)
+        transaction.record_read(self.candidates.reach, files, is_row_local=not inserts)
         return replace(
             self._changed(done, matching),
-            files=replace(planned(matching, decisions), num_copied_rows=sum(copied.counts)),
+            files=replace(file_counts(matching, decisions), num_copied_rows=sum(copied.counts)),
             num_added_files=len(done.written.adds) + len(copied.written.adds),
             num_added_bytes=done.written.num_bytes + copied.written.num_bytes,
             num_change_files=len(done.written.cdc),
@@ -174,12 +174,12 @@ class FrameChange:
 
     def preview(self) -> tuple[ChangeMetrics, pa.Table]:
         """Count what `apply` would do; tasks evaluate conditions, but no new values."""
-        wanted = [name for name in (STEP, FILE, ROW) if name in self.frame.columns]
+        wanted = [name for name in (CLAUSE, FILE, ROW) if name in self.frame.columns]
         spec = self.request.file_options.spec_for(self.transaction)
         done = self._run(spec, self.frame.select(*wanted), writes=False)
         matching = self._matching(done.places)
         decisions = self._decide(matching)
-        found = replace(self._changed(done, matching), files=planned(matching, decisions))
+        found = replace(self._changed(done, matching), files=file_counts(matching, decisions))
         return found, explain_decisions(matching, decisions)
 
     def explain(self) -> str:
@@ -195,9 +195,9 @@ class FrameChange:
         return "\n  ".join(lines)
 
     def _run(self, spec: WriteSpec, frame: DataFrame, *, writes: bool) -> RowsDone:
-        task = RowSpec(
-            spec=spec,
-            steps=tuple(clause.action for clause in self.request.ordered),
+        task = ChangeJob(
+            write_spec=spec,
+            clauses=tuple(clause.action for clause in self.request.ordered),
             tells_changes=spec.configuration.change_data_feed_enabled,
             writes=writes,
         )
@@ -259,8 +259,8 @@ class FrameChange:
                 DeletionBitmap() if positions is None else DeletionBitmap.from_arrow(positions)
             )
         groups = split_tasks(tasks, MAX_PARTITION_BYTES)
-        copy = CopySpec(
-            spec=spec,
+        copy = CopyJob(
+            write_spec=spec,
             groups=tuple(tuple((task, gone[task.path]) for task in group) for group in groups),
         )
         spark, what = self.frame.sparkSession, f"copying rows of {snapshot.store.root}"

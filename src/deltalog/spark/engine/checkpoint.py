@@ -40,7 +40,7 @@ from deltalog.snapshot.pieces import SHARE_BYTES, cut_snapshot
 from deltalog.spark.engine.path_ranks import paths_at
 from deltalog.spark.reading.state import on_pieces, prune_on_cluster
 from deltalog.spark.session.failures import as_spark_does
-from deltalog.spark.session.opening import open_table, session_time_zone
+from deltalog.spark.session.opening import load_version, session_time_zone
 from deltalog.spark.session.tasks import decode_message, numbered_frame, run_tasks
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
 from deltalog.upkeep import CheckpointInfo, create_checkpoint
@@ -104,7 +104,7 @@ def checkpoint(
         driver holds the commits after that checkpoint.
     """
     with as_spark_does():
-        snapshot = open_table(
+        snapshot = load_version(
             table, storage_options, version=version, time_zone=session_time_zone(spark)
         )
     return checkpoint_on_cluster(spark, snapshot, part_files=part_files)

@@ -17,9 +17,9 @@ from deltalog.snapshot.pieces import holds_more_files
 from deltalog.spark.engine.bins import rewrite_by_tasks
 from deltalog.spark.engine.checkpoint import checkpoint_on_cluster
 from deltalog.spark.engine.files import delete_by_tasks, list_by_tasks
-from deltalog.spark.engine.merge import merged_rows
+from deltalog.spark.engine.merge import plan_merge_by_tasks
 from deltalog.spark.engine.rows import SparkRows
-from deltalog.spark.engine.select import selected_rows
+from deltalog.spark.engine.select import plan_change_by_tasks
 from deltalog.spark.engine.write_tasks import WriteTask
 from deltalog.spark.reading.scan import SparkScan
 from deltalog.spark.reading.state import most_files_here
@@ -78,9 +78,9 @@ class SparkEngine(LocalEngine):
             return SparkRows(data, gathers=self._gathers)
         return super().open_rows(data)
 
-    def open_source(self, data: Any) -> AbstractContextManager[Any]:
+    def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
         """Keep the rows of a data frame on the cluster; others are opened as `LocalEngine` does."""
-        return _persisted(data) if isinstance(data, DataFrame) else super().open_source(data)
+        return _persisted(data) if isinstance(data, DataFrame) else super().open_merge_source(data)
 
     def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
         """Find rows by tasks; locally if the log decides, or the source is no data frame."""
@@ -93,7 +93,7 @@ class SparkEngine(LocalEngine):
                 "error_on_type_mismatch=False: Spark evaluates conditions and values; say it in "
                 "Spark SQL, or give columns"
             )
-        find = selected_rows if source is None else merged_rows
+        find = plan_change_by_tasks if source is None else plan_merge_by_tasks
         return find(self.scan(transaction.base), transaction, request)
 
     def write_rows(

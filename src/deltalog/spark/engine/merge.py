@@ -35,7 +35,7 @@ from deltalog.features.computed_columns import default_expressions, generation_e
 from deltalog.features.identity_columns import identity_columns
 from deltalog.rows.assign import check_identities
 from deltalog.rows.merge import scope
-from deltalog.rows.merge.plan import evolved, plan_condition, star_columns
+from deltalog.rows.merge.plan import configuration_after, plan_condition, star_columns
 from deltalog.rows.request import Action, When
 from deltalog.spark.engine.apply import TARGET, FrameChange, find_candidates, row_struct
 from deltalog.spark.engine.assign import (
@@ -46,7 +46,7 @@ from deltalog.spark.engine.assign import (
     new_struct,
     parse_assignments,
 )
-from deltalog.spark.engine.row_tasks import FILE, NEW, OLD, ROW, ROW_ID, STEP
+from deltalog.spark.engine.row_tasks import CLAUSE, FILE, NEW, OLD, ROW, ROW_ID
 from deltalog.spark.reading.conditions import asks_the_clock, knows_no_zone
 from deltalog.spark.session.tasks import described
 from deltalog.spark.session.types import schema_of, to_spark_type
@@ -71,7 +71,7 @@ _NEW_ROW: Final = "__deltalog_new_row"
 """Column that identifies rows that are in no file yet."""
 
 
-def merged_rows(
+def plan_merge_by_tasks(
     scan: SparkScan, transaction: PendingTransaction, request: ChangeRequest
 ) -> FrameChange:
     """Find the rows of the table and of a source that a merge changes or inserts.
@@ -92,7 +92,7 @@ def merged_rows(
     watch, before, frame = Stopwatch(), transaction.configuration, request.source
     source = schema_of(frame.schema)
     # As in Delta Spark: without evolution, columns that only the source has are left out.
-    after = evolved(request, before, source) if request.merge_schema else before
+    after = configuration_after(request, before, source) if request.merge_schema else before
     if after is not before:
         transaction.set_configuration(after)
     transaction.parameters.update(request.logged())
@@ -220,13 +220,13 @@ class _JoinPlan:
     def decided(self, target: DataFrame, source: DataFrame) -> DataFrame:
         """Return the rows that change, each with its step, its place and its new values."""
         request, before = self._request, self._before
-        rows = self._joined(target, source).withColumn(STEP, self._step())
-        found = [F.col(STEP), *self._new_values()]
+        rows = self._joined(target, source).withColumn(CLAUSE, self._step())
+        found = [F.col(CLAUSE), *self._new_values()]
         if any(clause.action is not Action.INSERT for clause in request.clauses):
             found += [F.col(FILE), F.col(ROW)]
             found += [F.col(ROW_ID)] if before.row_ids_enabled else []
             found += [F.col(TARGET).alias(OLD)] if before.change_data_feed_enabled else []
-        frame = rows.where(F.col(STEP).isNotNull()).select(*found)
+        frame = rows.where(F.col(CLAUSE).isNotNull()).select(*found)
         if not request.of(When.MATCHED) or not request.allows_repeats:
             return frame
         # Several rows of the source may delete the same row; it is deleted once.
@@ -293,7 +293,7 @@ class _JoinPlan:
                 continue
             inserts = clause.action is Action.INSERT
             struct = self._inserted(clause) if inserts else self._updated(clause)
-            found.append(F.when(F.col(STEP) == number, struct).alias(f"{NEW}{number}"))
+            found.append(F.when(F.col(CLAUSE) == number, struct).alias(f"{NEW}{number}"))
         return found
 
     def _updated(self, clause: Clause) -> Column:

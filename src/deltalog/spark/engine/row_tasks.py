@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from deltalog.write.written import WrittenFiles
 
 
-STEP: Final = "__deltalog_step"
-"""Column with the number of the step that applies to a row."""
+CLAUSE: Final = "__deltalog_clause"
+"""Column with the number of the clause that applies to a row."""
 FILE: Final = "__deltalog_path"
 """Column with the path of the file of a row's old version."""
 ROW: Final = "__deltalog_position"
@@ -47,22 +47,22 @@ ROW_ID: Final = "__deltalog_row_id"
 OLD: Final = "__deltalog_old"
 """Column with the old version, a struct, if change files are written."""
 NEW: Final = "__deltalog_new_"
-"""Prefix, followed by the number of a step: column with the new version, a struct."""
+"""Prefix, followed by the number of a clause: column with the new version, a struct."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowSpec:
+class ChangeJob:
     """What tasks need to change rows.
 
     Args:
-        spec: of the table.
-        steps: by number.
+        write_spec: of the table.
+        clauses: what each does, by number.
         tells_changes: whether change files are written.
         writes: whether new versions are written; otherwise rows are only counted and located.
     """
 
-    spec: WriteSpec
-    steps: tuple[Action, ...]
+    write_spec: WriteSpec
+    clauses: tuple[Action, ...]
     tells_changes: bool
     writes: bool = True
 
@@ -73,7 +73,7 @@ class RowsDone:
 
     Args:
         written: new files.
-        counts: rows by step.
+        counts: rows by clause.
         places: file → number of row changes, and the distinct positions: fewer if a row repeats.
     """
 
@@ -82,11 +82,11 @@ class RowsDone:
     places: Mapping[str, tuple[int, DeletionBitmap]] = field(default_factory=dict)
 
 
-def change_task(spec: RowSpec, batches: Iterable[pa.RecordBatch]) -> RowsDone:
+def change_task(job: ChangeJob, batches: Iterable[pa.RecordBatch]) -> RowsDone:
     """Change the rows of this Spark task."""
-    opened = ChangeWriter(spec.spec) if spec.tells_changes else contextlib.nullcontext()
-    with FileWriter(spec.spec) as writer, opened as feed:
-        work = _RowWork(spec, writer, feed)
+    opened = ChangeWriter(job.write_spec) if job.tells_changes else contextlib.nullcontext()
+    with FileWriter(job.write_spec) as writer, opened as feed:
+        work = _RowWork(job, writer, feed)
         for batch in batches:
             if batch.num_rows:
                 work.take(batch)
@@ -94,20 +94,20 @@ def change_task(spec: RowSpec, batches: Iterable[pa.RecordBatch]) -> RowsDone:
 
 
 class _RowWork:
-    def __init__(self, spec: RowSpec, writer: FileWriter, feed: ChangeWriter | None) -> None:
-        self._steps = spec.steps
-        self._spec = spec.spec
-        self._writes = spec.writes
+    def __init__(self, job: ChangeJob, writer: FileWriter, feed: ChangeWriter | None) -> None:
+        self._clauses = job.clauses
+        self._spec = job.write_spec
+        self._writes = job.writes
         self._writer = writer
         self._feed = feed
-        self._has_ids = spec.spec.configuration.row_ids_enabled
-        self._counts = [0] * len(spec.steps)
+        self._has_ids = job.write_spec.configuration.row_ids_enabled
+        self._counts = [0] * len(job.clauses)
         self._places: dict[str, list[Array]] = {}
         self._enforcers: dict[int, Enforcer] = {}
 
     def take(self, batch: pa.RecordBatch) -> None:
-        """Apply the steps of some rows."""
-        numbers = batch.column(STEP)
+        """Apply the clauses of some rows."""
+        numbers = batch.column(CLAUSE)
         for number in compute.unique(numbers).to_pylist():
             mask = compute.equal(numbers, number)
             rows = batch if mask.true_count == batch.num_rows else batch.filter(mask)
@@ -115,7 +115,7 @@ class _RowWork:
             self._do(number, rows)
 
     def _do(self, number: int, rows: pa.RecordBatch) -> None:
-        action = self._steps[number]
+        action = self._clauses[number]
         is_new = action is Action.INSERT
         if not is_new:
             self._note(rows)
@@ -141,7 +141,7 @@ class _RowWork:
         found = self._enforcers.get(number)
         if found is None:
             configuration = self._spec.configuration
-            place = task_number() * len(self._steps) + number
+            place = task_number() * len(self._clauses) + number
             found = Enforcer(
                 configuration,
                 schema,
@@ -149,7 +149,7 @@ class _RowWork:
                 time_zone=self._spec.time_zone,
                 identity_starts=identity_starts(self._spec, place),
                 now_ms=self._spec.now_ms,
-                keeps_identities=self._steps[number] is not Action.INSERT,
+                keeps_identities=self._clauses[number] is not Action.INSERT,
             )
             self._enforcers[number] = found
         return found
@@ -206,23 +206,23 @@ def _joined(parts: Sequence[Array]) -> tuple[int, DeletionBitmap]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CopySpec:
+class CopyJob:
     """Files whose remaining rows are copied.
 
     Args:
-        spec: of the table.
+        write_spec: of the table.
         groups: for each Spark task: files, and the rows to leave out of each.
     """
 
-    spec: WriteSpec
+    write_spec: WriteSpec
     groups: tuple[tuple[tuple[ScanTask, DeletionBitmap], ...], ...]
 
 
-def copy_task(spec: CopySpec, number: int) -> RowsDone:
+def copy_task(job: CopyJob, number: int) -> RowsDone:
     """Copy the remaining rows of a group's files; runs in a task, and reports one count."""
-    copied, schema = 0, spec.spec.configuration.arrow_schema
-    with FileWriter(spec.spec) as writer:
-        for rows in read_tasks([_without(*one) for one in spec.groups[number]]):
+    copied, schema = 0, job.write_spec.configuration.arrow_schema
+    with FileWriter(job.write_spec) as writer:
+        for rows in read_tasks([_without(*one) for one in job.groups[number]]):
             write_copied(writer, rows, schema)
             copied += rows.num_rows
         return RowsDone(written=writer.finish(), counts=(copied,))

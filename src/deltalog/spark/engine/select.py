@@ -22,7 +22,7 @@ from deltalog.rows.request import Action, logged_condition
 from deltalog.scan.prune import judge
 from deltalog.spark.engine.apply import FrameChange, find_candidates, row_struct
 from deltalog.spark.engine.assign import checked_values, new_struct, parse_assignments
-from deltalog.spark.engine.row_tasks import FILE, NEW, OLD, ROW, ROW_ID, STEP
+from deltalog.spark.engine.row_tasks import CLAUSE, FILE, NEW, OLD, ROW, ROW_ID
 from deltalog.spark.reading.conditions import as_spark_condition
 from deltalog.spark.session.types import quoted
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 
-def selected_rows(
+def plan_change_by_tasks(
     scan: SparkScan, transaction: PendingTransaction, request: ChangeRequest
 ) -> PlannedChange:
     """Find the rows of the table that a condition selects.
@@ -67,7 +67,7 @@ def selected_rows(
         found = LocalChange(transaction, replace(request, condition=pruning))
     else:
         candidates = find_candidates(scan, pruning, alias)
-        columns = [F.lit(0).alias(STEP), F.col(FILE), F.col(ROW)]
+        columns = [F.lit(0).alias(CLAUSE), F.col(FILE), F.col(ROW)]
         if not deletes:
             values = parse_assignments(schema, clause.values or {}, alias)
             assigned = checked_values(schema, values, scan.spark)

@@ -30,7 +30,7 @@ from deltalog.schema.types import TIMESTAMP
 from deltalog.snapshot import load_snapshot
 from deltalog.spark.reading.filters import as_predicate
 from deltalog.spark.reading.splits import split_tasks
-from deltalog.spark.session.opening import moment_ms, open_table, without_version, zone_of
+from deltalog.spark.session.opening import load_version, moment_ms, without_version, zone_of
 from deltalog.spark.session.refusals import TIME_ZONE, refuse_unfollowed, task_settings
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
 from deltalog.spark.session.workers import InEnvelope
@@ -130,7 +130,7 @@ def change_fields() -> list[Field]:
 
 
 def _snapshot(options: ReadOptions) -> Snapshot:
-    return open_table(
+    return load_version(
         options.path,
         options.storage,
         version=options.version,

@@ -26,7 +26,7 @@ from deltalog.spark.reading.options import parse_metadata_columns
 from deltalog.spark.reading.state import DEFAULT_FILES_HERE, most_files_here, prune_on_cluster
 from deltalog.spark.reading.state_frames import ClusterPlan, cluster_frame, files_frame
 from deltalog.spark.session.failures import as_spark_does
-from deltalog.spark.session.opening import open_table, session_time_zone
+from deltalog.spark.session.opening import load_version, session_time_zone
 from deltalog.spark.session.settings import check_reads
 from deltalog.spark.session.types import quoted
 
@@ -224,7 +224,7 @@ def scan(
     check_reads(spark)
     time_zone = session_time_zone(spark)
     with as_spark_does():
-        snapshot = open_table(
+        snapshot = load_version(
             table, storage_options, version=version, timestamp=timestamp, time_zone=time_zone
         )
     return SparkScan(

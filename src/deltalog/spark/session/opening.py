@@ -32,7 +32,7 @@ _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def open_table(
+def load_version(
     table: str | PurePath | Store,
     storage: Mapping[str, Any] | None = None,
     *,
@@ -69,7 +69,7 @@ def open_table(
         return _at_moment(context, moment_ms(wanted, time_zone))
 
 
-def open_latest(
+def open_store_of_latest(
     table: str | PurePath | Store, storage: Mapping[str, Any] | None = None, *, doing: str
 ) -> Store:
     """Open the store of a table that exists or will be created, for its latest version.

@@ -20,7 +20,7 @@ from deltalog.scan.plan import check_rows_readable, read_spec
 from deltalog.schema import StructType
 from deltalog.sharing.client import SharedFollower, SharedFollowOptions
 from deltalog.sharing.client.profile import parse_table_name
-from deltalog.sharing.client.view import TableView, VersionOrTimestamp
+from deltalog.sharing.client.shown_version import ShownVersion, VersionOrTimestamp
 from deltalog.spark.reading.batch_source import change_fields, check_columns
 from deltalog.spark.session.opening import moment_ms
 from deltalog.spark.streaming.micro_batches import (
@@ -134,8 +134,8 @@ class SharedStreamReader(MicroBatchReader):
             self._asked = now_ms, Offset(table_id=head.metadata.id, version=head.version + 1)
         return self._asked[1]
 
-    def _view(self) -> TableView:
-        return TableView(
+    def _view(self) -> ShownVersion:
+        return ShownVersion(
             self._client,
             self._name,
             VersionOrTimestamp(),

@@ -22,7 +22,7 @@ from deltalog.scan.plan import check_rows_readable, read_spec
 from deltalog.schema import StructType
 from deltalog.snapshot import load_snapshot
 from deltalog.spark.reading.batch_source import change_fields, check_columns, rows_schema
-from deltalog.spark.session.opening import moment_ms, open_latest, open_table
+from deltalog.spark.session.opening import load_version, moment_ms, open_store_of_latest
 from deltalog.spark.streaming.micro_batches import (
     MicroBatchReader,
     decode_offset,
@@ -60,7 +60,7 @@ class StreamReader(MicroBatchReader):
     ) -> None:
         self._options = self._stream = options
         self._unzoned = options.unzoned
-        open_latest(options.path, options.storage, doing="follow")
+        open_store_of_latest(options.path, options.storage, doing="follow")
         shown, self._schema = self._shown_snapshot(columns, version)
         check_rows_readable(shown)
         rows = (
@@ -141,7 +141,7 @@ class StreamReader(MicroBatchReader):
 
     def _open(self, version: int | None = None) -> Snapshot:
         options = self._options
-        return open_table(
+        return load_version(
             options.path, options.storage, version=version, time_zone=options.time_zone
         )
 

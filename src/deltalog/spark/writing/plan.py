@@ -22,7 +22,7 @@ from deltalog.schema import to_arrow_schema
 from deltalog.snapshot import load_snapshot
 from deltalog.spark.engine.write_tasks import WriteTask, no_files
 from deltalog.spark.reading.conditions import check_zone
-from deltalog.spark.session.opening import open_latest
+from deltalog.spark.session.opening import open_store_of_latest
 from deltalog.spark.session.refusals import DEFAULTS
 from deltalog.spark.session.settings import read_settings
 from deltalog.spark.session.types import schema_of
@@ -60,7 +60,7 @@ def open_to_write(table: str | PurePath | Store, storage: Mapping[str, Any] | No
     Raises:
         InvalidInputError: the location names a version.
     """
-    return open_latest(table, storage, doing="write to")
+    return open_store_of_latest(table, storage, doing="write to")
 
 
 class PlanningEngine(LocalEngine):

@@ -155,7 +155,7 @@ class StopUsing(Verb[FilesRewritten]):
         files = _files_in_need(snapshot, name)
         if not files.num_rows:
             return FilesRewritten({})
-        transaction.read(None)
+        transaction.record_read(None)
         spec = self.options.spec_for(transaction, data_change=False)
         with FileWriter(spec) as writer:
             copied = copy_rows(snapshot, files, writer, spec.configuration.arrow_schema)
@@ -242,7 +242,7 @@ def _stage_leftovers(transaction: PendingTransaction, feature: str) -> None:
     if files.num_rows:
         # If the feature were added again, its high water mark would restart, and ids that files
         # kept would be assigned a second time.
-        transaction.read(None)
+        transaction.record_read(None)
         transaction.add_rows(files)
 
 

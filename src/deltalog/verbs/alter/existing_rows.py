@@ -33,7 +33,7 @@ def check_existing_rows(
     Cost: the columns of the rule, from the files that data skipping leaves.
     """
     snapshot = pending.snapshot
-    pending.read(None)
+    pending.record_read(None)
     if snapshot is None or pending.names_files:
         if pending.names_files:
             raise InvalidInputError(

@@ -50,7 +50,7 @@ class SyncIdentity(Alteration):
             raise InvalidInputError(
                 f"{self.column!r} is no identity column of {transaction.store.root}"
             )
-        transaction.read(None)
+        transaction.record_read(None)
         last = _last_value(transaction, identity)
         if last is not None and identity.further(last, identity.start) == last:
             mark = identity.member_from(last)

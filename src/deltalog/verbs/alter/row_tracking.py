@@ -58,7 +58,7 @@ class BackfillRowIds(Verb[Staged[int]]):
                 "feature rowTracking first"
             )
         files = _without_ids(transaction).slice(0, self.max_files)
-        transaction.read_files(files)
+        transaction.record_read_files(files)
         transaction.add_rows(files)
         transaction.parameters["batchId"] = "0"
         return Staged(files.num_rows)
@@ -103,7 +103,7 @@ def stage_all_row_ids(transaction: PendingTransaction) -> None:
     if files.num_rows:
         # Conflict with any concurrent change: a file added meanwhile would stay without ids, and a
         # file removed meanwhile would be added again.
-        transaction.read(None)
+        transaction.record_read(None)
         transaction.add_rows(files)
 
 
@@ -114,7 +114,7 @@ def _add_files_again(transaction: PendingTransaction, snapshot: Snapshot) -> Non
             f"cannot upgrade the row ids of {transaction.store.root}: {files.num_rows} files are "
             f"too many for one commit, which takes {BATCH_FILES}; compact the table first"
         )
-    transaction.read(None)
+    transaction.record_read(None)
     versions: Any = files.column("defaultRowCommitVersion")
     filled = pc.fill_null(versions, snapshot.version + 1)
     place = files.column_names.index("defaultRowCommitVersion")

@@ -63,7 +63,7 @@ def stage_rewrite(
     transaction.copies_rows = True
     done = list(zip(job.bins, engine.rewrite_bins(job), strict=False))
     for one, rewritten in done:
-        transaction.read_files(one.files)
+        transaction.record_read_files(one.files)
         transaction.remove_files(one.files, data_change=False)
         transaction.add_files(rewritten.written)
     removed: list[Any] = [size for one, _ in done for size in one.files.column("size").to_pylist()]

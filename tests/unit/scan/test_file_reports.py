@@ -9,7 +9,7 @@ import pytest
 
 from deltalog.errors import UnsupportedFeatureError
 from deltalog.expressions import parse_sql, resolve_predicate
-from deltalog.scan.files import add_actions, file_uris, partitions, selection_vectors
+from deltalog.scan.file_reports import add_actions, file_uris, partitions, selection_vectors
 from tests.support.raw_tables import DataTable, mapped, struct_of
 
 

@@ -81,7 +81,7 @@ class Conditions:
         )
 
 
-class TableView:
+class ShownVersion:
     """One version of a shared table.
 
     Args:
