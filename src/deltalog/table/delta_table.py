@@ -683,7 +683,10 @@ class DeltaTable:
         if dry_run:
             from deltalog.verbs.do import preview
 
-            return cast("ResultT", preview(verb, self._snapshot, self.engine))
+            # What would be done is done to the newest version, unless an old one was asked for.
+            is_old = self._travelled or not verb.needs_latest
+            seen = self._snapshot if is_old else self._snapshot.refresh()
+            return cast("ResultT", preview(verb, seen, self.engine))
         done = self.carry_out(verb, options, progress=progress)
         return cast("ResultT", {}) if done.value is None else done.value.result()
 

@@ -506,3 +506,11 @@ def test_follow_from_versions_moments_and_now(table: DeltaTable) -> None:
     assert ids(table.follow(0, predicate="v > 2", columns=["id"])) == [3]
     with pytest.raises(InvalidInputError):
         table.follow(start=True)
+
+
+def test_a_dry_run_is_of_the_version_that_would_be_changed() -> None:
+    shown = DeltaTable.create(DictStore(), pa.schema([("id", pa.int64())]))
+    write_deltalake(shown.snapshot.store, pa.table({"id": [1, 2]}), mode="append")
+    assert shown.delete("id = 1", dry_run=True)["num_deleted_rows"] == 1
+    assert shown.version() == 0
+    assert shown.count() == 0
