@@ -8,6 +8,7 @@ Secrets never get into a message.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,21 @@ def storage_error(
         return error
     detail = redact(f"{type(error).__name__}: {error}", secrets)
     return _meaning(error)(f"cannot {operation} {redact(path, secrets)!r}: {detail}")
+
+
+@contextlib.contextmanager
+def disk_errors(purpose: str) -> Iterator[None]:
+    """Turn what a full or failing disk raises for temporary files into a `StorageError`.
+
+    Args:
+        purpose: what the files are for, as the rest of a sentence (`sort`).
+    """
+    try:
+        yield
+    except DeltaError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write temporary files to {purpose}: {error}") from error
 
 
 def holds_secret(error: BaseException, secrets: Iterable[str] = ()) -> bool:
