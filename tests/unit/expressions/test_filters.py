@@ -127,3 +127,54 @@ def test_double_quotes_around_a_column_are_refused() -> None:
 
 def test_filters_without_a_schema_keep_their_values() -> None:
     assert to_sql(from_filters([("a", "=", 1), ("b", "in", ["x"])])) == "a = 1 AND b IN ('x')"
+
+
+NESTED: Schema = from_arrow_schema(
+    pa.schema(
+        {
+            "a.b": pa.int32(),
+            "a": pa.struct({"b": pa.int32(), "c.d": pa.int32(), "t": pa.string()}),
+            "x": pa.struct({"y.z": pa.int32(), "y": pa.struct({"w": pa.int32()})}),
+            "x.y": pa.struct({"z": pa.int32()}),
+            "l": pa.list_(pa.struct({"e.f": pa.int32()})),
+        }
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("a.b", "`a.b`"),  # the column of that name, though `a` has such a field
+        ("A.B", "`a.b`"),
+        (("a", "b"), "a.b"),
+        ("`a`.b", "a.b"),
+        ("a.c.d", "a.`c.d`"),
+        ("A.C.D", "a.`c.d`"),
+        ("a.`c.d`", "a.`c.d`"),
+        (("a", "c.d"), "a.`c.d`"),
+        (("a.b",), "`a.b`"),
+        ("x.y.w", "x.y.w"),
+        (("x", "y.z"), "x.`y.z`"),
+    ],
+)
+def test_names_with_dots(name: str | tuple[str, ...], column: str) -> None:
+    assert to_sql(as_expression([(name, "=", 1)], NESTED)) == f"{column} = 1"
+    assert to_sql(as_expression([(name, "in", [1])], NESTED)) == f"{column} IN (1)"
+    values = [(("a", "t"), "=", 1)]
+    assert to_sql(as_expression(values, NESTED)) == "a.t = '1'"  # a value as text, as of columns
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("x.y.z", "may be `x`.`y.z` or `x.y`.`z`"),
+        ("a.c.e", r"there is no column 'a\.c\.e'"),
+        ("l.element.e.f", "there is no column"),
+        ((), "cannot read the filters"),
+        (("a", 1), "cannot read the filters"),
+    ],
+)
+def test_names_with_dots_that_no_column_has(name: Any, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        as_expression([(name, "=", 1)], NESTED)
