@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from deltalog.errors import InvalidInputError
 from deltalog.rows.changes import Action, Clause, Counts, When
 from deltalog.spark.results import numbers
+from deltalog.spark.session.failures import check_condition, check_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,6 +118,7 @@ class DeltaMergeBuilder:
     def _with(
         self, when: When, action: Action, condition: Any, values: Mapping[str, Any] | None = None
     ) -> Self:
+        check_condition(condition)
         clause = Clause(when=when, action=action, values=values, condition=condition)
         return self._begun(self._merge.with_clause(clause))
 
@@ -125,6 +127,7 @@ class DeltaMergeBuilder:
 
 
 def _given(values: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
+    check_values(values, name)
     if not values:
         raise InvalidInputError(f"{name}: expected at least one column = value")
     return values
