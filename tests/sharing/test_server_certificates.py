@@ -1,4 +1,4 @@
-"""Certificates of a running server: replaced by a signal, for new connections, if they are whole."""
+"""Certificates of a running server: a signal replaces them for new connections, if whole."""
 
 from __future__ import annotations
 

@@ -9,8 +9,16 @@ import pyarrow.compute as pc
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import as_expression, col, filter_mask, from_filters, lit, to_sql
-from deltalog.schema import Schema, from_arrow_schema
+from deltalog.expressions import (
+    as_expression,
+    col,
+    filter_mask,
+    from_filters,
+    lit,
+    parse_type,
+    to_sql,
+)
+from deltalog.schema import ArrayType, Field, Schema, StructType, from_arrow_schema
 
 DATA = pa.table(
     {
@@ -129,16 +137,20 @@ def test_filters_without_a_schema_keep_their_values() -> None:
     assert to_sql(from_filters([("a", "=", 1), ("b", "in", ["x"])])) == "a = 1 AND b IN ('x')"
 
 
-NESTED: Schema = from_arrow_schema(
-    pa.schema(
-        {
-            "a.b": pa.int32(),
-            "a": pa.struct({"b": pa.int32(), "c.d": pa.int32(), "t": pa.string()}),
-            "x": pa.struct({"y.z": pa.int32(), "y": pa.struct({"w": pa.int32()})}),
-            "x.y": pa.struct({"z": pa.int32()}),
-            "l": pa.list_(pa.struct({"e.f": pa.int32()})),
-        }
-    )
+_INT = parse_type("int")
+
+
+def _struct(**fields: Any) -> StructType:
+    """A struct whose names have dots where Python has two underscores."""
+    return StructType([Field(name.replace("__", "."), kind) for name, kind in fields.items()])
+
+
+NESTED = _struct(
+    a__b=_INT,
+    a=_struct(b=_INT, c__d=_INT, t=parse_type("string")),
+    x=_struct(y__z=_INT, y=_struct(w=_INT)),
+    x__y=_struct(z=_INT),
+    l=ArrayType(_struct(e__f=_INT)),
 )
 
 
