@@ -16,8 +16,10 @@ from deltalog.expressions.trees import (
     is_deterministic,
     map_columns,
 )
+from deltalog.expressions.zones import UTC_NAMES, depends_on_zone
 
 __all__ = [
+    "UTC_NAMES",
     "Column",
     "Expression",
     "Literal",
@@ -28,6 +30,7 @@ __all__ = [
     "columns",
     "conjunction",
     "conjuncts",
+    "depends_on_zone",
     "evaluate",
     "filter_mask",
     "from_filters",

@@ -164,6 +164,40 @@ def test_what_python_raises_names_the_rule(rule: str, kind: type[DeltaError]) ->
     assert any("generated column 'g'" in note for note in caught.value.__notes__)
 
 
+NOON = {"at": [datetime(2024, 1, 1, 12, tzinfo=UTC)]}
+
+
+@pytest.mark.parametrize(
+    ("feature", "more"),
+    [
+        ("checkConstraints", {"constraints__late": "at >= TIMESTAMP'2024-01-01 00:00:00'"}),
+        ("checkConstraints", {"constraints__day": "hour(at) > 1"}),
+    ],
+)
+def test_rules_of_wall_times_are_for_utc(feature: str, more: dict[str, str]) -> None:
+    configuration = table(Field("at", "timestamp"), **more)
+    assert enforced(configuration, NOON) == NOON
+    assert enforced(configuration, NOON, time_zone="Etc/UTC") == NOON
+    with pytest.raises(UnsupportedFeatureError, match=r"depends on the time zone.*New_York") as it:
+        enforced(configuration, NOON, time_zone="America/New_York")
+    assert it.value.features == (feature,)
+
+
+def test_computed_wall_times_are_for_utc() -> None:
+    day = generated("day", "date", "CAST(at AS DATE)")
+    computed = table(Field("at", "timestamp"), day, features=GENERATED)
+    given = {**NOON, "day": [date(2024, 1, 1)]}
+    assert enforced(computed, NOON) == given
+    for rows in (NOON, given):
+        with pytest.raises(UnsupportedFeatureError, match=r"generated column 'day'.*time zone"):
+            enforced(computed, rows, time_zone="Asia/Tokyo")
+    fixed = table(default("at", "timestamp", "TIMESTAMP'2024-01-01 12:00:00'"), features=DEFAULTS)
+    with pytest.raises(UnsupportedFeatureError, match=r"the default of column 'at'.*time zone"):
+        enforced(fixed, pa.table({"at": []}).select([]), time_zone="Asia/Tokyo")
+    instant = table(Field("at", "timestamp"), constraints__x="at > TIMESTAMP'2024-01-01 00:00:00Z'")
+    assert enforced(instant, NOON, time_zone="Asia/Tokyo") == NOON
+
+
 # --- generated columns
 
 
