@@ -207,6 +207,23 @@ WORKLOADS = (
         goal=1,
     ),
     Workload(
+        name="unsynced-commits",
+        title="the same without waiting for the disk (`fsync=false`), as deltalake does",
+        table="rows",
+        ours="deltalog_small_commits_unsynced",
+        others=("deltalake_small_commits",),
+        goal=1,
+    ),
+    Workload(
+        name="fsync",
+        title="what waiting for the disk costs them: with it, against without",
+        table="rows",
+        ours="deltalog_small_commits",
+        others=("deltalog_small_commits_unsynced",),
+        goal=0.25,
+        why="the disk has to write each file and each name before the next commit begins",
+    ),
+    Workload(
         name="checkpoint",
         title="open a table of {files:,} files and write a checkpoint",
         table="checkpointed",

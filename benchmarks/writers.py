@@ -129,14 +129,24 @@ def deltalake_partitioned(path: Path, needle: int) -> Call:
 
 
 def deltalog_small_commits(path: Path, needle: int) -> Call:
+    del path, needle
+    return _small_commits(syncs=True)
+
+
+def deltalog_small_commits_unsynced(path: Path, needle: int) -> Call:
+    del path, needle
+    return _small_commits(syncs=False)
+
+
+def _small_commits(*, syncs: bool) -> Call:
     from deltalog import DeltaTable, write_deltalake
 
     _load_verbs()
 
-    del path, needle
     row, target = pa.table({"id": [1], "name": ["one"]}), _scratch() / "table"
-    write_deltalake(target, row)
-    table = DeltaTable(target)
+    options = {"fsync": str(syncs).lower()}
+    write_deltalake(target, row, storage_options=options)
+    table = DeltaTable(target, storage_options=options)
 
     def call() -> object:
         for _ in range(COMMITS):
@@ -354,6 +364,7 @@ WRITERS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalog_partitioned,
         deltalake_partitioned,
         deltalog_small_commits,
+        deltalog_small_commits_unsynced,
         deltalake_small_commits,
         deltalog_checkpoint,
         deltalake_checkpoint,

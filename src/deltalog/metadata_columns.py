@@ -15,6 +15,8 @@ FILE_MODIFICATION_TIME: Final = "_metadata.file_modification_time"
 ROW_INDEX: Final = "_metadata.row_index"
 ROW_ID: Final = "_metadata.row_id"
 ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
+ROW_TRACKING: Final = frozenset({ROW_ID, ROW_COMMIT_VERSION})
+"""Those that only tables with row tracking have."""
 # Only while rows are changed: which of the matching files a row is from.
 FILE_NUMBER: Final = "_metadata.file_number"
 

@@ -55,6 +55,7 @@ ELSEWHERE = {
     "spark/engine/assign.py": ({"string"}, "PySpark's name of a type to cast to"),
     "spark/reading/native.py": ({"long"}, "PySpark's name of a type to read"),
     "spark/results.py": ({"timestamp"}, "the moment of a commit"),
+    "spark/table.py": ({"timestamp"}, "an argument's name: the moment of a version"),
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -93,3 +94,17 @@ def test_tables_in_memory_are_shared() -> None:
     assert len(alice.download(file["url"]).body) == file["size"]
     assert "memory" not in file["url"]
     assert store.root == "memory:///shared/t"
+
+
+def test_a_file_url_is_decoded_once(tmp_path: Path) -> None:
+    names = ("a b%20c", "a%20b%2520c")
+    for name in names:
+        write_deltalake(tmp_path / name, pa.table({"a": [name]}))
+    url, path = f"{tmp_path.as_uri()}/a%20b%2520c", str(tmp_path / names[1])
+    caller = sharing({"s.d.url": {"location": url}, "s.d.path": {"location": path}})
+    for table, name in (("s.d.url", names[0]), ("s.d.path", names[1])):
+        reply = caller.query(table, {})
+        assert reply.status == 200
+        (file,) = actions(reply, "file")
+        stats = json.loads(file["stats"])
+        assert stats["minValues"] == {"a": name}

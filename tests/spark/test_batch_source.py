@@ -85,6 +85,22 @@ def test_metadata_columns_come_as_a_struct(spark: SparkSession, tmp_path: Path) 
     assert rows(frame.select(*names)) == rows(DeltaTable(tmp_path).scan(names).to_table())
 
 
+@pytest.mark.parametrize("build", [plain, tracked])
+def test_all_metadata_columns_are_those_of_the_table(
+    spark: SparkSession, tmp_path: Path, build: Build
+) -> None:
+    build(tmp_path)
+    shown = load(spark, tmp_path, metadataColumns="*").select("_metadata.*")
+    has_ids = build is tracked
+    names = ["file_path", "file_name", "file_size", "file_modification_time", "row_index"]
+    names += ["row_id", "row_commit_version"] * has_ids
+    assert sorted(shown.columns) == sorted(names)
+    expected = DeltaTable(tmp_path).scan([f"_metadata.{name}" for name in shown.columns])
+    assert rows(shown) == rows(expected.to_table())
+    frame = deltalog.spark.read(spark, tmp_path, metadata_columns=["*"])
+    assert frame.select("_metadata.*").columns == shown.columns
+
+
 def test_the_change_feed_is_read_between_bounds(spark: SparkSession, tmp_path: Path) -> None:
     feed = {"delta.enableChangeDataFeed": "true"}
     write_deltalake(tmp_path, pa.table({"x": [1, 2]}), configuration=feed)

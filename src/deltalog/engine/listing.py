@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from deltalog.kernels import compute
 from deltalog.partition_values import escape_directory
+from deltalog.storage.atomic import TEMPORARY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,9 @@ LISTING_SCHEMA: Final = pa.schema(_FIELDS)
 """Path relative to the root (decoded), size, and time in milliseconds since 1970, UTC."""
 _LISTED_TOGETHER: Final = 50_000
 _HIDDEN: Final = "(?:^|/)(?:[._]|metadata(?:/|$))"
+# Left by writers that were killed; in the log, such files are all that vacuum may look at.
+_LEFT_IN_LOG: Final = f"^_delta_log/(?:_[a-z_]+/)?{TEMPORARY_NAME}"
+_LEFT: Final = f"(^|/){TEMPORARY_NAME}"
 
 
 def listed_files(store: Store, configuration: TableConfiguration) -> pa.Table:
@@ -63,7 +67,8 @@ def visible(files: pa.Table, configuration: TableConfiguration) -> pa.Table:
     """Return the files without a hidden part in their path.
 
     Names that begin with `.` or `_` are hidden at every level, except `_change_data`,
-    `_delta_index` and directories of partitions; so is `metadata`, which belongs to Iceberg.
+    `_delta_index`, directories of partitions, and temporary files of deltalog; so is `metadata`,
+    which belongs to Iceberg.
     """
     paths: Any = files.column("path")
     suspects = compute.match_substring_regex(paths, _HIDDEN)
@@ -72,5 +77,7 @@ def visible(files: pa.Table, configuration: TableConfiguration) -> pa.Table:
     names = {*configuration.partition_columns, *configuration.physical_partition_columns}
     starts = [f"{escape_directory(name)}=" for name in names] + [f"{name}=" for name in names]
     shown = "|".join(map(re.escape, ["_delta_index", "_change_data", *sorted(starts)]))
-    plain = compute.replace_substring_regex(paths, f"(^|/)(?:{shown})", r"\1-")
+    plain = compute.replace_substring_regex(paths, _LEFT_IN_LOG, "-")
+    plain = compute.replace_substring_regex(plain, _LEFT, r"\1-")
+    plain = compute.replace_substring_regex(plain, f"(^|/)(?:{shown})", r"\1-")
     return files.filter(compute.invert(compute.match_substring_regex(plain, _HIDDEN)))

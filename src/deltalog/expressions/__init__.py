@@ -16,9 +16,11 @@ from deltalog.expressions.trees import (
     is_deterministic,
     map_columns,
 )
+from deltalog.expressions.zones import UTC_NAMES, depends_on_zone
 from deltalog.sql_session import SqlSession
 
 __all__ = [
+    "UTC_NAMES",
     "Column",
     "Expression",
     "Literal",
@@ -30,6 +32,7 @@ __all__ = [
     "columns",
     "conjunction",
     "conjuncts",
+    "depends_on_zone",
     "evaluate",
     "filter_mask",
     "from_filters",

@@ -10,13 +10,14 @@ operand that can fail is evaluated only for the rows for which Spark evaluates i
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltalog.errors import InternalError, InvalidInputError
+from deltalog.errors import DeltaError, InternalError, InvalidInputError
 from deltalog.expressions import (
     arrays,
     calendars,
@@ -80,6 +81,12 @@ _SAFE: Final = (
     Column, Literal, nodes.Variable, nodes.Comparison, nodes.And, nodes.Or, nodes.Not, nodes.IsNull,
 )  # fmt: skip
 
+# What a kernel raises for some values, and not for others: too large, too many, not to be parsed.
+_OF_VALUES: Final = (
+    pa.ArrowInvalid, pa.ArrowCapacityError, pa.ArrowIndexError, MemoryError, ValueError,
+    ArithmeticError, RecursionError, re.error,
+)  # fmt: skip
+
 
 def evaluate(
     resolved: Expression, data: pa.RecordBatch | pa.Table
@@ -127,10 +134,19 @@ def filter_mask(
 def _evaluate(node: Expression, data: Any) -> Datum:
     try:
         return _RULES[type(node)](node, data)
-    except pa.ArrowInvalid as error:
-        raise InvalidInputError(f"cannot compute {to_sql(node)}: {error}") from error
-    except pa.ArrowNotImplementedError as error:
-        raise InternalError(f"cannot compute {to_sql(node)}: {error}") from error
+    except DeltaError:
+        raise
+    except _OF_VALUES as error:
+        raise InvalidInputError(_failed(node, error)) from error
+    except Exception as error:
+        # Kernels are many, and a rule of a table must not end in an error that names none.
+        raise InternalError(_failed(node, error)) from error
+
+
+def _failed(node: Expression, error: Exception) -> str:
+    told = str(error) or "there is not enough memory"  # what Python says of that
+    named = "" if isinstance(error, pa.ArrowInvalid) else f"{type(error).__name__}: "
+    return f"cannot compute {to_sql(node)}: {named}{told}"
 
 
 def _column(node: Column, data: Any) -> Datum:

@@ -20,7 +20,7 @@ from deltalog.expressions.sql import parse_sql
 from deltalog.expressions.substrait import from_arrow_expression
 from deltalog.expressions.trees import conjunction
 from deltalog.schema.arrow import to_arrow_schema
-from deltalog.schema.columns import find_field
+from deltalog.schema.columns import find_field, walk
 from deltalog.schema.types import STRING
 from deltalog.sql_session import RULES_OF_TABLES, SqlSession
 
@@ -76,7 +76,7 @@ def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Ex
 
     Args:
         filters: `[(column, operator, value)]` or `[[…], […]]`; operators are `= == != <> < <= >
-            >= in`, and `not in`.
+            >= in`, and `not in`. A column is a name, a dotted path, or a tuple of names.
         schema: of the rows, if known.
 
     Raises:
@@ -104,9 +104,15 @@ def _is_filter(item: Any) -> bool:
     return (
         isinstance(item, list | tuple)
         and len(item) == 3
-        and isinstance(item[0], str)
+        and _is_name(item[0])
         and isinstance(item[1], str)
     )
+
+
+def _is_name(item: Any) -> bool:
+    if isinstance(item, tuple):
+        return bool(item) and all(isinstance(name, str) for name in item)
+    return isinstance(item, str)
 
 
 def _all(filters: Sequence[Any], schema: StructType | None) -> Expression:
@@ -116,11 +122,8 @@ def _all(filters: Sequence[Any], schema: StructType | None) -> Expression:
 def _one(item: Sequence[Any], schema: StructType | None) -> Expression:
     name, operator, value = item
     word = " ".join(operator.lower().split())
-    column, data_type = col(name), None
+    column, data_type = _column(name, schema), None
     if schema is not None:
-        # deltalake does not quote names: "a.b" is the column of that name, if there is one.
-        if name.lower() in {known.lower() for known in schema.names}:
-            column = Column((name,))
         data_type = find_field(schema, column.path).type
     if word in {"in", "not in"}:
         return _membership(column, word, value, data_type)
@@ -136,6 +139,37 @@ def _one(item: Sequence[Any], schema: StructType | None) -> Expression:
         is_null = nodes.IsNull(column)
         return is_null if symbol == "=" else nodes.Not(is_null)
     return nodes.Comparison(symbol, column, constant)
+
+
+def _column(name: str | tuple[str, ...], schema: StructType | None) -> Column:
+    """The column that a filter names; where names have dots, deltalake's users do not quote them.
+
+    So `a.b` is the column of that name if there is one, else the field `b` of `a`; and `a.b.c` may
+    be the field `b.c` of `a`, if it cannot be read otherwise.
+    """
+    if isinstance(name, tuple):
+        return Column(name)
+    if schema is None:
+        return col(name)
+    if name.lower() in {known.lower() for known in schema.names}:
+        return Column((name,))
+    column = col(name)
+    if "`" in name or _has_field(schema, column.path):
+        return column
+    fields = [path for path, _ in walk(schema) if ".".join(path).lower() == name.lower()]
+    paths = [path for path in fields if _has_field(schema, path)]  # not those in lists
+    if len(paths) > 1:
+        meant = " or ".join(".".join(f"`{part}`" for part in path) for path in paths)
+        raise InvalidInputError(f"cannot filter by {name!r}: it may be {meant}; write which")
+    return Column(paths[0]) if paths else column
+
+
+def _has_field(schema: StructType, path: tuple[str, ...]) -> bool:
+    try:
+        find_field(schema, path)
+    except InvalidInputError:
+        return False
+    return True
 
 
 def _membership(

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from deltalog.errors import StorageError
 from deltalog.kernels import compute
+from deltalog.storage.faults import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -109,7 +110,7 @@ class _Spill:
         self._chunk_bytes = max(1, min(_CHUNK_BYTES, limits.memory_bytes // (2 * _MOST_RUNS)))
 
     def __enter__(self) -> Self:
-        with _disk_errors():
+        with disk_errors("sort"):
             self._home = tempfile.TemporaryDirectory(
                 prefix="deltalog-sort-", dir=self._limits.directory, ignore_cleanup_errors=True
             )
@@ -137,7 +138,7 @@ class _Spill:
             return
         merged = self._write(_merged([self._read(path) for path in paths], self._key))
         self._close()
-        with _disk_errors():
+        with disk_errors("sort"):
             for old in paths:
                 self._size -= old.stat().st_size
                 old.unlink()
@@ -149,7 +150,7 @@ class _Spill:
         self._num_written += 1
         first = next(batches)
         with (
-            _disk_errors(),
+            disk_errors("sort"),
             pa.OSFile(str(path), "wb") as sink,
             pa.ipc.new_stream(sink, first.schema) as writer,
         ):
@@ -162,7 +163,7 @@ class _Spill:
         return path
 
     def _read(self, path: Path) -> Iterator[pa.RecordBatch]:
-        with _disk_errors():
+        with disk_errors("sort"):
             file = pa.OSFile(str(path), "rb")
         self._files.append(file)
         return iter(pa.ipc.open_stream(file))
@@ -202,16 +203,6 @@ def _merged(runs: list[Iterator[pa.RecordBatch]], key: str) -> Iterator[pa.Recor
                 left.append((rest, run))
         live = left
         yield from _sorted(ready, key)
-
-
-@contextlib.contextmanager
-def _disk_errors() -> Iterator[None]:
-    try:
-        yield
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(f"cannot write temporary files to sort: {error}") from error
 
 
 def one_piece(column: Any) -> Any:

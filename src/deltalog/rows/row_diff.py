@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from deltalog.kernels import arrow, compute
 from deltalog.metadata_columns import CHANGE_TYPE
+from deltalog.storage.faults import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +29,7 @@ DELETE, INSERT, BEFORE, AFTER = "delete", "insert", "update_preimage", "update_p
 _BUCKETS: Final = 64
 _SIDE: Final = "side"
 _ROW: Final = "row"
+_PURPOSE: Final = "compare rows"
 _OUTPUT_ROWS: Final = 1 << 16
 
 
@@ -102,8 +104,9 @@ class _Shelf:
         if self._directory is None:
             yield self._table(0), self._table(1)
             return
-        for writer in self._writers.values():
-            writer.close()
+        with disk_errors(_PURPOSE):
+            for writer in self._writers.values():
+                writer.close()
         for bucket in range(_BUCKETS):
             yield self._read(0, bucket), self._read(1, bucket)
 
@@ -111,7 +114,8 @@ class _Shelf:
         return pa.Table.from_batches(self._held[side], schema=self._schema)
 
     def _move_out(self) -> None:
-        made = TemporaryDirectory(prefix="deltalog-diff-", ignore_cleanup_errors=True)
+        with disk_errors(_PURPOSE):
+            made = TemporaryDirectory(prefix="deltalog-diff-", ignore_cleanup_errors=True)
         self._directory = Path(self._stack.enter_context(made))
         for side, batches in enumerate(self._held):
             for batch in batches:
@@ -122,7 +126,8 @@ class _Shelf:
         buckets = self._buckets(batch)
         for bucket in compute.unique(buckets).to_pylist():
             rows = batch.filter(compute.equal(buckets, bucket))
-            self._writer(side, bucket).write_batch(rows)
+            with disk_errors(_PURPOSE):
+                self._writer(side, bucket).write_batch(rows)
 
     def _writer(self, side: int, bucket: int) -> pa.RecordBatchStreamWriter:
         if (side, bucket) not in self._writers:

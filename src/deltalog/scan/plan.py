@@ -21,7 +21,7 @@ from deltalog.errors import DeletionVectorError, InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import resolve_predicate, to_sql
 from deltalog.features import check_deletion_vectors, check_readable, row_ids
-from deltalog.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID
+from deltalog.metadata_columns import FILE_NUMBER, ROW_TRACKING
 from deltalog.partition_values import value_of
 from deltalog.paths import check_confined, decode_path
 from deltalog.scan.prune import Pruned, prune
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.snapshot import Snapshot
 
-_ROW_TRACKING: Final = frozenset({ROW_ID, ROW_COMMIT_VERSION})
 _DESCRIPTOR_PARTS: Final = ("pathOrInlineDv", "sizeInBytes", "cardinality")
 TASK_COLUMNS: Final = (
     "path",
@@ -212,7 +211,7 @@ def check_row_ids(snapshot: Snapshot, spec: ReadSpec) -> None:
     """
     configuration = snapshot.configuration
     # Where row tracking is supported and not enabled, rows have ids, which may change.
-    if configuration.row_id_dialect is None and not _ROW_TRACKING.isdisjoint(spec.metadata_columns):
+    if configuration.row_id_dialect is None and not ROW_TRACKING.isdisjoint(spec.metadata_columns):
         row_ids.check_enabled(None, configuration.properties, snapshot.store.root)
 
 

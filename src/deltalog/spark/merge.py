@@ -12,6 +12,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.rows.planned import RowCounts
 from deltalog.rows.request import Action, Clause, When
 from deltalog.spark.results import numbers
+from deltalog.spark.session.failures import check_condition, check_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,6 +119,7 @@ class DeltaMergeBuilder:
     def _with(
         self, when: When, action: Action, condition: Any, values: Mapping[str, Any] | None = None
     ) -> Self:
+        check_condition(condition)
         clause = Clause(when=when, action=action, values=values, condition=condition)
         return self._begun(self._merge.with_clause(clause))
 
@@ -126,6 +128,7 @@ class DeltaMergeBuilder:
 
 
 def _given(values: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
+    check_values(values, name)
     if not values:
         raise InvalidInputError(f"{name}: expected at least one column = value")
     return values

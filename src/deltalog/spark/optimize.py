@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from deltalog.spark.builders import names_of
 from deltalog.spark.results import optimized_frame
+from deltalog.spark.session.failures import check_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,6 +43,7 @@ class DeltaOptimizeBuilder:
 
     def where(self, partitionFilter: str) -> Self:  # noqa: N803  # Delta's
         """Restrict it to partitions for which this filter, and all filters before, are true."""
+        check_type(partitionFilter, str, "partitionFilter", "Spark SQL")
         self._filters = (*self._filters, f"({partitionFilter})")
         return self
 

@@ -6,13 +6,18 @@ tasks of the session do the work on rows and files.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
+from datetime import datetime
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Self
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import types as spark_types
 
 from deltalog.context import TableContext
 from deltalog.errors import InvalidInputError
+from deltalog.expressions import Expression
 from deltalog.rows.planned import RowCounts
 from deltalog.rows.request import ChangeRequest
 from deltalog.spark.builders import DeltaTableBuilder, Way
@@ -22,11 +27,19 @@ from deltalog.spark.merge import DeltaMergeBuilder
 from deltalog.spark.optimize import DeltaOptimizeBuilder
 from deltalog.spark.reading.scan import objection_to_native
 from deltalog.spark.results import detail_frame, history_frame, numbers, paths_frame, restored_frame
-from deltalog.spark.session.failures import WrongTypeError, as_spark_does
+from deltalog.spark.session.failures import (
+    as_spark_does,
+    check_condition,
+    check_optional,
+    check_session,
+    check_type,
+    check_values,
+)
 from deltalog.spark.session.names import find_location, location_of, note_view
 from deltalog.spark.session.opening import moment_text, open_store_of_latest, session_time_zone
 from deltalog.spark.session.settings import check_reads, session_settings
 from deltalog.spark.tending import convert, vacuumed
+from deltalog.storage.store import Store
 from deltalog.table import DeltaTable as CoreTable
 from deltalog.transaction import CommitOptions, CommitProperties
 from deltalog.transaction.properties import AppTransaction
@@ -35,13 +48,6 @@ from deltalog.verbs.merge import Merge
 from deltalog.verbs.update import Update
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import PurePath
-
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
-
-    from deltalog.storage.store import Store
     from deltalog.verbs.verb import Verb
 
 
@@ -63,6 +69,8 @@ class DeltaTable:
         storage_options: Mapping[str, Any] | None = None,
         native: bool | None = None,
     ) -> None:
+        check_session(spark)
+        _check_location(table, "path")
         store = open_store_of_latest(table, storage_options, doing="open as a DeltaTable")
         context = TableContext(store=store, time_zone=session_time_zone(spark))
         self._spark = spark
@@ -107,13 +115,16 @@ class DeltaTable:
         Raises:
             TableNotFoundError: there is no such table, or the catalog does not say where it is.
         """
+        check_session(sparkSession)
+        check_type(tableOrViewName, str, "tableOrViewName", "a name")
         with as_spark_does():
             return cls(sparkSession, find_location(sparkSession, tableOrViewName))
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:  # noqa: N802, N803  # Delta's
         """Whether a location holds a Delta table."""
-        del sparkSession
+        check_session(sparkSession)
+        check_type(identifier, str, "identifier", "a path")
         return bool(CoreTable.is_deltatable(location_of(identifier) or identifier))
 
     @classmethod
@@ -121,7 +132,7 @@ class DeltaTable:
         cls,
         sparkSession: SparkSession,  # noqa: N803  # Delta's
         identifier: str,
-        partitionSchema: str | StructType | None = None,  # noqa: N803  # Delta's
+        partitionSchema: str | spark_types.StructType | None = None,  # noqa: N803  # Delta's
     ) -> Self:
         """Convert Parquet files to a Delta table in place.
 
@@ -130,6 +141,10 @@ class DeltaTable:
             identifier: such as ``parquet.`/path` ``.
             partitionSchema: the partition columns; None takes them from the directories.
         """
+        check_session(sparkSession)
+        check_type(identifier, str, "identifier", "a path")
+        kinds, words = (str, spark_types.StructType), "a schema of Spark or its text"
+        check_optional(partitionSchema, kinds, "partitionSchema", words)
         path = location_of(identifier) or identifier
         convert(sparkSession, path, partitionSchema)
         return cls(sparkSession, path)
@@ -181,8 +196,7 @@ class DeltaTable:
         spark = given or SparkSession.getActiveSession()
         if spark is None:
             raise InvalidInputError("cannot begin a table: there is no active session; pass one")
-        if not hasattr(spark, "createDataFrame"):  # sessions of Spark Connect are another class
-            raise WrongTypeError(f"sparkSession: expected a SparkSession, found {spark!r}")
+        check_session(spark)
         return DeltaTableBuilder(spark, way, lambda store: cls(spark, store), storage_options)
 
     # --- its rows
@@ -196,11 +210,13 @@ class DeltaTable:
 
     def createOrReplaceTempView(self, name: str) -> None:  # noqa: N802  # as of data frames
         """Create a view of the latest version's rows, for SQL and for `forName`."""
+        check_type(name, str, "name", "a name")
         self.toDF().createOrReplaceTempView(name)
         note_view(self._spark, name, self._table.table_uri)
 
     def alias(self, aliasName: str) -> Self:  # noqa: N803  # Delta's
         """Return the same table with an alias for conditions."""
+        check_type(aliasName, str, "aliasName", "a name")
         other = copy(self)
         other._alias = aliasName  # noqa: SLF001  # of the same class
         return other
@@ -212,6 +228,8 @@ class DeltaTable:
             appId: name that the application chose for itself.
             version: grows with every change; a recorded version is skipped.
         """
+        check_type(appId, str, "appId", "a name")
+        check_type(version, int, "version", "a whole number")
         other = copy(self)
         other._app = AppTransaction(appId, version)  # noqa: SLF001  # of the same class
         return other
@@ -222,6 +240,7 @@ class DeltaTable:
         Returns:
             One row: num_affected_rows.
         """
+        check_condition(condition)
         return self._affected(Delete.where(condition, target_alias=self._alias))
 
     def update(
@@ -238,6 +257,8 @@ class DeltaTable:
         Returns:
             One row: num_affected_rows.
         """
+        check_condition(condition)
+        check_values(set, "set")
         return self._affected(Update.where(condition, set or {}, target_alias=self._alias))
 
     def _affected(self, verb: Verb[Any]) -> DataFrame:
@@ -254,6 +275,8 @@ class DeltaTable:
             source: the rows; give it and this table aliases for the condition.
             condition: which rows match: Spark SQL or a Spark column.
         """
+        check_type(source, DataFrame, "source", "a DataFrame")
+        check_type(condition, (str, Column, Expression), "condition", "Spark SQL or a Spark column")
         merges, alias = bool(session_settings(self._spark).merge_schema), self._alias
         request = ChangeRequest(
             condition=condition, clauses=(), source=source, target_alias=alias, merge_schema=merges
@@ -265,6 +288,7 @@ class DeltaTable:
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Return the commits, newest first."""
+        check_optional(limit, int, "limit", "a whole number")
         self._table.update_incremental()
         return history_frame(self._spark, self._table.history(limit))
 
@@ -291,12 +315,14 @@ class DeltaTable:
 
         Cost: tasks list directories, and delete files if there are many.
         """
+        check_optional(retentionHours, (int, float), "retentionHours", "a number of hours")
         self._table.update_incremental()
         paths = vacuumed(self._spark, self._table, retentionHours, self._options())
         return paths_frame(self._spark, paths)
 
     def generate(self, mode: str) -> None:
         """Write manifests for engines that read Parquet: mode `symlink_format_manifest`."""
+        check_type(mode, str, "mode", "a name")
         if mode != "symlink_format_manifest":
             raise InvalidInputError(f"cannot generate {mode!r}: expected 'symlink_format_manifest'")
         self._table.update_incremental()
@@ -304,10 +330,12 @@ class DeltaTable:
 
     def restoreToVersion(self, version: int) -> DataFrame:  # noqa: N802  # Delta's
         """Restore the state of an earlier version, as a new version."""
+        check_type(version, int, "version", "a whole number")
         return self._restore(version)
 
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802  # Delta's
         """Restore the state at a timestamp; without a zone it is in the session's zone."""
+        check_type(timestamp, (str, datetime), "timestamp", "a text")
         return self._restore(moment_text(timestamp, session_time_zone(self._spark)))
 
     def _restore(self, target: int | str) -> DataFrame:
@@ -316,10 +344,13 @@ class DeltaTable:
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:  # noqa: N802, N803  # Delta's
         """Raise the protocol to at least these versions; it is never lowered."""
+        check_type(readerVersion, int, "readerVersion", "a whole number")
+        check_type(writerVersion, int, "writerVersion", "a whole number")
         self._table.alter.upgrade_protocol(readerVersion, writerVersion, self._commit_properties())
 
     def addFeatureSupport(self, featureName: str) -> None:  # noqa: N802, N803  # Delta's
         """Add a table feature; engines that do not support it lose access."""
+        check_type(featureName, str, "featureName", "a name")
         self._table.alter.add_feature(
             featureName,
             allow_protocol_versions_increase=True,
@@ -332,6 +363,8 @@ class DeltaTable:
         truncateHistory: bool | None = None,  # noqa: N803, FBT001  # Delta's
     ) -> None:
         """Drop a table feature, after removing everything that uses it."""
+        check_type(featureName, str, "featureName", "a name")
+        check_optional(truncateHistory, bool, "truncateHistory", "True or False")
         self._table.alter.drop_feature(
             featureName,
             truncate_history=bool(truncateHistory),
@@ -347,6 +380,7 @@ class DeltaTable:
         Returns:
             One row: version, num_files, num_tombstones, size_in_bytes.
         """
+        check_optional(partFiles, int, "partFiles", "a whole number")
         self._table.update_incremental()
         snapshot = self._table.snapshot
         found = checkpoint_on_cluster(self._spark, snapshot, part_files=partFiles)
@@ -404,6 +438,7 @@ class DeltaTable:
         allowForeignFiles: bool = False,  # noqa: N803  # as the others
     ) -> Self:
         """Clone a version to another location; see `clone`."""
+        check_type(version, int, "version", "a whole number")
         return self._clone(
             version,
             target,
@@ -424,6 +459,7 @@ class DeltaTable:
         allowForeignFiles: bool = False,  # noqa: N803  # as the others
     ) -> Self:
         """Clone the version at a timestamp to another location; see `clone`."""
+        check_type(timestamp, (str, datetime), "timestamp", "a text")
         moment = moment_text(timestamp, session_time_zone(self._spark))
         return self._clone(
             moment,
@@ -435,6 +471,13 @@ class DeltaTable:
         )
 
     def _clone(self, at: int | str | None, target: Any, **options: Any) -> Self:
+        _check_location(target, "target")
+        check_type(options["shallow"], bool, "isShallow", "True or False")
+        check_type(options["replace"], bool, "replace", "True or False")
+        check_optional(options["properties"], Mapping, "properties", "a dictionary of texts")
+        for name, value in (options["properties"] or {}).items():
+            check_type(name, str, "properties: key", "a text")
+            check_type(value, str, f"property {name!r}: value", "a text")
         source = CoreTable.from_context(self._table.snapshot.context, self._engine)
         if at is not None:
             source.load_as_version(at)
@@ -449,3 +492,7 @@ class DeltaTable:
 
     def _commit_properties(self) -> CommitProperties:
         return session_settings(self._spark).commit_properties(self._app)
+
+
+def _check_location(location: object, what: str) -> None:
+    check_type(location, (str, PurePath, Store), what, "a path")

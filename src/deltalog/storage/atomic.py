@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from deltalog.store_kinds import StoreKind
 
+TEMPORARY_NAME: Final = r"\.[^/]+\.[0-9a-f]{32}\.tmp$"
+"""Names that `write_temporary` gives; such a file is left where a writer was killed."""
 _UNDECIDED_ATTEMPTS: Final = 6
 
 

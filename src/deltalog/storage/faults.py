@@ -8,6 +8,7 @@ Secrets never get into a message.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -41,6 +42,21 @@ def storage_error(
     return _meaning(error)(f"cannot {operation} {redact(path, secrets)!r}: {detail}")
 
 
+@contextlib.contextmanager
+def disk_errors(purpose: str) -> Iterator[None]:
+    """Turn what a full or failing disk raises for temporary files into a `StorageError`.
+
+    Args:
+        purpose: what the files are for, as the rest of a sentence (`sort`).
+    """
+    try:
+        yield
+    except DeltaError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write temporary files to {purpose}: {error}") from error
+
+
 def holds_secret(error: BaseException, secrets: Iterable[str] = ()) -> bool:
     """Whether the text of an exception, or of one that caused it, must not be shown."""
     secrets = tuple(secrets)
@@ -54,6 +70,11 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     for pattern, replacement in _SECRET_PATTERNS:
         text = pattern.sub(replacement, text)
     return text
+
+
+def has_login(url: str) -> bool:
+    """Whether a URL of a store without ports has a user and a password before its bucket."""
+    return _LOGIN_OF_BUCKET.match(url) is not None and "://arn:" not in url
 
 
 def says(error: BaseException, names: Container[str]) -> bool:
@@ -112,18 +133,43 @@ _COMMON: Final[dict[str, type[StorageError]]] = {
 }
 
 _HIDDEN_NAMES: Final = (  # names, no secrets
-    r"(?:account[_-]?key|sharedaccesskey|shared[_-]?access[_-]?signature|sas[_-]?token|"
-    r"secret(?:[_-]?access)?[_-]?key|session[_-]?token|security[_-]?token|client[_-]?secret|"
-    r"access[_-]?token|refresh[_-]?token|private[_-]?key|password|"
-    r"x-amz-(?:signature|credential|security-token)|x-goog-signature|sig|signature|token)"
+    r"(?:account[_-]?key|api[_-]?key|sharedaccesskey|shared[_-]?access[_-]?signature|"
+    r"sas[_-]?token|secret(?:[_-]?access)?(?:[_-]?key)?|session[_-]?token|security[_-]?token|"
+    r"client[_-]?secret|access[_-]?token|refresh[_-]?token|private[_-]?key|password|passwd|"
+    r"x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|"
+    r"sig|signature|token)"
 )
+# A URL may be a parameter of another one, and is encoded there.
+_BEFORE_NAME: Final = r"(?:(?<![a-z0-9])|(?<=%26)|(?<=%3f))"
+_LOGIN: Final = r"://[^/\s:@\[]*"
+# Stores whose authority is a bucket or a container, so that a colon in it begins no port.
+_WITHOUT_PORTS: Final = r"\b(?:s3[an]?|gcs|gs|az|abfss?|wasbs?|adl|oss|cosn?|obs|r2)"
+_LOGIN_OF_BUCKET: Final = re.compile(rf"(?i)(?P<head>{_WITHOUT_PORTS}{_LOGIN}):[^\s@'\"]+@")
 _SECRET_PATTERNS: Final = (
-    # scheme://user:password@host
-    (re.compile(r"(?P<head>[A-Za-z][\w+.-]*://[^/\s:@]*):[^/\s@]+@"), r"\g<head>:***@"),
-    (re.compile(r"(?i)(?P<head>\bBearer\s+)[\w.~+/=-]+"), r"\g<head>***"),
+    # scheme://user:password@host; keys of S3 are often written as they are, with their slashes.
+    (re.compile(rf"(?P<head>[A-Za-z][\w+.-]*{_LOGIN}):[^/\s]+@"), r"\g<head>:***@"),
+    (_LOGIN_OF_BUCKET, r"\g<head>:***@"),
+    (
+        re.compile(rf"(?P<head>[A-Za-z][\w+.-]*{_LOGIN}):(?!\d{{1,5}}(?![^/?#\s'\"]))[^\s@'\"]+@"),
+        r"\g<head>:***@",
+    ),
     (
         re.compile(
-            rf"(?i)(?P<head>(?<![a-z0-9]){_HIDDEN_NAMES}['\"]?\s*[=:]\s*['\"]?)[^\s&;,'\"<>)]+"
+            r"(?i)(?P<head>\bBearer\s+|\bauthorization['\"]?\s*[=:]\s*['\"]?Basic\s+)[\w.~+/=-]+"
+        ),
+        r"\g<head>***",
+    ),
+    (
+        re.compile(
+            rf"(?i)(?P<head>{_BEFORE_NAME}{_HIDDEN_NAMES}['\"]?\s*(?:[=:]|%3d)\s*)"
+            r"""(?P<quote>['"])(?:(?!(?P=quote)).)+"""
+        ),
+        r"\g<head>\g<quote>***",
+    ),
+    (
+        re.compile(
+            rf"(?i)(?P<head>{_BEFORE_NAME}{_HIDDEN_NAMES}['\"]?\s*(?:[=:]|%3d)\s*)"
+            r"(?!['\"])[^\s&;,'\"<>)]+"
         ),
         r"\g<head>***",
     ),

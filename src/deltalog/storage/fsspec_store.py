@@ -33,7 +33,7 @@ from deltalog.paths import (
     split_location,
     store_kind,
 )
-from deltalog.storage.faults import holds_secret, redact, storage_error
+from deltalog.storage.faults import has_login, holds_secret, redact, storage_error
 from deltalog.storage.filesystems import (
     CommitLock,
     Files,
@@ -429,5 +429,11 @@ def _root_and_base(location: str, filesystem: Any) -> tuple[str, str]:
         return path, path
     if kind.address is Address.PATH:
         return f"{kind.name}://{inner}", inner
+    if kind.address in {Address.BUCKET, Address.ACCOUNT} and has_login(location):
+        # The name of a bucket is all that these file systems take, and they would show it whole.
+        raise InvalidInputError(
+            f"cannot open {redact(location)!r}: keys are no part of a table's location; give them "
+            "as storage_options"
+        )
     base = location if kind.address is Address.URL else own_path(kind, authority, inner)
     return redact(location).rstrip("/"), base.rstrip("/")

@@ -103,7 +103,12 @@ class LocalFiles:
     def put(self, path: str, data: bytes) -> None:
         """Create or replace a file; a reader sees the old or the new one."""
         temporary = atomic.write_temporary(path, data, syncs=self.syncs)
-        os.replace(temporary, path)  # noqa: PTH105  # hot path, strings
+        try:
+            os.replace(temporary, path)  # noqa: PTH105  # hot path, strings
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)  # noqa: PTH108  # as above
+            raise
 
     def delete_many(self, paths: Sequence[str]) -> None:
         """Delete files; gone ones are no error."""

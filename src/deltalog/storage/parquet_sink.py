@@ -76,26 +76,28 @@ class ParquetSink:
         self._path = path
         self._native = native_path(store, path)
         self._temporary: str | None = None
+        self._failure: BaseException | None = None
         self._out: Any = pa.BufferOutputStream()
+        self._writer: pq.ParquetWriter | None = None
         self._collected: list[pq.FileMetaData] = []
-        if self._native is not None:
-            with self._errors_mapped():
+        statistics = with_exact_bounds(schema, options.pop("write_statistics", True))
+        with self._whole_or_gone():
+            if self._native is not None:
                 # Nothing is in the file yet, but its directories may be new.
                 self._temporary = write_temporary(self._native, b"", syncs=syncs_files(store))
                 self._out = pa.OSFile(self._temporary, "wb")
-        statistics = with_exact_bounds(schema, options.pop("write_statistics", True))
-        self._writer = pq.ParquetWriter(
-            self._out,
-            schema,
-            metadata_collector=self._collected,
-            write_statistics=statistics,
-            **options,
-        )
+            self._writer = pq.ParquetWriter(
+                self._out,
+                schema,
+                metadata_collector=self._collected,
+                write_statistics=statistics,
+                **options,
+            )
 
     def write(self, data: pa.Table | pa.RecordBatch, *, row_group_size: int | None = None) -> None:
         """Append rows as one or more row groups."""
-        with self._errors_mapped():
-            self._writer.write(data, row_group_size=row_group_size)
+        with self._whole_or_gone() as writer:
+            writer.write(data, row_group_size=row_group_size)
 
     @property
     def size_bytes(self) -> int:
@@ -108,8 +110,8 @@ class ParquetSink:
         Raises:
             AlreadyExistsError: there is a file of that name.
         """
-        with self._errors_mapped():
-            size = self._finish()
+        with self._whole_or_gone() as writer:
+            size = self._finish(writer)
         self.metadata = self._collected[0]
         self.file = FileInfo(self._path, size, now_ms())
         return self.file
@@ -117,14 +119,16 @@ class ParquetSink:
     def abandon(self) -> None:
         """Delete what was written so far."""
         if self._temporary is not None:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # a full disk may fail here once more
                 self._out.close()
+            with contextlib.suppress(OSError):
                 Path(self._temporary).unlink()
-        # Else the writer writes a footer when it is garbage-collected.
-        self._writer.is_open = False
+        if self._writer is not None:
+            # Else the writer writes a footer when it is garbage-collected.
+            self._writer.is_open = False
 
-    def _finish(self) -> int:
-        self._writer.close()
+    def _finish(self, writer: pq.ParquetWriter) -> int:
+        writer.close()
         if self._temporary is not None and self._native is not None:
             size = int(self._out.tell())
             self._out.close()
@@ -143,14 +147,23 @@ class ParquetSink:
         return len(data)
 
     @contextlib.contextmanager
-    def _errors_mapped(self) -> Iterator[None]:
+    def _whole_or_gone(self) -> Iterator[Any]:
+        """Give the writer; after a failure nothing of the file is left, and it fails for good.
+
+        A writer of Arrow that failed once would say of later calls what has nothing to do with it.
+        """
+        if self._failure is not None:
+            raise self._failure
         try:
-            yield
-        except DeltaError:
-            raise
-        except OSError as error:
+            yield self._writer
+        except BaseException as error:
+            self.abandon()
+            self._failure = error
+            if isinstance(error, DeltaError) or not isinstance(error, OSError):
+                raise
             where = join(self._store.root, self._path)
-            raise storage_error(error, operation="write", path=where) from error
+            self._failure = storage_error(error, operation="write", path=where)
+            raise self._failure from error
 
     def __enter__(self) -> Self:
         return self

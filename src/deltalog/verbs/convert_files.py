@@ -32,6 +32,7 @@ from deltalog.schema.evolve import merge_schemas
 from deltalog.schema.types import DATE, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from deltalog.storage.parquet import read_footer
 from deltalog.storage.pool import map_in_pool
+from deltalog.verbs.sink_log import SINK_LOG, files_of_sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -62,10 +63,12 @@ class ParquetFile:
 def find_parquet_files(store: Store) -> list[FileInfo]:
     """Return the Parquet files below the root, ordered by path, without hidden ones.
 
-    Raises:
-        InvalidInputError: there are none.
+    Where a streaming sink of Spark wrote, they are those that it committed.
 
-    Cost: one listing.
+    Raises:
+        InvalidInputError: there are none, or the sink's log does not fit the directory.
+
+    Cost: one listing, and the log of a sink.
     """
     found = sorted(
         (
@@ -75,6 +78,15 @@ def find_parquet_files(store: Store) -> list[FileInfo]:
         ),
         key=lambda info: info.path,
     )
+    committed = files_of_sink(store)
+    if committed is not None:
+        gone = committed - {info.path for info in found}
+        if gone:
+            raise InvalidInputError(
+                f"cannot convert {store.root}: {len(gone)} files that {SINK_LOG} names are not "
+                f"there, such as {min(gone)}"
+            )
+        found = [info for info in found if info.path in committed]
     if not found:
         raise InvalidInputError(f"there is no Parquet file below {store.root}")
     return found

@@ -61,7 +61,7 @@ class Delete(Verb[Deleted]):
     """Delete rows.
 
     Args:
-        request: from `rows.changes.deletion`.
+        request: from `rows.request.deletion`.
     """
 
     request: ChangeRequest

@@ -122,7 +122,8 @@ def plan_vacuum(
     Args:
         snapshot: the newest version.
         mode: `lite` uses the log only, `full` lists every file below the root and also finds files
-            of failed writes, `inventory` takes such a listing from the caller.
+            of failed writes and temporary ones of killed writers, `inventory` takes such a listing
+            from the caller.
         inventory: for that mode; see `inventory_files`.
         retention_hours: how long removed files are kept; None is
             `delta.deletedFileRetentionDuration`.

@@ -25,6 +25,7 @@ from deltalog.log.reader import (
     read_in_batches,
 )
 from deltalog.paths import canonical_path, canonical_paths
+from deltalog.storage.atomic import TEMPORARY_NAME
 from deltalog.verbs.needed_files import deletion_times, vector_paths
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ REMOVED: Final = "removed from the table"
 UNKNOWN: Final = "not in the log"
 CHANGES: Final = "change data"
 VECTORS: Final = "deletion vectors"
+TEMPORARY: Final = "temporary file of a write that was cut off"
 
 _REMOVE_COLUMNS: Final = ("path", "size", "deletionTimestamp", "deletionVector")
 _GONE_KINDS: Final = (b'"remove"', b'"cdc"')
@@ -135,6 +137,8 @@ def old_files(snapshot: Snapshot, listed: pa.Table, *, cutoff_ms: int) -> pa.Tab
     )
     reasons = compute.if_else(compute.match_substring_regex(paths, _VECTOR_NAME), VECTORS, reasons)
     reasons = compute.if_else(compute.starts_with(paths, "_change_data/"), CHANGES, reasons)
+    left = compute.match_substring_regex(paths, f"(?:^|/){TEMPORARY_NAME}")
+    reasons = compute.if_else(left, TEMPORARY, reasons)
     columns: list[Any] = [
         paths,
         old.column("size_bytes"),

@@ -25,9 +25,11 @@ from deltalog.errors import (
     UnsupportedFeatureError,
 )
 from deltalog.expressions import (
+    UTC_NAMES,
     Column,
     Expression,
     columns,
+    depends_on_zone,
     evaluate,
     filter_mask,
     parse_sql,
@@ -111,6 +113,7 @@ class Enforcer:
             time_zone=time_zone,
         )
         missing = self._fit.missing
+        self._zone = time_zone
         # No rule that deltalog makes depends on the time, but other writers made such rules.
         now = utc_moment(clock.now_ms() if now_ms is None else now_ms)
         self._session = replace(RULES_OF_TABLES, now=now)
@@ -208,6 +211,7 @@ class Enforcer:
         field = find_field(self._logical, (name,))
         with _naming(self._table, what, "allowColumnDefaults"):
             resolved = resolve(parse_sql(text).cast(field.type), StructType([]), self._session)
+            self._check_zone(text, resolved, StructType([]))
             one_row = pa.record_batch({"": pa.nulls(1)})
             return evaluate(resolved, one_row)[0]
 
@@ -216,14 +220,18 @@ class Enforcer:
         field = find_field(self._logical, (name,))
         what = f"the expression of the generated column {name!r} ({text})"
         with _naming(self._table, what, "generatedColumns"):
-            return resolve(self._parse(text).cast(field.type), self._logical, self._session)
+            resolved = resolve(self._parse(text).cast(field.type), self._logical, self._session)
+            self._check_zone(text, resolved, self._logical)
+            return resolved
 
     def _verification(self, name: str, text: str) -> _Rule:
         """Return the rule that given values of a generated column equal the computed ones."""
         what = f"generated column {name!r} ({text})"
         with _naming(self._table, what, "generatedColumns"):
             is_same = Column((name,)).equals_null_safe(self._parse(text))
-            return _Rule(what, name, resolve_predicate(is_same, self._logical, self._session))
+            resolved = resolve_predicate(is_same, self._logical, self._session)
+            self._check_zone(text, resolved, self._logical)
+            return _Rule(what, name, resolved)
 
     def _check(self, check: Check) -> _Rule:
         kind, feature = (
@@ -234,7 +242,19 @@ class Enforcer:
         what = f"{kind} {check.name!r} ({check.text})"
         with _naming(self._table, what, feature):
             condition = resolve_predicate(self._parse(check.text), self._logical, self._session)
+            self._check_zone(check.text, condition, self._logical)
         return _Rule(what, check.name, condition)
+
+    def _check_zone(self, text: str, resolved: Expression, schema: StructType) -> None:
+        """Refuse a rule that other engines would evaluate in the zone of this table's context.
+
+        They derive filters from generated columns, and would miss the rows that UTC put elsewhere.
+        """
+        if self._zone not in UTC_NAMES and depends_on_zone(text, resolved, schema):
+            raise InvalidInputError(
+                f"its value depends on the time zone, which is {self._zone!r} here, and deltalog "
+                "computes it in UTC only; write in a session, or with a default_timezone, of UTC"
+            )
 
     def _parse(self, text: str) -> Expression:
         return parse_sql(text, columns=self._logical.names)

@@ -54,6 +54,34 @@ def test_what_is_hidden(path: str) -> None:
     assert shown([path]) == []
 
 
+LEFT = ".part-0.parquet.0123456789abcdef0123456789abcdef.tmp"
+
+
+@pytest.mark.parametrize(
+    "directory",
+    ["", "p=1/", "_change_data/", "_delta_log/", "_delta_log/_sidecars/", "_delta_index/"],
+)
+def test_temporary_files_of_writers_may_be_looked_at(directory: str) -> None:
+    assert shown([directory + LEFT]) == [directory + LEFT]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"_spark_metadata/{LEFT}",
+        f"d/_delta_log/{LEFT}",
+        f"_delta_log/d/{LEFT}",
+        f"{LEFT}/a",
+        ".a.tmp",
+        f"_delta_log/{LEFT[1:]}",
+        LEFT.replace("0", "G"),
+        "_delta_log/.00000000000000000000.json.crc",
+    ],
+)
+def test_temporary_files_of_others_are_hidden(path: str) -> None:
+    assert shown([path]) == []
+
+
 def test_partitions_are_shown_whatever_they_are_called() -> None:
     paths = ["_p=1/a", "_p=1/_b", ".q=x/c", "_p=1/.q=x/d", "_p/e", "_r=1/f"]
     assert shown(paths, "_p", ".q") == ["_p=1/a", ".q=x/c", "_p=1/.q=x/d"]

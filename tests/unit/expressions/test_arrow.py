@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from deltalog.errors import InvalidInputError
+from deltalog.errors import DeltaError, InternalError, InvalidInputError
 from deltalog.expressions import (
     evaluate,
     filter_mask,
@@ -16,7 +17,7 @@ from deltalog.expressions import (
     resolve_predicate,
     to_sql,
 )
-from deltalog.expressions.arrow import fold
+from deltalog.expressions.arrow import KERNELS, fold
 from deltalog.schema import Field, StructType, from_arrow_schema
 from tests.support.sql import values_of
 
@@ -174,3 +175,47 @@ def test_a_part_that_fails_stays_for_the_rows(sql: str) -> None:
 def test_a_value_that_python_cannot_hold_stays() -> None:
     resolved = resolve(parse_sql("add_months(DATE'9999-12-31', 1)"), SCHEMA)
     assert fold(resolved).same_as(resolved)
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        (pa.ArrowInvalid("x"), InvalidInputError),
+        (pa.ArrowCapacityError("x"), InvalidInputError),
+        (pa.ArrowIndexError("x"), InvalidInputError),
+        (pa.ArrowMemoryError("x"), InvalidInputError),
+        (MemoryError(), InvalidInputError),
+        (OverflowError("x"), InvalidInputError),
+        (ZeroDivisionError("x"), InvalidInputError),
+        (RecursionError("x"), InvalidInputError),
+        (re.error("x"), InvalidInputError),
+        (pa.ArrowNotImplementedError("x"), InternalError),
+        (pa.ArrowTypeError("x"), InternalError),
+        (pa.ArrowKeyError("x"), InternalError),
+        (TypeError("x"), InternalError),
+        (AttributeError("x"), InternalError),
+    ],
+    ids=lambda value: getattr(value, "__name__", type(value).__name__),
+)
+def test_whatever_a_kernel_raises_names_the_expression(
+    raised: Exception, expected: type[DeltaError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_: object) -> object:
+        raise raised
+
+    monkeypatch.setitem(KERNELS, "upper", failing)
+    data = pa.table({"s": ["a"]})
+    resolved = resolve(parse_sql("concat(upper(s), 'b')"), from_arrow_schema(data.schema))
+    with pytest.raises(expected, match=r"cannot compute upper\(s\)") as caught:
+        evaluate(resolved, data)
+    assert caught.value.__cause__ is raised
+
+
+def test_a_stop_by_the_user_is_none_of_our_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(_: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(KERNELS, "upper", stopped)
+    data = pa.table({"s": ["a"]})
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(resolve(parse_sql("upper(s)"), from_arrow_schema(data.schema)), data)

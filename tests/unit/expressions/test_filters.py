@@ -9,8 +9,16 @@ import pyarrow.compute as pc
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import as_expression, col, filter_mask, from_filters, lit, to_sql
-from deltalog.schema import Schema, from_arrow_schema
+from deltalog.expressions import (
+    as_expression,
+    col,
+    filter_mask,
+    from_filters,
+    lit,
+    parse_type,
+    to_sql,
+)
+from deltalog.schema import ArrayType, Field, Schema, StructType, from_arrow_schema
 
 DATA = pa.table(
     {
@@ -127,3 +135,58 @@ def test_double_quotes_around_a_column_are_refused() -> None:
 
 def test_filters_without_a_schema_keep_their_values() -> None:
     assert to_sql(from_filters([("a", "=", 1), ("b", "in", ["x"])])) == "a = 1 AND b IN ('x')"
+
+
+_INT = parse_type("int")
+
+
+def _struct(**fields: Any) -> StructType:
+    """A struct whose names have dots where Python has two underscores."""
+    return StructType([Field(name.replace("__", "."), kind) for name, kind in fields.items()])
+
+
+NESTED = _struct(
+    a__b=_INT,
+    a=_struct(b=_INT, c__d=_INT, t=parse_type("string")),
+    x=_struct(y__z=_INT, y=_struct(w=_INT)),
+    x__y=_struct(z=_INT),
+    l=ArrayType(_struct(e__f=_INT)),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("a.b", "`a.b`"),  # the column of that name, though `a` has such a field
+        ("A.B", "`a.b`"),
+        (("a", "b"), "a.b"),
+        ("`a`.b", "a.b"),
+        ("a.c.d", "a.`c.d`"),
+        ("A.C.D", "a.`c.d`"),
+        ("a.`c.d`", "a.`c.d`"),
+        (("a", "c.d"), "a.`c.d`"),
+        (("a.b",), "`a.b`"),
+        ("x.y.w", "x.y.w"),
+        (("x", "y.z"), "x.`y.z`"),
+    ],
+)
+def test_names_with_dots(name: str | tuple[str, ...], column: str) -> None:
+    assert to_sql(as_expression([(name, "=", 1)], NESTED)) == f"{column} = 1"
+    assert to_sql(as_expression([(name, "in", [1])], NESTED)) == f"{column} IN (1)"
+    values = [(("a", "t"), "=", 1)]
+    assert to_sql(as_expression(values, NESTED)) == "a.t = '1'"  # a value as text, as of columns
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("x.y.z", "may be `x`.`y.z` or `x.y`.`z`"),
+        ("a.c.e", r"there is no column 'a\.c\.e'"),
+        ("l.element.e.f", "there is no column"),
+        ((), "cannot read the filters"),
+        (("a", 1), "cannot read the filters"),
+    ],
+)
+def test_names_with_dots_that_no_column_has(name: Any, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        as_expression([(name, "=", 1)], NESTED)

@@ -178,6 +178,22 @@ def test_our_own_errors_pass() -> None:
         'aws_session_token="SECRET123"',
         "password=SECRET123 host=h",
         "SAS_TOKEN: SECRET123",
+        "s3://key:SECRET123/r@bucket/x",
+        "s3://key:x/SECRET123/y+z=@bucket/x",
+        "s3a://key:12/SECRET123@bucket/x",
+        "s3://key:x@SECRET123@bucket/x",
+        "cannot read gs://a:SECRET123/b@bucket/x, nor s3://bucket/y",
+        "{'location': 's3://key:SECRET123/r@bucket'}",
+        "https://user:SECRET123/r@host/x",
+        "https://user:8080SECRET123/r@host/x",
+        "redis://:SECRET123@host",
+        "Authorization: Basic SECRET123==",
+        "https://host/x?u=https%3A%2F%2Fb%2Fx%3Fsv%3D1%26sig%3DSECRET123%26se%3D2",
+        "https://storage.googleapis.com/x?X-Goog-Credential=SECRET123&x-goog-signature=SECRET123",
+        "SharedAccessSignature=sv=2021&sig=SECRET123",
+        'client_secret="with a blank SECRET123"',
+        "api_key=SECRET123",
+        "'secret': 'SECRET123'",
     ],
 )
 def test_what_looks_like_a_secret_is_not_shown(text: str) -> None:
@@ -194,7 +210,23 @@ def test_given_secrets_are_not_shown_whatever_surrounds_them() -> None:
     assert "abcdef" not in str(ours)
 
 
-def test_harmless_texts_stay() -> None:
-    text = "abfss://c@acc.dfs.core.windows.net/key/token/design=1: no such file"
+@pytest.mark.parametrize(
+    "text",
+    [
+        "abfss://c@acc.dfs.core.windows.net/key/token/design=1: no such file",
+        "https://host:8443/t/x@y",
+        "hdfs://node:9000/user/a@b/t",
+        "http://[::1]:8080/a@b",
+        "s3://bucket/a:b@c",
+        "file:///home/x:y@z/t",
+        "the secrets of basic tables: a token of thanks",
+    ],
+)
+def test_harmless_texts_stay(text: str) -> None:
     assert redact(text) == text
     assert not holds_secret(OSError(text))
+
+
+@pytest.mark.parametrize("text", ["s3://key:***@bucket/x@y", "sig=***&se=2", "Bearer ***"])
+def test_what_is_hidden_already_stays(text: str) -> None:
+    assert redact(text) == text

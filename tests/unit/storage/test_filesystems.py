@@ -47,8 +47,8 @@ def test_an_unknown_option_of_the_cloud_is_told(caplog: pytest.LogCaptureFixture
 
 
 def test_stores_do_not_show_credentials() -> None:
-    store = open_store(
-        "s3://id:SECRET123@bucket/t", {"AWS_SECRET_ACCESS_KEY": "SECRET456", "aws_region": "r"}
-    )
+    store = open_store("s3://bucket/t", {"AWS_SECRET_ACCESS_KEY": "SECRET456", "aws_region": "r"})
     assert "SECRET" not in repr(store)
     assert "SECRET" not in store.root
+    store = open_store("http://id:SECRET123@host/t")
+    assert "SECRET" not in repr(store) + store.root

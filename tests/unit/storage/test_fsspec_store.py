@@ -118,3 +118,18 @@ def _nothing() -> Any:
     import contextlib
 
     return contextlib.nullcontext()
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "s3://key:SECRET/r@bucket/t",
+        "s3://key:SECRET@bucket/t",
+        "s3a://key:8/SECRET@bucket/t",
+        "gs://key:SECRET@bucket",
+    ],
+)
+def test_keys_in_a_location_are_refused_and_not_shown(location: str) -> None:
+    with pytest.raises(InvalidInputError, match="give them as storage_options") as caught:
+        open_store(location)
+    assert "SECRET" not in str(caught.value)

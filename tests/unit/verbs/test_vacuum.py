@@ -245,3 +245,18 @@ def _is_reachable(table: AgingTable, expected: Mapping[int, tuple[int, Any]], ve
     """Whether a version was the latest one at some moment within the retention."""
     later = [time for other, (time, _) in expected.items() if other > version]
     return not later or min(later) >= table.kept.now_ms - WEEK * DAY_MS
+
+
+def test_temporary_files_of_killed_writers_are_deleted() -> None:
+    table = old_and_new()
+    name = ".x.parquet.0123456789abcdef0123456789abcdef.tmp"
+    old, young = [f"{at}{name}" for at in ("", "_delta_log/")], f"_delta_log/_sidecars/{name}"
+    put(table, *old)
+    put(table, young, age_days=6)
+    plan = table.plan(**FULL)
+    reasons = dict(zip(plan.paths, plan.files.column("reason").to_pylist(), strict=True))
+    assert {path for path, reason in reasons.items() if "temporary" in str(reason)} == set(old)
+    table.vacuum(**FULL)
+    assert young in table.kept.files
+    assert not table.kept.files.keys() & set(old)
+    assert table.rows() == [(3,)]

@@ -13,7 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable, convert_to_deltalake, write_deltalake, write_files
-from deltalog.errors import ConstraintViolationError, InvalidInputError
+from deltalog.errors import (
+    ConstraintViolationError,
+    InvalidInputError,
+    UnsupportedFeatureError,
+)
 from tests.support.logs import DictStore
 from tests.support.raw_tables import DataTable
 
@@ -327,9 +331,14 @@ def test_an_update_and_its_condition_agree_on_the_zone(beside: DeltaTable) -> No
     assert beside.to_pyarrow_table()["ts"].to_pylist() == [SHOWN, SHOWN]
 
 
-def test_a_rule_of_the_table_means_the_same_in_every_zone(beside: DeltaTable) -> None:
-    beside.alter.add_constraint({"same_in_utc": "id <> 9 OR wall = ts"})
-    row: dict[str, Any] = {"id": [9], "wall": pa.array([NAIVE], WALL)}
+def test_a_rule_that_depends_on_the_zone_is_refused_where_it_is_not_utc(
+    beside: DeltaTable,
+) -> None:
+    in_utc = DeltaTable(beside.snapshot.store)
+    in_utc.alter.add_constraint({"same_in_utc": "id < 9 OR wall = ts"})
+    row = pa.table({"id": [9], "wall": pa.array([NAIVE], WALL), "ts": [MIDNIGHT]})
+    with pytest.raises(UnsupportedFeatureError, match=r"same_in_utc.*depends on the time zone"):
+        write_deltalake(beside, row, mode="append")
+    write_deltalake(in_utc, row, mode="append")
     with pytest.raises(ConstraintViolationError):
-        write_deltalake(beside, pa.table({**row, "ts": [SHOWN]}), mode="append")
-    write_deltalake(beside, pa.table({**row, "ts": [MIDNIGHT]}), mode="append")
+        write_deltalake(in_utc, row.set_column(2, "ts", [[SHOWN]]), mode="append")

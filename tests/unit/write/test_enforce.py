@@ -10,6 +10,8 @@ import pytest
 
 from deltalog.errors import (
     ConstraintViolationError,
+    DeltaError,
+    InternalError,
     InvalidInputError,
     SchemaMismatchError,
     UnsupportedFeatureError,
@@ -139,6 +141,61 @@ def test_a_rule_that_fails_for_a_row_is_named() -> None:
     with pytest.raises(InvalidInputError) as caught:
         enforced(configuration, {"a": [2**31 - 1]})
     assert any("'small'" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind"),
+    [
+        # Reading what is named twice is `re.error` in Python.
+        ("to_timestamp(s, 'yyyy yyyy') > TIMESTAMP'2020-01-01 00:00:00'", InvalidInputError),
+        ("round(a + 0.5D, 2147483647) > 0", InvalidInputError),  # decimal.InvalidOperation
+        ("map(array(s), 1) IS NOT NULL", InternalError),  # a TypeError
+    ],
+)
+def test_what_python_raises_names_the_rule(rule: str, kind: type[DeltaError]) -> None:
+    columns = (Field("a", "integer"), Field("s", "string"))
+    configuration = table(*columns, constraints__odd=rule)
+    with pytest.raises(kind, match="cannot compute") as caught:
+        enforced(configuration, {"a": [2**31 - 1], "s": ["2020 2020"]})
+    assert any(f"'odd' ({rule})" in note for note in caught.value.__notes__)
+    computed = table(*columns, generated("g", "boolean", rule), features=GENERATED)
+    with pytest.raises(kind, match="cannot compute") as caught:
+        enforced(computed, {"a": [2**31 - 1], "s": ["2020 2020"]})
+    assert any("generated column 'g'" in note for note in caught.value.__notes__)
+
+
+NOON = {"at": [datetime(2024, 1, 1, 12, tzinfo=UTC)]}
+
+
+@pytest.mark.parametrize(
+    ("feature", "more"),
+    [
+        ("checkConstraints", {"constraints__late": "at >= TIMESTAMP'2024-01-01 00:00:00'"}),
+        ("checkConstraints", {"constraints__day": "hour(at) > 1"}),
+    ],
+)
+def test_rules_of_wall_times_are_for_utc(feature: str, more: dict[str, str]) -> None:
+    configuration = table(Field("at", "timestamp"), **more)
+    assert enforced(configuration, NOON) == NOON
+    assert enforced(configuration, NOON, time_zone="Etc/UTC") == NOON
+    with pytest.raises(UnsupportedFeatureError, match=r"depends on the time zone.*New_York") as it:
+        enforced(configuration, NOON, time_zone="America/New_York")
+    assert it.value.features == (feature,)
+
+
+def test_computed_wall_times_are_for_utc() -> None:
+    day = generated("day", "date", "CAST(at AS DATE)")
+    computed = table(Field("at", "timestamp"), day, features=GENERATED)
+    given = {**NOON, "day": [date(2024, 1, 1)]}
+    assert enforced(computed, NOON) == given
+    for rows in (NOON, given):
+        with pytest.raises(UnsupportedFeatureError, match=r"generated column 'day'.*time zone"):
+            enforced(computed, rows, time_zone="Asia/Tokyo")
+    fixed = table(default("at", "timestamp", "TIMESTAMP'2024-01-01 12:00:00'"), features=DEFAULTS)
+    with pytest.raises(UnsupportedFeatureError, match=r"the default of column 'at'.*time zone"):
+        enforced(fixed, pa.table({"at": []}).select([]), time_zone="Asia/Tokyo")
+    instant = table(Field("at", "timestamp"), constraints__x="at > TIMESTAMP'2024-01-01 00:00:00Z'")
+    assert enforced(instant, NOON, time_zone="Asia/Tokyo") == NOON
 
 
 # --- generated columns

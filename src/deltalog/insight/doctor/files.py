@@ -21,6 +21,7 @@ from deltalog.scan.plan import descriptor_of
 from deltalog.storage.pool import map_in_pool
 from deltalog.verbs.needed_files import existing
 from deltalog.verbs.vacuum import plan_vacuum
+from deltalog.verbs.vacuum_candidates import TEMPORARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,22 +89,27 @@ def check_paths(patient: Patient) -> Iterator[Finding]:
 
 
 def check_orphans(patient: Patient) -> Iterator[Finding]:
-    """Report files that no version needs."""
+    """Report files that no version needs, and hidden temporary ones of killed writers."""
     try:
         unneeded = plan_vacuum(
             patient.snapshot, mode="full", now_ms=patient.now_ms, engine=LocalEngine()
         ).files
     except UnsupportedFeatureError:
         return  # `check_access` reports that
-    if unneeded.num_rows:
-        size = compute.sum(unneeded.column("size_bytes")).as_py() or 0
-        yield Finding(
-            check="orphans",
-            severity=Severity.INFO,
-            message=f"{unneeded.num_rows} files, {size:,} bytes, are needed by no version "
-            "that is kept",
-            advice="vacuum(full=True, dry_run=False) deletes them",
-        )
+    left = compute.equal(unneeded.column("reason"), TEMPORARY)
+    for check, files, told in (
+        ("orphans", unneeded.filter(compute.invert(left)), "are needed by no version that is kept"),
+        ("temporary-files", unneeded.filter(left), "were left by writers that did not end"),
+    ):
+        if files.num_rows:
+            size = compute.sum(files.column("size_bytes")).as_py() or 0
+            first = compute.min(files.column("path")).as_py()
+            yield Finding(
+                check=check,
+                severity=Severity.INFO,
+                message=f"{files.num_rows} files, {size:,} bytes, {told}, such as {first}",
+                advice="vacuum(full=True, dry_run=False) deletes them",
+            )
 
 
 def check_partition_values(patient: Patient) -> Iterator[Finding]:

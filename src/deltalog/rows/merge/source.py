@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import Array
 from deltalog.schema import StructType, conform, duplicates, from_arrow_schema, to_arrow_schema
+from deltalog.storage.faults import disk_errors
 from deltalog.write.source import open_batches
 
 if TYPE_CHECKING:
@@ -57,7 +58,11 @@ class MergeSource:
         )
         # The caller holds tables and batches in memory anyway: spilling them would free nothing.
         budget = None if isinstance(data, pa.Table | pa.RecordBatch) else memory_bytes
-        batches = self._gather(reader, budget)
+        try:
+            batches = self._gather(reader, budget)
+        except BaseException:
+            self.close()
+            raise
         if sum(batch.nbytes for batch in batches) <= memory_bytes:
             table = pa.Table.from_batches(batches, schema=self._arrow).combine_chunks()
             batches = table.to_batches()
@@ -131,13 +136,14 @@ class MergeSource:
     def _spill(
         self, held: list[pa.RecordBatch], reader: pa.RecordBatchReader
     ) -> list[pa.RecordBatch]:
-        self._spilled = tempfile.TemporaryDirectory(prefix="deltalog-merge-")
-        path = str(Path(self._spilled.name) / "source.arrow")
-        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, self._arrow) as writer:
-            while held:
-                writer.write_batch(held.pop(0))
-            for batch in reader:
-                writer.write_batch(conform(batch, self._arrow))
+        with disk_errors("hold the source of a merge"):
+            self._spilled = tempfile.TemporaryDirectory(prefix="deltalog-merge-")
+            path = str(Path(self._spilled.name) / "source.arrow")
+            with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, self._arrow) as writer:
+                while held:
+                    writer.write_batch(held.pop(0))
+                for batch in reader:
+                    writer.write_batch(conform(batch, self._arrow))
         mapped = pa.ipc.open_file(pa.memory_map(path))
         batches = (mapped.get_batch(number) for number in range(mapped.num_record_batches))
         return [batch for batch in batches if batch.num_rows]

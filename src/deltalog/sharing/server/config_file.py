@@ -25,7 +25,7 @@ from deltalog.sharing.server.config_document import read_document
 from deltalog.sharing.server.config_settings import parse_config
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from deltalog.sharing.server.config import ServerConfig
     from deltalog.sharing.server.endpoints import Server
@@ -35,7 +35,7 @@ _LOG: Final = logging.getLogger("deltalog.sharing")
 _REFERENCE: Final = re.compile(r"\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]*)\}|(\{))")
 _SECONDS: Final = 2.0
 # Settings of the socket and of the routes, which need a restart of the process.
-_FIXED: Final = ("host", "port", "endpoint", "metrics", "certificate_file", "certificate_key_file")
+_FIXED: Final = ("host", "port", "endpoint", "metrics")
 
 
 def load_config(path: str | Path, environment: Mapping[str, str] | None = None) -> ServerConfig:
@@ -124,9 +124,14 @@ class ReloadingServer:
     Args:
         path: of the configuration.
         seconds: how often the file is checked for changes.
+
+    Attributes:
+        config: of the file as it was loaded last.
+        after_reload: called with the configuration after each reload.
     """
 
     def __init__(self, path: str | Path, seconds: float = _SECONDS) -> None:
+        self.after_reload: Callable[[ServerConfig], None] = lambda _: None
         self._path = Path(path)
         self._seconds = seconds
         self._lock = threading.Lock()
@@ -182,6 +187,7 @@ class ReloadingServer:
                 _LOG.warning("%s has changed, which needs a restart of the server", name)
         self.config, self._server = config, server
         _warn_of_modes(self._path, config)
+        self.after_reload(config)
         _LOG.info("the configuration is reloaded")
 
 

@@ -10,10 +10,12 @@ import os
 import signal
 import sys
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.sharing.server.application import make_app
+from deltalog.sharing.server.certificates import load_certificates
 from deltalog.sharing.server.config_file import settled_server
 from deltalog.sharing.server.recipients import is_loopback
 
@@ -32,7 +34,8 @@ _LAST_SECONDS: Final = 5
 def serve(path: str | Path, *, host: str | None = None, port: int | None = None) -> None:
     """Run the server of a configuration file until the process is told to end.
 
-    SIGTERM ends it within `limits.graceSeconds` and a few seconds, SIGHUP reloads the file.
+    SIGTERM ends it within `limits.graceSeconds` and a few seconds, SIGHUP reloads the file and the
+    certificates.
 
     Args:
         path: of the file.
@@ -80,6 +83,8 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
     # After uvicorn has configured its loggers.
     for name in _THROTTLED:
         logging.getLogger(name).addFilter(connections.ThrottleFilter())
+    settings.load()
+    reloading.after_reload = partial(load_certificates, settings.ssl)
     server = uvicorn.Server(settings)
     _handle_signals(server, reloading)
     server.run()

@@ -16,6 +16,7 @@ from deltalog.context import utc_context
 from deltalog.errors import VersionNotFoundError
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
+from deltalog.paths import decode_location
 from deltalog.sharing.server.faults import invalid, not_found, unsupported
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.snapshot.load import find_version
@@ -269,7 +270,7 @@ class Tables:
 
 
 def _store_of(config: TableConfig) -> Store:
-    return open_store(config.location, config.storage_options or None)
+    return open_store(decode_location(config.location), config.storage_options or None)
 
 
 def tables_of(share: ShareConfig) -> Iterator[tuple[SchemaConfig, TableConfig]]:

@@ -29,6 +29,7 @@ from deltalog.schema import Field, StructType, from_arrow_type
 from deltalog.schema.types import TIMESTAMP
 from deltalog.snapshot import load_snapshot
 from deltalog.spark.reading.filters import as_predicate
+from deltalog.spark.reading.options import metadata_columns_of
 from deltalog.spark.reading.splits import split_tasks
 from deltalog.spark.session.opening import load_version, moment_ms, without_version, zone_of
 from deltalog.spark.session.refusals import TIME_ZONE, refuse_unfollowed, task_settings
@@ -110,10 +111,13 @@ def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
     """
     snapshot = _snapshot(options)
     path = without_version(options.path, options.storage)
-    pinned = replace(options, path=path, version=snapshot.version, timestamp=None)
+    hidden = metadata_columns_of(options.metadata_columns, snapshot)
+    pinned = replace(
+        options, path=path, version=snapshot.version, timestamp=None, metadata_columns=hidden
+    )
     schema = snapshot.configuration.schema
     if not options.changes:
-        return pinned, rows_schema(schema, options.metadata_columns)
+        return pinned, rows_schema(schema, hidden)
     end = _bound(options.end, options.time_zone)
     if end is not None and snapshot.configuration.column_mapping_mode is not Mode.NONE:
         if isinstance(end, Moment):

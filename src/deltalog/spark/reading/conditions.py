@@ -19,11 +19,12 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 
 from deltalog.conditions import as_condition
 from deltalog.errors import InvalidInputError
+from deltalog.expressions import UTC_NAMES, conjuncts, map_columns, parse_sql, to_sql, type_of
 from deltalog.expressions import Column as Name
 from deltalog.expressions import columns as columns_of
-from deltalog.expressions import conjuncts, map_columns, parse_sql, to_sql, type_of
 from deltalog.expressions.nodes import Call, Cast, Expression
 from deltalog.expressions.trees import walk
+from deltalog.expressions.zones import WITHOUT_ZONE
 from deltalog.metadata_columns import METADATA
 from deltalog.schema import find_field
 from deltalog.schema.types import TIMESTAMP
@@ -32,9 +33,6 @@ from deltalog.sql_session import SqlSession
 if TYPE_CHECKING:
     from deltalog.schema import StructType
 
-_UTC: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "UCT", "Zulu"})
-# A date, possibly with a time of day, without a zone at the end.
-_WITHOUT_ZONE: Final = re.compile(r"'\s*\d+-\d+(?:-[\d]+(?:[T ][\d:.]*)?)?\s*'")
 _ASKS_THE_CLOCK: Final = re.compile(r"(?i)current_|\bnow\b|localtimestamp|curdate")
 
 
@@ -90,7 +88,7 @@ def as_spark_condition(
     parts = conjuncts(ours)
     kept = tuple(part for part in parts if knows_no_zone(part, schema, time_zone, is_text=is_text))
     asks = is_text and asks_the_clock(condition)
-    if asks and time_zone not in _UTC:
+    if asks and time_zone not in UTC_NAMES:
         kept = ()
     text = to_sql(ours) if not is_text or (asks and kept) else condition
     return RowCondition(
@@ -135,11 +133,11 @@ def check_zone(text: str, whole: Expression, schema: StructType, time_zone: str)
     Raises:
         InvalidInputError: its meaning depends on the session's zone.
     """
-    if time_zone in _UTC:
+    if time_zone in UTC_NAMES:
         return
     about_moments = [part for part in conjuncts(whole) if _has_moments(part, schema)]
     computes = any(isinstance(node, Call | Cast) for part in about_moments for node in walk(part))
-    names_none = bool(about_moments) and _WITHOUT_ZONE.search(text) is not None
+    names_none = bool(about_moments) and WITHOUT_ZONE.search(text) is not None
     if computes or names_none or asks_the_clock(text):
         raise InvalidInputError(
             f"cannot take the condition {text!r} in the session's time zone {time_zone}: expected "
@@ -170,7 +168,7 @@ def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_te
 
     In SQL, a timestamp may be compared with a text, which Spark reads in the session's zone.
     """
-    if time_zone in _UTC:
+    if time_zone in UTC_NAMES:
         return True
     if any(isinstance(node, Call | Cast) for node in walk(part)):
         return False

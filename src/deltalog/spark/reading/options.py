@@ -11,12 +11,14 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.metadata_columns import METADATA
+from deltalog.metadata_columns import METADATA, ROW_TRACKING
 from deltalog.scan.task import METADATA_COLUMNS
 from deltalog.store_kinds import split_option
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+
+    from deltalog.snapshot import Snapshot
 
 STORAGE_PREFIX: Final = "storage."
 # Options that pipelines give to any source, and that have no meaning for a Delta table.
@@ -66,6 +68,8 @@ STREAM_OPTIONS: Final = (
     "failOnDataLoss",
     "withEventTimeOrder",
 )
+ALL_METADATA: Final = ("*",)
+"""Every metadata column that the table has, which is known when its version is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,13 +332,13 @@ def path_of(options: Options) -> str:
 
 
 def parse_metadata_columns(names: Collection[str]) -> tuple[str, ...]:
-    """Names of `METADATA_COLUMNS`; the prefix `_metadata.` may be left out, `*` is all.
+    """Names of `METADATA_COLUMNS`, or `ALL_METADATA`; the prefix `_metadata.` may be left out.
 
     Raises:
         InvalidInputError: there is no such column.
     """
     if any(name in {"*", "true"} for name in names):
-        return tuple(METADATA_COLUMNS)
+        return ALL_METADATA
     found = []
     for name in names:
         full = name if name.startswith(f"{METADATA}.") else f"{METADATA}.{name}"
@@ -345,6 +349,14 @@ def parse_metadata_columns(names: Collection[str]) -> tuple[str, ...]:
             raise InvalidInputError(f"there is no metadata column {name!r}: {hint}")
         found.append(full)
     return tuple(dict.fromkeys(found))
+
+
+def metadata_columns_of(asked: tuple[str, ...], snapshot: Snapshot) -> tuple[str, ...]:
+    """The names that were asked for; for `ALL_METADATA` those that the table has."""
+    if asked != ALL_METADATA:
+        return asked
+    has_ids = snapshot.configuration.row_id_dialect is not None
+    return tuple(name for name in METADATA_COLUMNS if has_ids or name not in ROW_TRACKING)
 
 
 def bound_of(options: Options, end: str) -> int | str | None:

@@ -22,7 +22,7 @@ from deltalog.schema import canonical_path_of
 from deltalog.snapshot.pieces import holds_more_files
 from deltalog.spark.reading.conditions import RowCondition, as_spark_condition
 from deltalog.spark.reading.native import NativePlan, native_frame, plan_native
-from deltalog.spark.reading.options import parse_metadata_columns
+from deltalog.spark.reading.options import metadata_columns_of, parse_metadata_columns
 from deltalog.spark.reading.state import DEFAULT_FILES_HERE, most_files_here, prune_on_cluster
 from deltalog.spark.reading.state_frames import ClusterPlan, cluster_frame, files_frame
 from deltalog.spark.session.failures import as_spark_does
@@ -208,7 +208,8 @@ def scan(
         table: its location, which may end in `@v3`.
         version: to read at; the latest if neither is given.
         timestamp: or a moment to read at; without a zone it is the session's.
-        metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` is all.
+        metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` is
+            all that the table has.
         storage_options: credentials and settings for the log, and for files that are read by
             Python workers.
         native: whether Spark's own Parquet reader is used where it is exact. None uses it unless
@@ -230,7 +231,7 @@ def scan(
     return SparkScan(
         spark=spark,
         snapshot=snapshot,
-        metadata_columns=parse_metadata_columns(metadata_columns),
+        metadata_columns=metadata_columns_of(parse_metadata_columns(metadata_columns), snapshot),
         objection=objection_to_native(table, snapshot.store, storage_options, native=native),
         most_files=most_files_here(spark, state_on_spark_files),
     )
@@ -259,7 +260,8 @@ def read(
         columns: top-level columns to show; None is all. Spark prunes by itself what it reads.
         where: a condition that prunes files before Spark plans: Spark SQL, an expression, or
             deltalake's filter tuples.
-        metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` is all.
+        metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` is
+            all that the table has.
         storage_options: as for `scan`.
         native: as for `scan`.
         state_on_spark_files: as for `scan`.

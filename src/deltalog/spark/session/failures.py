@@ -8,12 +8,15 @@ Protocol: none
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import Column
 
 from deltalog.errors import DeltaError, InvalidInputError, TableExistsError, TableNotFoundError
+from deltalog.expressions import Expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,3 +98,30 @@ def check_type(value: object, expected: type | tuple[type, ...], what: str, word
     kinds = expected if isinstance(expected, tuple) else (expected,)
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         raise WrongTypeError(f"{what}: expected {words}, found {value!r}, a {type(value).__name__}")
+
+
+def check_optional(value: object, expected: type | tuple[type, ...], what: str, words: str) -> None:
+    """Refuse an argument of another type that is not None; see `check_type`."""
+    if value is not None:
+        check_type(value, expected, what, words)
+
+
+def check_session(spark: object) -> None:
+    """Refuse what is no session; those of Spark Connect are another class."""
+    if not hasattr(spark, "createDataFrame"):
+        raise WrongTypeError(f"sparkSession: expected a SparkSession, found {spark!r}")
+
+
+def check_condition(condition: object, what: str = "condition") -> None:
+    """Refuse what is no condition, unless it is None."""
+    check_optional(condition, (str, Column, Expression), what, "Spark SQL or a Spark column")
+
+
+def check_values(values: object, what: str) -> None:
+    """Refuse what does not give columns values by SQL or columns, unless it is None."""
+    words = "a dictionary, column to Spark SQL or Spark column"
+    check_optional(values, Mapping, what, words)
+    for name, value in values.items() if isinstance(values, Mapping) else ():
+        check_type(name, str, f"{what}: column", "a name")
+        kinds = (str, Column, Expression)
+        check_type(value, kinds, f"{what}: column {name!r}", "Spark SQL or a Spark column")

@@ -22,6 +22,7 @@ from deltalog.scan.plan import check_rows_readable, read_spec
 from deltalog.schema import StructType
 from deltalog.snapshot import load_snapshot
 from deltalog.spark.reading.batch_source import change_fields, check_columns, rows_schema
+from deltalog.spark.reading.options import metadata_columns_of
 from deltalog.spark.session.opening import load_version, moment_ms, open_store_of_latest
 from deltalog.spark.streaming.micro_batches import (
     MicroBatchReader,
@@ -63,10 +64,11 @@ class StreamReader(MicroBatchReader):
         open_store_of_latest(options.path, options.storage, doing="follow")
         shown, self._schema = self._shown_snapshot(columns, version)
         check_rows_readable(shown)
+        self._hidden = metadata_columns_of(options.metadata_columns, shown)
         rows = (
             StructType([*self._schema, *change_fields()])
             if options.changes
-            else rows_schema(self._schema, options.metadata_columns)
+            else rows_schema(self._schema, self._hidden)
         )
         self._rows = check_columns(rows, columns, options.path)
         self._mode = shown.configuration.column_mapping_mode
@@ -90,7 +92,7 @@ class StreamReader(MicroBatchReader):
     def _read_spec(self, shown: Snapshot) -> ReadSpec:
         names = [name for name in self._rows.names if name != METADATA]
         if not self._options.changes:
-            columns = [*names, *self._options.metadata_columns]
+            columns = [*names, *self._hidden]
             return read_spec(shown, columns=columns, predicate=None)
         beyond = shown.version + 1  # an empty range: only the columns are needed
         return open_changes(shown, start=beyond, columns=names, allow_out_of_range=True).spec

@@ -35,6 +35,19 @@ def test_files_that_nobody_needs() -> None:
     assert "1 files, 4 bytes" in finding.message
 
 
+def test_temporary_files_of_writers_that_were_killed() -> None:
+    table = make()
+    left = "_delta_log/.00000000000000000001.json.0123456789abcdef0123456789abcdef.tmp"
+    table.kept.put(left, b"12345")
+    assert not look(table, checks=["orphans"]).findings  # its writer may be at work
+    table.wait(8)
+    (finding,) = look(table, checks=["orphans"]).findings
+    assert finding.check == "temporary-files"
+    assert f"1 files, 5 bytes, were left by writers that did not end, such as {left}" in str(
+        finding
+    )
+
+
 def test_partition_values_of_the_wrong_type() -> None:
     table = make()
 
