@@ -44,7 +44,7 @@ from deltalog.transaction import (
 from deltalog.transaction.properties import CommitOptions
 from tests.support import logs
 from tests.support.contexts import moved
-from tests.support.interleaving import (
+from deltalog.testing.simulation.workers import (
     HARMS,
     CrashedError,
     Fate,

@@ -20,7 +20,7 @@ from deltalog.snapshot import Snapshot
 from deltalog.snapshot.state import LogState
 from deltalog.storage.store import Store
 from tests.support.facade import VECTORS, actions, rows
-from tests.support.interleaving import SharedStore, Worker, free_cached_properties
+from deltalog.testing.simulation.workers import SharedStore, Worker, free_cached_properties
 from tests.support.logs import DictStore
 
 free_cached_properties(Snapshot, LogState)

@@ -16,7 +16,7 @@ from deltalog.transaction import (
 )
 from deltalog.transaction.properties import CommitOptions
 from tests.support.contexts import moved
-from tests.support.interleaving import SteadyClock
+from deltalog.testing.simulation.workers import SteadyClock
 from tests.support.logs import DictStore
 from tests.support.transactions import (
     NO_CHECKPOINT,
