@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 _MOST_STEPS: Final = 20_000
 _SLACK_MS: Final = 4 * MOST_SKEW_MS
-# The second answer of a writer that lost the table to nobody: what it asked for is there already.
-_ROW_KEEPING: Final = {"compact", "purge", "vacuum", "clean up", "checkpoint", "publish", "read"}
 
 
 class WrongHistoryError(AssertionError):
@@ -312,6 +310,8 @@ class History:
             error, CommitConflictError | CommitRetriesExhaustedError
         ):
             return
+        if outcome.statement.kind == "checkpoint" and self.catalog is not None:
+            return  # its version may not be published yet
         self.fail(f"{outcome.statement} failed without a reason: {error!r}")
 
     def must_be_readable(self, version: int) -> bool:
