@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from deltalog.testing.simulation.model import Condition, Statement
 from deltalog.testing.simulation.workers import HARMS, Fate, can_happen
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.testing.simulation.model import Kind, Row
+
+    class Running(Protocol):
+        """Somebody who goes on call by call."""
+
+        @property
+        def is_at_commit(self) -> bool: ...
+
+    RunningT = TypeVar("RunningT", bound=Running)
 
 FIRST_ROWS: Final = 8
 HOUR_MS: Final = 3_600_000
@@ -54,7 +62,17 @@ _PROPERTIES: Final[Mapping[str, tuple[str, ...]]] = {
     "delta.columnMapping.mode": ("none", "none", "name"),
     "deltalog.maxDeletedRowsRatio": ("0.3", "1"),
 }
-_CALM: Final = (0.0, 0.01, 0.04, 0.12)
+# What a history is about: everything, rows of the same files, or the upkeep of files and log.
+_THEMES: Final[tuple[frozenset[Kind], ...]] = (
+    frozenset(_KINDS),
+    frozenset({"append", "delete", "update", "upsert", "merge delete", "compact", "purge"}),
+    frozenset({"delete", "update"}),
+    frozenset(
+        {"append", "append once", "delete", "add column", "restore", "compact", "vacuum",
+         "clean up", "checkpoint", "publish", "read"}
+    ),
+)  # fmt: skip
+_HARM_RATES: Final = (0.0, 0.005, 0.02, 0.08)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +102,10 @@ class Schedule:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self._draw = self.chance("schedule")
-        self._harm_rate = self._draw.choice(_CALM)
+        self._theme = self._draw.choice((_THEMES[0], *_THEMES))
+        self._harm_rate = self._draw.choice(_HARM_RATES)
         self._haste = self._draw.choice((0.0, 0.5, 0.9))
+        self._gathers = self._draw.random() < 0.4
         self._last: Any = None
 
     def chance(self, name: str) -> random.Random:
@@ -97,6 +117,10 @@ class Schedule:
         draw = self._draw
         has_catalog = draw.random() < 0.2
         properties = {name: draw.choice(values) for name, values in _PROPERTIES.items()}
+        if self._theme is _THEMES[2]:
+            properties |= dict.fromkeys(
+                ("delta.enableDeletionVectors", "delta.enableRowLevelConcurrency"), "true"
+            )
         properties["delta.enableInCommitTimestamps"] = (
             "true" if has_catalog or draw.random() < 0.3 else "false"
         )
@@ -116,7 +140,7 @@ class Schedule:
         weights = {
             kind: weight
             for kind, weight in _KINDS.items()
-            if kind != ("clean up" if has_catalog else "publish")
+            if kind in self._theme and kind != ("clean up" if has_catalog else "publish")
         }
         for number in range(draw.randint(len(writers), 7)):
             writer = writers[number] if number < len(writers) else draw.choice(writers)
@@ -128,11 +152,15 @@ class Schedule:
         """Draw how far a writer's clock is ahead."""
         return self._draw.choice((0, 0, self._draw.randint(-MOST_SKEW_MS, MOST_SKEW_MS)))
 
-    def next_of(self, running: Sequence[Any]) -> Any:
-        """Draw who goes on: often the same as before."""
+    def next_of(self, running: Sequence[RunningT]) -> RunningT:
+        """Draw who goes on: often the same as before, or whoever has not come to its commit yet."""
+        if self._gathers:
+            late = [writer for writer in running if not writer.is_at_commit]
+            if late and self._draw.random() < 0.95:
+                running = late
         if self._last not in running or self._draw.random() >= self._haste:
             self._last = self._draw.choice(running)
-        return self._last
+        return cast("RunningT", self._last)
 
     def fate(self, verb: str) -> Fate:
         """Draw what becomes of a call."""
@@ -191,4 +219,4 @@ class Schedule:
             part = draw.choice(_PARTITIONS)
             return Condition("p", part, part)
         low = draw.randint(0, FIRST_ROWS)
-        return Condition(column, low, low + draw.randint(0, 3))
+        return Condition(column, low, low + draw.choice((0, 0, 1, 3)))

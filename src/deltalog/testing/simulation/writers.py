@@ -83,6 +83,12 @@ class Writer:
         """Begin with the first statement."""
         self.current = self.outcomes[0]
 
+    @property
+    def is_at_commit(self) -> bool:
+        """Whether its next call may make a version."""
+        verb, paths = self.worker.at or ("", ())
+        return verb == "propose" or (verb == "put_if_absent" and paths[0].startswith("_delta_log/"))
+
     def work(self, store: SteppedStore) -> None:
         """Carry out the statements; the store's calls are the steps."""
         catalog = None if self.catalog is None else SteppedCatalog(self.catalog, store.worker)
