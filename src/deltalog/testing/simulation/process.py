@@ -1,13 +1,14 @@
 """What a process gets from its machine: time, chance and names, here from the seed of a simulation.
 
 Owns the machines of a simulation and their clocks, which differ. While `simulated` lasts, the
-functions of the standard library that deltalog asks (the clock, `uuid4`, `random`) answer threads
+functions of the standard library that deltalog asks (the clock, `random`, `secrets.choice`, `uuid4`) answer threads
 that are `on` a machine from it, and all other threads as ever.
 """
 
 from __future__ import annotations
 
 import random
+import secrets
 import threading
 import time
 import uuid
@@ -56,6 +57,7 @@ class Machine:
             "perf_counter": lambda: self._time_ns() / 1e9,
             "sleep": clock.sleep,
             "random": chance.random,
+            "choice": chance.choice,
             "uuid4": lambda: uuid.UUID(int=chance.getrandbits(128), version=4),
         }
 
@@ -107,5 +109,6 @@ _ASKED: Final = (
     (time, "perf_counter"),
     (time, "sleep"),
     (random, "random"),
+    (secrets, "choice"),
     (uuid, "uuid4"),
 )
