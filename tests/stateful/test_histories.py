@@ -32,7 +32,6 @@ from deltalog.errors import CommitOutcomeUnknownError, DeltaError
 from deltalog.expressions import as_expression, resolve_predicate
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.snapshot.state import LogState
 from deltalog.storage.store import Store
 from deltalog.transaction import (
     AppTransaction,
@@ -44,12 +43,12 @@ from deltalog.transaction import (
 from deltalog.transaction.properties import CommitOptions
 from tests.support import logs
 from tests.support.contexts import moved
+from deltalog.testing.simulation.process import SteadyClock
 from deltalog.testing.simulation.workers import (
     HARMS,
     CrashedError,
     Fate,
     SharedStore,
-    SteadyClock,
     Worker,
     free_cached_properties,
 )
@@ -58,7 +57,7 @@ HISTORIES = int(os.environ.get("DELTALOG_HISTORIES", "200"))
 PARTS = 2
 WORKERS = 4
 compute: Any = pc  # the stubs know no map column
-free_cached_properties(Snapshot, LogState)
+free_cached_properties()
 NAMES = {"append": "WRITE", "once": "WRITE", "delete": "DELETE", "compact": "OPTIMIZE"}
 SLOTS = st.integers(0, WORKERS - 1)
 KINDS = st.sampled_from(["append", "append", "once", "delete", "compact", "read"])

@@ -24,7 +24,7 @@ from deltalog.verbs.vacuum import VacuumPlan, confirm_vacuum, delete_planned, pl
 from deltalog.verbs.verb import OutcomeT_co, Verb
 from deltalog.verbs.write import Write
 from tests.support.contexts import moved
-from deltalog.testing.simulation.workers import SteadyClock
+from deltalog.testing.simulation.process import SteadyClock
 from tests.support.logs import DictStore
 
 _Result = TypeVar("_Result")

@@ -18,7 +18,7 @@ from deltalog.transaction import (
     PostCommitHookProperties,
 )
 from deltalog.write.written import WrittenFiles
-from deltalog.testing.simulation.workers import SteadyClock
+from deltalog.testing.simulation.process import SteadyClock
 from tests.support.logs import DictStore, Json, commit, metadata
 
 NOW_MS = 1_700_000_000_000

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from deltalog.clock import SystemClock
 from deltalog.context import TableContext, utc_context
-from deltalog.testing.simulation.workers import SteadyClock
+from deltalog.testing.simulation.process import SteadyClock
 from tests.support.logs import DictStore
 
 

@@ -16,7 +16,7 @@ from deltalog.transaction import (
 )
 from deltalog.transaction.properties import CommitOptions
 from tests.support.contexts import moved
-from deltalog.testing.simulation.workers import SteadyClock
+from deltalog.testing.simulation.process import SteadyClock
 from tests.support.logs import DictStore
 from tests.support.transactions import (
     NO_CHECKPOINT,
