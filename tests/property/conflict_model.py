@@ -95,9 +95,7 @@ class Decision:
     landed: Landed | None = None
 
 
-def judge(
-    mine: Intent, winners: Sequence[Landed], *, level: Level, unites_rows: bool
-) -> Decision:
+def judge(mine: Intent, winners: Sequence[Landed], *, level: Level, unites_rows: bool) -> Decision:
     """Decide about an intent, staged on `TABLE`, after these commits were made on it."""
     own_level = mine.level(level)
     marked = {path: TABLE[path].marked or NONE for path in mine.marks}

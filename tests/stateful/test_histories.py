@@ -33,6 +33,15 @@ from deltalog.expressions import as_expression, resolve_predicate
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.storage.store import Store
+from deltalog.testing.simulation.process import SteadyClock
+from deltalog.testing.simulation.workers import (
+    HARMS,
+    CrashedError,
+    Fate,
+    SharedStore,
+    Worker,
+    free_cached_properties,
+)
 from deltalog.transaction import (
     AppTransaction,
     CommitProperties,
@@ -43,15 +52,6 @@ from deltalog.transaction import (
 from deltalog.transaction.properties import CommitOptions
 from tests.support import logs
 from tests.support.contexts import moved
-from deltalog.testing.simulation.process import SteadyClock
-from deltalog.testing.simulation.workers import (
-    HARMS,
-    CrashedError,
-    Fate,
-    SharedStore,
-    Worker,
-    free_cached_properties,
-)
 
 HISTORIES = int(os.environ.get("DELTALOG_HISTORIES", "200"))
 PARTS = 2

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from deltalog import CommitProperties, DeltaTable, write_deltalake
 from deltalog.errors import CommitConflictError
 from deltalog.storage.store import Store
-from tests.support.facade import VECTORS, actions, rows
 from deltalog.testing.simulation.workers import SharedStore, Worker, free_cached_properties
+from tests.support.facade import VECTORS, actions, rows
 from tests.support.logs import DictStore
 
 free_cached_properties()

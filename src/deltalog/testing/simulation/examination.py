@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from deltalog._json import iter_objects
@@ -96,7 +97,7 @@ def check_log(history: History) -> None:
                 history.fail(f"the commit of version {version} was changed")
         times.append(_time_ms(made))
     if history.plan.properties["delta.enableInCommitTimestamps"] == "true" and any(
-        later <= earlier for earlier, later in zip(times, times[1:], strict=False)
+        later <= earlier for earlier, later in pairwise(times)
     ):
         history.fail(f"the times of commits do not grow: {times}")
 
@@ -169,7 +170,9 @@ def _check_row_ids(
         history.fail(f"version {version} has row ids {found}")
     target = None if made.outcome is None else made.outcome.target
     before = ids.get(version - 1 if target is None else target, {})
-    changed = {n: (before[n], row_id) for n, row_id in found.items() if before.get(n, row_id) != row_id}
+    changed = {
+        n: (before[n], row_id) for n, row_id in found.items() if before.get(n, row_id) != row_id
+    }
     if changed:
         history.fail(f"version {version} has other row ids than before: {changed}")
 
@@ -186,8 +189,12 @@ def _check_feed(history: History, table: DeltaTable, version: int) -> None:
 
 def _net(rows: list[dict[str, Any]]) -> tuple[Counter[Any], Counter[Any]]:
     """The rows that left and those that came, without those that did both."""
-    gone = Counter(_key(row) for row in rows if row["_change_type"] in {"delete", "update_preimage"})
-    come = Counter(_key(row) for row in rows if row["_change_type"] in {"insert", "update_postimage"})
+    gone = Counter(
+        _key(row) for row in rows if row["_change_type"] in {"delete", "update_preimage"}
+    )
+    come = Counter(
+        _key(row) for row in rows if row["_change_type"] in {"insert", "update_postimage"}
+    )
     return gone - come, come - gone
 
 

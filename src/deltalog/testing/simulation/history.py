@@ -7,7 +7,7 @@ end, and the trace. The same seed gives the same trace, to the byte of every com
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from deltalog._json import dumps, iter_objects, loads

@@ -34,7 +34,7 @@ Kind = Literal[
     "publish",
     "read",
 ]
-COLUMNS = ("id", "p", "v")
+Column = Literal["id", "p", "v"] | None
 WIDE = "w"
 
 
@@ -50,7 +50,7 @@ class State:
 class Condition:
     """Rows with values in a range; no column is all rows."""
 
-    column: Literal["id", "p", "v"] | None
+    column: Column
     low: int | str = 0
     high: int | str = 0
 
@@ -111,11 +111,6 @@ class Statement:
         """The column that it adds."""
         return f"c{self.number}"
 
-    @property
-    def changes_rows(self) -> bool:
-        """Whether a commit of it changes what readers see."""
-        return self.kind not in {"compact", "purge", "vacuum", "clean up", "checkpoint"}
-
     def applied_to(self, before: State, restored: State | None = None) -> State:
         """The state after it.
 
@@ -123,60 +118,38 @@ class Statement:
             before: the state before it.
             restored: what a restore makes of the table.
         """
-        rows, given = before.rows, {int(row["id"]): row for row in self.rows}
-        columns = before.columns
-        match self.kind:
-            case "append" | "append once":
-                rows = _inserted(rows, given, columns)
-            case "append wide":
-                columns |= {WIDE}
-                old = {number: {WIDE: None, **row} for number, row in rows.items()}
-                rows = _inserted(old, given, columns)
-            case "overwrite":
-                rows = _inserted({}, given, columns)
-            case "replace where":
-                kept = {n: row for n, row in rows.items() if not self.condition.holds(row)}
-                rows = _inserted(kept, given, columns)
-            case "delete":
-                rows = {n: row for n, row in rows.items() if not self.condition.holds(row)}
-            case "update":
-                rows = {
-                    n: {**row, "v": row["v"] + self.added} if self.condition.holds(row) else row
-                    for n, row in rows.items()
-                }
-            case "upsert":
-                empty: Row = dict.fromkeys(columns)
-                rows = {**rows, **{n: {**rows.get(n, empty), **row} for n, row in given.items()}}
-            case "merge delete":
-                rows = {n: row for n, row in rows.items() if n not in given}
-            case "add column":
-                columns |= {self.column}
-                rows = {n: {**row, self.column: None} for n, row in rows.items()}
-            case "restore" if restored is not None:
-                return restored
-            case _:
-                pass
+        if self.kind == "restore" and restored is not None:
+            return restored
+        columns = before.columns | self._new_columns()
+        rows: Mapping[int, Row] = {
+            n: {**dict.fromkeys(columns), **row}
+            for n, row in before.rows.items()
+            if not self._takes(row)
+        }
+        given = {int(row["id"]): row for row in self.rows}
+        if self.kind == "update":
+            rows = {
+                n: {**row, "v": row["v"] + self.added} if self.condition.holds(row) else row
+                for n, row in rows.items()
+            }
+        elif self.kind != "merge delete":
+            empty: Row = dict.fromkeys(columns)
+            rows = {**rows, **{n: {**rows.get(n, empty), **row} for n, row in given.items()}}
         return State(columns, rows)
 
+    def _new_columns(self) -> frozenset[str]:
+        """The columns that the table has afterwards, besides those before."""
+        if self.kind == "append wide":
+            return frozenset({WIDE})
+        return frozenset({self.column} if self.kind == "add column" else ())
 
-def _inserted(rows: Mapping[int, Row], new: Mapping[int, Row], columns: frozenset[str]) -> Any:
-    empty: Row = dict.fromkeys(columns)
-    return {**rows, **{number: {**empty, **row} for number, row in new.items()}}
-
-
-def net_changes(before: State, after: State) -> dict[str, set[int]]:
-    """Ids of the rows that came, went and changed between two versions, by `id`."""
-    old, new = before.rows, after.rows
-    columns = before.columns & after.columns
-    return {
-        "insert": set(new) - set(old),
-        "delete": set(old) - set(new),
-        "update": {
-            number
-            for number in set(old) & set(new)
-            if any(old[number][name] != new[number][name] for name in columns)
-        },
-    }
+    def _takes(self, row: Row) -> bool:
+        """Whether a row of the table goes."""
+        if self.kind == "merge delete":
+            return any(row["id"] == given["id"] for given in self.rows)
+        if self.kind in {"overwrite", "delete", "replace where"}:
+            return self.condition.holds(row)
+        return False
 
 
 def differences(expected: State, columns: Sequence[str], rows: Sequence[Row]) -> list[str]:

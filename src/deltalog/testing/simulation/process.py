@@ -1,8 +1,8 @@
 """What a process gets from its machine: time, chance and names, here from the seed of a simulation.
 
 Owns the machines of a simulation and their clocks, which differ. While `simulated` lasts, the
-functions of the standard library that deltalog asks (the clock, `random`, `secrets.choice`, `uuid4`) answer threads
-that are `on` a machine from it, and all other threads as ever.
+functions of the standard library that deltalog asks (the clock, `random`, `secrets.choice`,
+`uuid4`) answer threads that are `on` a machine from it, and all other threads as ever.
 """
 
 from __future__ import annotations

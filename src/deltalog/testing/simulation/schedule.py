@@ -1,4 +1,4 @@
-"""Every choice of a history, drawn from its seed: the table, who does what, who goes on, what fails.
+"""Every choice of a history, drawn from its seed: table, statements, turns, failures.
 
 Knows which choices are worth drawing; not what comes of them.
 """
@@ -15,13 +15,15 @@ from deltalog.testing.simulation.workers import HARMS, Fate, can_happen
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deltalog.testing.simulation.model import Kind, Row
+    from deltalog.testing.simulation.model import Column, Kind, Row
 
     class Running(Protocol):
         """Somebody who goes on call by call."""
 
         @property
-        def is_at_commit(self) -> bool: ...
+        def is_at_commit(self) -> bool:
+            """Whether its next call may make a version."""
+            ...
 
     RunningT = TypeVar("RunningT", bound=Running)
 
@@ -214,7 +216,7 @@ class Schedule:
 
     def _condition(self) -> Condition:
         draw = self._draw
-        column = draw.choice((None, "id", "id", "id", "id", "v", "v", "p"))
+        column: Column = draw.choice((None, "id", "id", "id", "id", "v", "v", "p"))
         if column == "p":
             part = draw.choice(_PARTITIONS)
             return Condition("p", part, part)

@@ -168,7 +168,8 @@ class Worker:
         if fate is Fate.FINE or not can_happen(fate, verb):
             return act()
         if fate in _TORN:
-            return _torn(act(), fate)
+            listing: _Result = _torn(act(), fate)
+            return listing
         if fate is Fate.TWICE:
             act()
             return act()

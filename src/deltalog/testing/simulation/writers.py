@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import pyarrow as pa
 
@@ -22,7 +22,7 @@ from deltalog.testing.simulation.workers import SteppedCatalog, SteppedStore, Wo
 from deltalog.transaction import AppTransaction, CatalogCommitter, CommitProperties
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from deltalog.catalog import Committer
     from deltalog.storage.store import Store
@@ -30,7 +30,12 @@ if TYPE_CHECKING:
     from deltalog.testing.simulation.process import Machine
     from deltalog.testing.simulation.store import SimulatedCatalog
 
-_TYPES = {"id": pa.int64(), "p": pa.string(), "v": pa.int64(), WIDE: pa.int64()}
+_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "id": pa.int64(),
+    "p": pa.string(),
+    "v": pa.int64(),
+    WIDE: pa.int64(),
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,7 +139,7 @@ def open_table(store: Store, committer: Committer | None) -> DeltaTable:
 def read_rows(table: DeltaTable) -> tuple[list[str], list[Row]]:
     """The columns and the rows that a table shows."""
     found = table.scan().to_table()
-    return found.column_names, found.to_pylist()
+    return found.column_names, list(found.to_pylist())
 
 
 def as_arrow(rows: Sequence[Row]) -> pa.Table:
