@@ -18,9 +18,10 @@ from deltalog.testing.simulation.model import differences
 from deltalog.testing.simulation.process import Machine, SteadyClock
 from deltalog.testing.simulation.schedule import (
     HOUR_MS,
-    JUMP_MS,
     KEPT_MS,
     MOST_SKEW_MS,
+    NIGHT_MS,
+    PAUSE_MS,
     Schedule,
 )
 from deltalog.testing.simulation.store import SimulatedCatalog, SimulatedStore
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
     from deltalog.catalog import Committer
     from deltalog.storage.store import Store
-    from deltalog.testing.simulation.model import State
+    from deltalog.testing.simulation.model import State, Statement
 
 _MOST_STEPS: Final = 20_000
 _SLACK_MS: Final = 4 * MOST_SKEW_MS
@@ -105,9 +106,14 @@ class History:
         self.catalog = SimulatedCatalog() if self.plan.has_catalog else None
         self.made: list[Made] = []
         self.trace: list[str] = []
-        self.outcomes: list[Outcome] = []
+        self.outcomes: dict[int, Outcome] = {}
         self.steps = 0
         self.writers: list[Writer] = []
+
+    @property
+    def running(self) -> list[Writer]:
+        """The writers that are not done."""
+        return [writer for writer in self.writers if not writer.worker.is_done]
 
     @property
     def committer(self) -> Committer | None:
@@ -118,10 +124,13 @@ class History:
         """Play it from the first to the last step."""
         try:
             self._create()
-            self._start()
-            while running := [writer for writer in self.writers if not writer.worker.is_done]:
-                self._step(self.schedule.next_of(running))
-                self.check_steps()
+            for number, wave in enumerate(self.schedule.waves(has_catalog=self.plan.has_catalog)):
+                if number and self.schedule.is_next(0.7):
+                    self._pass_time(PAUSE_MS)
+                self._start(wave)
+                while running := self.running:
+                    self._step(self.schedule.next_of(running))
+                    self.check_steps()
             while self.shared.delayed:
                 self._deliver()
         finally:
@@ -154,9 +163,8 @@ class History:
         self.trace.append(f"table by {plan.partition_by}{managed}: {told}")
         self._note(self.store.read(commit_path(0)), commit_path(0))
 
-    def _start(self) -> None:
-        planned = self.schedule.writers(has_catalog=self.plan.has_catalog)
-        for number, statements in enumerate(planned):
+    def _start(self, wave: list[list[Statement]]) -> None:
+        for number, statements in enumerate(wave, len(self.writers)):
             writer = Writer(
                 number=number,
                 outcomes=[Outcome(statement=statement) for statement in statements],
@@ -166,12 +174,11 @@ class History:
                 catalog=self.catalog,
                 begins=self._begin,
             )
-            self.outcomes += writer.outcomes
+            self.outcomes |= {outcome.statement.number: outcome for outcome in writer.outcomes}
             told = "; ".join(map(str, statements))
             self.trace.append(f"writer {number}, {writer.machine.skew_ms} ms ahead: {told}")
             writer.worker = Worker(self.shared, writer.work)
             self.writers.append(writer)
-        self.outcomes.sort(key=lambda outcome: outcome.statement.number)
 
     def _begin(self, outcome: Outcome) -> None:
         """A writer begins a statement; only then it is known to which version it can go back."""
@@ -180,7 +187,7 @@ class History:
             outcome.statement.kind == "read" and self.schedule.is_next(0.5)
         ):
             # What is restored must outlive the time until the commit.
-            since_ms = self.clock.time_ms - (KEPT_MS - JUMP_MS - HOUR_MS)
+            since_ms = self.clock.time_ms - (KEPT_MS - NIGHT_MS - HOUR_MS)
             recent = [v for v in range(len(self.made)) if self.ended_ms(v) > since_ms]
             outcome.target = self.schedule.one_of(recent)
 
@@ -196,9 +203,10 @@ class History:
     def _step(self, writer: Writer) -> None:
         if self.shared.delayed and self.schedule.is_next(0.1):
             self._deliver()
-        running = [other for other in self.writers if not other.worker.is_done]
-        if not any(other.has_jumped for other in running) and self.schedule.is_next(0.004):
-            self._jump(running)
+        if not any(other.has_seen_night for other in self.running) and self.schedule.is_next(0.004):
+            self._pass_time(NIGHT_MS)
+            for other in self.running:
+                other.has_seen_night = True
         worker = writer.worker
         verb, paths = worker.at or ("", ())
         outcome, fate = writer.current, self.schedule.fate(verb)
@@ -225,13 +233,11 @@ class History:
         self.shared.deliver()
         self.check_steps()
 
-    def _jump(self, running: list[Writer]) -> None:
+    def _pass_time(self, time_ms: int) -> None:
         while self.shared.delayed:  # no request is under way for so long
             self._deliver()
-        self.trace.append(f"{JUMP_MS // HOUR_MS} hours pass")
-        self.clock.time_ms += JUMP_MS
-        for writer in running:
-            writer.has_jumped = True
+        self.trace.append(f"{time_ms // HOUR_MS} hours pass")
+        self.clock.time_ms += time_ms
 
     # What must hold.
 
@@ -240,7 +246,7 @@ class History:
         for data, path in self._new_commits():
             self._note(data, path)
             self._check_newest()
-        for outcome in self.outcomes:
+        for outcome in self.outcomes.values():
             if outcome.found is not None:
                 version, columns, rows = outcome.found
                 outcome.found = None
@@ -317,6 +323,12 @@ class History:
     def must_be_readable(self, version: int) -> bool:
         """Whether no vacuum and no clean-up may have taken anything of a version."""
         return self.ended_ms(version) > self.clock.time_ms - KEPT_MS + _SLACK_MS
+
+    def must_tell_changes(self, version: int) -> bool:
+        """Whether no vacuum may have taken change files of a version: they go by their age."""
+        outcome = self.made[version].outcome
+        kept_since_ms = self.clock.time_ms - KEPT_MS + _SLACK_MS
+        return outcome is not None and outcome.started_ms > kept_since_ms
 
     def digest(self) -> str:
         """The SHA-256 of the trace and of all commits."""

@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 FIRST_ROWS: Final = 8
 HOUR_MS: Final = 3_600_000
 MOST_SKEW_MS: Final = 5 * 60_000
-# A writer may live through one of these; old versions and files are kept for longer.
-JUMP_MS: Final = 13 * HOUR_MS
+# A writer may live through a night; old versions and files are kept for longer.
+NIGHT_MS: Final = 13 * HOUR_MS
 KEPT_MS: Final = 24 * HOUR_MS
+# Time in which nobody writes, and after which old versions and files may go.
+PAUSE_MS: Final = 50 * HOUR_MS
 _PARTITIONS: Final = "ab"
 _KINDS: Final[Mapping[Kind, int]] = {
     "append": 5,
@@ -135,8 +137,12 @@ class Schedule:
             rows=tuple(self._row(number) for number in range(FIRST_ROWS)),
         )
 
-    def writers(self, *, has_catalog: bool) -> list[list[Statement]]:
-        """Draw what each writer does, one statement after the other."""
+    def waves(self, *, has_catalog: bool) -> list[list[list[Statement]]]:
+        """Draw what each writer does, one statement after the other.
+
+        Returns:
+            Waves of writers; those of a wave begin together, when those before are done.
+        """
         draw = self._draw
         writers: list[list[Statement]] = [[] for _ in range(draw.choice((2, 2, 3, 4)))]
         weights = {
@@ -148,7 +154,8 @@ class Schedule:
             writer = writers[number] if number < len(writers) else draw.choice(writers)
             [kind] = draw.choices(list(weights), list(weights.values()))
             writer.append(self._statement(number, kind))
-        return writers
+        first = draw.choice((1, 2, len(writers), len(writers)))
+        return [wave for wave in (writers[:first], writers[first:]) if wave]
 
     def skew_ms(self) -> int:
         """Draw how far a writer's clock is ahead."""

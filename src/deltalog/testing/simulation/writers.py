@@ -82,7 +82,7 @@ class Writer:
     begins: Callable[[Outcome], None]
     worker: Worker = field(init=False)
     current: Outcome = field(init=False)
-    has_jumped: bool = False
+    has_seen_night: bool = False
 
     def __post_init__(self) -> None:
         """Begin with the first statement."""
