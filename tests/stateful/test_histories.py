@@ -36,9 +36,9 @@ from deltalog.storage.store import Store
 from deltalog.testing.simulation.process import SteadyClock
 from deltalog.testing.simulation.workers import (
     HARMS,
+    CommonStore,
     CrashedError,
     Fate,
-    SharedStore,
     Worker,
     free_cached_properties,
 )
@@ -155,7 +155,7 @@ class Histories(RuleBasedStateMachine):
         metadata = logs.metadata(partitionColumns=["p"], configuration=configuration)
         logs.commit(store, 0, info, {"protocol": protocol}, metadata)
         self.store = store
-        self.shared = SharedStore(store)
+        self.shared = CommonStore(store)
         self.operations: list[Operation] = []
         self.workers: dict[int, Operation] = {}
         self.snapshots: dict[int, Snapshot] = {}

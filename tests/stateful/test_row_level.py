@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from deltalog import CommitProperties, DeltaTable, write_deltalake
 from deltalog.errors import CommitConflictError
 from deltalog.storage.store import Store
-from deltalog.testing.simulation.workers import SharedStore, Worker, free_cached_properties
+from deltalog.testing.simulation.workers import CommonStore, Worker, free_cached_properties
 from tests.support.facade import VECTORS, actions, rows
 from tests.support.logs import DictStore
 
@@ -84,7 +84,7 @@ def _run(
     def work(statement: Statement, number: int) -> Any:
         return lambda found: statement.run(found, number)
 
-    shared = SharedStore(store)
+    shared = CommonStore(store)
     workers = [Worker(shared, work(one, number)) for number, one in enumerate(statements)]
     try:
         for number, worker in enumerate(workers):

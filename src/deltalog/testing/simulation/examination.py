@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
     from deltalog.table import DeltaTable
     from deltalog.testing.simulation.history import Made
-    from deltalog.testing.simulation.model import Row, State
-    from deltalog.testing.simulation.writers import Outcome
+    from deltalog.testing.simulation.model import Row, TableState
+    from deltalog.testing.simulation.writers import StatementRun
 
 _NEEDS_A_COMMIT = {"append", "append wide", "overwrite", "replace where", "add column"}
 
@@ -102,7 +102,7 @@ def check_log(history: History) -> None:
         history.fail(f"the times of commits do not grow: {times}")
 
 
-def check_told(history: History, outcome: Outcome) -> None:
+def check_told(history: History, outcome: StatementRun) -> None:
     """What a writer was told is what happened."""
     statement = outcome.statement
     versions = [v for v, made in enumerate(history.made) if made.outcome is outcome]
@@ -204,7 +204,7 @@ def _net(rows: list[dict[str, Any]]) -> tuple[Counter[Any], Counter[Any]]:
     return gone - come, come - gone
 
 
-def _changed(state: State, other: State) -> Counter[Any]:
+def _changed(state: TableState, other: TableState) -> Counter[Any]:
     return Counter(
         _key(row)
         for number, row in state.rows.items()

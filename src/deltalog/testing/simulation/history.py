@@ -26,13 +26,13 @@ from deltalog.testing.simulation.schedule import (
 )
 from deltalog.testing.simulation.store import SimulatedCatalog, SimulatedStore
 from deltalog.testing.simulation.workers import (
+    CommonStore,
     CrashedError,
     Fate,
-    SharedStore,
     Worker,
 )
 from deltalog.testing.simulation.writers import (
-    Outcome,
+    StatementRun,
     Writer,
     as_arrow,
     open_table,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from deltalog.catalog import Committer
     from deltalog.storage.store import Store
-    from deltalog.testing.simulation.model import State, Statement
+    from deltalog.testing.simulation.model import Statement, TableState
 
 _MOST_STEPS: Final = 20_000
 _SLACK_MS: Final = 4 * MOST_SKEW_MS
@@ -84,8 +84,8 @@ class Made:
 
     data: bytes
     path: str
-    outcome: Outcome | None
-    state: State
+    outcome: StatementRun | None
+    state: TableState
 
 
 class History:
@@ -101,12 +101,12 @@ class History:
         self.clock = SteadyClock()
         self.machine = Machine(self.clock, self.schedule.chance("table"))
         self.store = SimulatedStore(self.clock)
-        self.shared = SharedStore(wrap_store(self.store))
+        self.shared = CommonStore(wrap_store(self.store))
         self.plan = self.schedule.table()
         self.catalog = SimulatedCatalog() if self.plan.has_catalog else None
         self.made: list[Made] = []
         self.trace: list[str] = []
-        self.outcomes: dict[int, Outcome] = {}
+        self.outcomes: dict[int, StatementRun] = {}
         self.steps = 0
         self.writers: list[Writer] = []
 
@@ -167,7 +167,7 @@ class History:
         for number, statements in enumerate(wave, len(self.writers)):
             writer = Writer(
                 number=number,
-                outcomes=[Outcome(statement=statement) for statement in statements],
+                outcomes=[StatementRun(statement=statement) for statement in statements],
                 machine=Machine(
                     self.clock, self.schedule.chance(f"writer {number}"), self.schedule.skew_ms()
                 ),
@@ -180,7 +180,7 @@ class History:
             writer.worker = Worker(self.shared, writer.work)
             self.writers.append(writer)
 
-    def _begin(self, outcome: Outcome) -> None:
+    def _begin(self, outcome: StatementRun) -> None:
         """A writer begins a statement; only then it is known to which version it can go back."""
         outcome.state, outcome.started_ms = "running", self.clock.time_ms
         if outcome.statement.kind == "restore" or (
@@ -309,7 +309,7 @@ class History:
         if found:
             self.fail(f"{what}: {'; '.join(found)}")
 
-    def _check_failure(self, outcome: Outcome) -> None:
+    def _check_failure(self, outcome: StatementRun) -> None:
         """Without harm, only another writer is a reason to fail."""
         error = outcome.error
         if outcome.is_harmed or isinstance(

@@ -39,7 +39,7 @@ WIDE = "w"
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class TableState:
     """One version: columns, and rows by their `id`."""
 
     columns: frozenset[str]
@@ -111,7 +111,7 @@ class Statement:
         """The column that it adds."""
         return f"c{self.number}"
 
-    def applied_to(self, before: State, restored: State | None = None) -> State:
+    def applied_to(self, before: TableState, restored: TableState | None = None) -> TableState:
         """The state after it.
 
         Args:
@@ -135,7 +135,7 @@ class Statement:
         elif self.kind != "merge delete":
             empty: Row = dict.fromkeys(columns)
             rows = {**rows, **{n: {**rows.get(n, empty), **row} for n, row in given.items()}}
-        return State(columns, rows)
+        return TableState(columns, rows)
 
     def _new_columns(self) -> frozenset[str]:
         """The columns that the table has afterwards, besides those before."""
@@ -152,7 +152,7 @@ class Statement:
         return False
 
 
-def differences(expected: State, columns: Sequence[str], rows: Sequence[Row]) -> list[str]:
+def differences(expected: TableState, columns: Sequence[str], rows: Sequence[Row]) -> list[str]:
     """What a reader found that the model does not say; empty if they agree."""
     found: list[str] = []
     if set(columns) != expected.columns:

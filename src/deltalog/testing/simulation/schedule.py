@@ -195,7 +195,7 @@ class Schedule:
         some = draw.sample(range(FIRST_ROWS), draw.randint(1, 3))
         condition = self._condition() if kind in {"delete", "update"} else Condition(None)
         rows: list[Row] = []
-        app_version = draw.randint(1, 2) if kind == "append once" else 0
+        app_version = draw.choice((1, 1, 2)) if kind == "append once" else 0
         match kind:
             case "append" | "overwrite":
                 rows = [self._row(n) for n in new]

@@ -28,7 +28,7 @@ class SimulatedStore:
         files: path → content.
     """
 
-    root = "memory://simulated"
+    root = "simulated://table"
 
     def __init__(self, clock: SteadyClock) -> None:
         self.files: dict[str, bytes] = {}

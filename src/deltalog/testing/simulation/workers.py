@@ -87,7 +87,7 @@ class CrashedError(BaseException):
 
 
 @dataclass
-class SharedStore:
+class CommonStore:
     """What all workers share: a store, and requests that are still under way."""
 
     store: Store
@@ -102,7 +102,7 @@ class SharedStore:
 class SteppedStore(_Wrapper):
     """Stops before each call until the worker is granted a step."""
 
-    def __init__(self, shared: SharedStore, worker: Worker) -> None:
+    def __init__(self, shared: CommonStore, worker: Worker) -> None:
         super().__init__(shared.store)
         self.worker = worker
 
@@ -138,7 +138,7 @@ class Worker:
         work: gets the store.
     """
 
-    def __init__(self, shared: SharedStore, work: Callable[[SteppedStore], Any]) -> None:
+    def __init__(self, shared: CommonStore, work: Callable[[SteppedStore], Any]) -> None:
         self.at: tuple[str, tuple[str, ...]] | None = None
         self.result: Any = None
         self.error: BaseException | None = None

@@ -15,9 +15,10 @@ from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
 from deltalog.errors import CommitOutcomeUnknownError, DeltaError
 from deltalog.schema import Field
+from deltalog.schema.types import LONG
 from deltalog.table import DeltaTable
 from deltalog.table.write import write_deltalake
-from deltalog.testing.simulation.model import WIDE, State
+from deltalog.testing.simulation.model import WIDE, TableState
 from deltalog.testing.simulation.workers import SteppedCatalog, SteppedStore, Worker
 from deltalog.transaction import AppTransaction, CatalogCommitter, CommitProperties
 
@@ -39,7 +40,7 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
 
 
 @dataclass(slots=True, kw_only=True)
-class Outcome:
+class StatementRun:
     """What is known of a statement: by its writer, and by who has watched the writer.
 
     Args:
@@ -76,12 +77,12 @@ class Writer:
     """
 
     number: int
-    outcomes: list[Outcome]
+    outcomes: list[StatementRun]
     machine: Machine
     catalog: SimulatedCatalog | None
-    begins: Callable[[Outcome], None]
+    begins: Callable[[StatementRun], None]
     worker: Worker = field(init=False)
-    current: Outcome = field(init=False)
+    current: StatementRun = field(init=False)
     has_seen_night: bool = False
 
     def __post_init__(self) -> None:
@@ -114,7 +115,7 @@ class Writer:
                 else:
                     outcome.state, outcome.version = "done", table.version()
 
-    def _carry_out(self, outcome: Outcome, table: DeltaTable, store: Store) -> None:
+    def _carry_out(self, outcome: StatementRun, table: DeltaTable, store: Store) -> None:
         statement = outcome.statement
         if statement.kind == "publish":
             if self.catalog is not None:
@@ -198,7 +199,7 @@ def _change(table: DeltaTable, statement: Statement, target: int | None) -> None
                 {"v": f"v + {statement.added}"}, predicate=where, commit_properties=properties
             )
         case "add column":
-            table.alter.add_columns(Field(statement.column, "long"), properties)
+            table.alter.add_columns(Field(statement.column, LONG), properties)
         case "restore":
             table.restore(0 if target is None else target, commit_properties=properties)
         case "compact":
@@ -214,6 +215,6 @@ def _change(table: DeltaTable, statement: Statement, target: int | None) -> None
             table.create_checkpoint()
 
 
-def state_of(rows: Sequence[Row]) -> State:
+def state_of(rows: Sequence[Row]) -> TableState:
     """The state of a table that was made with these rows."""
-    return State(frozenset(rows[0]), {int(row["id"]): row for row in rows})
+    return TableState(frozenset(rows[0]), {int(row["id"]): row for row in rows})

@@ -9,13 +9,13 @@ import pytest
 from deltalog.testing.simulation.model import (
     Condition,
     Kind,
-    State,
     Statement,
+    TableState,
     differences,
 )
 
 ROWS = {n: {"id": n, "p": "ab"[n % 2], "v": 10 * n} for n in range(4)}
-TABLE = State(frozenset({"id", "p", "v"}), ROWS)
+TABLE = TableState(frozenset({"id", "p", "v"}), ROWS)
 NEW = ({"id": 2, "p": "b", "v": 7}, {"id": 9, "p": "b", "v": 8})
 
 
