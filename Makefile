@@ -20,7 +20,7 @@ test: $(BIN)/.ready-dev $(AZURITE)/.ready ## the whole test suite
 	$(say) "running the tests"
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
 soak: $(BIN)/.ready-dev $(AZURITE)/.ready ## 10,000 histories of failing stores, races of 32 processes
-	$(say) "interleaving writers" && DELTALOG_HISTORIES=10000 $(BIN)/python -m pytest -q -n 2 tests/stateful/test_histories.py
+	$(say) "interleaving writers" && DELTALOG_HISTORIES=10000 $(BIN)/python -m pytest -q -n 2 tests/stateful/test_histories.py tests/stateful/test_simulation.py
 	$(say) "racing processes" && DELTALOG_RACE=32x100 $(BIN)/python -m pytest -q -s tests/stateful/test_races.py
 reference: $(REFERENCE)/.ready ## set up Delta Spark, to which the tests compare (needs a JVM and Maven)
 	$(say) "Delta Spark is in $(REFERENCE)"

@@ -32,8 +32,16 @@ from deltalog.errors import CommitOutcomeUnknownError, DeltaError
 from deltalog.expressions import as_expression, resolve_predicate
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.snapshot.state import LogState
 from deltalog.storage.store import Store
+from deltalog.testing.simulation.process import SteadyClock
+from deltalog.testing.simulation.workers import (
+    HARMS,
+    CommonStore,
+    CrashedError,
+    Fate,
+    Worker,
+    free_cached_properties,
+)
 from deltalog.transaction import (
     AppTransaction,
     CommitProperties,
@@ -44,21 +52,12 @@ from deltalog.transaction import (
 from deltalog.transaction.properties import CommitOptions
 from tests.support import logs
 from tests.support.contexts import moved
-from tests.support.interleaving import (
-    HARMS,
-    CrashedError,
-    Fate,
-    SharedStore,
-    SteadyClock,
-    Worker,
-    free_cached_properties,
-)
 
 HISTORIES = int(os.environ.get("DELTALOG_HISTORIES", "200"))
 PARTS = 2
 WORKERS = 4
 compute: Any = pc  # the stubs know no map column
-free_cached_properties(Snapshot, LogState)
+free_cached_properties()
 NAMES = {"append": "WRITE", "once": "WRITE", "delete": "DELETE", "compact": "OPTIMIZE"}
 SLOTS = st.integers(0, WORKERS - 1)
 KINDS = st.sampled_from(["append", "append", "once", "delete", "compact", "read"])
@@ -156,7 +155,7 @@ class Histories(RuleBasedStateMachine):
         metadata = logs.metadata(partitionColumns=["p"], configuration=configuration)
         logs.commit(store, 0, info, {"protocol": protocol}, metadata)
         self.store = store
-        self.shared = SharedStore(store)
+        self.shared = CommonStore(store)
         self.operations: list[Operation] = []
         self.workers: dict[int, Operation] = {}
         self.snapshots: dict[int, Snapshot] = {}

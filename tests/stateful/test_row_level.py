@@ -16,14 +16,12 @@ from hypothesis import strategies as st
 
 from deltalog import CommitProperties, DeltaTable, write_deltalake
 from deltalog.errors import CommitConflictError
-from deltalog.snapshot import Snapshot
-from deltalog.snapshot.state import LogState
 from deltalog.storage.store import Store
+from deltalog.testing.simulation.workers import CommonStore, Worker, free_cached_properties
 from tests.support.facade import VECTORS, actions, rows
-from tests.support.interleaving import SharedStore, Worker, free_cached_properties
 from tests.support.logs import DictStore
 
-free_cached_properties(Snapshot, LogState)
+free_cached_properties()
 ROWS = 8
 Rows = Mapping[int, int]
 
@@ -86,7 +84,7 @@ def _run(
     def work(statement: Statement, number: int) -> Any:
         return lambda found: statement.run(found, number)
 
-    shared = SharedStore(store)
+    shared = CommonStore(store)
     workers = [Worker(shared, work(one, number)) for number, one in enumerate(statements)]
     try:
         for number, worker in enumerate(workers):

@@ -15,6 +15,7 @@ from deltalog.schema import from_arrow_schema
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.storage.store import Store
 from deltalog.table_change import new_table
+from deltalog.testing.simulation.process import SteadyClock
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import commit, stage_and_commit
 from deltalog.transaction.properties import CommitOptions
@@ -24,7 +25,6 @@ from deltalog.verbs.vacuum import VacuumPlan, confirm_vacuum, delete_planned, pl
 from deltalog.verbs.verb import OutcomeT_co, Verb
 from deltalog.verbs.write import Write
 from tests.support.contexts import moved
-from tests.support.interleaving import SteadyClock
 from tests.support.logs import DictStore
 
 _Result = TypeVar("_Result")

@@ -13,12 +13,12 @@ from deltalog.expressions import Expression, as_expression, resolve_predicate
 from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.storage.store import Store
+from deltalog.testing.simulation.process import SteadyClock
 from deltalog.transaction import (
     PendingTransaction,
     PostCommitHookProperties,
 )
 from deltalog.write.written import WrittenFiles
-from tests.support.interleaving import SteadyClock
 from tests.support.logs import DictStore, Json, commit, metadata
 
 NOW_MS = 1_700_000_000_000

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from deltalog.clock import SystemClock
 from deltalog.context import TableContext, utc_context
-from tests.support.interleaving import SteadyClock
+from deltalog.testing.simulation.process import SteadyClock
 from tests.support.logs import DictStore
 
 

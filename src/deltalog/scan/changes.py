@@ -131,7 +131,8 @@ class Changes(Rows):
 
     def _check(self, version: int, then: TableConfiguration) -> None:
         table = self.spec.table
-        check_readable(then, table=table, version=version)
+        has_log_tail = self.snapshot.log_tail is not None
+        check_readable(then, table=table, version=version, has_log_tail=has_log_tail)
         if not then.is_active("changeDataFeed"):
             raise ChangeDataFeedNotEnabledError(
                 f"cannot read changes {self.first.version} to {self.end} of {table}: version "

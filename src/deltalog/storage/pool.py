@@ -4,7 +4,8 @@ There are two pools, and no other threads in deltalog. In the first, `map_in_poo
 that a file system can only send one by one. In the second, `read_ahead` opens and decodes the next
 files while the caller works on the current batches, and `Background` encodes files while the caller
 makes the next rows. Threads of the second may wait for the first, never the other way round, so
-that neither can block the other for ever. A forked child makes its own threads.
+that neither can block the other for ever. A forked child makes its own threads. A thread that wants
+everything done in one order does all of it itself, inside `alone`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
@@ -55,6 +57,9 @@ def read_ahead(
         items: taken one by one in the caller's thread, only as far as needed.
         depth: how many results may be computed before they are asked for.
     """
+    if _FILES.is_inside():  # as `Background`: this thread must not wait for its own pool
+        yield from map(function, items)
+        return
     waiting: deque[Future[_Result]] = deque()
     pool = _FILES.pool()
     try:
@@ -67,6 +72,13 @@ def read_ahead(
     finally:
         for future in waiting:
             future.cancel()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let the calling thread do by itself, in order, what threads of the pools would do for it."""
+    with _REQUESTS.as_inside(), _FILES.as_inside():
+        yield
 
 
 class Background:
@@ -132,6 +144,15 @@ class _Threads:
     def is_inside(self) -> bool:
         """Whether the calling thread is one of these."""
         return getattr(self._inside, "yes", False)
+
+    @contextmanager
+    def as_inside(self) -> Iterator[None]:
+        """Count the calling thread as one of these, for a while."""
+        before, self._inside.yes = self.is_inside(), True
+        try:
+            yield
+        finally:
+            self._inside.yes = before
 
     def _mark(self) -> None:
         self._inside.yes = True

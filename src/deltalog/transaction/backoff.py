@@ -17,6 +17,10 @@ _SHORTEST_SECONDS: Final = 0.01
 _LONGEST_SECONDS: Final = 1.0
 
 
+def _jitter() -> float:
+    return random.random()  # noqa: S311  # looked up when called: a simulation has its own chance
+
+
 @dataclass(slots=True, kw_only=True)
 class Backoff:
     """Exponential backoff with full jitter: a random time below a limit that doubles up to 1 s.
@@ -29,7 +33,7 @@ class Backoff:
     """
 
     clock: Clock = field(default_factory=SystemClock)
-    jitter: Callable[[], float] = random.random
+    jitter: Callable[[], float] = _jitter
     max_retries: int = MAX_RETRIES
     max_wait_ms: int = MAX_WAIT_MS
     started_ms: int = field(init=False)

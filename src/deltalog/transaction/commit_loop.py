@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog.catalog import LogTail, RatifiedCommit
 from deltalog.errors import (
     CatalogManagedError,
     CommitRetriesExhaustedError,
+    DeltaError,
     InvalidInputError,
     ObjectNotFoundError,
 )
@@ -295,7 +297,7 @@ class CommitLoop:
         made, file = self._assembled, self._file
         assert file is not None  # noqa: S101  # it was committed
         own = (LogFile(LogFileKind.COMMIT, made.version, file), made.data)
-        tail = None if self._tail is None else self._committer.log_tail(self._store)
+        tail = None if self._tail is None else self._tail_with(self._tail, made.version, file)
         before = self._pending.snapshot
         if before is None:
             return new_table_snapshot(
@@ -310,6 +312,17 @@ class CommitLoop:
             log_tail=tail,
             commit_timestamp_ms=made.in_commit_timestamp_ms,
         )
+
+    def _tail_with(self, known: LogTail, version: int, file: FileInfo) -> LogTail | None:
+        """The newest commits according to the catalog; it may fail, and the commit stands."""
+        try:
+            return self._committer.log_tail(self._store)
+        except DeltaError as error:
+            logger.warning("cannot ask for the log tail of %s: %s", self._store.root, error)
+        earlier = tuple(commit for commit in known.commits if commit.version < version)
+        if earlier and earlier[-1].version != version - 1:
+            earlier = ()
+        return LogTail(commits=(*earlier, RatifiedCommit(version=version, file=file)))
 
     def _newest(self) -> Snapshot:
         before = self._pending.snapshot

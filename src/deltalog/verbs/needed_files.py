@@ -134,7 +134,7 @@ def existing(snapshot: Snapshot, paths: Iterable[str]) -> set[str]:
 
     Cost: one request each, several at a time.
     """
-    asked = list(paths)
+    asked = sorted(paths)
     store = snapshot.store
 
     def is_there(path: str) -> bool:

@@ -10,8 +10,8 @@ from deltalog.context import TableContext
 from deltalog.errors import InvalidInputError
 from deltalog.rows.files import FileOptions
 from deltalog.schema import Field
+from deltalog.testing.simulation.process import SteadyClock
 from deltalog.write import WriterProperties
-from tests.support.interleaving import SteadyClock
 from tests.support.logs import DictStore
 from tests.support.transactions import NOW_MS, pending
 from tests.support.transactions import table as logged

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deltalog.storage.pool import Background, map_in_pool, read_ahead
+from deltalog.storage.pool import Background, alone, map_in_pool, read_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,3 +119,23 @@ def test_work_within_work_is_done_at_once() -> None:
         background.submit(outer)
     background.wait()
     assert len(found) == 2_500
+
+
+def test_alone_a_thread_does_everything_itself_and_in_order() -> None:
+    done: list[tuple[str, int]] = []
+
+    def work(name: str, item: int) -> int:
+        assert threading.current_thread() is threading.main_thread()
+        done.append((name, item))
+        return item
+
+    with alone():
+        assert map_in_pool(partial(work, "request"), range(40)) == list(range(40))
+        ahead = read_ahead(partial(work, "file"), range(3), depth=2)
+        assert (next(ahead), done[-1]) == (0, ("file", 0))
+        background = Background(depth=1)
+        background.submit(partial(work, "encode", 7))
+        assert done[-1] == ("encode", 7)
+        assert list(ahead) == [1, 2]
+    found = map_in_pool(lambda _: threading.current_thread(), range(2))
+    assert threading.main_thread() not in found

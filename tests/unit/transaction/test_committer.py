@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from deltalog import DeltaTable
-from deltalog.catalog import Catalog, RatifiedCommit
+from deltalog import DeltaTable, write_deltalake
+from deltalog.catalog import Catalog, LogTail, RatifiedCommit
 from deltalog.context import utc_context
 from deltalog.errors import (
     CommitOutcomeUnknownError,
@@ -120,6 +120,58 @@ def test_a_proposal_whose_answer_is_lost(is_made: bool) -> None:
     assert (committed.version, committed.num_retries) == (1, 0)
     assert catalog.latest(store.root).last_version == 1
     assert _names(store, catalog) == ["a"]
+
+
+@pytest.mark.protocol("B-56", "D-27")
+@pytest.mark.parametrize("earlier", [0, 1, 2])
+@pytest.mark.parametrize("is_published", [True, False])
+def test_a_commit_stands_whatever_the_catalog_says_afterwards(
+    earlier: int, is_published: bool
+) -> None:
+    class Falling(InMemoryCatalog):
+        has_fallen = False
+
+        def propose(self, table: str, commit: RatifiedCommit) -> None:
+            super().propose(table, commit)
+            self.has_fallen = commit.version > earlier
+
+        def latest(self, table: str) -> LogTail:
+            if self.has_fallen:
+                raise StorageError("no answer")
+            return super().latest(table)
+
+    store, _ = _table()
+    catalog = Falling()
+    catalog.register(store.root, 0)
+    committer = CatalogCommitter(catalog)
+    for number in range(earlier):
+        commit(moved(_pending(store, catalog, f"{number}"), committer=committer))
+    if is_published:
+        catalog.publish(store)
+    committed = commit(moved(_pending(store, catalog, "mine"), committer=committer))
+    assert committed.version == committed.snapshot.version == earlier + 1
+    assert committed.snapshot.files(["path"]).num_rows == earlier + 1
+    catalog.has_fallen = False
+    assert committed.snapshot.refresh().version == earlier + 1
+    assert len(_names(store, catalog)) == earlier + 1
+
+
+def test_the_change_feed_of_a_table_that_a_catalog_manages() -> None:
+    configuration = {**CONFIGURATION, "delta.enableChangeDataFeed": "true"}
+    features = ("catalogManaged", "inCommitTimestamp", "changeDataFeed")
+    store = table(features=features, configuration=configuration)
+    for_writers = b'"minReaderVersion":1'
+    for_readers = b'"minReaderVersion":3,"readerFeatures":["catalogManaged"]'
+    commit_0 = store.files[commit_path(0)].replace(for_writers, for_readers)
+    store.files[commit_path(0)] = commit_0
+    catalog = InMemoryCatalog()
+    catalog.register(store.root, 0)
+    committer = CatalogCommitter(catalog)
+    shown = DeltaTable.from_context(replace(utc_context(store), committer=committer))
+    shown.alter.set_table_properties({"owner": "me"})
+    write_deltalake(shown, [{"id": 1, "p": "x"}], mode="append")
+    found = shown.load_cdf(starting_version=0).read_all().select(["id", "_commit_version"])
+    assert found.to_pylist() == [{"id": 1, "_commit_version": 2}]
 
 
 def test_a_catalog_that_never_answers_leaves_it_open() -> None:

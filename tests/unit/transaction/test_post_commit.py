@@ -9,6 +9,7 @@ from deltalog.context import utc_context
 from deltalog.log.names import commit_path
 from deltalog.snapshot import load_snapshot
 from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
+from deltalog.testing.simulation.process import SteadyClock
 from deltalog.transaction import (
     PendingTransaction,
     PostCommitHookProperties,
@@ -16,7 +17,6 @@ from deltalog.transaction import (
 )
 from deltalog.transaction.properties import CommitOptions
 from tests.support.contexts import moved
-from tests.support.interleaving import SteadyClock
 from tests.support.logs import DictStore
 from tests.support.transactions import (
     NO_CHECKPOINT,
