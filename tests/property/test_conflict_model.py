@@ -198,12 +198,12 @@ class Explorer:
         context = replace(self.snapshot.context, clock=SteadyClock())
         pending = PendingTransaction(context, self.snapshot, operation="WRITE")
         if mine.reads_all:
-            pending.read(None, is_row_local=mine.is_row_local)
+            pending.record_read(None, is_row_local=mine.is_row_local)
         if mine.reads_rows is not None:
             predicate = _between(*mine.reads_rows, self.snapshot)
-            pending.read(predicate, is_row_local=mine.is_row_local)
+            pending.record_read(predicate, is_row_local=mine.is_row_local)
         if mine.reads_files:
-            pending.read_files(self._of(mine.reads_files), is_row_local=mine.is_row_local)
+            pending.record_read_files(self._of(mine.reads_files), is_row_local=mine.is_row_local)
         for path, rows in mine.marks.items():
             low = TABLE[path].low
             bitmap = DeletionBitmap([row - low for row in rows])
