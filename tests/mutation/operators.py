@@ -1,0 +1,174 @@
+"""The small changes that a careless hand could make to a module, one at a time.
+
+Left out is what decides nothing: annotations, docstrings, decorators, texts, log lines, the
+arguments of an error, `strict=` of a zip.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+ARITHMETIC: Final[dict[type[ast.operator], type[ast.operator]]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.FloorDiv: ast.Mult,
+    ast.Div: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.BitXor: ast.BitOr,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+}
+CALLS: Final = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list"}
+LOGGERS: Final = {"_log", "_LOG", "log", "logger", "_logger", "_LOGGER"}
+NOT_ENTERED: Final = {"annotation", "returns", "decorator_list", "type_params", "bases"}
+HAS_MUTANTS_OF_ITS_OWN: Final = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Constant)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """One change of one module. Positions are bytes of its source."""
+
+    module: str  # path below src/deltalog
+    function: str  # names joined by dots; "" at the module's level
+    line: int
+    was: str
+    now: str
+    start: int
+    end: int
+
+    def applied_to(self, source: bytes) -> bytes:
+        """Return the module's source with this change."""
+        return source[: self.start] + self.now.encode() + source[self.end :]
+
+
+def mutants_of(module: str, source: bytes) -> list[Mutant]:
+    """Return all mutants of a module, in the order of its text."""
+    starts = [0]
+    for text in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(text))
+    found = {}
+    for function, node in _nodes(ast.parse(source), ""):
+        for target, text in _changes(node):
+            start = starts[target.lineno - 1] + target.col_offset
+            end = starts[(target.end_lineno or 0) - 1] + (target.end_col_offset or 0)
+            was = ast.unparse(target)
+            if text != was:
+                found[start, end, text] = Mutant(
+                    module=module,
+                    function=function,
+                    line=target.lineno,
+                    was=was,
+                    now=f"({text})" if isinstance(target, ast.expr) else text,
+                    start=start,
+                    end=end,
+                )
+    return [found[key] for key in sorted(found)]
+
+
+def _nodes(node: ast.AST, function: str) -> Iterator[tuple[str, ast.AST]]:
+    """Yield what may be changed, with the function that it is in."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        function = f"{function}.{node.name}".lstrip(".")
+    yield function, node
+    if isinstance(node, ast.Raise):
+        return
+    for name, value in ast.iter_fields(node):
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and name not in NOT_ENTERED and _decides(child):
+                yield from _nodes(child, function)
+
+
+def _decides(node: ast.AST) -> bool:
+    match node:
+        case ast.Expr(value=ast.Constant()) | ast.Assert() | ast.JoinedStr():
+            return False
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
+            return name not in LOGGERS
+        case ast.Raise(exc=ast.Call(func=ast.Name(id=name))):
+            return name not in {"AssertionError", "NotImplementedError"}
+        case ast.Call(func=ast.Name(id="cast" | "isinstance" | "issubclass" | "field")):
+            return False
+        case ast.Subscript(value=ast.Name(id="Literal")) | ast.If(test=ast.Name("TYPE_CHECKING")):
+            return False
+        case ast.keyword(arg="strict"):
+            return False
+        case _:
+            return True
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
+    """Yield what to replace, and with what."""
+    match node:
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+            if not isinstance(test, HAS_MUTANTS_OF_ITS_OWN):
+                yield test, f"not ({ast.unparse(test)})"
+        case ast.comprehension(ifs=conditions):
+            for condition in conditions:
+                yield condition, "True"
+    if isinstance(node, ast.stmt):
+        for text in _statements(node):
+            yield node, text
+    elif isinstance(node, ast.expr):
+        for expression in _expressions(node):
+            yield node, ast.unparse(expression)
+
+
+def _statements(node: ast.stmt) -> Iterator[str]:
+    match node:
+        case ast.Raise() | ast.Expr(value=ast.Call()) | ast.Return(value=None) | ast.Break():
+            yield "pass"
+        case ast.Return():
+            yield "return None"
+        case ast.Continue():
+            yield "break"
+            yield "pass"
+        case ast.AugAssign(target=target, op=operator, value=value):
+            if type(operator) in ARITHMETIC:
+                yield ast.unparse(ast.AugAssign(target, ARITHMETIC[type(operator)](), value))
+
+
+def _expressions(node: ast.expr) -> Iterator[ast.expr]:
+    match node:
+        case ast.Compare(left=left, ops=operators, comparators=others):
+            for at, operator in enumerate(operators):
+                changed = [*operators[:at], COMPARISONS[type(operator)](), *operators[at + 1 :]]
+                yield ast.Compare(left, changed, others)
+        case ast.BoolOp(op=logical, values=values):
+            yield ast.BoolOp(ast.Or() if isinstance(logical, ast.And) else ast.And(), values)
+            for at in range(len(values)):
+                rest = [*values[:at], *values[at + 1 :]]
+                yield rest[0] if len(rest) == 1 else ast.BoolOp(logical, rest)
+        case ast.UnaryOp(op=ast.Not() | ast.USub() | ast.Invert(), operand=operand):
+            yield operand
+        case ast.BinOp(left=left, op=binary, right=right) if type(binary) in ARITHMETIC:
+            yield ast.BinOp(left, ARITHMETIC[type(binary)](), right)
+        case ast.Constant(value=bool(value)):
+            yield ast.Constant(not value)
+        case ast.Constant(value=int(value)):
+            yield ast.Constant(value + 1)
+            yield ast.Constant(value - 1)
+        case ast.Call(func=function, args=arguments, keywords=keywords):
+            if isinstance(function, ast.Name) and function.id in CALLS:
+                yield ast.Call(ast.Name(CALLS[function.id]), arguments, keywords)
+            for at, keyword in enumerate(keywords):
+                if keyword.arg not in {None, "strict"}:
+                    rest_of = [*keywords[:at], *keywords[at + 1 :]]
+                    yield ast.Call(function, arguments, rest_of)
