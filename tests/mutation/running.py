@@ -114,7 +114,9 @@ class MutatedTree:
         own = own_test(module)
         if own.is_file():
             yield [own], FIRST_LINE_SECONDS
-        yield [path for path in related_tests(module) if path != own], self._second_line_seconds
+        if self._second_line_seconds:
+            others = [path for path in related_tests(module) if path != own]
+            yield others, self._second_line_seconds
 
     def _run(self, files: Sequence[Path], seconds: float) -> Outcome:
         child = os.fork()
@@ -130,6 +132,7 @@ class MutatedTree:
                 return Outcome.KILLED if status else Outcome.SURVIVED
             time.sleep(0.02)
         _end_group(child)
+        os.kill(child, signal.SIGKILL)  # it may not lead its group yet
         os.waitpid(child, 0)
         return Outcome.SURVIVED  # as far as there was time
 
