@@ -1,4 +1,4 @@
-"""The mutants of which it is known that they change nothing."""
+"""The mutants of which somebody has found that they change nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.mutation.operators import Mutant
 
 
 class Identity(NamedTuple):
-    """What tells a mutant from others, wherever its line moves."""
+    """What tells a mutant from the others of the source, wherever its line moves."""
 
     module: str
     function: str
@@ -27,8 +27,8 @@ def equivalents() -> dict[Identity, str]:
     """Return the mutants that change nothing, each with its reason."""
     listed = tomllib.loads(Path(__file__).with_name("equivalent.toml").read_text("utf-8"))
     return {
-        Identity(module, function, was, now): mutant["because"]
-        for module, mutants in listed.items()
-        for mutant in mutants
-        for function, was, now in [(mutant["in"], mutant["was"], mutant["now"])]
+        Identity(module, entry["in"], entry["was"], now): entry["because"]
+        for module, entries in listed.items()
+        for entry in entries
+        for now in entry["now"]
     }

@@ -51,16 +51,15 @@ class Outcome(StrEnum):
     SURVIVED = "survived"
 
 
-class _OneTestAtMost:
-    """A test that hangs ends the process."""
+class _EndsWhatHangs:
+    """Ends the process if a test, or the collection of them, takes too long."""
 
-    @pytest.hookimpl(tryfirst=True)
+    def __init__(self) -> None:
+        self.pytest_runtest_logstart()
+
     def pytest_runtest_logstart(self) -> None:
+        """Begin to count anew."""
         signal.setitimer(signal.ITIMER_REAL, TEST_SECONDS)
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_logfinish(self) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 class MutatedTree:
@@ -155,7 +154,7 @@ class MutatedTree:
         )
         arguments = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain"]
         try:
-            code = pytest.main([*arguments, *map(str, files)], plugins=[_OneTestAtMost()])
+            code = pytest.main([*arguments, *map(str, files)], plugins=[_EndsWhatHangs()])
         except BaseException:  # noqa: BLE001 - whatever it is, the tests did not pass
             os._exit(1)
         os._exit(0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code)
