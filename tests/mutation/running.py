@@ -170,18 +170,25 @@ def own_test(module: str) -> Path:
 
 
 def related_tests(module: str) -> list[Path]:
-    """Return the tests that name a module, then those beside its own, then those of its room."""
+    """Return the tests that name a module, those beside its own, of its room, and of tables."""
     path = Path(module).with_suffix("")
     dotted = ".".join(["deltalog", *path.parts])
     room = f"deltalog.{path.parts[0]}"
     beside = own_test(module).parent
     ranked = []
-    for order, kind in enumerate(SECOND_LINE):
+    for kind in SECOND_LINE:
         for file in sorted((ROOT / "tests" / kind).rglob("test_*.py")):
             text = file.read_text("utf-8")
-            ranks = (dotted in text, file.parent == beside, kind != "unit" and room in text)
+            ranks = (
+                dotted in text,
+                file.parent == beside and path.name.split("_")[0] in file.stem,
+                file.parent == beside,
+                kind != "unit" and room in text,
+                file.parent.name == "table",
+            )
             if any(ranks):
-                ranked.append((ranks.index(True), order, file.stat().st_size, file))
+                is_long = kind in {"property", "stateful"}
+                ranked.append((is_long, ranks.index(True), file.stat().st_size, file))
     return [file for *_, file in sorted(ranked)]
 
 

@@ -126,12 +126,25 @@ def test_dictionaries_are_left_out_where_values_differ() -> None:
 
 
 @pytest.mark.parametrize(
+    ("codec", "level"),
+    [("gzip", 1), ("gzip", 9), ("brotli", 1), ("brotli", 11), ("zstd", 1), ("zstd", 22)],
+)
+def test_levels_that_a_codec_has(codec: str, level: int) -> None:
+    assert WriterProperties(compression=codec, compression_level=level).compression_level == level
+
+
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: WriterProperties(compression="rar"), "compression: expected one of BROTLI"),
         (lambda: WriterProperties(compression_level=3), "needs compression"),
         (lambda: WriterProperties(compression="SNAPPY", compression_level=3), "has no levels"),
-        (lambda: WriterProperties(compression="ZSTD", compression_level=99), "from 1 to 22"),
+        (lambda: WriterProperties(compression="ZSTD", compression_level=23), "from 1 to 22"),
+        (lambda: WriterProperties(compression="ZSTD", compression_level=0), "from 1 to 22"),
+        (lambda: WriterProperties(compression="GZIP", compression_level=10), "from 1 to 9"),
+        (lambda: WriterProperties(compression="GZIP", compression_level=0), "from 1 to 9"),
+        (lambda: WriterProperties(compression="BROTLI", compression_level=12), "from 1 to 11"),
+        (lambda: WriterProperties(compression="BROTLI", compression_level=0), "from 1 to 11"),
         (lambda: WriterProperties(max_row_group_size=0), "max_row_group_size: expected a number"),
         (lambda: WriterProperties(max_row_group_size=2**63), r"max_row_group_size: .* below 2\^63"),
         (lambda: WriterProperties(data_page_size_limit=2**70), r"data_page_size_limit: .* 2\^63"),
