@@ -51,14 +51,21 @@ class Outcome(StrEnum):
     SURVIVED = "survived"
 
 
-class _EndsWhatHangs:
-    """Ends the process if a test, or the collection of them, takes too long."""
+class _Watch:
+    """Notes which test file is at work, and ends the process if one test never ends."""
 
-    def __init__(self) -> None:
-        self.pytest_runtest_logstart()
+    def __init__(self, note: Path) -> None:
+        self._note = note
+        signal.setitimer(signal.ITIMER_REAL, TEST_SECONDS)  # for what is imported
 
-    def pytest_runtest_logstart(self) -> None:
-        """Begin to count anew."""
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note a file that cannot even be imported."""
+        if report.failed:
+            self._note.write_text(report.nodeid.partition("::")[0], "utf-8")
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Note the file, and begin to count anew."""
+        self._note.write_text(nodeid.partition("::")[0], "utf-8")
         signal.setitimer(signal.ITIMER_REAL, TEST_SECONDS)
 
 
@@ -68,7 +75,8 @@ class MutatedTree:
     def __init__(self, directory: Path, *, second_line_seconds: float) -> None:
         self._source = directory / "src"
         self._second_line_seconds = second_line_seconds
-        self._sound: dict[tuple[Path, ...], bool] = {}
+        self._note = directory / "file at work"
+        self._sound: dict[str, bool] = {}
         shutil.copytree(ROOT / "src", self._source, ignore=shutil.ignore_patterns("__pycache__"))
         for name in LOADED_ONCE:
             importlib.import_module(name)
@@ -85,19 +93,17 @@ class MutatedTree:
         for files, seconds in self._lines(mutant.module):
             with self._changed(mutant):
                 outcome = self._run(files, seconds)
-            if outcome is not Outcome.SURVIVED and self._pass_unchanged(files, seconds):
+            if outcome is not Outcome.SURVIVED and self._is_sound(self._note.read_text("utf-8")):
                 return outcome
         return Outcome.SURVIVED
 
-    def _pass_unchanged(self, files: Sequence[Path], seconds: float) -> bool:
-        """Tell whether tests pass without a mutant; those that do not would kill every one."""
-        key = tuple(files)
-        if key not in self._sound:
-            self._sound[key] = self._run(files, seconds) is Outcome.SURVIVED
-            if not self._sound[key]:
-                names = " ".join(file.relative_to(ROOT).as_posix() for file in files)
-                print(f"these tests fail without any mutant, so they tell nothing: {names}")
-        return self._sound[key]
+    def _is_sound(self, file: str) -> bool:
+        """Tell whether a test file passes without a mutant; otherwise it would kill every one."""
+        if file and file not in self._sound:
+            self._sound[file] = self._run([ROOT / file], FIRST_LINE_SECONDS) is Outcome.SURVIVED
+            if not self._sound[file]:
+                print(f"{file} fails without any mutant, so it tells nothing", flush=True)
+        return self._sound.get(file, True)
 
     @contextmanager
     def _changed(self, mutant: Mutant) -> Iterator[None]:
@@ -118,6 +124,7 @@ class MutatedTree:
             yield others, self._second_line_seconds
 
     def _run(self, files: Sequence[Path], seconds: float) -> Outcome:
+        self._note.write_text("", "utf-8")
         child = os.fork()
         if child == 0:
             self._test(files)
@@ -154,7 +161,7 @@ class MutatedTree:
         )
         arguments = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain"]
         try:
-            code = pytest.main([*arguments, *map(str, files)], plugins=[_EndsWhatHangs()])
+            code = pytest.main([*arguments, *map(str, files)], plugins=[_Watch(self._note)])
         except BaseException:  # noqa: BLE001 - whatever it is, the tests did not pass
             os._exit(1)
         os._exit(0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code)
