@@ -94,14 +94,9 @@ def _outcome(tree: MutatedTree, mutant: Mutant) -> Outcome:
     """Test one mutant, and say what became of it."""
     began = time.monotonic()
     outcome = tree.outcome(mutant)
-    source = tree.read(mutant.module)
-    old, new = (
-        text.decode().splitlines()[mutant.line - 1].strip()
-        for text in (source, mutant.applied_to(source))
-    )
     took = time.monotonic() - began
     print(f"{outcome:8} {took:5.1f} s  {mutant.module}:{mutant.line}  {mutant.function}")
-    print(f"    - {old}\n    + {new}", flush=True)
+    print(f"    - {mutant.was}\n    + {mutant.now}", flush=True)
     return outcome
 
 

@@ -7,6 +7,7 @@ arguments of an error, `strict=` of a zip.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -49,37 +50,40 @@ class Mutant:
     module: str  # path below src/deltalog
     function: str  # names joined by dots; "" at the module's level
     line: int
-    was: str
+    was: str  # the line, without the space around it
     now: str
     start: int
     end: int
+    text: str  # what comes in between
 
     def applied_to(self, source: bytes) -> bytes:
         """Return the module's source with this change."""
-        return source[: self.start] + self.now.encode() + source[self.end :]
+        return source[: self.start] + self.text.encode() + source[self.end :]
 
 
 def mutants_of(module: str, source: bytes) -> list[Mutant]:
     """Return all mutants of a module, in the order of its text."""
-    starts = [0]
-    for text in source.splitlines(keepends=True):
-        starts.append(starts[-1] + len(text))
+    lines = source.splitlines(keepends=True)
+    starts = [0, *itertools.accumulate(map(len, lines))]
     found = {}
     for function, node in _nodes(ast.parse(source), ""):
-        for target, text in _changes(node):
-            start = starts[target.lineno - 1] + target.col_offset
-            end = starts[(target.end_lineno or 0) - 1] + (target.end_col_offset or 0)
-            was = ast.unparse(target)
-            if text != was:
-                found[start, end, text] = Mutant(
-                    module=module,
-                    function=function,
-                    line=target.lineno,
-                    was=was,
-                    now=f"({text})" if isinstance(target, ast.expr) else text,
-                    start=start,
-                    end=end,
-                )
+        for target, changed in _changes(node):
+            if changed == ast.unparse(target):
+                continue
+            text = f"({changed})" if isinstance(target, ast.expr) else changed
+            first, last = target.lineno - 1, (target.end_lineno or 0) - 1
+            start, end = starts[first] + target.col_offset, starts[last] + (target.end_col_offset or 0)
+            before, after = source[starts[first] : start], source[end : starts[last + 1]]
+            found[start, end, text] = Mutant(
+                module=module,
+                function=function,
+                line=target.lineno,
+                was=lines[first].decode().strip(),
+                now=(before.decode() + text + after.decode()).strip(),
+                start=start,
+                end=end,
+                text=text,
+            )
     return [found[key] for key in sorted(found)]
 
 

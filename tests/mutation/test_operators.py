@@ -55,9 +55,10 @@ def test_what_is_changed(source: str, expected: list[str]) -> None:
 
 def test_a_mutant_knows_its_place() -> None:
     source = b"class A:\n    def f(self):\n        return (\n            a\n            < b\n        )"
-    compared = next(mutant for mutant in mutants_of("log/m.py", source) if mutant.was == "a < b")
+    compared, returned = sorted(mutants_of("log/m.py", source), key=lambda mutant: -mutant.line)
     assert (compared.module, compared.function, compared.line) == ("log/m.py", "A.f", 4)
-    assert compared.now == "(a <= b)"
+    assert (compared.was, compared.now) == ("a", "(a <= b)")
+    assert (returned.line, returned.was, returned.now) == (3, "return (", "return None")
 
 
 def test_the_mutants_that_change_nothing_still_exist_and_have_reasons() -> None:
