@@ -72,7 +72,10 @@ def mutants_of(module: str, source: bytes) -> list[Mutant]:
                 continue
             text = f"({changed})" if isinstance(target, ast.expr) else changed
             first, last = target.lineno - 1, (target.end_lineno or 0) - 1
-            start, end = starts[first] + target.col_offset, starts[last] + (target.end_col_offset or 0)
+            start, end = (
+                starts[first] + target.col_offset,
+                starts[last] + (target.end_col_offset or 0),
+            )
             before, after = source[starts[first] : start], source[end : starts[last + 1]]
             found[start, end, text] = Mutant(
                 module=module,
@@ -151,15 +154,8 @@ def _statements(node: ast.stmt) -> Iterator[str]:
 
 def _expressions(node: ast.expr) -> Iterator[ast.expr]:
     match node:
-        case ast.Compare(left=left, ops=operators, comparators=others):
-            for at, operator in enumerate(operators):
-                changed = [*operators[:at], COMPARISONS[type(operator)](), *operators[at + 1 :]]
-                yield ast.Compare(left, changed, others)
-        case ast.BoolOp(op=logical, values=values):
-            yield ast.BoolOp(ast.Or() if isinstance(logical, ast.And) else ast.And(), values)
-            for at in range(len(values)):
-                rest = [*values[:at], *values[at + 1 :]]
-                yield rest[0] if len(rest) == 1 else ast.BoolOp(logical, rest)
+        case ast.Compare() | ast.BoolOp():
+            yield from _conditions(node)
         case ast.UnaryOp(op=ast.Not() | ast.USub() | ast.Invert(), operand=operand):
             yield operand
         case ast.BinOp(left=left, op=binary, right=right) if type(binary) in ARITHMETIC:
@@ -169,10 +165,26 @@ def _expressions(node: ast.expr) -> Iterator[ast.expr]:
         case ast.Constant(value=int(value)):
             yield ast.Constant(value + 1)
             yield ast.Constant(value - 1)
-        case ast.Call(func=function, args=arguments, keywords=keywords):
-            if isinstance(function, ast.Name) and function.id in CALLS:
-                yield ast.Call(ast.Name(CALLS[function.id]), arguments, keywords)
-            for at, keyword in enumerate(keywords):
-                if keyword.arg not in {None, "strict"}:
-                    rest_of = [*keywords[:at], *keywords[at + 1 :]]
-                    yield ast.Call(function, arguments, rest_of)
+        case ast.Call():
+            yield from _calls(node)
+
+
+def _conditions(node: ast.Compare | ast.BoolOp) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Compare):
+        for at, operator in enumerate(node.ops):
+            changed = [*node.ops[:at], COMPARISONS[type(operator)](), *node.ops[at + 1 :]]
+            yield ast.Compare(node.left, changed, node.comparators)
+        return
+    yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+    for at in range(len(node.values)):
+        rest = [*node.values[:at], *node.values[at + 1 :]]
+        yield rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+
+
+def _calls(node: ast.Call) -> Iterator[ast.expr]:
+    if isinstance(node.func, ast.Name) and node.func.id in CALLS:
+        yield ast.Call(ast.Name(CALLS[node.func.id]), node.args, node.keywords)
+    for at, keyword in enumerate(node.keywords):
+        if keyword.arg not in {None, "strict"}:
+            rest = [*node.keywords[:at], *node.keywords[at + 1 :]]
+            yield ast.Call(node.func, node.args, rest)

@@ -54,7 +54,9 @@ def test_what_is_changed(source: str, expected: list[str]) -> None:
 
 
 def test_a_mutant_knows_its_place() -> None:
-    source = b"class A:\n    def f(self):\n        return (\n            a\n            < b\n        )"
+    source = (
+        b"class A:\n    def f(self):\n        return (\n            a\n            < b\n        )"
+    )
     compared, returned = sorted(mutants_of("log/m.py", source), key=lambda mutant: -mutant.line)
     assert (compared.module, compared.function, compared.line) == ("log/m.py", "A.f", 4)
     assert (compared.was, compared.now) == ("a", "(a <= b)")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.rows.changes import Action, Clause, RowChanges, When
+from deltalog.rows.changes import Action, ChangedRows, Clause, Counts, RowChanges, When
 from deltalog.verbs.merge import Merge
 from tests.support.merging import rows
 from tests.support.statements import (
@@ -15,6 +17,15 @@ from tests.support.statements import (
     matched_delete,
     matched_update,
 )
+
+
+def test_a_change_of_nothing_counts_nothing() -> None:
+    nothing = ChangedRows(rows=Counts())
+    numbers = {**asdict(nothing.rows), **asdict(nothing.files), **nothing.times()}
+    numbers |= {name: found for name, found in asdict(nothing).items() if name.startswith("num")}
+    assert len(numbers) > 15
+    assert set(numbers.values()) == {0}
+    assert set(nothing.logged_times().values()) == {0}
 
 
 @pytest.mark.parametrize(
