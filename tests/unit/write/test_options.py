@@ -13,6 +13,7 @@ from deltalog.write import (
     WriterProperties,
     write_files,
 )
+from deltalog.write.options import dictionary_leaves
 from tests.support.writes import parquet_file, spec_of, table
 
 INNER = StructType([Field("x", "long")])
@@ -123,6 +124,12 @@ def test_dictionaries_are_left_out_where_values_differ() -> None:
     group = parquet_file(spec, add.path).metadata.row_group(0)
     has = ["RLE_DICTIONARY" in group.column(n).encodings for n in range(3)]
     assert has == [False, True, True]
+
+
+def test_nested_columns_are_not_sampled() -> None:
+    numbers = list(range(5_000))
+    rows = pa.table({"n": numbers, "s": [{"x": number} for number in numbers]})
+    assert dictionary_leaves(rows, []) == ["s"]
 
 
 @pytest.mark.parametrize(
