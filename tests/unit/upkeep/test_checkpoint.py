@@ -225,6 +225,19 @@ def test_a_checkpoint_that_is_there_is_taken() -> None:
     assert hint_of(store)["version"] == 2
 
 
+def test_a_checkpoint_beside_those_of_other_kinds_is_taken() -> None:
+    store = table(v2=True)
+    snapshot = load_snapshot(utc_context(store))
+    layouts = (CheckpointLayout.CLASSIC, CheckpointLayout.V2_JSON, CheckpointLayout.V2_PARQUET)
+    for layout in layouts:
+        create_checkpoint(snapshot, layout=layout)
+    there = {path for path in store.files if ".checkpoint." in path}
+    assert len(there) == 2  # a V2 checkpoint is there already, in one of its two forms
+    for layout in layouts:
+        create_checkpoint(snapshot, layout=layout)
+    assert {path for path in store.files if ".checkpoint." in path} == there
+
+
 def test_a_damaged_checkpoint_is_replaced() -> None:
     store = table()
     snapshot = load_snapshot(utc_context(store))
