@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -38,7 +39,7 @@ def test_sidecars_have_their_number_of_rows() -> None:
     logs.commit(store, 0, {"protocol": protocol}, logs.metadata(), *adds)
     snapshot = load_snapshot(utc_context(store))
     create_checkpoint(snapshot, layout=CheckpointLayout.V2_JSON, part_rows=2)
-    found = [
+    found: list[list[Any]] = [
         pq.read_table(io.BytesIO(data))["add"].to_pylist()
         for path, data in store.files.items()
         if path.startswith(names.SIDECAR_DIRECTORY)

@@ -20,6 +20,7 @@ X = Field("x", "long")
         ([X, generated("g", "x +")], {}, "g"),
         ([X, generated("g", "gone + 1")], {}, "gone"),
         ([X, generated("g", "rand()")], {}, "g"),
+        ([X, Field("b", "byte", metadata={"CURRENT_DEFAULT": "300"})], {}, "b"),
         ([X], {"delta.constraints.c": "x >"}, "c"),
         ([X], {"delta.constraints.c": "gone > 1"}, "gone"),
         ([X], {"delta.constraints.c": "x + 1"}, "c"),

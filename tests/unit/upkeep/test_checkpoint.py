@@ -289,6 +289,26 @@ def test_a_checkpoint_that_reads_back_wrong_is_removed() -> None:
     assert names.LAST_CHECKPOINT_PATH not in store.files
 
 
+def test_sidecars_that_read_back_wrong_are_removed_with_their_checkpoint() -> None:
+    class Forgetful(DictStore):
+        """Stores a row less of a sidecar than it was given."""
+
+        def put_if_absent(self, path: str, data: bytes) -> None:
+            if path.startswith(names.SIDECAR_DIRECTORY):
+                sink = io.BytesIO()
+                pq.write_table(pq.read_table(io.BytesIO(data)).slice(1), sink)
+                data = sink.getvalue()
+            super().put_if_absent(path, data)
+
+    store = Forgetful(table(v2=True).files)
+    before = set(store.files)
+    with pytest.raises(InternalError, match="removed checkpoint"):
+        create_checkpoint(
+            load_snapshot(utc_context(store)), layout=CheckpointLayout.V2_JSON, at_ms=NOW
+        )
+    assert set(store.files) == before
+
+
 def test_a_checkpoint_is_made_of_the_one_before() -> None:
     store = table()
     create_checkpoint(load_snapshot(utc_context(store)))
