@@ -8,7 +8,7 @@ SPARKS := 4.1.4 4.2.1 4.3.0
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 say = @printf '\n==> %s\n'
 
-.PHONY: help demo test soak reference reference-full matrix check lint doctest docs bench clean
+.PHONY: help demo test soak mutants reference reference-full matrix check lint doctest docs bench clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -22,6 +22,8 @@ test: $(BIN)/.ready-dev $(AZURITE)/.ready ## the whole test suite
 soak: $(BIN)/.ready-dev $(AZURITE)/.ready ## 10,000 histories of failing stores, races of 32 processes
 	$(say) "interleaving writers" && DELTALOG_HISTORIES=10000 $(BIN)/python -m pytest -q -n 2 tests/stateful/test_histories.py tests/stateful/test_simulation.py
 	$(say) "racing processes" && DELTALOG_RACE=32x100 $(BIN)/python -m pytest -q -s tests/stateful/test_races.py
+mutants: $(BIN)/.ready-dev ## small changes of the source that no test notices
+	$(BIN)/python -m tests.mutation $(MUTANTS)
 reference: $(REFERENCE)/.ready ## set up Delta Spark, to which the tests compare (needs a JVM and Maven)
 	$(say) "Delta Spark is in $(REFERENCE)"
 reference-full: $(BIN)/.ready-dev $(REFERENCE)/.ready ## every comparison with Delta Spark, long ones too

@@ -58,6 +58,20 @@ def _write(path: Path, text: str = YAML, table: str = "/data/t") -> Path:
     return path
 
 
+def test_tokens_of_an_issuer_are_signed_as_the_file_says() -> None:
+    oauth = {"issuer": "i", "audience": "a", "jwksUrl": "u"}
+    for more, expected in (({}, ("RS256", "ES256")), ({"algorithms": ["PS512"]}, ("PS512",))):
+        config = parse_config(small_config(oauth={**oauth, **more}))
+        assert config.oauth is not None
+        assert config.oauth.algorithms == expected
+
+
+def test_a_certificate_has_its_own_key() -> None:
+    files = {"certificateFile": "c.pem", "certificateKeyFile": "k.pem"}
+    config = parse_config(small_config(ssl=files))
+    assert (config.certificate_file, config.certificate_key_file) == ("c.pem", "k.pem")
+
+
 @pytest.mark.protocol("SHARE-CFG-01")
 def test_a_file_of_the_reference_server(tmp_path: Path) -> None:
     config = load_config(_write(tmp_path / "c.yaml"), {"TOKEN_OF_ALL": "token-of-all"})

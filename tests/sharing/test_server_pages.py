@@ -11,7 +11,7 @@ import pytest
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog.sharing.server import app
-from tests.support.sharing import TOKEN, Caller, actions, config_of
+from tests.support.sharing import TOKEN, Caller, actions, config_of, sharing
 
 T = "s.d.t"
 
@@ -93,6 +93,25 @@ def test_page_tokens_expire(daily_caller: Caller, monkeypatch: pytest.MonkeyPatc
     reply = daily_caller.query(T, {"maxFiles": 1, "pageToken": token})
     assert reply.status == 400
     assert "expired" in reply.json()["message"]
+
+
+@pytest.mark.protocol("SHARE-QT-23", "SHARE-SEC-05")
+@pytest.mark.parametrize(("history", "status"), [(True, 200), (False, 400)])
+def test_tokens_of_pages_outlive_the_first_only_where_the_history_is_shared(
+    daily: Path, monkeypatch: pytest.MonkeyPatch, *, history: bool, status: int
+) -> None:
+    from deltalog.clock import now_ms
+    from deltalog.sharing.server import endpoints
+
+    caller = sharing({T: {"location": str(daily), "historyShared": history}})
+    begin_ms, day_ms = now_ms(), 24 * 3600 * 1000
+    body: dict[str, Any] = {"maxFiles": 1}
+    for days in (0, 2):
+        monkeypatch.setattr(endpoints, "now_ms", lambda days=days: begin_ms + days * day_ms)
+        reply = caller.query(T, body)
+        body["pageToken"] = actions(reply, "endStreamAction")[0]["nextPageToken"]
+    monkeypatch.setattr(endpoints, "now_ms", lambda: begin_ms + 4 * day_ms)
+    assert caller.query(T, body).status == status
 
 
 @pytest.mark.protocol("SHARE-QT-23", "SHARE-CLI-03")

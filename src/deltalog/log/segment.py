@@ -304,7 +304,7 @@ def readable_versions(listing: LogListing, broken: int) -> str:
         while last + 1 in listing.commits and last + 1 != broken:
             last += 1
         if runs and start <= runs[-1][1] + 1:
-            runs[-1] = runs[-1][0], max(last, runs[-1][1])
+            runs[-1] = runs[-1][0], last
         elif last >= 0:
             runs.append((max(start, 0), last))
     shown = ", ".join(f"{first} to {last}" if first < last else f"{first}" for first, last in runs)

@@ -73,8 +73,7 @@ def reconcile(
 
 def not_mentioned(keys: StringColumn, mentioned: StringColumn) -> Column:
     """Which of the checkpoint's `keys` no later action names, so that the checkpoint decides."""
-    distinct = mentioned.combine_chunks() if isinstance(mentioned, pa.ChunkedArray) else mentioned
-    result: Column = compute.invert(compute.is_in(keys, value_set=distinct))
+    result: Column = compute.invert(compute.is_in(keys, value_set=mentioned))
     return result
 
 

@@ -4,7 +4,13 @@ import dataclasses
 
 import pytest
 
-from deltalog.actions import CommitInfo, DeletionVectorDescriptor, Metadata, Protocol
+from deltalog.actions import (
+    CommitInfo,
+    DeletionVectorDescriptor,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+)
 
 
 @pytest.mark.protocol("D-18")
@@ -24,6 +30,11 @@ def test_what_is_no_text_or_number_in_commit_info_does_not_count() -> None:
     assert (good.in_commit_timestamp_ms, good.txn_id) == (5, "x")
     bad = CommitInfo(values={"inCommitTimestamp": "5", "txnId": 7})
     assert (bad.in_commit_timestamp_ms, bad.txn_id) == (None, None)
+
+
+def test_the_text_of_a_domain_in_both_forms() -> None:
+    assert DomainMetadata(domain="d", configuration='{"a": 1}').text == '{"a": 1}'
+    assert DomainMetadata(domain="d", configuration={"a": "1"}).text == '{"a":"1"}'
 
 
 def test_actions_are_values() -> None:

@@ -6,6 +6,8 @@ from deltalog.actions.property_values import (
     parse_bytes,
     parse_column_list,
     parse_interval_ms,
+    parse_one_of,
+    parse_ratio,
     parse_whole,
 )
 
@@ -22,6 +24,7 @@ DAY_MS = 86_400_000
         ("  interval   1 week  2 days ", 9 * DAY_MS),
         ("interval 1.5 seconds", 1500),
         ("interval 1 minute -30 seconds", 30_000),
+        ("interval 1 minute -1.5 seconds", 58_500),
         ("interval 0 hours", 0),
         ("interval 1500 microseconds", 1),
         ("7 milliseconds", 7),
@@ -69,6 +72,26 @@ def test_column_lists(text: str, paths: tuple[tuple[str, ...], ...]) -> None:
 def test_what_is_no_column_list(text: str) -> None:
     with pytest.raises(ValueError, match="expected column names"):
         parse_column_list(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0", 0.0), ("1", 1.0), ("0.05", 0.05), ("-0.01", None), ("1.01", None), ("nan", None),
+     ("half", None)],
+)  # fmt: skip
+def test_ratios(text: str, expected: float | None) -> None:
+    if expected is None:
+        with pytest.raises(ValueError, match="from 0 to 1"):
+            parse_ratio(text)
+    else:
+        assert parse_ratio(text) == expected
+
+
+def test_one_of_some_words() -> None:
+    parse = parse_one_of("classic", "V2")
+    assert [parse(" Classic "), parse("v2")] == ["classic", "V2"]
+    with pytest.raises(ValueError, match="expected one of classic, V2"):
+        parse("v3")
 
 
 def test_sizes() -> None:

@@ -122,6 +122,16 @@ def test_columns_read_apart_have_the_same_rows(layout: Layout) -> None:
     assert checkpoint.columns("add", []).num_columns == 0
 
 
+@pytest.mark.parametrize("held", [[], ["path", "stats"]], ids=["nothing held", "some held"])
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
+def test_adds_in_batches_are_all_of_them(layout: Layout, held: list[str]) -> None:
+    whole, _ = opened(layout)
+    checkpoint, _ = opened(layout)
+    checkpoint.columns("add", held)
+    batches = [batch.decode()[0] for batch in checkpoint.iter_adds([], batch_rows=2)]
+    assert pa.concat_tables(batches).equals(whole.columns("add", FILE_SCHEMA.names))
+
+
 def test_only_the_leaves_asked_for_are_read() -> None:
     store = DictStore()
     padding = [logs.add(f"{n:04d}" * 20, stats="x" * 500 + str(n)) for n in range(500)]

@@ -57,6 +57,18 @@ def test_small_files_share_a_split() -> None:
     assert split == tuple(RowGroupRange(file=info) for info in checkpoint.data_files)
 
 
+def test_small_files_fill_a_split_up_to_its_size() -> None:
+    store = DictStore()
+    logs.v2_checkpoint(store, 3, ACTIONS, sidecars=5)
+    checkpoint = checkpoint_of(store)
+    sizes = [info.size_bytes for info in checkpoint.data_files]
+    splits = split_checkpoint(checkpoint, 2 * max(sizes))
+    assert [len(split) for split in splits] == [2, 2, 1]
+    files = [part.file for split in splits for part in split]
+    assert files == list(checkpoint.data_files)
+    assert [len(split) for split in split_checkpoint(checkpoint, sum(sizes))] == [5]
+
+
 def test_the_adds_of_one_row_group_at_a_time() -> None:
     store, checkpoint = one_file(row_group_rows=40)
     (split,) = split_checkpoint(checkpoint, 1 << 30)

@@ -76,6 +76,8 @@ def test_parts_never_mix_with_those_of_a_torn_attempt(tmp_path: Path) -> None:
 def test_a_table_without_files_may_have_parts() -> None:
     store = logs.table_of([logs.remove("a", deletionTimestamp=NOW)])
     create_checkpoint(load_snapshot(utc_context(store)), part_rows=10, at_ms=NOW)
+    parts = [path for path in store.files if ".checkpoint." in path]
+    assert parts == [names.log_path(names.checkpoint_part_name(0, 1, 1))]
     del store.files[names.commit_path(0)]
     assert load_snapshot(utc_context(store)).num_files == 0
     assert load_snapshot(utc_context(store)).tombstones(["path"]).to_pylist() == [{"path": "a"}]

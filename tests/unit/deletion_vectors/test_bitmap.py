@@ -108,6 +108,7 @@ def test_empty_set_survives_its_bytes() -> None:
         (native("<", BitMap(SIX))[:-1], "bitmap 0 of 1 is cut off"),
         (struct.pack("<ii", MAGIC_NATIVE, -1), "-1 bitmaps"),
         (struct.pack("<iii", MAGIC_NATIVE, 1, -4), "bitmap 0 of 1 is cut off"),
+        (struct.pack("<iii", MAGIC_NATIVE, 1, -1), "bitmap 0 of 1 is cut off"),
     ],
 )
 def test_bytes_that_are_no_bitmap_are_refused(data: bytes, message: str) -> None:

@@ -2,8 +2,54 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.features.declarations import dependents
+from deltalog.errors import InvalidInputError
+from deltalog.features.declarations import check_declarations, dependents
 from deltalog.schema import Field, StructType
+
+
+def generated(name: str, text: str) -> Field:
+    return Field(name, "long", metadata={"delta.generationExpression": text})
+
+
+X = Field("x", "long")
+
+
+@pytest.mark.parametrize(
+    ("fields", "configuration", "says"),
+    [
+        ([X, generated("g", "x +")], {}, "g"),
+        ([X, generated("g", "gone + 1")], {}, "gone"),
+        ([X, generated("g", "rand()")], {}, "g"),
+        ([X, Field("b", "byte", metadata={"CURRENT_DEFAULT": "300"})], {}, "b"),
+        ([X], {"delta.constraints.c": "x >"}, "c"),
+        ([X], {"delta.constraints.c": "gone > 1"}, "gone"),
+        ([X], {"delta.constraints.c": "x + 1"}, "c"),
+    ],
+)
+def test_new_rules_that_no_writer_could_keep_are_refused(
+    fields: list[Field], configuration: dict[str, str], says: str
+) -> None:
+    schema, before = StructType(fields), StructType([X])
+    with pytest.raises(InvalidInputError, match=says):
+        check_declarations(configuration, schema, known=before, known_configuration={})
+    if says != "gone":  # what is there already, and as it was, is another engine's
+        check_declarations(configuration, schema, known=schema, known_configuration=configuration)
+
+
+def test_a_rule_is_new_again_when_a_column_that_it_names_changes() -> None:
+    before = StructType([X, generated("g", "x + 1")])
+    after = StructType([Field("x", "boolean"), generated("g", "x + 1")])
+    rules = {"delta.constraints.c": "year(x) > 1"}
+    check_declarations(rules, before, known=before, known_configuration=rules)
+    with pytest.raises(InvalidInputError):
+        check_declarations({}, after, known=before)
+    with pytest.raises(InvalidInputError, match="'c'"):
+        check_declarations(
+            rules,
+            StructType([Field("x", "boolean")]),
+            known=StructType([X]),
+            known_configuration=rules,
+        )
 
 
 @pytest.mark.protocol("CON-07")

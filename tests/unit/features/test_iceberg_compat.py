@@ -4,15 +4,31 @@ import pytest
 
 from deltalog.actions.properties import TableProperties
 from deltalog.errors import InvalidInputError
-from deltalog.features.iceberg_compat import check, with_required_properties
+from deltalog.features.iceberg_compat import check, with_nested_ids, with_required_properties
 from deltalog.features.type_widening import (
     record_type_changes,
 )
-from deltalog.schema import Field, StructType
+from deltalog.schema import ArrayType, Field, MapType, StructType
 
 
 def properties(**texts: str) -> TableProperties:
     return TableProperties({f"delta.{key}": text for key, text in texts.items()})
+
+
+@pytest.mark.protocol("B-53")
+def test_elements_keys_and_values_get_the_next_ids() -> None:
+    lists = ArrayType(MapType("string", "long"))
+    schema = StructType([Field("a", lists, metadata={"delta.columnMapping.id": 12})])
+    once, highest = with_nested_ids(schema, 7)
+    ids = once.fields[0].metadata["delta.columnMapping.nested.ids"]
+    assert ids == {"a.element": 13, "a.element.key": 14, "a.element.value": 15}
+    assert highest == 15
+    assert with_nested_ids(once, highest) == (once, 15)
+    both = StructType([*once.fields, Field("b", ArrayType("long"))])
+    more, highest = with_nested_ids(both, 20)
+    assert more.fields[0] == once.fields[0]
+    assert more.fields[1].metadata["delta.columnMapping.nested.ids"] == {"b.element": 21}
+    assert highest == 21
 
 
 @pytest.mark.protocol("B-50", "B-53")

@@ -184,6 +184,16 @@ PLAIN = StructType([Field("a", PrimitiveType("long"))])
                 ],
             ),
         ),
+        (
+            {"delta.enableVariantShredding": "true"},
+            PLAIN,
+            protocol(
+                3,
+                7,
+                ["variantShredding", "variantType"],
+                ["appendOnly", "invariants", "variantShredding", "variantType"],
+            ),
+        ),
         ({"delta.minReaderVersion": "1", "delta.minWriterVersion": "4"}, PLAIN, protocol(1, 4)),
         (
             {

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from deltalog.actions import CommitInfo, DomainMetadata
 from deltalog.actions.model import RowIdHighWaterMark
 from deltalog.actions.properties import TableProperties
-from deltalog.errors import DeltaProtocolError, MalformedLogError
+from deltalog.errors import DeltaProtocolError, InvalidInputError, MalformedLogError
 from deltalog.features.row_ids import (
     ROW_TRACKING_DOMAIN,
     Dialect,
+    check_change,
     check_enabled,
     dialect_of,
     high_water_mark,
@@ -74,6 +77,40 @@ def test_ids_are_given_where_supported_and_not_suspended() -> None:
     assert is_assigning(Dialect.CURRENT, TableProperties({}))
     assert not is_assigning(Dialect.CURRENT, suspended)
     assert not is_assigning(None, CURRENT)
+
+
+DRAFT_FEATURES = ["rowIds", "domainMetadata"]
+BOTH = [*DRAFT_FEATURES, "rowTracking"]
+
+
+@pytest.mark.parametrize(
+    ("features", "before", "was_enabled", "properties", "refused"),
+    [
+        (DRAFT_FEATURES, None, False, DRAFT, False),
+        (BOTH, None, False, CURRENT, True),
+        (BOTH, DRAFT_FEATURES, False, CURRENT, True),
+        (BOTH, ["rowTracking"], True, CURRENT, True),
+        (BOTH, BOTH, False, CURRENT, True),
+        (BOTH, BOTH, True, CURRENT, False),
+        (BOTH, BOTH, False, DRAFT, False),
+    ],
+)
+def test_no_row_gets_two_ids(
+    features: list[str],
+    before: list[str] | None,
+    was_enabled: bool,
+    properties: TableProperties,
+    refused: bool,
+) -> None:
+    with pytest.raises(InvalidInputError) if refused else contextlib.nullcontext():
+        check_change(
+            features,
+            properties,
+            before=before,
+            was_enabled=was_enabled,
+            table="t",
+            operation="WRITE",
+        )
 
 
 @pytest.mark.protocol("B-72", "HWM-02")

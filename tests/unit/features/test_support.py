@@ -167,6 +167,7 @@ def test_features_in_one_list_only_are_found() -> None:
         "columnMapping",
     )
     assert misplaced_reader_features(table(2, 7, None, ("columnMapping",)).protocol) == ()
+    assert misplaced_reader_features(table().protocol) == ()
 
 
 @pytest.mark.protocol("META-04")

@@ -52,6 +52,17 @@ def test_what_was_not_recorded_is_none() -> None:
     assert checksum.in_commit_timestamp_ms is None
 
 
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [([1, 0, 2], (1, 0, 2)), ([1, "2"], None), ([1, True], None), ("12", None), (None, None)],
+)
+def test_counts_are_whole_numbers_or_not_known(counts: object, expected: object) -> None:
+    found = {"deletedRecordCountsHistogramOpt": {"deletedRecordCounts": counts}}
+    checksum = parse_checksum(dumps({**BASE, **found}))
+    assert checksum is not None
+    assert checksum.deleted_record_counts == expected
+
+
 @pytest.mark.protocol("D-53")
 @pytest.mark.parametrize(
     "data",

@@ -101,6 +101,25 @@ def test_cleaned_up_versions_are_out_of_range() -> None:
         find_version(utc_context(store), 30)
 
 
+@pytest.mark.protocol("D-51")
+def test_versions_are_readable_from_the_first_checkpoint_of_those_left() -> None:
+    store = timed(*range(10, 60, 10))
+    for version in (2, 4):
+        logs.classic_checkpoint(store, version, [logs.PROTOCOL, logs.metadata()])
+    store.delete_many(["_delta_log/00000000000000000000.json"])
+    assert find_version(utc_context(store), 35) == 2
+    with pytest.raises(VersionNotFoundError, match="read is 2"):
+        find_version(utc_context(store), 29)
+
+
+@pytest.mark.protocol("D-51")
+def test_a_checkpoint_right_before_the_first_commit_left_makes_it_readable() -> None:
+    store = timed(*range(10, 60, 10))
+    logs.classic_checkpoint(store, 2, [logs.PROTOCOL, logs.metadata()])
+    store.delete_many([f"_delta_log/{version:020}.json" for version in range(3)])
+    assert find_version(utc_context(store), 45) == 3
+
+
 @pytest.mark.protocol("D-52", "B-22")
 def test_in_commit_times_count_from_the_start() -> None:
     store = in_commit_timed(100, 200, 300)
@@ -160,8 +179,22 @@ def test_the_checksum_has_the_time_of_a_commit_that_is_gone() -> None:
             ]
         ),
     )
+    store.times_ms["_delta_log/00000000000000000001.json"] = 77
+    commit = store.read("_delta_log/00000000000000000001.json")
+    store.put(
+        "_delta_log/00000000000000000001.json",
+        commit.replace(b'"inCommitTimestamp":200', b'"inCommitTimestamp":201'),
+    )
+    assert load_snapshot(utc_context(store)).commit_timestamp_ms == 201  # the commit's own wins
     store.delete_many(["_delta_log/00000000000000000001.json"])
     assert load_snapshot(utc_context(store)).commit_timestamp_ms == 200
+
+
+@pytest.mark.protocol("B-22")
+def test_a_commit_that_lacks_its_own_time_has_that_of_its_file() -> None:
+    store = in_commit_timed(100, 200)
+    logs.commit(store, 2, {"commitInfo": {"operation": "WRITE"}}, time_ms=300)
+    assert load_snapshot(utc_context(store)).commit_timestamp_ms == 300
 
 
 @pytest.mark.protocol("PROV-01", "B-04")

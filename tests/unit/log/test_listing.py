@@ -52,6 +52,8 @@ def test_a_hint_after_the_version_is_no_use() -> None:
     listing = list_log(store, version=15, hint=LastCheckpointHint(version=20))
     assert listing.first == 0
     assert store.counts == {"list_from": 1}
+    itself = list_log(store, version=20, hint=LastCheckpointHint(version=20))
+    assert itself.first == 20
     between = list_log(store, version=25, hint=LastCheckpointHint(version=20))
     assert between.first == 20
 

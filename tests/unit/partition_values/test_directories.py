@@ -30,6 +30,10 @@ def test_directories_are_escaped_as_spark_escapes_them(text: str, name: str) -> 
     assert parse_hive_directory(f"p={name}") == {"p": text}
 
 
+def test_a_part_without_a_name_or_a_value_holds_none() -> None:
+    assert parse_hive_directory("p/=x/q=/r=1/=") == {"q": None, "r": "1"}
+
+
 def test_directories() -> None:
     values: dict[str, str | None] = {"a=": "x/y", "b": None, "c": ""}
     directory = hive_directory(["a=", "b", "c"], values)

@@ -47,6 +47,15 @@ def test_nothing_that_matches_makes_no_version() -> None:
     assert table.version == before
 
 
+def test_what_matches_nothing_counts_nothing() -> None:
+    table = StatedTable(NUMBERS, rows(1), properties=VECTORS)
+    files = table.delete("id = 7").files
+    assert (files.num_removed_files, files.num_removed_bytes, files.num_copied_rows) == (0, 0, 0)
+    assert (files.num_vectors_added, files.num_vectors_updated, files.num_vectors_removed) == (
+        0, 0, 0,
+    )  # fmt: skip
+
+
 def test_rows_move_between_partitions() -> None:
     columns = {"id": "long", "p": "string"}
     table = StatedTable(

@@ -40,6 +40,19 @@ def test_without_partitions_it_is_an_ordinary_write() -> None:
     assert write_optimized(spec, []).adds == ()
 
 
+def test_values_of_identity_columns_are_told_as_by_any_write() -> None:
+    identity = {
+        "delta.identity.start": 5,
+        "delta.identity.step": 2,
+        "delta.identity.allowExplicitInsert": False,
+    }
+    configuration = table(
+        Field("n", LONG, metadata=identity), Field("p", LONG), features=["identityColumns"]
+    )
+    written = write_optimized(spec_of(configuration), [{"p": 1}, {"p": 2}])
+    assert (written.identity_starts, written.identity_marks) == ({"n": 5}, {"n": 7})
+
+
 @pytest.mark.parametrize(
     ("properties", "wanted"),
     [

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
 from deltalog.errors import InvalidInputError
+from deltalog.rows.planned import ChangeMetrics, RowCounts
 from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.verbs.merge import Merge
 from tests.support.merging import rows
@@ -15,6 +18,15 @@ from tests.support.statements import (
     matched_delete,
     matched_update,
 )
+
+
+def test_a_change_of_nothing_counts_nothing() -> None:
+    nothing = ChangeMetrics(rows=RowCounts())
+    numbers = {**asdict(nothing.rows), **asdict(nothing.files), **nothing.times()}
+    numbers |= {name: found for name, found in asdict(nothing).items() if name.startswith("num")}
+    assert len(numbers) > 15
+    assert set(numbers.values()) == {0}
+    assert set(nothing.logged_times().values()) == {0}
 
 
 @pytest.mark.parametrize(

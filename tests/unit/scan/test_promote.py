@@ -165,6 +165,7 @@ def test_a_value_that_does_not_fit_is_an_error(stored: pa.DataType, kind: str, v
         (pa.float64(), pa.int64()),
         (pa.timestamp("us"), pa.date32()),
         (pa.date32(), pa.timestamp("us", "UTC")),
+        (pa.date32(), pa.int32()),
         (pa.bool_(), pa.int8()),
         (pa.string(), pa.binary()),
         (pa.decimal128(4, 2), pa.float64()),

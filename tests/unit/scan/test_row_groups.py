@@ -54,6 +54,14 @@ def test_the_row_groups_that_are_left(where: str, groups: tuple[int, ...]) -> No
     assert survivors(one_file("long", LONGS), where) == groups
 
 
+def test_a_condition_may_be_about_every_column_of_the_file() -> None:
+    table = DataTable([("a", "long"), ("b", "long")])
+    data = pa.table({"a": [1, 2, 3, 4, 5, 6], "b": [6, 5, 4, 3, 2, 1]})
+    table.commit(table.add(data, options={"row_group_size": 2}))
+    assert survivors(table, "a = 3 OR b = 6") == (0, 1)
+    assert survivors(table, "a < b") == (0, 1)
+
+
 def test_positions_count_the_row_groups_that_are_left_out() -> None:
     table = one_file("long", LONGS)
     assert table.rows("c = 7", ["_metadata.row_index"]) == [6]

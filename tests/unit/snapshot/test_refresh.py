@@ -109,6 +109,17 @@ def test_a_version_that_went_back_is_another_table() -> None:
         newer.refresh()
 
 
+def test_what_new_commits_do_not_change_stays() -> None:
+    store = logs.table_of([logs.add("a")])
+    snapshot = load_snapshot(utc_context(store))
+    logs.commit(store, 1, {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}})
+    upgraded = snapshot.refresh()
+    assert (upgraded.protocol.min_writer_version, upgraded.metadata.name) == (4, None)
+    logs.commit(store, 2, logs.metadata(name="named"))
+    named = upgraded.refresh()
+    assert (named.protocol.min_writer_version, named.metadata.name) == (4, "named")
+
+
 @pytest.mark.protocol("D-80")
 def test_another_id_in_a_new_commit_is_another_table() -> None:
     store = logs.table_of([logs.add("a")])

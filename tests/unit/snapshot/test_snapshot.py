@@ -12,8 +12,12 @@ from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.clock import now_ms
 from deltalog.context import utc_context
 from deltalog.errors import MalformedLogError
+from deltalog.log.names import commit_path
 from deltalog.snapshot import Snapshot, load_snapshot
+from deltalog.testing import CountingStore
+from deltalog.transaction import commit
 from tests.support import logs
+from tests.support.transactions import commit_info_of, new_file, pending, table
 
 
 def paths(snapshot: Snapshot) -> list[str]:
@@ -173,6 +177,29 @@ def test_a_pickled_snapshot_reads_again() -> None:
     assert (copy.version, copy.protocol, copy.metadata) == (1, snapshot.protocol, snapshot.metadata)
     assert paths(copy) == ["b"]
     assert b"\0\0\0\0\0\0\0\0" * 8 not in small
+
+
+@pytest.mark.protocol("B-22")
+def test_the_time_of_a_commit_of_our_own_is_that_of_its_file() -> None:
+    files = table()
+    store = CountingStore(files)
+    committed = commit(pending(store, new_file("a"))).snapshot
+    files.times_ms[commit_path(1)] = 1234
+    assert committed.commit_timestamp_ms == 1234
+    loaded = load_snapshot(utc_context(store))
+    store.reset()
+    assert loaded.commit_timestamp_ms == 1234
+    assert store.counts == {}
+
+
+@pytest.mark.protocol("B-22")
+def test_a_pickled_snapshot_of_our_own_commit_has_its_in_commit_time() -> None:
+    store = table(
+        features=("inCommitTimestamp",), configuration={"delta.enableInCommitTimestamps": "true"}
+    )
+    committed = commit(pending(store, new_file("a"))).snapshot
+    copy: Snapshot = pickle.loads(pickle.dumps(committed))
+    assert copy.commit_timestamp_ms == commit_info_of(store, 1)["inCommitTimestamp"]
 
 
 def test_threads_get_equal_answers() -> None:

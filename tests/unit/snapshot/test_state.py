@@ -31,6 +31,25 @@ def test_adding_again_replaces_the_facts_of_the_checkpoint() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (logs.metadata(name="new"), (2, "new")),
+        ({"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}, (4, None)),
+        (logs.add("a"), (2, None)),
+    ],
+    ids=["metadata", "protocol", "neither"],
+)
+def test_what_no_commit_sets_is_that_of_the_checkpoint(
+    line: logs.Json, expected: tuple[int, str | None]
+) -> None:
+    store = logs.table_of([])
+    logs.classic_checkpoint(store, 0, [logs.PROTOCOL, logs.metadata()])
+    logs.commit(store, 1, line)
+    found = load_snapshot(utc_context(store))
+    assert (found.protocol.min_writer_version, found.metadata.name) == expected
+
+
 @pytest.mark.protocol("REM-01", "REM-03", "REM-05", "B-41", "D-17")
 def test_tombstones_of_checkpoint_and_commits() -> None:
     store = logs.table_of([])

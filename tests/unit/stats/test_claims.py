@@ -10,6 +10,12 @@ from tests.support.skipping import ALL_NULL, keep, stats
 NAN = float("nan")
 
 
+@pytest.mark.parametrize("text", ['{"nullCount":{"x":3}}', '{"numRecords":3}', "{}"])
+def test_one_count_without_the_other_decides_nothing(text: str) -> None:
+    assert keep("x IS NOT NULL", text) == [True]
+    assert keep("NOT x IS NOT NULL", text) == [True]
+
+
 @pytest.mark.protocol("STAT-04", "STAT-03", "D-56")
 @pytest.mark.parametrize("tight", ["", ',"tightBounds":true', ',"tightBounds":false'])
 @pytest.mark.parametrize(

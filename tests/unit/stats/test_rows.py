@@ -51,5 +51,12 @@ def test_a_key_that_stands_twice_breaks_no_other_row() -> None:
     assert second == 3
 
 
+def test_whole_numbers_are_those_of_64_bits() -> None:
+    values = ["-5", "-9223372036854775808", "9223372036854775807", "2.0", "9223372036854775808",
+              "-9223372036854775809"]  # fmt: skip
+    expected = [-5, -(2**63), 2**63 - 1, 2, None, None]
+    assert minima(values, pa.int64()) == expected
+
+
 def test_lone_surrogates_are_no_text() -> None:
     assert minima([r'"\ud800"', r'"\ud83d\ude00"'], pa.string()) == [None, "😀"]

@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,6 +19,21 @@ from deltalog.store_kinds import KINDS
 
 def _names(directory: Path) -> list[str]:
     return [entry.name for entry in directory.iterdir()]
+
+
+def test_under_a_lock_a_file_is_created_once() -> None:
+    files: dict[str, bytes] = {}
+    lock = threading.Lock()
+
+    def put(path: str, data: bytes) -> None:
+        assert lock.locked()
+        files[path] = data
+
+    atomic.create_under_lock(lock, files.__contains__, put, "a", b"one")
+    with pytest.raises(FileExistsError):
+        atomic.create_under_lock(lock, files.__contains__, put, "a", b"two")
+    assert files == {"a": b"one"}
+    assert not lock.locked()
 
 
 RACERS = 32

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from deltalog.errors import AccessDeniedError, ObjectNotFoundError
 from deltalog.storage import FsspecStore
+from deltalog.storage.fsspec_files import _file_info
 from tests.support.filesystems import ExpiringFileSystem
 
 
@@ -54,3 +56,18 @@ def test_other_errors_do_not_renew_credentials(fresh: Fresh) -> None:
     with pytest.raises(ObjectNotFoundError):
         store.read("missing")
     assert fresh.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"size": 3, "mtime": 1.5}, (3, 1500)),
+        ({"size": None, "created": 2}, (0, 2000)),
+        ({"LastModified": datetime(2024, 1, 1, tzinfo=UTC)}, (0, 1_704_067_200_000)),
+        ({"updated": "2024-01-01T00:00:00Z", "created": 2}, (0, 1_704_067_200_000)),
+        ({}, (0, 0)),
+    ],
+)
+def test_what_a_listing_says_of_a_file(entry: dict[str, Any], expected: tuple[int, int]) -> None:
+    found = _file_info("a", entry)
+    assert (found.path, found.size_bytes, found.modified_ms) == ("a", *expected)

@@ -11,7 +11,7 @@ import pytest
 
 from deltalog.storage import Store, open_store
 from deltalog.storage.parquet import open_parquet, read_footer
-from deltalog.storage.parquet_parts import Column, coalesce
+from deltalog.storage.parquet_parts import Column, Segments, coalesce
 from deltalog.storage.parquet_sink import write_parquet
 from deltalog.testing import CountingStore
 
@@ -120,3 +120,18 @@ def test_floating_point_columns_have_no_bounds_which_lack_nan(store: Store) -> N
     write_parquet(store, "plain", FLOATS.select(["i"]))
     assert bounded(store, "plain") == {"i"}
     assert open_parquet(store, "all").read().to_pydict().keys() == set(FLOATS.schema.names)
+
+
+def test_bytes_that_were_not_fetched_are_an_error() -> None:
+    segments = Segments()
+    for start, data in ((8, b"89"), (2, b"23"), (4, b"4567")):
+        segments.add(start, data)
+    assert [segments.read(2, 10), segments.read(3, 5), segments.read(5, 5)] == [
+        b"23456789", b"34", b"",
+    ]  # fmt: skip
+    for start, end in ((0, 3), (9, 11), (20, 21)):
+        with pytest.raises(OSError, match="were not fetched"):
+            segments.read(start, end)
+    segments.clear()
+    with pytest.raises(OSError, match="were not fetched"):
+        segments.read(2, 3)

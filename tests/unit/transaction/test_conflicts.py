@@ -90,6 +90,29 @@ def test_write_serializable_minds_blind_appends_if_the_metadata_changes(level: s
     assert isinstance(error, ConcurrentAppendError)
 
 
+@pytest.mark.protocol("D-34")
+def test_two_that_set_the_metadata_conflict_however_harmless_the_first() -> None:
+    def stage(tx: PendingTransaction) -> None:
+        append(tx)
+        found = tx.configuration
+        tx.set_configuration(
+            type(found)(found.protocol, replace(found.metadata, description="mine"))
+        )
+
+    store = two_partitions("Serializable")
+    before = load_snapshot(utc_context(store)).metadata
+    same = metadata(
+        id=before.id,
+        partitionColumns=["p"],
+        configuration=dict(before.configuration),
+        createdTime=before.created_time_ms,
+    )
+    assert outcome(two_partitions("Serializable"), append, same) is None
+    error = outcome(store, stage, same)
+    assert isinstance(error, MetadataChangedError)
+    assert "both set" in str(error)
+
+
 @pytest.mark.protocol("D-35")
 def test_files_without_data_change_are_minded_too() -> None:
     winner = add("new.parquet", partitionValues={"p": "x"}, dataChange=False)

@@ -210,6 +210,27 @@ def test_vectors_that_were_replaced_are_removed() -> None:
     assert last(mine)["readVersion"] == 0
 
 
+def test_a_united_vector_that_no_commit_names_is_removed() -> None:
+    store = _busy(NUMBERS)
+    first, second = DeltaTable(store), DeltaTable(store)
+
+    def twice() -> None:
+        first.delete("id % 7 = 3")
+        store.before_commit = lambda: second.delete("id % 7 = 5")  # of our own rows
+
+    store.before_commit = twice
+    mine = DeltaTable(store)
+    mine.delete("id % 7 >= 4")
+    live = {
+        action["add"]["deletionVector"]["pathOrInlineDv"]
+        for version in range(1, mine.version() + 1)
+        for action in actions(mine, version)
+        if "add" in action
+    }
+    assert len(_vectors(store)) == len(live) == mine.version() == 3
+    assert rows(mine, "id") == [n for n in range(20_000) if n % 7 < 3]
+
+
 @pytest.mark.parametrize("call", [1, 2], ids=["its own vector", "the united one"])
 def test_a_store_that_refuses_a_vector_keeps_none_of_ours(call: int) -> None:
     store = _busy(NUMBERS)

@@ -225,6 +225,19 @@ def test_a_checkpoint_that_is_there_is_taken() -> None:
     assert hint_of(store)["version"] == 2
 
 
+def test_a_checkpoint_beside_those_of_other_kinds_is_taken() -> None:
+    store = table(v2=True)
+    snapshot = load_snapshot(utc_context(store))
+    layouts = (CheckpointLayout.CLASSIC, CheckpointLayout.V2_JSON, CheckpointLayout.V2_PARQUET)
+    for layout in layouts:
+        create_checkpoint(snapshot, layout=layout)
+    there = {path for path in store.files if ".checkpoint." in path}
+    assert len(there) == 2  # a V2 checkpoint is there already, in one of its two forms
+    for layout in layouts:
+        create_checkpoint(snapshot, layout=layout)
+    assert {path for path in store.files if ".checkpoint." in path} == there
+
+
 def test_a_damaged_checkpoint_is_replaced() -> None:
     store = table()
     snapshot = load_snapshot(utc_context(store))
@@ -274,6 +287,26 @@ def test_a_checkpoint_that_reads_back_wrong_is_removed() -> None:
         create_checkpoint(load_snapshot(utc_context(store)), at_ms=NOW)
     assert CLASSIC not in store.files
     assert names.LAST_CHECKPOINT_PATH not in store.files
+
+
+def test_sidecars_that_read_back_wrong_are_removed_with_their_checkpoint() -> None:
+    class Forgetful(DictStore):
+        """Stores a row less of a sidecar than it was given."""
+
+        def put_if_absent(self, path: str, data: bytes) -> None:
+            if path.startswith(names.SIDECAR_DIRECTORY):
+                sink = io.BytesIO()
+                pq.write_table(pq.read_table(io.BytesIO(data)).slice(1), sink)
+                data = sink.getvalue()
+            super().put_if_absent(path, data)
+
+    store = Forgetful(table(v2=True).files)
+    before = set(store.files)
+    with pytest.raises(InternalError, match="removed checkpoint"):
+        create_checkpoint(
+            load_snapshot(utc_context(store)), layout=CheckpointLayout.V2_JSON, at_ms=NOW
+        )
+    assert set(store.files) == before
 
 
 def test_a_checkpoint_is_made_of_the_one_before() -> None:

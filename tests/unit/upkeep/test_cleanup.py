@@ -86,6 +86,17 @@ def test_everything_before_the_last_expired_checkpoint_goes() -> None:
 
 
 @pytest.mark.protocol("B-24", "D-61")
+def test_files_of_others_neither_go_nor_stop_the_clean_up() -> None:
+    store = table(FORTY_DAYS, {5: "classic"})
+    others = [names.log_path(name) for name in (".hidden", "00000000000000000001.tmp", "a")]
+    for path in others:
+        store.put(path, b"x")
+    clean(store)
+    assert commits_of(store)[0] == 5
+    assert set(others) <= store.files.keys()
+
+
+@pytest.mark.protocol("B-24", "D-61")
 def test_the_retention_begins_at_midnight() -> None:
     # 30 days ago it was five in the morning too; the day counts whole.
     store = table([31, 30.2, 30.1, 0], {1: "classic", 2: "classic"})

@@ -93,6 +93,26 @@ def test_void_is_not_stored_at_any_depth() -> None:
     assert read_back(spec, written).to_pylist() == [row, empty]
 
 
+@pytest.mark.protocol("D-28", "B-51")
+def test_keys_and_values_of_maps_are_stored_as_what_is_in_them() -> None:
+    inner = StructType([Field("v", "void"), Field("x", "long")])
+    variants = MapType("string", VariantType())
+    configuration = table(
+        Field("k", MapType(inner, "long")), Field("m", variants), features=["variantType"]
+    )
+    spec = spec_of(configuration)
+    value = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x05"}
+    row = {"k": [({"v": None, "x": 1}, 2)], "m": [("a", value)]}
+    key = pa.struct([("v", pa.null()), ("x", pa.int64())])
+    variant = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+    maps: tuple[Any, Any] = (pa.map_(key, pa.int64()), pa.map_(pa.string(), variant))
+    kinds = pa.schema([pa.field("k", maps[0]), pa.field("m", maps[1])])
+    written = write_files(spec, pa.Table.from_pylist([row], kinds))
+    found = file_table(spec, written.adds[0].path).to_pylist()
+    assert found == [{"k": [({"x": 1}, 2)], "m": [("a", value)]}]
+    assert read_back(spec, written).to_pylist() == [row]
+
+
 @pytest.mark.protocol("D-28")
 @pytest.mark.parametrize(
     "kind", ["void", ArrayType("void"), MapType("string", "void"), StructType([Field("v", "void")])]

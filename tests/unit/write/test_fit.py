@@ -138,6 +138,16 @@ def test_a_zone_is_given_to_times_that_have_none() -> None:
     assert rows == {"x": [datetime(2024, 7, 1, 10, tzinfo=UTC)]}
 
 
+def test_a_zone_is_given_to_nothing_else() -> None:
+    moment = NAIVE.replace(tzinfo=UTC)
+    data = pa.table(
+        {"t": pa.array([moment], pa.timestamp("ms", "UTC")), "n": pa.array([1], pa.int32())}
+    )
+    configuration = table(Field("t", "timestamp"), Field("n", "long"))
+    found = enforced(configuration, data, time_zone="Europe/Berlin")
+    assert found == {"t": [moment], "n": [1]}
+
+
 def test_no_zone_is_guessed_inside_of_a_column() -> None:
     configuration = table(Field("x", ArrayType("timestamp")))
     data = {"x": [[NAIVE]]}

@@ -13,6 +13,7 @@ from deltalog.write import (
     WriterProperties,
     write_files,
 )
+from deltalog.write.options import dictionary_leaves
 from tests.support.writes import parquet_file, spec_of, table
 
 INNER = StructType([Field("x", "long")])
@@ -125,13 +126,32 @@ def test_dictionaries_are_left_out_where_values_differ() -> None:
     assert has == [False, True, True]
 
 
+def test_nested_columns_are_not_sampled() -> None:
+    numbers = list(range(5_000))
+    rows = pa.table({"n": numbers, "s": [{"x": number} for number in numbers]})
+    assert dictionary_leaves(rows, []) == ["s"]
+
+
+@pytest.mark.parametrize(
+    ("codec", "level"),
+    [("gzip", 1), ("gzip", 9), ("brotli", 1), ("brotli", 11), ("zstd", 1), ("zstd", 22)],
+)
+def test_levels_that_a_codec_has(codec: str, level: int) -> None:
+    assert WriterProperties(compression=codec, compression_level=level).compression_level == level
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: WriterProperties(compression="rar"), "compression: expected one of BROTLI"),
         (lambda: WriterProperties(compression_level=3), "needs compression"),
         (lambda: WriterProperties(compression="SNAPPY", compression_level=3), "has no levels"),
-        (lambda: WriterProperties(compression="ZSTD", compression_level=99), "from 1 to 22"),
+        (lambda: WriterProperties(compression="ZSTD", compression_level=23), "from 1 to 22"),
+        (lambda: WriterProperties(compression="ZSTD", compression_level=0), "from 1 to 22"),
+        (lambda: WriterProperties(compression="GZIP", compression_level=10), "from 1 to 9"),
+        (lambda: WriterProperties(compression="GZIP", compression_level=0), "from 1 to 9"),
+        (lambda: WriterProperties(compression="BROTLI", compression_level=12), "from 1 to 11"),
+        (lambda: WriterProperties(compression="BROTLI", compression_level=0), "from 1 to 11"),
         (lambda: WriterProperties(max_row_group_size=0), "max_row_group_size: expected a number"),
         (lambda: WriterProperties(max_row_group_size=2**63), r"max_row_group_size: .* below 2\^63"),
         (lambda: WriterProperties(data_page_size_limit=2**70), r"data_page_size_limit: .* 2\^63"),

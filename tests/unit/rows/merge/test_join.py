@@ -101,9 +101,11 @@ def test_keys_of_several_parts_are_equal_part_by_part(
 
 @pytest.mark.parametrize("most", [1, 3, 100])
 def test_without_keys_every_pair_is_looked_at(most: int) -> None:
+    batches = list(cross(3, 4, most=most))
+    assert all(len(left) <= max(most, 3) for left, _ in batches)
     found = [
         pair
-        for left, right in cross(3, 4, most=most)
+        for left, right in batches
         for pair in zip(left.to_pylist(), right.to_pylist(), strict=True)
     ]
     assert sorted(found) == [(left, right) for left in range(3) for right in range(4)]

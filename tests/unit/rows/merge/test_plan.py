@@ -30,6 +30,12 @@ def test_new_columns_are_an_error_that_says_what_to_do() -> None:
         table.run_merge(rows(1, y=1), upsert(None, "id"))
 
 
+def test_new_rows_get_whole_structs() -> None:
+    table = StatedTable({"id": "long", "s": "struct<a:int>"}, [{"id": 1, "s": {"a": 1}}])
+    with pytest.raises(InvalidInputError, match=r"insert into 's\.a': .* whole struct"):
+        table.merge(rows(2), "t.id = s.id", insert(**{"id": "s.id", "s.a": "1"}))
+
+
 @pytest.mark.parametrize("properties", [{}, VECTORS], ids=["rewritten", "masked"])
 def test_new_columns_come_along(properties: dict[str, str]) -> None:
     table = StatedTable(NUMBERS, rows(1, 2, x=0), properties={**properties, **FEED})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -93,6 +94,14 @@ def test_many_keys_prune_by_the_gaps_between_them() -> None:
     merged = table.merge(pa.table({"id": keys}), "t.id = s.id", matched_update(x="1"))
     assert opened(store) == 2
     assert merged.rows.updated == 2000
+
+
+def test_keys_that_have_no_order_prune_nothing() -> None:
+    table = StatedTable({"d": "double", "x": "long"}, [{"d": n, "x": 0} for n in (1.0, math.nan)])
+    source = pa.table({"d": [math.nan, 7.0]})
+    merged = table.merge(source, "t.d = s.d", matched_update(x="1"), insert(d="s.d", x="2"))
+    assert (merged.rows.updated, merged.rows.inserted) == (1, 1)
+    assert {row["x"]: row["d"] for row in table.rows() if row["x"] != 1} == {0: 1.0, 2: 7.0}
 
 
 def test_rows_without_a_match_are_looked_for_where_their_clauses_may_be() -> None:

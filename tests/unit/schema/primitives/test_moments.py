@@ -130,6 +130,13 @@ def test_odd_forms_mean_the_same(
     assert found == [*expected, None, *expected]
 
 
+@pytest.mark.parametrize("text", ["2_24-1-2", "24-1-2", "2024-1- 2", "+2024-1-2", "2024-1"])
+def test_texts_that_are_no_dates_are_refused(text: str) -> None:
+    assert DATE.parse is not None
+    with pytest.raises(ValueError, match=r"^expected"):
+        DATE.parse(pa.array(["2024-01-02", text]), pa.date32(), "UTC")
+
+
 def test_values_of_another_kind_have_no_text() -> None:
     for codec, value in ((DATE, NOON), (WALL_CLOCK, NOON.replace(tzinfo=dt.UTC)), (INSTANT, NOON)):
         assert codec.encode is not None

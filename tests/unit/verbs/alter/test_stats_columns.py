@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deltalog.schema import Field
 from deltalog.verbs import alter
 from tests.support.altering import apply, mapped
 
@@ -18,3 +19,7 @@ def test_the_columns_with_statistics_follow() -> None:
     after = apply(table, alter.DropColumns(["id"]))
     after = apply(table, alter.RenameColumn(("a b",), "s"))
     assert after.metadata.configuration[key] == "s.x"
+    apply(table, alter.AddColumns([Field("z", "long")]))
+    after = apply(table, alter.DropColumns(["s"]))
+    assert key not in after.metadata.configuration
+    assert after.metadata.configuration["delta.columnMapping.mode"] == "name"
