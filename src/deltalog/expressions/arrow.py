@@ -43,7 +43,7 @@ from deltalog.expressions.functions import find_function
 from deltalog.expressions.literals import from_scalar, to_scalar
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.rows import NO, YES, as_array, by_row, flat, nulls, with_nulls
+from deltalog.expressions.rows import NO, YES, as_array, by_row, choose, flat, nulls, with_nulls
 from deltalog.expressions.trees import VARIABLE, children, columns, rebuild, variables, walk
 from deltalog.kernels import Array, Datum, compute
 from deltalog.schema.arrow import from_arrow_schema, from_arrow_type, to_arrow_type
@@ -274,7 +274,7 @@ def _case(node: nodes.Case, data: Any) -> Datum:
         holds = evaluate_where(condition, data, pending)
         holds = compute.and_(pending, compute.fill_null(_as_boolean(holds), NO))
         part = as_array(evaluate_where(value, data, holds), data.num_rows)
-        found = part if found is None else compute.if_else(holds, part, found)
+        found = part if found is None else choose(holds, part, found)
         if found is part:
             found = compute.if_else(holds, part, pa.scalar(None, part.type))
         pending = compute.and_(pending, compute.invert(holds))
@@ -340,7 +340,7 @@ def _coalesce(node: Call, data: Any) -> Datum:
         is_open = compute.is_null(found)
         if not compute.any(is_open).as_py():
             break
-        found = compute.if_else(is_open, evaluate_where(argument, data, is_open), found)
+        found = choose(is_open, evaluate_where(argument, data, is_open), found)
     return found
 
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.comparing import compare
+from deltalog.expressions.comparing import compare, identity
 from deltalog.expressions.rows import (
     NO,
     as_array,
@@ -192,7 +192,7 @@ def make_map(*values: Datum) -> Datum:
 def _pairs(row: tuple[Any, ...]) -> list[tuple[Any, Any]]:
     # Spark's default for duplicate keys is an error (spark.sql.mapKeyDedupPolicy).
     keys = row[::2]
-    if None in keys or len(set(keys)) < len(keys):
+    if None in keys or len({identity(key) for key in keys}) < len(keys):
         raise InvalidInputError(f"the keys of a map are different and not NULL, found {keys}")
     return list(zip(keys, row[1::2], strict=True))
 

@@ -14,7 +14,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.arithmetic import calculate, fmod
 from deltalog.expressions.casts import cast, to_decimal
 from deltalog.expressions.comparing import compare
-from deltalog.expressions.rows import NO, by_row, on_array, refusing
+from deltalog.expressions.rows import NO, by_row, choose, on_array, refusing
 from deltalog.kernels import Datum, compute
 from deltalog.schema.arrow import from_arrow_type
 from deltalog.schema.types import LONG, PrimitiveType, decimal_type
@@ -197,7 +197,7 @@ def _extreme(operator: str, *values: Datum) -> Datum:
     for other in others:
         is_better = compute.fill_null(compare(operator, other, found), NO)
         is_better = compute.or_(is_better, compute.is_null(found))
-        found = compute.if_else(is_better, other, found)
+        found = choose(is_better, other, found)
     return found
 
 

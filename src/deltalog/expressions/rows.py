@@ -84,6 +84,17 @@ def loosened(arrow_type: Any) -> Any:
     return arrow_type
 
 
+def choose(mask: Array, chosen: Datum, others: Datum) -> Datum:
+    """The values of one side where the mask is true, and of the other side elsewhere.
+
+    Both sides are of one type in SQL; in Arrow they may differ in what may be NULL inside.
+    """
+    if chosen.type != others.type:
+        both = loosened(chosen.type)
+        chosen, others = compute.cast(chosen, both), compute.cast(others, both)
+    return compute.if_else(mask, chosen, others)
+
+
 def check_volume(function: str, sizes: Datum, *, rows: int = 1, unit_bytes: int = 1) -> None:
     """Refuse a result that would exhaust the memory; Spark allows 2 GiB for every value.
 

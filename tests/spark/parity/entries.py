@@ -176,16 +176,16 @@ def _watch_facade(both: Both, patch: pytest.MonkeyPatch) -> None:
     execute = merging.TableMerger.execute
 
     def watched_execute(merger: Any, **options: Any) -> dict[str, Any]:
-        changes = merger._merge.changes
+        request = merger._merge.request
         is_table = isinstance(merger._target, DeltaTable)
-        if not is_table or _is_only_here({**options, **_asked(changes)}):
+        if not is_table or _is_only_here({**options, **_asked(request)}):
             return execute(merger, **options)
-        rows, again = read_rows(changes.source)
+        rows, again = read_rows(request.source)
         merger._merge = merger._merge.with_source(again())
         return both.do(
             merger._target.snapshot.store,
             lambda: execute(merger, **options),
-            lambda twin: twin.merge(rows, changes),
+            lambda twin: twin.merge(rows, request),
             app=app_of(merger._options.get("commit_properties")),
         )
 

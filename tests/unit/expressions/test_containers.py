@@ -5,6 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from deltalog.errors import InvalidInputError
 from tests.support.sql import values_of
 
 
@@ -32,7 +33,7 @@ from tests.support.sql import values_of
     ],
 )
 @pytest.mark.parametrize("offset", [0, 1])
-def test_parts_of_nestedvalues_of(sql: str, expected: list[Any], offset: int) -> None:
+def test_parts_of_nested_values(sql: str, expected: list[Any], offset: int) -> None:
     inner = pa.struct([("y", pa.string())])
     structs = pa.list_(pa.struct([("v", pa.int32())]))
     columns = {
@@ -46,3 +47,23 @@ def test_parts_of_nestedvalues_of(sql: str, expected: list[Any], offset: int) ->
     }
     data = {name: array.slice(offset) for name, array in columns.items()}
     assert values_of(sql, **data) == expected[offset:]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("coalesce(NULL, array('a'))", ["a"]),
+        ("coalesce(arr, array('b'))", ["b"]),
+        ("greatest(NULL, array('a'))", ["a"]),
+        ("least(arr, array('a'), array('b'))", ["a"]),
+        ("CASE WHEN true THEN array('a') ELSE arr END", ["a"]),
+        ("map(array('a'), 1)", [(["a"], 1)]),
+    ],
+)
+def test_values_that_may_be_null_inside_and_those_that_may_not(sql: str, expected: Any) -> None:
+    assert values_of(sql, arr=pa.array([None], pa.list_(pa.string()))) == [expected]
+
+
+def test_keys_of_a_map_are_compared_by_what_is_in_them() -> None:
+    with pytest.raises(InvalidInputError, match="are different"):
+        values_of("map(array('a'), 1, array('a'), 2)", n=pa.array([1]))
