@@ -96,6 +96,15 @@ def test_many_keys_prune_by_the_gaps_between_them() -> None:
     assert merged.rows.updated == 2000
 
 
+def test_files_are_pruned_by_keys_that_are_floats_too() -> None:
+    store = CountingStore(DictStore())
+    files = [[{"d": float(n), "x": 0} for n in range(first, first + 10)] for first in (0, 10, 20)]
+    table = StatedTable({"d": "double", "x": "long"}, *files, store=store)
+    store.reset()
+    merged = table.merge(pa.table({"d": [11.0]}), "t.d = s.d", matched_update(x="1"))
+    assert (merged.rows.updated, opened(store)) == (1, 1)
+
+
 def test_keys_that_have_no_order_prune_nothing() -> None:
     table = StatedTable({"d": "double", "x": "long"}, [{"d": n, "x": 0} for n in (1.0, math.nan)])
     source = pa.table({"d": [math.nan, 7.0]})
