@@ -108,7 +108,9 @@ def test_files_are_pruned_by_keys_that_are_floats_too() -> None:
 def test_keys_that_have_no_order_prune_nothing() -> None:
     table = StatedTable({"d": "double", "x": "long"}, [{"d": n, "x": 0} for n in (1.0, math.nan)])
     source = pa.table({"d": [math.nan, 7.0]})
-    merged = table.merge(source, "t.d = s.d", matched_update(x="1"), insert(d="s.d", x="2"))
+    merged = table.merge(
+        source, "t.d = s.d AND t.x = 0", matched_update(x="1"), insert(d="s.d", x="2")
+    )
     assert (merged.rows.updated, merged.rows.inserted) == (1, 1)
     assert {row["x"]: row["d"] for row in table.rows() if row["x"] != 1} == {0: 1.0, 2: 7.0}
 
