@@ -101,6 +101,13 @@ def test_members_that_are_null_are_no_actions() -> None:
     )
 
 
+def test_commits_of_which_nothing_is_left_can_be_compacted() -> None:
+    store = logs.table_of([logs.add("a")], [{"commitInfo": {"operation": "WRITE"}}], [])
+    before = state_of(load_snapshot(utc_context(store)))
+    compact_logs(load_snapshot(utc_context(store)), 1, 2)
+    assert state_of(load_snapshot(utc_context(store))) == before
+
+
 def test_readers_use_it() -> None:
     store = logs.table_of(*[[logs.add(f"f{n}")] for n in range(6)])
     compact_logs(load_snapshot(utc_context(store)), 0, 4)
