@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
+from deltalog.actions import Protocol
+from deltalog.sharing.server.formats import _without_unused
 from tests.support.asgi import Json
 from tests.support.sharing import Caller, actions, capabilities, path_of, sharing
 
@@ -33,6 +35,20 @@ def _form(caller: Caller, table: str, header: str | None) -> str | int:
             assert reply.json()["errorCode"] == "UNSUPPORTED_OPERATION"
     (only,) = found
     return only
+
+
+@pytest.mark.parametrize(
+    ("reader", "needed", "expected"),
+    [(1, {}, 1), (2, {"columnMapping": "columnMapping"}, 2), (2, {}, 1), (1, {"x": "x"}, 1)],
+)
+def test_reader_version_2_is_told_to_whom_column_mapping_concerns(
+    reader: int, needed: dict[str, str], expected: int
+) -> None:
+    protocol = Protocol(min_reader_version=reader, min_writer_version=5)
+    told = _without_unused(protocol, needed)
+    assert told == Protocol(min_reader_version=expected, min_writer_version=5)
+    listed = Protocol(min_reader_version=1, min_writer_version=7, writer_features=("appendOnly",))
+    assert _without_unused(listed, {}) == listed
 
 
 @pytest.mark.protocol(

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from tests.support.sharing import Caller, actions, sharing
+from deltalog.sharing.server import parse_config
+from deltalog.sharing.server.hints import _Budget
+from tests.support.sharing import Caller, actions, sharing, small_config
 
 T = "s.d.t"
 
@@ -146,3 +148,8 @@ def test_huge_hints_filter_nothing(caller: Caller) -> None:
         assert len(actions(reply, "file")) == 1
     wide = " OR ".join(["id = 1"] * 100_000)
     assert len(actions(caller.query(T, {"predicateHints": [wide]}), "file")) == 1
+
+
+def test_later_pages_look_at_the_hints_of_the_first() -> None:
+    budget = _Budget(parse_config(small_config()), 10, 2)
+    assert [budget.may_read(number, "a = 1") for number in range(4)] == [True, True, False, False]

@@ -106,7 +106,8 @@ def _compacted(store: Store, commits: Sequence[LogFile]) -> bytes:
                         seen[kind] += 1
                     elif (name := _NAMES.get(kind)) is not None:
                         small[kind, value.get(name)] = dumps({kind: value})
-    return b"".join(line + b"\n" for line in (*small.values(), *files))
+    # An empty file would be taken for one whose writer was cut off.
+    return b"".join(line + b"\n" for line in (*small.values(), *files)) or b"\n"
 
 
 def _survivors(store: Store, commits: Sequence[LogFile]) -> Survivors:

@@ -73,9 +73,15 @@ def rows_where(mask: Array, rows: Array | None) -> Array:
 
 def _entries(maps: Array) -> Array:
     """Return maps as lists of structs, without a copy."""
-    kind = maps.type
-    entry = pa.struct([pa.field("key", kind.key_type), pa.field("value", kind.item_type)])
-    return maps.view(pa.list_(entry))
+    # `view` would refuse NULL variants, whose two members must be there.
+    entries = pa.StructArray.from_arrays([maps.keys, maps.items], ["key", "value"])
+    return pa.Array.from_buffers(
+        pa.list_(entries.type),
+        len(maps),
+        maps.buffers()[:2],
+        offset=maps.offset,
+        children=[entries],
+    )
 
 
 def _parents(lists: Array) -> Array:

@@ -352,6 +352,8 @@ def test_the_actions_of_v2_checkpoints() -> None:
     }
     assert action_from_json(action_to_json(top)) == top
     assert action_from_json(action_to_json(sidecar)) == sidecar
+    timeless = action_from_json({"sidecar": {"path": "a", "sizeInBytes": 4}})
+    assert timeless == Sidecar(path="a", size_bytes=4, modification_time_ms=0)
 
 
 @pytest.mark.parametrize(

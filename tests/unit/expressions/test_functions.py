@@ -94,7 +94,13 @@ def test_an_unknown_function_is_an_error_with_a_hint() -> None:
 
 @pytest.mark.parametrize(
     ("name", "count", "wanted"),
-    [("upper", 2, "1 argument"), ("round", 3, "1 to 2 argument"), ("coalesce", 0, "1 or more")],
+    [
+        ("upper", 2, "1 argument"),
+        ("round", 3, "1 to 2 argument"),
+        ("coalesce", 0, "1 or more"),
+        ("date_sub", 3, "2 argument"),
+        ("months_between", 4, "2 to 3 argument"),
+    ],
 )
 def test_the_number_of_arguments_is_checked(name: str, count: int, wanted: str) -> None:
     with pytest.raises(InvalidInputError, match=rf"{name} takes {wanted}.*found {count}"):

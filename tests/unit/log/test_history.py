@@ -120,6 +120,17 @@ def test_a_checkpoint_right_before_the_first_commit_left_makes_it_readable() -> 
     assert find_version(utc_context(store), 45) == 3
 
 
+@pytest.mark.protocol("D-51")
+def test_a_checkpoint_before_a_gap_makes_nothing_after_it_readable() -> None:
+    store = timed(*range(10, 70, 10))
+    for version in (1, 4):
+        logs.classic_checkpoint(store, version, [logs.PROTOCOL, logs.metadata()])
+    store.delete_many([f"_delta_log/{version:020}.json" for version in range(3)])
+    assert find_version(utc_context(store), 50) == 4
+    with pytest.raises(VersionNotFoundError, match="read is 4"):
+        find_version(utc_context(store), 45)
+
+
 @pytest.mark.protocol("D-52", "B-22")
 def test_in_commit_times_count_from_the_start() -> None:
     store = in_commit_timed(100, 200, 300)

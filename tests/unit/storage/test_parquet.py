@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -233,3 +234,16 @@ def test_large_files_are_decoded_side_by_side_in_order(store: Store) -> None:
         [table.slice(700_000, 200_000), table.slice(200_000, 100_000)]
     ).select(["b"])
     assert part.equals(expected)
+
+
+def test_large_row_groups_are_decoded_side_by_side(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    noise = pa.py_buffer(random.Random(1).randbytes(8 * 600_000))
+    data = pa.Array.from_buffers(pa.int64(), 600_000, [None, noise])
+    rows = pa.table({"a": data, "b": data, "c": pa.array(range(len(data)), pa.int64())})
+    pq.write_table(rows, tmp_path / "f.parquet", row_group_size=200_000, use_dictionary=False)
+    reader = open_parquet(store, "f.parquet")
+    assert reader.read([("c",), ("a",)]).equals(rows.select(["a", "c"]))
+    assert reader.read([("b",)], [2, 0]).equals(
+        pa.concat_tables([rows.select(["b"]).slice(400_000), rows.select(["b"]).slice(0, 200_000)])
+    )

@@ -119,6 +119,9 @@ def test_row_ids_that_were_switched_on_meanwhile_are_noticed_for_good() -> None:
     tx = pending(table(features=("rowTracking", "domainMetadata")))
     on = advance(first_base(tx), winner(info(), metadata(configuration=ROW_IDS)), tx)
     assert on.gained_row_ids
+    had = pending(table(features=("rowTracking", "domainMetadata"), configuration=ROW_IDS))
+    again = winner(info(), metadata(configuration={**ROW_IDS, "a": "b"}))
+    assert not advance(first_base(had), again, had).gained_row_ids
     assert advance(on, winner(info(), version=2), tx).gained_row_ids
 
 

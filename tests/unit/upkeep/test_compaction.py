@@ -92,6 +92,29 @@ def test_a_compacted_log_has_tombstones_and_no_provenance() -> None:
     assert logs.domain("d", removed=True) in lines
 
 
+def test_members_that_are_null_are_no_actions() -> None:
+    """Other writers leave every member of a line in place, and all but one NULL."""
+    kinds = ("add", "remove", "txn", "metaData", "protocol", "domainMetadata", "commitInfo")
+    actions = [
+        [logs.add("a"), logs.add("b", size=2), logs.txn("app", 1)],
+        [logs.remove("a"), logs.add("c", size=3), logs.domain("d")],
+    ]
+    sparse = [[{**dict.fromkeys(kinds), **line} for line in lines] for lines in actions]
+    plain, store = logs.table_of(*actions), logs.table_of(*sparse)
+    path = compact_logs(load_snapshot(utc_context(store)), 0, 1)
+    assert path in store.files
+    assert state_of(load_snapshot(utc_context(store))) == state_of(
+        load_snapshot(utc_context(plain))
+    )
+
+
+def test_commits_of_which_nothing_is_left_can_be_compacted() -> None:
+    store = logs.table_of([logs.add("a")], [{"commitInfo": {"operation": "WRITE"}}], [])
+    before = state_of(load_snapshot(utc_context(store)))
+    compact_logs(load_snapshot(utc_context(store)), 1, 2)
+    assert state_of(load_snapshot(utc_context(store))) == before
+
+
 def test_readers_use_it() -> None:
     store = logs.table_of(*[[logs.add(f"f{n}")] for n in range(6)])
     compact_logs(load_snapshot(utc_context(store)), 0, 4)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from deltalog.errors import (
@@ -147,6 +148,18 @@ def test_an_inventory_stands_for_a_listing(renamed: dict[str, str]) -> None:
     found = table.plan(mode="inventory", inventory=inventory_of(table, **renamed))
     assert sorted(found.files.to_pylist(), key=str) == sorted(expected.files.to_pylist(), key=str)
     assert "list_all" not in counted.counts
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.timestamp("us", "UTC")], ids=str)
+def test_an_inventory_may_have_times_finer_than_milliseconds(kind: pa.DataType) -> None:
+    table = old_and_new()
+    expected = table.plan(**FULL)
+    rows = inventory_of(table).read_all()
+    micros = pc.add(pc.multiply(rows["modificationTime"], 1000), 7).cast(pa.timestamp("us"))
+    place = rows.column_names.index("modificationTime")
+    inventory = rows.set_column(place, "modificationTime", micros.cast(kind)).to_reader()
+    found = table.plan(mode="inventory", inventory=inventory)
+    assert sorted(found.files.to_pylist(), key=str) == sorted(expected.files.to_pylist(), key=str)
 
 
 def test_an_inventory_needs_its_columns() -> None:

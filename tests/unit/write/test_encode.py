@@ -102,14 +102,14 @@ def test_keys_and_values_of_maps_are_stored_as_what_is_in_them() -> None:
     )
     spec = spec_of(configuration)
     value = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x05"}
-    row = {"k": [({"v": None, "x": 1}, 2)], "m": [("a", value)]}
+    row = {"k": [({"v": None, "x": 1}, 2)], "m": [("a", value), ("b", None)]}
     key = pa.struct([("v", pa.null()), ("x", pa.int64())])
     variant = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
     maps: tuple[Any, Any] = (pa.map_(key, pa.int64()), pa.map_(pa.string(), variant))
     kinds = pa.schema([pa.field("k", maps[0]), pa.field("m", maps[1])])
     written = write_files(spec, pa.Table.from_pylist([row], kinds))
     found = file_table(spec, written.adds[0].path).to_pylist()
-    assert found == [{"k": [({"x": 1}, 2)], "m": [("a", value)]}]
+    assert found == [{"k": [({"x": 1}, 2)], "m": [("a", value), ("b", None)]}]
     assert read_back(spec, written).to_pylist() == [row]
 
 

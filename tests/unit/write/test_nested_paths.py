@@ -11,6 +11,7 @@ from deltalog.errors import (
     ConstraintViolationError,
 )
 from deltalog.schema import ArrayType, Field, MapType, StructType
+from deltalog.write.nested_paths import values_at
 from tests.support.writes import enforced, table
 
 PART = StructType([Field("x", "long", nullable=False), Field("y", "long")])
@@ -41,3 +42,17 @@ def test_null_elements_need_no_fields() -> None:
     configuration = table(Field("a", ArrayType(PART)))
     rows = enforced(configuration, {"a": [[None, {"x": 1, "y": None}], None]})
     assert rows == {"a": [[None, {"x": 1, "y": None}], None]}
+
+
+@pytest.mark.parametrize("start", range(5))
+def test_values_of_maps_have_their_rows_wherever_a_batch_begins(start: int) -> None:
+    rows = [[("a", 1), ("b", None)], None, [], [("c", 3)], [("d", 4)]]
+    maps: Any = pa.array(rows, pa.map_(pa.string(), pa.int64())).slice(start)
+    left = [
+        (number, key, value) for number, row in enumerate(rows[start:]) for key, value in row or ()
+    ]
+    for at, name in ((1, "key"), (2, "value")):
+        values, numbers = values_at(maps, [name])
+        assert values.to_pylist() == [entry[at] for entry in left]
+        assert numbers is not None
+        assert numbers.to_pylist() == [entry[0] for entry in left]

@@ -96,10 +96,21 @@ def test_many_keys_prune_by_the_gaps_between_them() -> None:
     assert merged.rows.updated == 2000
 
 
+def test_files_are_pruned_by_keys_that_are_floats_too() -> None:
+    store = CountingStore(DictStore())
+    files = [[{"d": float(n), "x": 0} for n in range(first, first + 10)] for first in (0, 10, 20)]
+    table = StatedTable({"d": "double", "x": "long"}, *files, store=store)
+    store.reset()
+    merged = table.merge(pa.table({"d": [11.0]}), "t.d = s.d", matched_update(x="1"))
+    assert (merged.rows.updated, opened(store)) == (1, 1)
+
+
 def test_keys_that_have_no_order_prune_nothing() -> None:
     table = StatedTable({"d": "double", "x": "long"}, [{"d": n, "x": 0} for n in (1.0, math.nan)])
     source = pa.table({"d": [math.nan, 7.0]})
-    merged = table.merge(source, "t.d = s.d", matched_update(x="1"), insert(d="s.d", x="2"))
+    merged = table.merge(
+        source, "t.d = s.d AND t.x = 0", matched_update(x="1"), insert(d="s.d", x="2")
+    )
     assert (merged.rows.updated, merged.rows.inserted) == (1, 1)
     assert {row["x"]: row["d"] for row in table.rows() if row["x"] != 1} == {0: 1.0, 2: 7.0}
 
