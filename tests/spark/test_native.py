@@ -172,9 +172,7 @@ def test_files_and_rows_are_chosen_by_one_moment(
     days = [date(2019, 1, 1), date(2021, 1, 1)]
     for day in days:
         write_deltalake(tmp_path, pa.table({"day": [day, days[0]]}), mode="append")
-    monkeypatch.setattr(
-        "deltalog.spark.reading.conditions.now_ms", lambda: 1_577_836_800_000
-    )  # 2020
+    monkeypatch.setattr("deltalog.clock.now_ms", lambda: 1_577_836_800_000)  # 2020
     found = deltalog.spark.read(spark, tmp_path, where="day > current_date()")
     assert [row.day for row in found.collect()] == [days[1]]
     found = deltalog.spark.read(spark, tmp_path, where="day < current_date()")

@@ -17,7 +17,7 @@ from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.log.reader import parse_commits
 from deltalog.scan.changes import Changes, changes_spec
 from deltalog.scan.plan import check_rows_readable
-from deltalog.sharing.client.answers import TableAnswer, fetch_changes
+from deltalog.sharing.client.answers import TableAnswer, VersionHead, fetch_changes
 from deltalog.sharing.client.http import run
 from deltalog.sharing.client.snapshots import open_answer, snapshot_without_files, with_own_urls
 from deltalog.sharing.wire.requests import ChangesQuery
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.scan.task import ScanTask
-    from deltalog.sharing.client.answers import VersionHead
     from deltalog.sharing.client.rest import AsyncRestClient
     from deltalog.sharing.client.store import SharedStore
     from deltalog.sharing.wire.listing import Table

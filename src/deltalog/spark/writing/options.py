@@ -163,7 +163,7 @@ class WriteOptions:
             "predicate": self.replace_where,
             "dynamic": self.replaces_partitions and bool(configuration.partition_columns),
             "partition_by": self.partition_by,
-            "files": self.files,
+            "file_options": self.files,
             "logged": self.logged,
             "name": "WRITE" if self.batch is None else "STREAMING UPDATE",
         }
