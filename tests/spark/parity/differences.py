@@ -11,6 +11,7 @@ from typing import Final
 from pyspark.errors import PySparkException
 
 from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.spark.session.failures import WrongTypeError
 
 TOLD_BY_SPARK: Final[Mapping[type[DeltaError], tuple[str, ...]]] = {
     # Spark evaluates conditions and values, so what is wrong with them is Spark's to say: by an
@@ -24,7 +25,11 @@ TOLD_BY_SPARK: Final[Mapping[type[DeltaError], tuple[str, ...]]] = {
     ),
 }
 
-OTHER_ERRORS: Final[Mapping[str, tuple[type[DeltaError], str]]] = {
+OTHER_ERRORS: Final[Mapping[str, tuple[type[Exception], str]]] = {
+    "test_filters_that_came_out_empty_are_not_every_row": (
+        WrongTypeError,
+        "conditions of Delta's tables are SQL and columns: a list is none of them, empty or not",
+    ),
     "test_new_columns_are_an_error_that_says_what_to_do": (
         InvalidInputError,
         # as in Delta, `*` is the table's columns there, in the core it is the source's
