@@ -8,7 +8,7 @@ SPARKS := 4.1.4 4.2.1 4.3.0
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 say = @printf '\n==> %s\n'
 
-.PHONY: help demo test soak mutants reference reference-full matrix check lint doctest docs bench clean
+.PHONY: help demo test test-long soak mutants reference reference-full matrix check lint doctest docs bench clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -18,6 +18,9 @@ demo: $(BIN)/.ready-demo ## real flights: read from other writers, written for o
 	$(BIN)/python -m examples.demo
 test: $(BIN)/.ready-dev $(AZURITE)/.ready ## the whole test suite
 	$(say) "running the tests"
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
+test-long: $(BIN)/.ready-dev $(AZURITE)/.ready $(REFERENCE)/.ready ## the suite with all comparisons, statements and rules: an hour
+	$(say) "running all tests" && DELTALOG_REFERENCE_FULL=1 DELTALOG_PARITY=all DELTALOG_RULES=all DELTALOG_HISTORIES=1000 \
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
 soak: $(BIN)/.ready-dev $(AZURITE)/.ready ## 10,000 histories of failing stores, races of 32 processes
 	$(say) "interleaving writers" && DELTALOG_HISTORIES=10000 $(BIN)/python -m pytest -q -n 2 tests/stateful/test_histories.py tests/stateful/test_simulation.py

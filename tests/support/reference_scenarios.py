@@ -24,7 +24,7 @@ class Scenario:
         steps: what the reference does before deltalog comes.
         append: a query whose rows deltalog appends.
         after: what the reference does after that.
-        long: left out unless DELTALOG_REFERENCE_FULL=1, so that all tests stay short.
+        long: whether all comparisons have to be asked for, besides those of `_LONG`.
     """
 
     name: str
@@ -388,4 +388,15 @@ ALL_SCENARIOS: Final = (
 )
 
 FULL: Final = os.environ.get("DELTALOG_REFERENCE_FULL", "") not in {"", "0"}
-SCENARIOS: Final = tuple(each for each in ALL_SCENARIOS if FULL or not each.long)
+"""Whether all comparisons are made (`make test-long`), or some of each kind."""
+_LONG: Final = frozenset(
+    {
+        *("column-mapping-id", "column-mapping-enabled-later", "identity-negative-by-default"),
+        *("defaults", "row-tracking-enabled-later", "in-commit-timestamps-enabled-later"),
+        *("iceberg-compat-v1", "char-varchar", "append-only", "change-data-feed"),
+        *("materialized-partition-columns", "random-file-prefixes"),
+    }
+)
+SCENARIOS: Final = tuple(
+    each for each in ALL_SCENARIOS if FULL or not (each.long or each.name in _LONG)
+)
