@@ -10,8 +10,6 @@ import pytest
 
 from deltalog.errors import (
     ConstraintViolationError,
-    DeltaError,
-    InternalError,
     InvalidInputError,
     SchemaMismatchError,
     UnsupportedFeatureError,
@@ -144,22 +142,21 @@ def test_a_rule_that_fails_for_a_row_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "kind"),
+    "rule",
     [
         # Reading what is named twice is `re.error` in Python.
-        ("to_timestamp(s, 'yyyy yyyy') > TIMESTAMP'2020-01-01 00:00:00'", InvalidInputError),
-        ("round(a + 0.5D, 2147483647) > 0", InvalidInputError),  # decimal.InvalidOperation
-        ("map(array(s), 1) IS NOT NULL", InternalError),  # a TypeError
+        "to_timestamp(s, 'yyyy yyyy') > TIMESTAMP'2020-01-01 00:00:00'",
+        "round(a + 0.5D, 2147483647) > 0",  # decimal.InvalidOperation
     ],
 )
-def test_what_python_raises_names_the_rule(rule: str, kind: type[DeltaError]) -> None:
+def test_what_python_raises_names_the_rule(rule: str) -> None:
     columns = (Field("a", "integer"), Field("s", "string"))
     configuration = table(*columns, constraints__odd=rule)
-    with pytest.raises(kind, match="cannot compute") as caught:
+    with pytest.raises(InvalidInputError, match="cannot compute") as caught:
         enforced(configuration, {"a": [2**31 - 1], "s": ["2020 2020"]})
     assert any(f"'odd' ({rule})" in note for note in caught.value.__notes__)
     computed = table(*columns, generated("g", "boolean", rule), features=GENERATED)
-    with pytest.raises(kind, match="cannot compute") as caught:
+    with pytest.raises(InvalidInputError, match="cannot compute") as caught:
         enforced(computed, {"a": [2**31 - 1], "s": ["2020 2020"]})
     assert any("generated column 'g'" in note for note in caught.value.__notes__)
 
