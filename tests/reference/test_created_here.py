@@ -27,7 +27,6 @@ SHORT = {
     "column-mapping-id",
     "identity-always",
     "generated-columns",
-    "defaults",
     "row-tracking",
     "clustering",
     "iceberg-compat-v2",

@@ -145,7 +145,7 @@ def vacuumed(commit: dict[str, Any], vague: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 @pytest.mark.protocol("D-45", "OV-06")
-@pytest.mark.parametrize("shallow", [True, False], ids=["shallow", "deep"])
+@pytest.mark.parametrize("shallow", [True, False] if FULL else [True])
 def test_a_clone_made_here_goes_on_there(
     spark: Spark, made: Path, tmp_path: Path, *, shallow: bool
 ) -> None:
