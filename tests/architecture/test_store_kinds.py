@@ -35,7 +35,7 @@ OTHERWISE_MEANT = {
     ("sharing/server/endpoints.py", "file"): A_FILE_ACTION,
     ("sharing/server/file_lines.py", "file"): A_FILE_ACTION,
     ("sharing/server/query.py", "file"): A_FILE_ACTION,
-    ("sharing/server/view_changes.py", "file"): A_FILE_ACTION,
+    ("sharing/server/view_lines.py", "file"): A_FILE_ACTION,
     ("sharing/server/view_query.py", "file"): A_FILE_ACTION,
     ("sharing/server/views.py", "file"): A_FILE_ACTION,
     ("sharing/wire/lines.py", "file"): A_FILE_ACTION,

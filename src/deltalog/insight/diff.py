@@ -2,7 +2,7 @@
 
 Owns which files must be read: a file with the same deletion vector in both versions has the same
 rows in both, and of a file with another deletion vector only the rows that one of the two vectors
-marks are read. Rows are compared by `matching`.
+marks are read. Rows are compared by `rows.row_diff`.
 
 Protocol: Add File and Remove File, Deletion Vectors, Row Tracking
 """

@@ -77,7 +77,7 @@ class FileEdits:
         columns: the columns that may differ between old and new versions.
         reads: the old columns that new versions are computed from; None means all.
         decisions: drop, mask or rewrite, for each file.
-        progress: counted counted in files read.
+        progress: counted in files read.
     """
 
     matching: MatchingFiles

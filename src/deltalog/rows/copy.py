@@ -53,7 +53,7 @@ def read_rows(
         files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
         predicate: only rows for which it is true; resolved against the snapshot's schema.
         more_columns: of `METADATA_COLUMNS`, after the table's own.
-        progress: counted counted in files.
+        progress: counted in files.
 
     Cost: bounded memory, like any scan.
     """
@@ -84,7 +84,7 @@ def copy_rows(
         writer: writes the rows.
         schema: of the writer's rows; may have more columns than the snapshot's.
         without: for each file, positions of rows to leave out besides those of its vector.
-        progress: counted counted in files.
+        progress: counted in files.
 
     Returns:
         The number of copied rows.

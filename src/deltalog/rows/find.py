@@ -81,7 +81,7 @@ def find_matching_files(
     Args:
         snapshot: of the table.
         predicate: resolved; None matches every row.
-        progress: counted counted in files read.
+        progress: counted in files read.
 
     Cost: the log's columns that the predicate needs; then the predicate's columns of the files
     that pruning left. Memory: eight bytes per matching row.

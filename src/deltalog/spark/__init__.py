@@ -9,7 +9,8 @@ Every decision about the protocol is made in the core rooms. The packages, from 
 - `engine`: `SparkEngine`, by which the verbs of the core are done by tasks.
 - `writing`: the function `write`, and the format's batch writer.
 - `streaming`: the format's streams; `sharing`: shared tables.
-- `table`, with its builders, and `results`: delta.tables' class. `source`, `registration`,
+- `table`: delta.tables' class, with its builders (`builders` creates tables, `merge`, `optimize`)
+  and `results`. `source`, `registration`,
   `shared_tables`: the formats, and the names of the official sharing client.
 
 Names are loaded on first use: every Python worker imports this package, and needs little of it.

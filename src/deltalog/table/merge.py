@@ -1,6 +1,7 @@
 """`DeltaTable.merge`: a builder that collects clauses, and runs the merge with `execute`.
 
-Owns the builder, which has deltalake's methods; `verbs.merge` defines their semantics.
+Owns the builder, which has deltalake's methods; `rows.request` and `rows.merge` say what clauses
+mean.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class PendingTransaction:
         own_paths: files written for this transaction alone, decoded; deleted if it fails.
         is_sent: whether a commit request may be under way.
         is_committed: whether the commit has succeeded.
-        steps: counts the files that are read, for progress.
+        progress: counts the files that are read.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Compute the rows that a merge writes: updated rows and inserted rows.
 
-Owns the second half of a merge: the matching rows are read with all columns, and each clause
-computes the new versions of its rows.
+Owns the values that a merge writes: `rows.apply` reads the matching rows, and here each clause
+computes the new versions of its rows, and the rows that it inserts.
 
 Protocol: Add CDC File, Row Tracking, Identity Columns
 """

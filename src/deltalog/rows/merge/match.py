@@ -76,7 +76,7 @@ def find_matches(
         snapshot: of the table.
         plan: of the merge.
         source: the source's rows.
-        progress: counted counted in files read.
+        progress: counted in files read.
 
     Raises:
         AmbiguousMergeError: several rows of the source would change the same row.

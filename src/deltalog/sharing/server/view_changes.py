@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from deltalog._json import dumps
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns as columns_of
@@ -21,8 +20,8 @@ from deltalog.scan.changes import change_tasks, changes_spec, incompatibility
 from deltalog.schema import StructType, canonical_path_of
 from deltalog.sharing.server.commit_range import CommitRange
 from deltalog.sharing.server.faults import invalid, unsupported
-from deltalog.sharing.server.file_lines import encode_file_line
 from deltalog.sharing.server.urls import ViewFileSource
+from deltalog.sharing.server.view_lines import encode_view_line
 from deltalog.sharing.server.views import column_identity
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.commit_range import VersionChanges
     from deltalog.sharing.server.formats import ResponseFormat
     from deltalog.sharing.server.tables import ServedTable
-    from deltalog.sharing.server.views import View, ViewFile
+    from deltalog.sharing.server.views import View
     from deltalog.snapshot import Snapshot
 
 
@@ -198,47 +197,6 @@ def changed_tasks(view: View, table: ServedTable, source: ViewFileSource) -> Ite
         for _, files in change.parts:
             if isinstance(files, ViewTasks):
                 yield from files.tasks
-
-
-def encode_view_line(
-    response_format: ResponseFormat,
-    kind: str,
-    file: ViewFile,
-    *,
-    url: str,
-    expires_ms: int,
-    change: dict[str, int] | None = None,
-) -> bytes:
-    """Return the line of a file of a view.
-
-    Args:
-        response_format: of the answer.
-        kind: `file`, `add`, `cdf` or `remove`.
-        file: whose name is its id.
-        url: of the file.
-        expires_ms: when the URL expires.
-        change: `version` and `timestamp` of a change.
-    """
-    change = change or {}
-    values: dict[str, Any] = {"partitionValues": {}, "size": file.size_bytes}
-    if kind in {"file", "add"}:
-        # Other statistics would be of rows that the view does not show.
-        values["stats"] = dumps({"numRecords": file.num_rows}).decode()
-    if response_format.is_delta:
-        values["dataChange"] = kind != "cdf"
-        if kind == "remove":
-            values |= {"deletionTimestamp": change["timestamp"], "extendedFileMetadata": True}
-        elif kind != "cdf":
-            values["modificationTime"] = change.get("timestamp", 0)
-    return encode_file_line(
-        response_format,
-        kind,
-        file_id=file.name,
-        url=url,
-        values=values,
-        change=change,
-        expires_ms=expires_ms,
-    )
 
 
 def _rows(parts: dict[str, Any], kind: str) -> list[dict[str, Any]]:

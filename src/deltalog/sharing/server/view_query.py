@@ -13,7 +13,8 @@ from deltalog.sharing.server.faults import not_found, unavailable
 from deltalog.sharing.server.formats import choose_view_format, head_lines
 from deltalog.sharing.server.pages import FilePage, end_of_page
 from deltalog.sharing.server.urls import ViewFileSource
-from deltalog.sharing.server.view_changes import changed_tasks, encode_view_line
+from deltalog.sharing.server.view_changes import changed_tasks
+from deltalog.sharing.server.view_lines import encode_view_line
 from deltalog.sharing.server.views import View
 
 if TYPE_CHECKING:

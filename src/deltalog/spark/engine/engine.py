@@ -83,7 +83,7 @@ class SparkEngine(LocalEngine):
         return _persisted(data) if isinstance(data, DataFrame) else super().open_merge_source(data)
 
     def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
-        """Find rows by tasks; locally if the log decides, or the source is no data frame."""
+        """Plan a change by tasks; locally if the log decides, or the source is no data frame."""
         source = request.source
         if source is not None and not isinstance(source, DataFrame):
             return super().plan_change(transaction, request)
@@ -93,8 +93,8 @@ class SparkEngine(LocalEngine):
                 "error_on_type_mismatch=False: Spark evaluates conditions and values; say it in "
                 "Spark SQL, or give columns"
             )
-        find = plan_change_by_tasks if source is None else plan_merge_by_tasks
-        return find(self.scan(transaction.base), transaction, request)
+        plan = plan_change_by_tasks if source is None else plan_merge_by_tasks
+        return plan(self.scan(transaction.base), transaction, request)
 
     def write_rows(
         self,

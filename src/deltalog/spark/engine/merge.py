@@ -218,9 +218,9 @@ class _JoinPlan:
                 _ = frame.select(*said).schema  # forces the analysis, also on Connect
 
     def decided(self, target: DataFrame, source: DataFrame) -> DataFrame:
-        """Return the rows that change, each with its step, its place and its new values."""
+        """Return the rows that change, each with its clause, its place and its new values."""
         request, before = self._request, self._before
-        rows = self._joined(target, source).withColumn(CLAUSE, self._step())
+        rows = self._joined(target, source).withColumn(CLAUSE, self._clause())
         found = [F.col(CLAUSE), *self._new_values()]
         if any(clause.action is not Action.INSERT for clause in request.clauses):
             found += [F.col(FILE), F.col(ROW)]
@@ -243,8 +243,8 @@ class _JoinPlan:
             return target.join(source, on, "full" if inserts else "left")
         return target.join(source, on, "right" if inserts else "inner")
 
-    def _step(self) -> Column:
-        """Return the number of the step that applies to a row; NULL for none."""
+    def _clause(self) -> Column:
+        """Return the number of the clause that applies to a row; NULL for none."""
         mine, theirs = F.col(ROW).isNotNull(), F.col(SOURCE).isNotNull()
         held = {
             When.MATCHED: mine & theirs,
@@ -257,8 +257,8 @@ class _JoinPlan:
             if clause.condition is not None:
                 applies &= self._column(clause.condition, clause.when)
             found = found.when(applies, F.lit(number))
-        step: Column = found
-        return step
+        chosen: Column = found
+        return chosen
 
     def _column(self, value: Any, when: When) -> Column:
         """Return a condition or a value over the joined frame.
@@ -286,7 +286,7 @@ class _JoinPlan:
         return as_value(map_columns(value, place))
 
     def _new_values(self) -> list[Column]:
-        """Return, for each step with new values, their struct; NULL in rows of other steps."""
+        """Return, for each clause with new values, their struct; NULL in rows of other clauses."""
         found = []
         for number, clause in enumerate(self._request.ordered):
             if clause.action is Action.DELETE:

@@ -1,6 +1,6 @@
 """The executors' half of deletes, updates and merges: what tasks do with changed rows.
 
-Spark has decided about each row before: it comes with the number of its step, the position of its
+Spark has decided about each row before: it comes with the number of its clause, the position of its
 old version, and its new values. Owns the checking and writing of rows, the writing of change files,
 and the collection of old versions' positions.
 
