@@ -23,5 +23,10 @@ class SqlSession:
     time_zone: str
 
 
+UTC_NAMES: Final = frozenset(
+    {"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "UCT", "Etc/UCT", "Zulu", "Etc/Zulu"}
+)
+"""Names of the zone UTC: between it and no zone, a cast changes no number."""
+
 # Rules that a table stores mean the same to every writer, so they have neither.
 RULES_OF_TABLES: Final = SqlSession(now=None, time_zone="UTC")

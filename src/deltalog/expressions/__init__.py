@@ -16,8 +16,8 @@ from deltalog.expressions.trees import (
     is_deterministic,
     map_columns,
 )
-from deltalog.expressions.zones import UTC_NAMES, depends_on_zone
-from deltalog.sql_session import SqlSession
+from deltalog.expressions.zones import depends_on_zone
+from deltalog.sql_session import UTC_NAMES, SqlSession
 
 __all__ = [
     "UTC_NAMES",

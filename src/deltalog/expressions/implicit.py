@@ -34,6 +34,7 @@ from deltalog.schema.types import (
     DataType,
     PrimitiveType,
 )
+from deltalog.sql_session import UTC_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,11 +170,11 @@ class Casts:
 
     def _zone_of(self, source: DataType, to: DataType) -> str | None:
         """The zone to note in a cast: only what differs from UTC."""
-        return self.time_zone if self.time_zone != _UTC and needs_zone(source, to) else None
+        is_utc = self.time_zone in UTC_NAMES
+        return None if is_utc or not needs_zone(source, to) else self.time_zone
 
 
-_UTC: Final = "UTC"
-_IN_UTC: Final = Casts(_UTC)
+_IN_UTC: Final = Casts("UTC")
 # For constants and numbers, where no zone is met.
 cast_literal: Final = _IN_UTC.literal
 make_cast: Final = _IN_UTC.cast

@@ -18,9 +18,6 @@ from deltalog.schema.types import DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
 if TYPE_CHECKING:
     from deltalog.schema.types import DataType, StructType
 
-UTC_NAMES: Final = frozenset(
-    {"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "UCT", "Etc/UCT", "Zulu", "Etc/Zulu"}
-)
 # A date, possibly with a time of day, without a zone at the end.
 WITHOUT_ZONE: Final = re.compile(r"['\"]\s*\d+-\d+(?:-[\d]+(?:[T ][\d:.]*)?)?\s*['\"]")
 _OF_TODAY: Final = re.compile(r"(?i)current_date|curdate|localtimestamp")

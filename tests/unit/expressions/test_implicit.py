@@ -3,11 +3,14 @@ from __future__ import annotations
 import pytest
 
 from deltalog.expressions import (
+    SqlSession,
     parse_sql,
     parse_type,
     resolve,
+    to_sql,
     type_of,
 )
+from deltalog.schema import Field, StructType
 from tests.support.typed_columns import SCHEMA, resolved_sql
 
 
@@ -80,3 +83,15 @@ def test_constants_take_the_type_of_the_column_where_that_means_the_same(
 def test_a_float_column_is_not_compared_with_the_nearest_float() -> None:
     # 0.1 is no float, so f = 0.1 is false for every row, also for 0.1F.
     assert resolved_sql("f = 0.1D") == "CAST(f AS DOUBLE) = 0.1D"
+
+
+@pytest.mark.parametrize("zone", ["Etc/UTC", "GMT", "+00:00"])
+def test_a_zone_that_is_utc_by_another_name_leaves_no_cast_of_a_constant_s_column(
+    zone: str,
+) -> None:
+    schema = StructType([Field("wall", parse_type("timestamp_ntz"))])
+    condition = parse_sql("wall = TIMESTAMP '2020-01-01 00:00:00Z'")
+    here = resolve(condition, schema, SqlSession(now=None, time_zone=zone))
+    assert to_sql(here) == to_sql(resolve(condition, schema))
+    there = resolve(condition, schema, SqlSession(now=None, time_zone="Europe/Berlin"))
+    assert to_sql(there) != to_sql(here)
