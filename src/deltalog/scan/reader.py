@@ -173,7 +173,7 @@ class _OpenTask:
             task.store, task.path, size_bytes=shared.size_bytes, footer=shared.footer
         )
         try:
-            return own.read([shared.leaves[leaf] for leaf in leaves], row_groups)
+            return own.read_leaves(leaves, row_groups)
         finally:
             own.close()
 

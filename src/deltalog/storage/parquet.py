@@ -9,6 +9,7 @@ silently (9999-12-31 would be 1816).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
 
 from deltalog.errors import DataFileUnreadableError
 from deltalog.storage.parquet_footer import (
-    ColumnChunk,
+    ColumnChunks,
     NullCounts,
     as_file,
     column_chunks,
@@ -65,20 +66,35 @@ def open_parquet(
     return guarded(store, path, lambda: ParquetReader(store, path, size_bytes, footer))
 
 
-@dataclass(slots=True)
+@dataclass
 class Footer:
-    """A footer that was read, which further readers of the file can use.
+    """A footer that was read, which further readers of the file can use: it is read in pieces.
 
     Args:
         metadata: as pyarrow knows it.
+        arrow_schema: what reading all columns gives.
         data: as it is stored; None before it was needed.
-        chunks: what it says of column chunks, by the leaves that were asked for: a file is read in
-            pieces, and each of them asks again.
+        chunks: what it says of column chunks, by the leaves that were asked for.
     """
 
     metadata: pq.FileMetaData
+    arrow_schema: pa.Schema
     data: bytes | None = None
-    chunks: dict[frozenset[int] | None, list[list[ColumnChunk]]] = field(default_factory=dict)
+    chunks: dict[frozenset[int] | None, ColumnChunks] = field(default_factory=dict)
+
+    @cached_property
+    def leaf_paths(self) -> tuple[str, ...]:
+        """Parquet's dotted path of every leaf column (`add.tags.key_value.key`)."""
+        schema = self.metadata.schema
+        return tuple(schema.column(number).path for number in range(len(schema)))
+
+    @cached_property
+    def leaves(self) -> tuple[tuple[str, ...], ...]:
+        """The same as parts, containers' own levels left out (`("add", "tags", "key")`)."""
+        leaves = tuple(walk_leaves(self.arrow_schema))
+        if len(leaves) != len(self.leaf_paths):  # a type whose leaves we do not know
+            return tuple(tuple(path.split(".")) for path in self.leaf_paths)
+        return leaves
 
 
 class ParquetReader:
@@ -86,12 +102,10 @@ class ParquetReader:
 
     Attributes:
         path: decoded, as it was asked for.
-        metadata: the footer: rows, row groups, types. Never ask it for a column chunk: a damaged
+        footer: for further readers of the file, too.
+        metadata: of the footer: rows, row groups, types. Never ask it for a column chunk: a damaged
             one ends the process; `column_chunks` does not.
-        footer: the same, for further readers of the file.
         arrow_schema: what reading all columns gives.
-        leaf_paths: Parquet's dotted path of every leaf column (`add.tags.key_value.key`).
-        leaves: the same as parts, containers' own levels left out (`("add", "tags", "key")`).
     """
 
     def __init__(
@@ -102,23 +116,28 @@ class ParquetReader:
         self._native = native_path(store, path)
         self._segments = Segments()
         self._size = size_bytes or 0
+        data: bytes | None = None
+        metadata = None if footer is None else footer.metadata
         if self._native is None:
             if size_bytes is None:
                 self._size = store.stat(path).size_bytes
-            if footer is None:
+            if metadata is None:
                 data, self._size = fetch_footer(store, path, self._size)
-                footer = Footer(pq.read_metadata(pa.BufferReader(as_file(data))), data)
-        self._file = self._open(None if footer is None else footer.metadata)
-        self.metadata: pq.FileMetaData = self._file.metadata
-        self.footer = footer or Footer(self.metadata)
-        self.arrow_schema: pa.Schema = self._file.schema_arrow
-        schema = self.metadata.schema
-        self.leaf_paths: tuple[str, ...] = tuple(
-            schema.column(number).path for number in range(len(schema))
-        )
-        self.leaves = tuple(walk_leaves(self.arrow_schema))
-        if len(self.leaves) != len(self.leaf_paths):  # a type whose leaves we do not know
-            self.leaves = tuple(tuple(path.split(".")) for path in self.leaf_paths)
+                metadata = pq.read_metadata(pa.BufferReader(as_file(data)))
+        self._file = self._open(metadata)
+        self.footer = footer or Footer(self._file.metadata, self._file.schema_arrow, data)
+        self.metadata = self.footer.metadata
+        self.arrow_schema = self.footer.arrow_schema
+
+    @property
+    def leaf_paths(self) -> tuple[str, ...]:
+        """As `Footer.leaf_paths`."""
+        return self.footer.leaf_paths
+
+    @property
+    def leaves(self) -> tuple[tuple[str, ...], ...]:
+        """As `Footer.leaves`."""
+        return self.footer.leaves
 
     @property
     def size_bytes(self) -> int | None:
@@ -149,7 +168,7 @@ class ParquetReader:
         groups = self.column_chunks()
         return [[chunk.null_count for chunk in group] for group in groups]
 
-    def column_chunks(self, leaves: Collection[int] | None = None) -> list[list[ColumnChunk]]:
+    def column_chunks(self, leaves: Collection[int] | None = None) -> ColumnChunks:
         """What the footer says of its column chunks, by row group and leaf column.
 
         Args:
@@ -190,8 +209,14 @@ class ParquetReader:
 
         Cost: elsewhere than local: one batch of ranged reads.
         """
+        return self.read_leaves(self.leaf_indices(columns), row_groups)
+
+    def read_leaves(
+        self, leaf_indices: Sequence[int], row_groups: Sequence[int] | None = None
+    ) -> pa.Table:
+        """The same as `read`, for leaf columns by number, ascending."""
         groups = self._all_groups if row_groups is None else list(row_groups)
-        indices = self.leaf_indices(columns)
+        indices = list(leaf_indices)
         return guarded(self._store, self.path, lambda: self._read(groups, indices))
 
     def iter_batches(
@@ -238,7 +263,7 @@ class ParquetReader:
         """Close the file; using the reader afterwards is an error."""
         self._file.close(force=True)
 
-    def _column_chunks(self, leaves: Collection[int] | None) -> list[list[ColumnChunk]]:
+    def _column_chunks(self, leaves: Collection[int] | None) -> ColumnChunks:
         asked = None if leaves is None else frozenset(leaves)
         if (known := self.footer.chunks.get(asked)) is not None:
             return known

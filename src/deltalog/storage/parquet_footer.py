@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import io
 import struct
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,19 +22,36 @@ import pyarrow as pa
 from deltalog.errors import DataFileUnreadableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection
 
     from deltalog.storage.store import ByteRange, Store
 
 
 _TAIL_BYTES: Final = 64 * 1024
+_SMALL_BYTES: Final = 32 * 1024
 _MAGIC: Final = frozenset({b"PAR1", b"PARE"})
-# Numbers of fields, struct by struct.
+# Numbers of fields.
 _ROW_GROUPS, _COLUMN_ORDERS = 4, 7
 _COLUMNS = 1
 _META_DATA = 3
 _COMPRESSED_SIZE, _DATA_PAGES, _DICTIONARY_PAGE, _STATISTICS = 7, 9, 11, 12
 _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX_VALUE, _MIN_VALUE = 1, 2, 3, 5, 6
+# What is read of a footer: the fields of each struct, and of the structs in them.
+_Fields = Mapping[int, "_Fields"]
+_COLUMN_CHUNK: Final[_Fields] = {
+    _META_DATA: {
+        _COMPRESSED_SIZE: {},
+        _DATA_PAGES: {},
+        _DICTIONARY_PAGE: {},
+        _STATISTICS: {_OLD_MAX: {}, _OLD_MIN: {}, _NULL_COUNT: {}, _MAX_VALUE: {}, _MIN_VALUE: {}},
+    }
+}
+_FOOTER: Final[_Fields] = {_ROW_GROUPS: {_COLUMNS: _COLUMN_CHUNK}, _COLUMN_ORDERS: {}}
+# Kinds of values in Thrift's compact protocol, and the bytes of those that always have as many.
+_VARINTS: Final = frozenset({4, 5, 6})
+_BINARY, _LISTS, _STRUCT = 8, frozenset({9, 10}), 12
+_BOOLEANS: Final = frozenset({1, 2})
+_SIZES: Final = {1: 0, 2: 0, 3: 1, 7: 8}
 
 NullCounts = list[list[int | None]]
 
@@ -70,6 +89,8 @@ class ColumnChunk(NamedTuple):
         return start, min(file_bytes, start + length + 100)
 
 
+ColumnChunks = tuple[tuple[ColumnChunk, ...], ...]
+"""By row group and leaf column."""
 _UNKNOWN_CHUNK: Final = ColumnChunk()
 
 
@@ -118,7 +139,7 @@ def as_file(footer: bytes) -> bytes:
     return b"PAR1" + footer + struct.pack("<I", len(footer)) + b"PAR1"
 
 
-def column_chunks(footer: bytes, leaves: Collection[int] | None = None) -> list[list[ColumnChunk]]:
+def column_chunks(footer: bytes, leaves: Collection[int] | None = None) -> ColumnChunks:
     """What a footer says of its column chunks, by row group and leaf column.
 
     Args:
@@ -129,18 +150,26 @@ def column_chunks(footer: bytes, leaves: Collection[int] | None = None) -> list[
     Raises:
         DataFileUnreadableError: the footer is damaged.
 
-    Cost: some microseconds per column chunk.
+    Cost: some microseconds per column chunk; next to none for a small footer that was asked for
+    the same lately, as queries of one table ask.
     """
+    read = _chunks_of_small if len(footer) <= _SMALL_BYTES else _chunks
     try:
-        reader = _ThriftReader(footer, leaves)
-        node = reader.struct(_ROW_GROUPS, reader.row_groups)
-        is_ordered = isinstance(node.get(_COLUMN_ORDERS), list)
-        return [
-            [_chunk_of(chunk, is_ordered=is_ordered) for chunk in group.get(_COLUMNS, ())]
-            for group in node.get(_ROW_GROUPS, ())
-        ]
+        return read(footer, None if leaves is None else frozenset(leaves))
     except (struct.error, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise DataFileUnreadableError(f"cannot read a Parquet footer: {error!r}") from error
+
+
+def _chunks(footer: bytes, leaves: frozenset[int] | None) -> ColumnChunks:
+    node = _FooterReader(footer, leaves).struct(_FOOTER)
+    is_ordered = isinstance(node.get(_COLUMN_ORDERS), list)
+    return tuple(
+        tuple(_chunk_of(chunk, is_ordered=is_ordered) for chunk in group.get(_COLUMNS, ()))
+        for group in node.get(_ROW_GROUPS, ())
+    )
+
+
+_chunks_of_small = lru_cache(maxsize=256)(_chunks)
 
 
 def _chunk_of(fields: Mapping[int, Any] | None, *, is_ordered: bool) -> ColumnChunk:
@@ -167,12 +196,8 @@ def _chunk_of(fields: Mapping[int, Any] | None, *, is_ordered: bool) -> ColumnCh
     )
 
 
-_VARINTS: Final = frozenset({4, 5, 6})
-_BINARY, _LISTS, _STRUCT = 8, frozenset({9, 10}), 12
-
-
-class _ThriftReader:
-    """Reads the values of Thrift's compact protocol in order.
+class _FooterReader:
+    """Reads the fields of `_FOOTER` in a struct in Thrift's compact protocol; passes over others.
 
     Args:
         data: of the footer.
@@ -183,102 +208,131 @@ class _ThriftReader:
         self._data = data
         self._leaves = leaves
         self._position = 0
-        self._readers: dict[int, Callable[[], Any]] = {
-            1: lambda: True,
-            2: lambda: False,
-            3: self._byte,
-            4: self._integer,
-            5: self._integer,
-            6: self._integer,
-            7: self._double,
-            8: self._bytes,
-            9: self._list,
-            10: self._list,
-            12: self.struct,
-        }
 
-    def struct(
-        self, own_number: int = 0, read_own: Callable[[], Any] | None = None
-    ) -> dict[int, Any]:
-        """The fields of a struct by number, one of which may have a reader of its own."""
+    def struct(self, wanted: _Fields) -> dict[int, Any]:
+        """The fields that are wanted and there, by number."""
+        data = self._data
         fields: dict[int, Any] = {}
         number = 0
-        while (head := self._byte()) != 0:
+        while head := data[self._position]:
+            self._position += 1
             number = number + (head >> 4) if head >> 4 else self._integer()
-            is_own = number == own_number and head & 15 in _LISTS and read_own is not None
-            fields[number] = (read_own if is_own else self._readers[head & 15])()  # type: ignore[misc]  # there is one
+            if number in wanted:
+                fields[number] = self._value(head & 15, wanted[number])
+            else:
+                self._position = _pass_value(data, self._position, head & 15)
+        self._position += 1
         return fields
 
-    def row_groups(self) -> list[dict[int, Any]]:
-        """The row groups, in which chunks of columns that are not wanted are None."""
-        return [self.struct(_COLUMNS, self._chunks) for _ in range(self._structs())]
+    def _value(self, kind: int, wanted: _Fields) -> Any:
+        """A number, bytes, a struct or a list; None for other kinds."""
+        if kind in _VARINTS:
+            return self._integer()
+        if kind == _STRUCT:
+            return self.struct(wanted)
+        if kind in _LISTS:
+            return self._list(wanted)
+        start = self._position
+        self._position = _pass_value(self._data, start, kind)
+        if kind != _BINARY:
+            return None
+        while self._data[start] & 0x80:  # its length
+            start += 1
+        return self._data[start + 1 : self._position]
 
-    def _chunks(self) -> list[dict[int, Any] | None]:
-        wanted = self._leaves
-        chunks: list[dict[int, Any] | None] = []
-        for leaf in range(self._structs()):
-            if wanted is None or leaf in wanted:
-                chunks.append(self.struct())
-            else:
-                self._pass_struct()
-                chunks.append(None)
-        return chunks
-
-    def _structs(self) -> int:
-        """The length of a list of structs."""
-        head = self._byte()
+    def _list(self, wanted: _Fields) -> list[dict[int, Any] | None]:
+        """The structs of a list; None in the places of column chunks that are not wanted."""
+        head = self._data[self._position]
+        self._position += 1
         if head & 15 != _STRUCT:
             raise TypeError(f"expected a list of structs, found elements of type {head & 15}")
-        return self._varint() if head >> 4 == 15 else head >> 4
-
-    def _pass_struct(self) -> None:
-        data, byte = self._data, self._byte
-        while (head := byte()) != 0:
-            if not head >> 4:
-                self._varint()
-            kind = head & 15
-            if kind in _VARINTS:
-                while data[self._position] & 0x80:
-                    self._position += 1
-                self._position += 1
-            elif kind == _STRUCT:
-                self._pass_struct()
-            elif kind == _BINARY:
-                length = self._varint()
-                self._position += length
+        length = self._varint() if head >> 4 == 15 else head >> 4
+        leaves = self._leaves if wanted is _COLUMN_CHUNK else None
+        structs: list[dict[int, Any] | None] = []
+        for place in range(length):
+            if leaves is None or place in leaves:
+                structs.append(self.struct(wanted))
             else:
-                self._readers[kind]()
-
-    def _byte(self) -> int:
-        found = self._data[self._position]
-        self._position += 1
-        return found
+                self._position = _pass_struct(self._data, self._position)
+                structs.append(None)
+        return structs
 
     def _varint(self) -> int:
         found = shift = 0
-        while (byte := self._byte()) & 0x80:
+        while (byte := self._data[self._position]) & 0x80:
             found |= (byte & 0x7F) << shift
             shift += 7
+            self._position += 1
+        self._position += 1
         return found | byte << shift
 
     def _integer(self) -> int:
         zigzag = self._varint()
         return (zigzag >> 1) ^ -(zigzag & 1)
 
-    def _double(self) -> float:
-        self._position += 8
-        found: float = struct.unpack("<d", self._data[self._position - 8 : self._position])[0]
-        return found
 
-    def _bytes(self) -> bytes:
-        length = self._varint()
-        self._position += length
-        return self._data[self._position - length : self._position]
-
-    def _list(self) -> list[Any]:
-        head = self._byte()
-        length = self._varint() if head >> 4 == 15 else head >> 4
+def _pass_struct(data: bytes, position: int) -> int:
+    """Where a struct ends; it is the innermost loop over a footer, so that it calls little."""
+    while head := data[position]:
+        position += 1
+        if head < 16:  # the field's number follows
+            while data[position] > 127:
+                position += 1
+            position += 1
         kind = head & 15
-        # In a list a boolean is a byte of its own.
-        read = self._byte if kind in {1, 2} else self._readers[kind]
-        return [read() for _ in range(length)]
+        if 3 < kind < 7:
+            while data[position] > 127:
+                position += 1
+            position += 1
+        elif kind == 12:
+            position = _pass_struct(data, position)
+        elif kind == 8 and data[position] < 128:
+            position += data[position] + 1
+        elif kind > 2:
+            position = _pass_value(data, position, kind)
+    return position + 1
+
+
+def _pass_value(data: bytes, position: int, kind: int) -> int:
+    """Where a value of a kind ends.
+
+    Raises:
+        TypeError: there is no such kind.
+    """
+    if kind in _VARINTS:
+        while data[position] & 0x80:
+            position += 1
+        return position + 1
+    if kind == _BINARY:
+        length = shift = 0
+        while (byte := data[position]) & 0x80:
+            length |= (byte & 0x7F) << shift
+            shift += 7
+            position += 1
+        return position + 1 + (length | byte << shift)
+    if kind == _STRUCT:
+        return _pass_struct(data, position)
+    if kind in _LISTS:
+        return _pass_list(data, position)
+    if kind not in _SIZES:
+        raise TypeError(f"no value is of type {kind}")
+    return position + _SIZES[kind]
+
+
+def _pass_list(data: bytes, position: int) -> int:
+    head = data[position]
+    position += 1
+    kind, length = head & 15, head >> 4
+    if length == 15:
+        length = shift = 0
+        while (byte := data[position]) & 0x80:
+            length |= (byte & 0x7F) << shift
+            shift += 7
+            position += 1
+        length |= byte << shift
+        position += 1
+    if kind in _BOOLEANS:  # in a list one is a byte of its own
+        return position + length
+    for _ in range(length):
+        position = _pass_value(data, position, kind)
+    return position
