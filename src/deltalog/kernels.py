@@ -97,6 +97,7 @@ if TYPE_CHECKING:
         cumulative_sum: _Map[[]]
         divide: _Arithmetic
         drop_null: _Map[[]]
+        ends_with: _Test[[str]]
         equal: _Compare
         greater: _Compare
         greater_equal: _Compare

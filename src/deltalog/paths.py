@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import struct
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -28,6 +29,8 @@ from deltalog.kernels import compute
 from deltalog.store_kinds import Address, StoreKind, kind_named
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     StringColumn = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
 
 
@@ -137,7 +140,7 @@ def are_foreign(encoded: StringColumn, root: str) -> pa.BooleanArray:
     Cost: one pass; Python handles only absolute paths.
     """
     paths: Any = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-    absolute: Any = pc.match_substring_regex(paths, _MAYBE_ABSOLUTE)
+    absolute: Any = _may_be_absolute(paths)
     if not pc.any(absolute).as_py():
         return absolute  # type: ignore[no-any-return]  # booleans
     container = container_of(root)
@@ -268,7 +271,6 @@ LOG_DIRECTORY: Final = "_delta_log"
 """The directory of the log, below the root of every table."""
 _FILE_URL: Final = re.compile("file:/", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/+")
-_MAYBE_ABSOLUTE: Final = r"[%:]|^/"
 _DRIVE_BACKSLASH: Final = re.compile(r"[A-Za-z]:\\")
 _CLIMBING: Final = re.compile(r"(?:^|[/\\])(?:\.|%2[eE]){2}(?:[/\\]|%2[fF]|%5[cC]|$)")
 _AT_VERSION: Final = re.compile(r"(?P<uri>.+)@v(?P<version>\d{1,19})\Z", re.DOTALL)
@@ -277,6 +279,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # What RFC 2396 allows in a path, without the colon.
 _UNESCAPED: Final = "/-_.!~*'()@&=+$,;"
 _KEEP_ESCAPES: Final = "deltalog.keep_escapes"
+_BLOCK_BYTES: Final = 128 * 1024
 _ODD: Final = r"[%:]|^/|//|(?:^|/)\.(?:/|$)|/$"
 
 
@@ -343,7 +346,7 @@ def _why_absolute_is_refused(path: str, *, allowed: bool) -> str | None:
 def _located_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
     start = pa.scalar(f"{root.rstrip('/')}/")
     joined = compute.binary_join_element_wise(start, encoded, pa.scalar(""))
-    odd: Any = pc.match_substring_regex(encoded, r"[%:]|^/")
+    odd: Any = _may_be_absolute(encoded)
     if pc.any(odd).as_py():
         hard = cast("list[str]", encoded.filter(odd).to_pylist())
         mended = pa.array([join(root, decode_path(path)) for path in hard], pa.string())
@@ -351,7 +354,53 @@ def _located_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
     return cast("pa.StringArray", joined)
 
 
+def _has_in_bytes(texts: pa.StringArray, test: Callable[[bytes], object]) -> bool:
+    """Whether a test holds for a block of the texts' bytes, where nothing tells texts apart.
+
+    Cost: one pass at the speed of memory, where a regular expression per text takes up to thirty
+    times as long.
+    """
+    _, offsets, data = texts.buffers()
+    if not len(texts) or offsets is None or data is None:
+        return False
+    start, end = (
+        struct.unpack_from("<i", offsets, 4 * at)[0]
+        for at in (texts.offset, texts.offset + len(texts))
+    )
+    view = memoryview(data)
+    # Copies of blocks that stay in the processor's cache; `bytes` finds a byte as `memchr` does.
+    # Blocks overlap by a byte, so that their bounds cut no pair of bytes.
+    return any(
+        test(view[at : min(at + _BLOCK_BYTES + 1, end)].tobytes())
+        for at in range(start, end, _BLOCK_BYTES)
+    )
+
+
+def _mention_colon_or_escape(texts: pa.StringArray) -> bool:
+    return _has_in_bytes(texts, lambda block: b":" in block or b"%" in block)
+
+
+def _may_be_absolute(encoded: pa.StringArray) -> pa.BooleanArray:
+    if not _mention_colon_or_escape(encoded):
+        return compute.starts_with(encoded, "/")
+    return compute.match_substring_regex(encoded, r"[%:]|^/")
+
+
+def _is_canonical(encoded: pa.StringArray) -> bool:
+    """Whether all paths are as plain as writers make them; False where it is not seen quickly."""
+    starts, ends = compute.starts_with, compute.ends_with
+    return not (
+        _mention_colon_or_escape(encoded)
+        or _has_in_bytes(encoded, re.compile(b"/[/.]").search)
+        or compute.any(starts(encoded, "/")).as_py()
+        or compute.any(starts(encoded, ".")).as_py()
+        or compute.any(ends(encoded, "/")).as_py()
+    )
+
+
 def _canonical_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
+    if _is_canonical(encoded):
+        return encoded
     odd = pc.match_substring_regex(encoded, _ODD)
     if not pc.any(odd).as_py():
         return encoded

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from hypothesis import given
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from deltalog.errors import UnsafePathError
@@ -12,6 +13,8 @@ from deltalog.paths import (
     check_confined,
     decode_path,
     encode_path,
+    join,
+    locations,
     parse_table_uri,
 )
 
@@ -46,6 +49,34 @@ def test_columns_agree_with_single_paths(paths: list[str | None], root: str) -> 
     column = pa.array(paths, pa.string())
     expected = [None if path is None else canonical_path(decode_path(path), root) for path in paths]
     assert canonical_paths(column, root).to_pylist() == expected
+
+
+# Mostly as writers make them, so that columns are passed without a look at each path.
+PLAIN = st.sampled_from(["part-0.parquet", "p=1/part-1.parquet", "p=1/q=é/x.parquet", "a.b", ""])
+ODD = st.sampled_from([".", "./a", "a/.", "a/", "/a", "a//b", "a/./b", "p=1%2F/x", "a:b", ".a/b"])
+
+
+@given(
+    st.lists(st.one_of(st.none(), PLAIN, PLAIN, PLAIN, ODD), max_size=6),
+    st.integers(0, 3),
+    st.integers(1, 9),
+    ROOTS,
+)
+@example(["a//b"], 0, 2, "/t")
+@example(["b", "a/./b"], 1, 1, "/t")
+def test_slices_of_plain_columns_agree_with_single_paths(
+    paths: list[str | None], skipped: int, block_bytes: int, root: str
+) -> None:
+    column = pa.array(paths, pa.string()).slice(skipped)
+    decoded = [None if path is None else decode_path(path) for path in paths[skipped:]]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("deltalog.paths._BLOCK_BYTES", block_bytes)
+        assert canonical_paths(column, root).to_pylist() == [
+            None if path is None else canonical_path(path, root) for path in decoded
+        ]
+        assert locations(column, root).to_pylist() == [
+            None if path is None else join(root, path) for path in decoded
+        ]
 
 
 DIRECTORIES = st.one_of(
