@@ -24,6 +24,7 @@ from deltalog.log.histograms import (
 )
 from deltalog.log.names import checksum_name, log_path
 from deltalog.log.reader import VERSION_COLUMN
+from deltalog.storage.store import unsynced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,7 +72,8 @@ def write_checksum(
     )
     try:
         path = log_path(checksum_name(snapshot.version))
-        snapshot.store.put_if_absent(path, encode_checksum(found))
+        # After a power cut a torn checksum is as good as none: readers fall back to the log.
+        unsynced(snapshot.store).put_if_absent(path, encode_checksum(found))
     except AlreadyExistsError:
         logger.debug("version %d of %s has a checksum", snapshot.version, snapshot.store.root)
     return found

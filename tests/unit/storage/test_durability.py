@@ -66,6 +66,21 @@ def test_a_commit_is_on_the_disk_with_all_that_it_names(
 
 
 @needs_proc
+def test_a_checksum_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_deltalake(tmp_path, ROWS)
+    disk = Disk(monkeypatch)
+    write_deltalake(tmp_path, ROWS, mode="append")
+    log = tmp_path / "_delta_log"
+    assert ("name", str(log / f"{1:020}.crc")) in disk.events
+    # The data file, its directory, the commit, its directory.
+    assert [event for event, _ in disk.events].count("sync") == 4
+    # What a power cut leaves of a checksum is ignored.
+    (log / f"{1:020}.crc").write_bytes(b"\0" * 100)
+    write_deltalake(tmp_path, ROWS, mode="append")
+    assert DeltaTable(tmp_path).count() == 3 * ROWS.num_rows
+
+
+@needs_proc
 @pytest.mark.parametrize("off", ["option", "property"])
 def test_it_can_be_turned_off(off: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"fsync": "false"} if off == "option" else None
