@@ -280,6 +280,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UNESCAPED: Final = "/-_.!~*'()@&=+$,;"
 _KEEP_ESCAPES: Final = "deltalog.keep_escapes"
 _BLOCK_BYTES: Final = 128 * 1024
+_FEW_PATHS: Final = 1_000  # one call of a kernel takes as long as so many of its matches
 _ODD: Final = r"[%:]|^/|//|(?:^|/)\.(?:/|$)|/$"
 
 
@@ -399,7 +400,7 @@ def _is_canonical(encoded: pa.StringArray) -> bool:
 
 
 def _canonical_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
-    if _is_canonical(encoded):
+    if len(encoded) > _FEW_PATHS and _is_canonical(encoded):
         return encoded
     odd = pc.match_substring_regex(encoded, _ODD)
     if not pc.any(odd).as_py():

@@ -71,6 +71,7 @@ def test_slices_of_plain_columns_agree_with_single_paths(
     decoded = [None if path is None else decode_path(path) for path in paths[skipped:]]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("deltalog.paths._BLOCK_BYTES", block_bytes)
+        patched.setattr("deltalog.paths._FEW_PATHS", 0)
         assert canonical_paths(column, root).to_pylist() == [
             None if path is None else canonical_path(path, root) for path in decoded
         ]
