@@ -19,7 +19,7 @@ from deltalog.errors import (
     TableNotFoundError,
 )
 from deltalog.spark import DeltaTable
-from deltalog.spark.builders import IdentityGenerator
+from deltalog.spark.create import IdentityGenerator
 from deltalog.spark.session.settings import RETENTION_CHECK
 
 DEFAULTS = "spark.databricks.delta.properties.defaults."

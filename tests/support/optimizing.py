@@ -10,7 +10,7 @@ from deltalog._json import loads
 from deltalog.context import utc_context
 from deltalog.expressions import parse_type
 from deltalog.rows.bins import RunOptions
-from deltalog.rows.files import FileOptions
+from deltalog.rows.file_options import FileOptions
 from deltalog.scan import plan_scan
 from deltalog.schema import Field, StructType
 from deltalog.snapshot import load_snapshot

@@ -11,7 +11,7 @@ from deltalog.context import utc_context
 from deltalog.engine import Engine, LocalEngine
 from deltalog.expressions import parse_type
 from deltalog.progress import Progress
-from deltalog.rows.files import FileOptions
+from deltalog.rows.file_options import FileOptions
 from deltalog.rows.merge.source import MergeSource
 from deltalog.rows.planned import ChangeMetrics
 from deltalog.rows.request import Action, ChangeRequest, Clause, When

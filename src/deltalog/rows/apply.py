@@ -31,7 +31,7 @@ from deltalog.write.open_files import random_prefix
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from deltalog.rows.find import MatchingFiles
+    from deltalog.rows.find import SelectedRows
     from deltalog.scan.task import ScanTask
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import PendingTransaction
@@ -60,7 +60,7 @@ class RowUpdate(Protocol):
         """Return the new versions of the rows.
 
         Args:
-            file: index into `MatchingFiles.files`.
+            file: index into `SelectedRows.files`.
             first: number of the file's matching rows that were passed in earlier calls.
             old: matching rows before the change, in the schema that the table will have.
         """
@@ -72,7 +72,7 @@ class FileEdits:
     """Which rows of which files change, and what is done to each file.
 
     Args:
-        matching: the files, and the positions of the rows that change, ascending.
+        selected: the files, and the positions of the rows that change, ascending.
         updates: for each file, whether any of its rows gets a new version.
         columns: the columns that may differ between old and new versions.
         reads: the old columns that new versions are computed from; None means all.
@@ -80,7 +80,7 @@ class FileEdits:
         progress: counted in files read.
     """
 
-    matching: MatchingFiles
+    selected: SelectedRows
     updates: Sequence[bool]
     columns: Collection[str]
     decisions: Sequence[FileDecision]
@@ -88,13 +88,13 @@ class FileEdits:
     progress: ProgressCount = field(default_factory=lambda: ProgressCount(None))
 
 
-def file_counts(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> FileCounts:
+def file_counts(selected: SelectedRows, decisions: Sequence[FileDecision]) -> FileCounts:
     """Return the file metrics of edits, without reading any data file."""
     masked = pa.array([decision is FileDecision.MASKED for decision in decisions], pa.bool_())
-    had = matching.files.column("deletionVector").is_valid()
-    gone = matching.files.filter(compute.invert(masked))
+    had = selected.files.column("deletionVector").is_valid()
+    gone = selected.files.filter(compute.invert(masked))
     return FileCounts(
-        num_copied_rows=copied_rows(matching, decisions),
+        num_copied_rows=copied_rows(selected, decisions),
         num_removed_files=gone.num_rows,
         num_removed_bytes=compute.sum(gone.column("size")).as_py() or 0,
         num_rewritten_files=decisions.count(FileDecision.REWRITTEN),
@@ -124,7 +124,7 @@ def change_rows(
     files, all columns of the whole file. Files that are removed whole are not read.
     """
     work = _FileEditor(transaction, transaction.base, edits, change, writer, feed)
-    work.read()
+    work.write_rows()
     return work.stage()
 
 
@@ -141,17 +141,17 @@ class _FileEditor:
         self._transaction = transaction
         self._snapshot = snapshot
         self._edits = edits
-        self._matching = edits.matching
+        self._selected = edits.selected
         self._change = change
         self._writer = writer
         self._feed = feed
         self._schema = transaction.configuration.arrow_schema
         self._names = self._columns_to_read()
         self._has_ids = snapshot.configuration.row_ids_enabled
-        self._done = [0] * edits.matching.files.num_rows
+        self._done = [0] * edits.selected.files.num_rows
         self._copied = 0
 
-    def read(self) -> None:
+    def write_rows(self) -> None:
         progress = self._edits.progress
         progress.expect(sum(self._is_read(number) for number in range(len(self._done))))
         for batch in read_tasks(progress.each(self._tasks())):
@@ -165,12 +165,12 @@ class _FileEditor:
             columns=[*self._names, ROW_INDEX, *ids],
             predicate=None,
         )
-        files = self._matching.files
+        files = self._selected.files
         are_read = [self._is_read(number) for number in range(files.num_rows)]
         numbers = (number for number, is_read in enumerate(are_read) if is_read)
         tasks = make_numbered_tasks(self._snapshot, spec, files, are_read=are_read)
         for number, task in zip(numbers, tasks, strict=True):
-            yield self._only_matching(task, number)
+            yield self._only_selected(task, number)
 
     def _columns_to_read(self) -> list[str]:
         """All columns, or only `edits.reads` if neither copies nor change data need the others."""
@@ -188,9 +188,9 @@ class _FileEditor:
         copies = self._edits.decisions[number] is FileDecision.REWRITTEN
         return copies or self._edits.updates[number] or self._feed is not None
 
-    def _only_matching(self, task: ScanTask, number: int) -> ScanTask:
+    def _only_selected(self, task: ScanTask, number: int) -> ScanTask:
         """The task, limited to the matching rows if the file is masked."""
-        positions = self._matching.positions[number]
+        positions = self._selected.positions[number]
         if self._edits.decisions[number] is not FileDecision.MASKED or positions is None:
             return task
         wanted = inline_descriptor(DeletionBitmap.from_arrow(positions))
@@ -205,7 +205,7 @@ class _FileEditor:
         ids = [batch.column(name) for name in (ROW_ID, ROW_COMMIT_VERSION)] if self._has_ids else []
         rows = batch.column(ROW_INDEX)
         old = conform(batch.select(self._names), self._schema)
-        positions = self._matching.positions[number]
+        positions = self._selected.positions[number]
         if self._edits.decisions[number] is not FileDecision.REWRITTEN or positions is None:
             self._write(ids, self._changed(number, old))
             return
@@ -274,13 +274,13 @@ class _FileEditor:
 
     def stage(self) -> FileCounts:
         """Stage removals and deletion vectors; return the metrics with the counted copies."""
-        stage_files(self._transaction, self._matching, self._edits.decisions)
-        done = file_counts(self._matching, self._edits.decisions)
+        stage_files(self._transaction, self._selected, self._edits.decisions)
+        done = file_counts(self._selected, self._edits.decisions)
         return replace(done, num_copied_rows=self._copied)
 
 
 def stage_files(
-    transaction: PendingTransaction, matching: MatchingFiles, decisions: Sequence[FileDecision]
+    transaction: PendingTransaction, selected: SelectedRows, decisions: Sequence[FileDecision]
 ) -> None:
     """Stage the removal of files that are dropped or rewritten, and the masks of the others.
 
@@ -289,24 +289,24 @@ def stage_files(
     transaction.copies_rows = True
     masked = [n for n, decision in enumerate(decisions) if decision is FileDecision.MASKED]
     if masked:
-        mask_files(transaction, matching, masked)
+        mask_files(transaction, selected, masked)
     gone = sorted(set(range(len(decisions))).difference(masked))
-    transaction.remove_files(matching.files.take(pa.array(gone, pa.int64())), data_change=True)
+    transaction.remove_files(selected.files.take(pa.array(gone, pa.int64())), data_change=True)
 
 
 def mask_files(
-    transaction: PendingTransaction, matching: MatchingFiles, numbers: Sequence[int]
+    transaction: PendingTransaction, selected: SelectedRows, numbers: Sequence[int]
 ) -> None:
     """Stage files again with deletion vectors that add the matching rows to the deleted ones.
 
     Args:
         transaction: transaction on the table.
-        matching: the files, and the positions of their matching rows.
+        selected: the files, and the positions of their matching rows.
         numbers: indices of the files to mask; each keeps at least one row.
     """
     bitmaps = []
     for number in numbers:
-        positions = matching.positions[number]
+        positions = selected.positions[number]
         if positions is None:
             raise InternalError("a file of which all rows change needs no deletion vector")
         bitmaps.append(DeletionBitmap.from_arrow(positions))
@@ -314,9 +314,9 @@ def mask_files(
     transaction.mask_rows(
         write_masks(
             transaction.store,
-            matching.files.take(pa.array(numbers, pa.int64())),
+            selected.files.take(pa.array(numbers, pa.int64())),
             bitmaps,
-            [matching.num_records[number] or 0 for number in numbers],
+            [selected.num_records[number] or 0 for number in numbers],
             prefix=random_prefix(properties) if properties.randomize_file_prefixes else "",
         )
     )

@@ -26,7 +26,7 @@ from deltalog.rows.copy import (
     ROW_GROUP_BYTES,
     write_copied,
 )
-from deltalog.rows.files import FileOptions
+from deltalog.rows.file_options import FileOptions
 from deltalog.rows.small_files import SmallFileReader, grouped, is_small
 from deltalog.scan.plan import make_tasks, read_spec
 from deltalog.scan.reader import read_task, read_tasks

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.configuration import TableConfiguration
-    from deltalog.rows.find import MatchingFiles
+    from deltalog.rows.find import SelectedRows
     from deltalog.snapshot import Snapshot
 
 _MOST_DEAD: Final = 0.5
@@ -40,13 +40,13 @@ class FileDecision(StrEnum):
 
 
 def decide_files(
-    snapshot: Snapshot, matching: MatchingFiles, *, asked: bool | None, tells_rows: bool = True
+    snapshot: Snapshot, selected: SelectedRows, *, asked: bool | None, tells_rows: bool = True
 ) -> tuple[FileDecision, ...]:
     """Decide for each file whether it is dropped, masked or rewritten.
 
     Args:
         snapshot: of the table.
-        matching: the files, and the positions of the rows to delete.
+        selected: the files, and the positions of the rows to delete.
         asked: True masks, False rewrites; None decides by share if the table has deletion vectors
             enabled, and rewrites otherwise.
         tells_rows: whether change data files are written in any case; if not, a rewrite with the
@@ -64,11 +64,11 @@ def decide_files(
     most = _most_dead(configuration, asked=asked, tells_rows=tells_rows)
     return tuple(
         FileDecision.REMOVED
-        if matching.is_whole(number)
+        if selected.is_whole(number)
         else FileDecision.MASKED
         if dead <= most
         else FileDecision.REWRITTEN
-        for number, dead in enumerate(dead_ratios(matching))
+        for number, dead in enumerate(dead_ratios(selected))
     )
 
 
@@ -100,12 +100,12 @@ def explain_choice(snapshot: Snapshot, *, asked: bool | None) -> str:
     )
 
 
-def dead_ratios(matching: MatchingFiles) -> list[float]:
+def dead_ratios(selected: SelectedRows) -> list[float]:
     """Return for each file the share of its physical rows that would be deleted."""
-    vectors: list[Any] = matching.files.column("deletionVector").to_pylist()
+    vectors: list[Any] = selected.files.column("deletionVector").to_pylist()
     found = []
     for number, vector in enumerate(vectors):
-        positions, rows = matching.positions[number], matching.num_records[number]
+        positions, rows = selected.positions[number], selected.num_records[number]
         dead = 0 if vector is None else vector["cardinality"]
         if positions is None or not rows:
             found.append(1.0)
@@ -114,33 +114,33 @@ def dead_ratios(matching: MatchingFiles) -> list[float]:
     return found
 
 
-def copied_rows(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> int:
+def copied_rows(selected: SelectedRows, decisions: Sequence[FileDecision]) -> int:
     """Count the unchanged rows of the files to rewrite."""
     total = 0
     for number, decision in enumerate(decisions):
-        live, found = matching.num_live_rows(number), matching.positions[number]
+        live, found = selected.num_live_rows(number), selected.positions[number]
         if decision is FileDecision.REWRITTEN and live is not None and found is not None:
             total += live - len(found)
     return total
 
 
-def explain_decisions(matching: MatchingFiles, decisions: Sequence[FileDecision]) -> pa.Table:
+def explain_decisions(selected: SelectedRows, decisions: Sequence[FileDecision]) -> pa.Table:
     """Return a table with the decision and its reason, one row per file.
 
     Args:
-        matching: the files.
+        selected: the files.
         decisions: one per file.
 
     Returns:
         path (decoded), action (`remove`, `mask` or `rewrite`), num_rows to delete (NULL for a
         whole file without `numRecords`), deleted_ratio afterwards, reason.
     """
-    paths: list[Any] = matching.files.column("path").to_pylist()
+    paths: list[Any] = selected.files.column("path").to_pylist()
     counts = [
-        matching.num_live_rows(number) if found is None else len(found)
-        for number, found in enumerate(matching.positions)
+        selected.num_live_rows(number) if found is None else len(found)
+        for number, found in enumerate(selected.positions)
     ]
-    ratios = dead_ratios(matching)
+    ratios = dead_ratios(selected)
     columns: list[Any] = [
         pa.array([decode_path(path) for path in paths], pa.string()),
         pa.array([decision.value for decision in decisions], pa.string()),

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchingFiles:
-    """The files with matching rows, and the positions of these.
+class SelectedRows:
+    """The files with rows to change, and the positions of these.
 
     Args:
-        files: rows of `snapshot.files`, all columns; each file has a matching row.
-        positions: for each file, the physical positions of the live rows that match; None if the
-            log alone shows that all live rows match.
+        files: rows of `snapshot.files`, all columns; each file has such a row.
+        positions: for each file, the physical positions of those live rows; None if the log alone
+            shows that they are all live rows.
         num_records: for each file, the number of physical rows; None if the log has no
             `numRecords` and the footer was not read.
         num_candidates: files that pruning left.
@@ -48,7 +48,7 @@ class MatchingFiles:
 
     @property
     def num_rows(self) -> int | None:
-        """How many rows match; None if a file that matches whole has no `numRecords`."""
+        """How many rows there are; None if a file of which all are has no `numRecords`."""
         cardinalities = pc.struct_field(self.files.column("deletionVector"), "cardinality")
         deleted: list[Any] = pc.fill_null(cardinalities, 0).to_pylist()
         total = 0
@@ -65,7 +65,7 @@ class MatchingFiles:
         return rows if rows is None or vector is None else rows - vector["cardinality"]
 
     def is_whole(self, number: int) -> bool:
-        """Whether every live row of a file matches."""
+        """Whether every live row of a file is selected."""
         found = self.positions[number]
         return found is None or len(found) == self.num_live_rows(number)
 
@@ -75,7 +75,7 @@ def find_matching_files(
     predicate: Expression | None,
     *,
     progress: ProgressCount | None = None,
-) -> MatchingFiles:
+) -> SelectedRows:
     """Return the files that hold matching rows, and the rows' positions.
 
     Args:
@@ -90,7 +90,7 @@ def find_matching_files(
     files = pruned.files(FILE_SCHEMA.names)
     counts: list[int | None] = pruned.num_records().to_pylist()
     if pruned.is_exact:
-        return MatchingFiles(
+        return SelectedRows(
             files=files,
             positions=(None,) * files.num_rows,
             num_records=tuple(counts),
@@ -106,11 +106,11 @@ def find_matching_files(
         if batch.num_rows:
             rows: Any = batch.column(ROW_INDEX)
             found.setdefault(batch.column(FILE_NUMBER)[0].as_py(), []).append(rows)
-    matching = files.take(pa.array(list(found), pa.int64()))
-    return MatchingFiles(
-        files=matching,
+    selected = files.take(pa.array(list(found), pa.int64()))
+    return SelectedRows(
+        files=selected,
         positions=tuple(pa.concat_arrays(parts) for parts in found.values()),
-        num_records=complete_counts(snapshot, matching, [counts[number] for number in found]),
+        num_records=complete_counts(snapshot, selected, [counts[number] for number in found]),
         num_candidates=files.num_rows,
     )
 

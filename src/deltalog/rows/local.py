@@ -76,10 +76,10 @@ class LocalChange:
         transaction.parameters["predicate"] = (
             [] if self._condition is None else [to_sql(self._condition)]
         )
-        self._matching = find_matching_files(
+        self._selected = find_matching_files(
             snapshot, self._condition, progress=transaction.progress
         )
-        transaction.record_read(self._condition, self._matching.files, is_row_local=True)
+        transaction.record_read(self._condition, self._selected.files, is_row_local=True)
         self._scan_ms = watch.elapsed_ms()
 
     @cached_property
@@ -87,7 +87,7 @@ class LocalChange:
         asked = self._request.use_deletion_vectors
         # Updates write change data files in any case; deletes only if a file is rewritten.
         return decide_files(
-            self._snapshot, self._matching, asked=asked, tells_rows=not self._deletes
+            self._snapshot, self._selected, asked=asked, tells_rows=not self._deletes
         )
 
     def apply(self) -> ChangeMetrics:
@@ -102,7 +102,7 @@ class LocalChange:
         """
         watch = Stopwatch()
         found = self._known_metrics()
-        if self._matching.files.num_rows:
+        if self._selected.files.num_rows:
             found = self._delete(found) if self._deletes else self._update(found)
         return replace(found, rewrite_ms=watch.elapsed_ms())
 
@@ -110,48 +110,52 @@ class LocalChange:
         """Return the result of `apply` and the decision per file; values are not computed."""
         found = self._known_metrics()
         if not self._deletes:
-            found = replace(found, rows=RowCounts(updated_by_source=self._count()))
-        return found, explain_decisions(self._matching, self._decisions)
+            found = replace(found, rows=RowCounts(updated_not_matched_by_source=self._count()))
+        return found, explain_decisions(self._selected, self._decisions)
 
     def explain(self) -> str:
         """Describe as text how many files were read, and the decisions about them."""
-        matching = self._matching
-        lines = [f"files read: {matching.num_candidates}, with rows: {matching.files.num_rows}"]
+        selected = self._selected
+        lines = [f"files read: {selected.num_candidates}, with rows: {selected.files.num_rows}"]
         decisions = [f"files to {one}: {self._decisions.count(one)}" for one in FileDecision]
         return "\n".join([*lines, *decisions])
 
     def _known_metrics(self) -> ChangeMetrics:
         """Return the metrics that are known before anything is written."""
-        matching = self._matching
-        rows = RowCounts(deleted_by_source=matching.num_rows) if self._deletes else RowCounts()
+        selected = self._selected
+        rows = (
+            RowCounts(deleted_not_matched_by_source=selected.num_rows)
+            if self._deletes
+            else RowCounts()
+        )
         return ChangeMetrics(
             rows=rows,
-            files=file_counts(matching, self._decisions),
-            num_scanned_files=matching.num_candidates,
-            num_touched_files=matching.files.num_rows,
+            files=file_counts(selected, self._decisions),
+            num_scanned_files=selected.num_candidates,
+            num_touched_files=selected.files.num_rows,
             scan_ms=self._scan_ms,
         )
 
     def _count(self) -> int:
         """Count the matching rows, from footers if the log has no `numRecords`."""
-        known = self._matching.num_rows
+        known = self._selected.num_rows
         if known is not None:
             return known
         spec = read_spec(self._snapshot, columns=[], predicate=None)
-        tasks = make_tasks(self._snapshot, spec, self._matching.files)
+        tasks = make_tasks(self._snapshot, spec, self._selected.files)
         return sum(batch.num_rows for batch in read_tasks(tasks))
 
     # --- deletes
 
     def _delete(self, found: ChangeMetrics) -> ChangeMetrics:
-        stage_files(self._transaction, self._matching, self._decisions)
+        stage_files(self._transaction, self._selected, self._decisions)
         cut = [n for n, one in enumerate(self._decisions) if one is FileDecision.REWRITTEN]
         return self._rewrite(cut, found) if cut else found
 
     def _rewrite(self, cut: Sequence[int], found: ChangeMetrics) -> ChangeMetrics:
         """Copy the remaining rows of files to new ones; write deleted rows as change data."""
-        transaction, matching = self._transaction, self._matching
-        files = matching.files.take(pa.array(cut, pa.int64()))
+        transaction, selected = self._transaction, self._selected
+        files = selected.files.take(pa.array(cut, pa.int64()))
         spec = self._request.file_options.spec_for(transaction)
         # The transaction may have added columns that the snapshot's rows lack.
         schema = spec.configuration.arrow_schema
@@ -161,7 +165,7 @@ class LocalChange:
                 files,
                 writer,
                 schema,
-                without=[matching.positions[number] for number in cut],
+                without=[selected.positions[number] for number in cut],
                 progress=transaction.progress,
             )
             written = writer.finish()
@@ -171,7 +175,7 @@ class LocalChange:
             with ChangeWriter(spec) as feed:
                 for batch in read_rows(
                     self._snapshot,
-                    matching.files,
+                    selected.files,
                     predicate=self._condition,
                     progress=transaction.progress,
                 ):
@@ -191,8 +195,8 @@ class LocalChange:
         transaction = self._transaction
         update = _Update(self._assigned, self._request.file_options.spec_for(transaction))
         edits = FileEdits(
-            matching=self._matching,
-            updates=[True] * self._matching.files.num_rows,
+            selected=self._selected,
+            updates=[True] * self._selected.files.num_rows,
             columns=update.columns,
             reads=update.reads,
             decisions=self._decisions,
@@ -209,7 +213,7 @@ class LocalChange:
             transaction.add_changes(cdc)
         return replace(
             found,
-            rows=RowCounts(updated_by_source=update.num_rows),
+            rows=RowCounts(updated_not_matched_by_source=update.num_rows),
             files=files,
             num_added_files=len(written.adds),
             num_added_bytes=written.num_bytes,

@@ -16,27 +16,27 @@ class RowCounts:
     Args:
         updated: updated rows of the table that match a row of the source.
         deleted: deleted rows of the table that match a row of the source.
-        updated_by_source: updated rows that match no row of a source.
-        deleted_by_source: deleted rows that match no row of a source; None if whole files were
-            removed and the log has no `numRecords` for them.
+        updated_not_matched_by_source: updated rows that match no row of a source.
+        deleted_not_matched_by_source: deleted rows that match no row of a source; None if whole
+            files were removed and the log has no `numRecords` for them.
         inserted: new rows.
     """
 
     updated: int = 0
     deleted: int = 0
-    updated_by_source: int = 0
-    deleted_by_source: int | None = 0
+    updated_not_matched_by_source: int = 0
+    deleted_not_matched_by_source: int | None = 0
     inserted: int = 0
 
     @property
     def all_updated(self) -> int:
         """All updated rows."""
-        return self.updated + self.updated_by_source
+        return self.updated + self.updated_not_matched_by_source
 
     @property
     def all_deleted(self) -> int:
         """All deleted rows; an unknown number counts as 0."""
-        return self.deleted + (self.deleted_by_source or 0)
+        return self.deleted + (self.deleted_not_matched_by_source or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,10 @@ class ChangeMetrics:
 
 
 class PlannedChange(Protocol):
-    """Matching rows that an engine found; either `apply` or `preview` is called, once."""
+    """A change ready to be applied; its rows may not be searched yet.
+
+    Either `apply` or `preview` is called, once.
+    """
 
     def apply(self) -> ChangeMetrics:
         """Write the changed rows, and stage the files into the transaction."""

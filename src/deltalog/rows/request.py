@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, to_sql
-from deltalog.rows.files import FileOptions
+from deltalog.rows.file_options import FileOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,6 +117,17 @@ class ChangeRequest:
             return True
         (first, *more) = matched
         return first.action is Action.DELETE and first.condition is None and not more
+
+    @property
+    def is_row_local(self) -> bool:
+        """Whether the result depends only on the table rows that are changed.
+
+        With INSERT clauses it also depends on matching rows that stay unchanged: if another writer
+        deletes one, its source row would have to be inserted. A MATCHED clause without a condition
+        changes all matching rows, so that none stays unchanged.
+        """
+        matched = self.of(When.MATCHED)
+        return not self.of(When.NOT_MATCHED) or any(clause.condition is None for clause in matched)
 
     @property
     def named_parameters(self) -> Mapping[str, object] | None:

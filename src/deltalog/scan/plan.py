@@ -177,7 +177,7 @@ def plan_scan(
         snapshot: the version to read.
         columns: names in output order; `a.b` keeps only that part of the struct `a`, and names
             of `METADATA_COLUMNS` add location and identity. None is every column of the table.
-        predicate: only rows for which it is true.
+        predicate: only rows for which it is true; its names and types are resolved here.
         limit: maximum number of rows, 0 or more.
 
     Raises:

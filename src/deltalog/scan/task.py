@@ -118,8 +118,8 @@ class ScanTask:
         path: decoded.
         partition_values: physical name → serialised value.
         base_row_id: row id of the first physical row.
-        only_deleted: for the change data feed: return the rows that `deletion_vector` marks and
-            `without` does not, instead of leaving them out.
+        only_deleted: return the rows that `deletion_vector` marks and `without` does not, instead
+            of leaving them out: for the change data feed, and for changes of rows by position.
         without: marks rows to take out of `deletion_vector`.
         constants: columns with one value for all rows, appended after the others.
     """

@@ -19,7 +19,7 @@ from deltalog.errors import CheckpointUnreadableError, MalformedLogError, Object
 from deltalog.log.history import read_commit_time_ms, read_history
 from deltalog.log.listing import list_log, list_newer
 from deltalog.log.segment import LogSegment
-from deltalog.snapshot.opening import note_readable_versions, open_log, other_way
+from deltalog.snapshot.open_log import note_readable_versions, open_log, other_way
 from deltalog.snapshot.state import LogState
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ Every decision about the protocol is made in the core rooms. The packages, from 
 - `engine`: `SparkEngine`, by which the verbs of the core are done by tasks.
 - `writing`: the function `write`, and the format's batch writer.
 - `streaming`: the format's streams; `sharing`: shared tables.
-- `table`: delta.tables' class, with its builders (`builders` creates tables, `merge`, `optimize`)
+- `table`: delta.tables' class, with its builders (`create` makes tables, `merge`, `optimize`)
   and `results`. `source`, `registration`,
   `shared_tables`: the formats, and the names of the official sharing client.
 
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import deltalog.spark.session.environment  # noqa: F401  # first: an old PySpark lacks what others need
 
 if TYPE_CHECKING:
-    from deltalog.spark.builders import IdentityGenerator
+    from deltalog.spark.create import IdentityGenerator
     from deltalog.spark.engine.checkpoint import checkpoint
     from deltalog.spark.reading.scan import SparkScan, read, scan
     from deltalog.spark.registration import register
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _ORIGINS = {
     "DeltaTable": "deltalog.spark.table",
-    "IdentityGenerator": "deltalog.spark.builders",
+    "IdentityGenerator": "deltalog.spark.create",
     "SparkScan": "deltalog.spark.reading.scan",
     "checkpoint": "deltalog.spark.engine.checkpoint",
     "load_as_spark": "deltalog.spark.shared_tables",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from deltalog.spark.builders import names_of
+from deltalog.spark.create import names_of
 from deltalog.spark.results import optimized_frame
 from deltalog.spark.session.failures import check_type
 

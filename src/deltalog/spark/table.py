@@ -20,7 +20,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
 from deltalog.rows.planned import RowCounts
 from deltalog.rows.request import ChangeRequest
-from deltalog.spark.builders import DeltaTableBuilder, Way
+from deltalog.spark.create import DeltaTableBuilder, Way
 from deltalog.spark.engine.checkpoint import checkpoint_on_cluster
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.merge import DeltaMergeBuilder
@@ -264,8 +264,8 @@ class DeltaTable:
     def _affected(self, verb: Verb[Any]) -> DataFrame:
         done = self._table.carry_out(verb, self._options(changes_rows=True))
         rows: RowCounts = RowCounts() if done.value is None else done.value.changed.rows
-        deleted = rows.deleted_by_source  # None if the log does not tell
-        count = None if deleted is None else deleted + rows.updated_by_source
+        deleted = rows.deleted_not_matched_by_source  # None if the log does not tell
+        count = None if deleted is None else deleted + rows.updated_not_matched_by_source
         return numbers(self._spark, {"num_affected_rows": count})
 
     def merge(self, source: DataFrame, condition: str | Column) -> DeltaMergeBuilder:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError
-from deltalog.spark.builders import spark_schema
+from deltalog.spark.create import spark_schema
 from deltalog.spark.session.opening import session_time_zone
 from deltalog.spark.session.settings import (
     RETENTION_CHECK,

@@ -789,7 +789,7 @@ class DeltaTable:
         Cost: the predicate's columns of the files that pruning leaves; then kilobytes of deletion
         vectors, or the files that hold such rows once more.
         """
-        from deltalog.rows.files import FileOptions
+        from deltalog.rows.file_options import FileOptions
         from deltalog.verbs.delete import Delete
 
         conditions.check_given(predicate)
@@ -836,7 +836,7 @@ class DeltaTable:
         Cost: the predicate's columns of the files that pruning leaves; then all columns of the
         row groups with such rows, or of their files where there are no deletion vectors.
         """
-        from deltalog.rows.files import FileOptions
+        from deltalog.rows.file_options import FileOptions
         from deltalog.verbs.update import Update
 
         conditions.check_given(predicate)
@@ -884,7 +884,7 @@ class DeltaTable:
             max_spill_size: accepted likewise.
             max_temp_directory_size: accepted likewise.
         """
-        from deltalog.rows.files import FileOptions
+        from deltalog.rows.file_options import FileOptions
         from deltalog.rows.request import ChangeRequest
         from deltalog.table.merge import TableMerger, check_condition
         from deltalog.verbs.merge import Merge
@@ -958,7 +958,7 @@ class DeltaTable:
         writer_properties: WriterProperties | None = None,
     ) -> WriteSpec:
         """Return the settings for `write_files` on another machine; they can be pickled."""
-        from deltalog.rows.files import FileOptions
+        from deltalog.rows.file_options import FileOptions
 
         options = FileOptions(
             target_file_size_bytes=target_file_size, writer_properties=writer_properties

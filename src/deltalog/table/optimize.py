@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from deltalog.arguments import check_number
 from deltalog.rows.bins import RunOptions
 from deltalog.rows.external_sort import DEFAULT_MEMORY_BYTES, SortLimits
-from deltalog.rows.files import FileOptions
+from deltalog.rows.file_options import FileOptions
 from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs.optimize import Cluster, Compact, CubeSizes, Optimized, Purge, ZOrder
 

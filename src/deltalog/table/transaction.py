@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.conditions import as_updates, check_given, left_for_predicate
 from deltalog.errors import InvalidInputError
-from deltalog.rows.files import FileOptions
+from deltalog.rows.file_options import FileOptions
 from deltalog.rows.request import ChangeRequest
 from deltalog.table.merge import TableMerger, check_condition
 from deltalog.transaction import AppTransaction, PendingTransaction
@@ -286,4 +286,4 @@ class TableTransaction:
 
 
 def _num_changed(pending: PendingTransaction) -> int:
-    return len(pending.adds) + pending.rows.num_rows + len(pending.removes)
+    return len(pending.adds) + pending.files_added_again.num_rows + len(pending.removes)

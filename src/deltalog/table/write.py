@@ -14,7 +14,7 @@ from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
 from deltalog.errors import CommitConflictError, InvalidInputError, TableExistsError
 from deltalog.locations import has_table, open_table_store
-from deltalog.rows.files import FileOptions
+from deltalog.rows.file_options import FileOptions
 from deltalog.schema import from_arrow_schema
 from deltalog.table.creating import new_table_with_defaults
 from deltalog.table.delta_table import DeltaTable

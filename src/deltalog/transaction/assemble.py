@@ -31,8 +31,8 @@ from deltalog.transaction.winners import BACKFILL, UNBACKFILL
 
 if TYPE_CHECKING:
     from deltalog.actions import Action
+    from deltalog.transaction.commit_base import CommitBase
     from deltalog.transaction.pending import PendingTransaction
-    from deltalog.transaction.rebase import CommitBase
 
 _ENABLEMENT_KEYS: Final = (
     TableProperties.in_commit_timestamp_enablement_version.key,
@@ -185,7 +185,7 @@ def _table_actions(configuration: TableConfiguration, base: CommitBase) -> list[
 
 def _without_touched(pending: PendingTransaction, base: CommitBase) -> pa.Table:
     """Files to add again; a backfill leaves out files that winners have added or removed."""
-    rows = pending.rows
+    rows = pending.files_added_again
     if base.touched_paths is None or pending.operation not in {BACKFILL, UNBACKFILL}:
         return rows
     keys = file_keys(rows.column("path"), None, pending.store.root)

@@ -3,10 +3,10 @@
 Owns what happens when another writer wins the version. Each state has one step, which does its work
 and returns the next state; `STEPS` is the whole policy:
 
-PREPARED  assemble the next version on the known base, then SENT
-SENT      ask the committer (`attempt`): COMMITTED, or LOST if another commit has the version
-LOST      wait (`backoff`), then JUDGED; or raise, if retries are used up
-JUDGED    check every winner by the rules of `conflicts` and rebase on it, then PREPARED; or raise
+PREPARE  assemble the next version on the known base, then SEND
+SEND      ask the committer (`attempt`): COMMITTED, or LOST if another commit has the version
+LOST      wait (`backoff`), then JUDGE; or raise, if retries are used up
+JUDGE    check every winner by the rules of `conflicts` and rebase on it, then PREPARE; or raise
           the conflict, or end as SKIPPED if a winner recorded the same application transaction
 COMMITTED, SKIPPED   the end
 
@@ -39,10 +39,10 @@ from deltalog.snapshot import load_snapshot, new_table_snapshot
 from deltalog.storage.store import unsynced
 from deltalog.transaction.assemble import assemble, isolation_level
 from deltalog.transaction.attempt import attempt
+from deltalog.transaction.commit_base import advance, first_base
 from deltalog.transaction.committer import FileSystemCommitter
 from deltalog.transaction.conflicts import PendingFacts, find_conflict
 from deltalog.transaction.post_commit import after_commit
-from deltalog.transaction.rebase import advance, first_base
 from deltalog.transaction.row_level import find_shared, settle, unite
 from deltalog.transaction.winners import parse_winner
 
@@ -84,10 +84,10 @@ class Committed:
 class State(Enum):
     """The state of a commit; see the module."""
 
-    PREPARED = auto()
-    SENT = auto()
+    PREPARE = auto()
+    SEND = auto()
     LOST = auto()
-    JUDGED = auto()
+    JUDGE = auto()
     COMMITTED = auto()
     SKIPPED = auto()
 
@@ -137,7 +137,7 @@ class CommitLoop:
                 return skipped(snapshot)
         self._base = first_base(self._pending)
         self._check_catalog()
-        state = State.PREPARED
+        state = State.PREPARE
         while state in STEPS:
             state = STEPS[state](self)
         return self._finish() if state is State.COMMITTED else skipped(self._newest())
@@ -154,7 +154,7 @@ class CommitLoop:
             now_ms=self._backoff.clock.now_ms(),
             has_log_tail=self._tail is not None,
         )
-        return State.SENT
+        return State.SEND
 
     def _send(self) -> State:
         """Ask the committer; if its answer is ambiguous, the version is read back."""
@@ -181,7 +181,7 @@ class CommitLoop:
                 f"{self._assembled.version}; nothing was committed"
             )
         self._backoff.wait(self._retries)
-        return State.JUDGED
+        return State.JUDGE
 
     def _judge(self) -> State:
         """Check our commit against every winner, and rebase it on the last of them."""
@@ -189,13 +189,13 @@ class CommitLoop:
         for winner in self._read_winners(self._assembled.version):
             if self._is_repeated(winner):
                 return State.SKIPPED
-            self._rebase(winner)
+            self._check_and_rebase(winner)
         if self._base.version == lost_at:
             raise ObjectNotFoundError(
                 f"cannot commit to {self._store.root}: version {self._assembled.version} is "
                 "taken, and its commit cannot be found; nothing was committed"
             )
-        return State.PREPARED
+        return State.PREPARE
 
     # --- what the steps are made of
 
@@ -236,7 +236,7 @@ class CommitLoop:
             return False
         return all(winner.app_versions.get(app, -1) >= own for app, own in self._wanted.items())
 
-    def _rebase(self, winner: WinningCommit) -> None:
+    def _check_and_rebase(self, winner: WinningCommit) -> None:
         """Rebase the commit on a winner.
 
         Raises:
@@ -332,10 +332,10 @@ class CommitLoop:
 
 
 STEPS: Final[Mapping[State, Callable[[CommitLoop], State]]] = {
-    State.PREPARED: CommitLoop._prepare,  # noqa: SLF001  # the table of this class
-    State.SENT: CommitLoop._send,  # noqa: SLF001
+    State.PREPARE: CommitLoop._prepare,  # noqa: SLF001  # the table of this class
+    State.SEND: CommitLoop._send,  # noqa: SLF001
     State.LOST: CommitLoop._lose,  # noqa: SLF001
-    State.JUDGED: CommitLoop._judge,  # noqa: SLF001
+    State.JUDGE: CommitLoop._judge,  # noqa: SLF001
 }
 """The policy: the step of each state; states without a step are final."""
 

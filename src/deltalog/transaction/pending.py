@@ -115,7 +115,7 @@ class PendingTransaction:
         self.is_committed = False
         self.progress = ProgressCount(None)
         self._configuration = configuration
-        self._rows: list[pa.Table] = []
+        self._added_again: list[pa.Table] = []
         self._removes: list[tuple[pa.Table, bool]] = []
         self._identity_marks: dict[str, int] = {}
         self._marked: TableConfiguration | None = None
@@ -209,20 +209,20 @@ class PendingTransaction:
                 "value of an identity column, has changed since they were written; write them again"
             )
 
-    def add_rows(self, files: pa.Table) -> None:
+    def add_again(self, files: pa.Table) -> None:
         """Add existing files again, with a new deletion vector, statistics or row ids.
 
         Args:
             files: rows with `FILE_SCHEMA`, `dataChange` as the commit shall have it.
         """
         if files.num_rows:
-            self._rows.append(files.select(FILE_SCHEMA.names).cast(FILE_SCHEMA))
+            self._added_again.append(files.select(FILE_SCHEMA.names).cast(FILE_SCHEMA))
 
     @property
-    def rows(self) -> pa.Table:
+    def files_added_again(self) -> pa.Table:
         """Existing files that are added again, `FILE_SCHEMA`."""
         masked = [masks.added for masks in self.masks if masks.added is not None]
-        return pa.concat_tables([FILE_SCHEMA.empty_table(), *self._rows, *masked])
+        return pa.concat_tables([FILE_SCHEMA.empty_table(), *self._added_again, *masked])
 
     def mask_rows(self, masks: Masks) -> None:
         """Mark rows of live files as deleted: remove the files, add them again with vectors."""
@@ -324,7 +324,7 @@ class PendingTransaction:
     @property
     def is_blind_append(self) -> bool:
         """Whether the commit only adds new files and has read no rows."""
-        return not (self._removes or self._rows or self.masks) and self.read_set.is_blind
+        return not (self._removes or self._added_again or self.masks) and self.read_set.is_blind
 
     @property
     def data_change(self) -> bool:
@@ -333,13 +333,13 @@ class PendingTransaction:
             bool(self.masks)
             or any(add.data_change for add in self.adds)
             or any(changed for _, changed in self._removes)
-            or any(pc.any(rows.column("dataChange")).as_py() for rows in self._rows)
+            or any(pc.any(rows.column("dataChange")).as_py() for rows in self._added_again)
         )
 
     @property
     def names_files(self) -> bool:
         """Whether the commit adds or removes any file."""
-        return bool(self.adds or self._rows or self._removes or self.masks)
+        return bool(self.adds or self._added_again or self._removes or self.masks)
 
     @property
     def is_empty(self) -> bool:

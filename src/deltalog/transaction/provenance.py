@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltalog.configuration import TableConfiguration
+    from deltalog.transaction.commit_base import CommitBase
     from deltalog.transaction.pending import PendingTransaction
-    from deltalog.transaction.rebase import CommitBase
 
 _OURS: Final = frozenset(
     {

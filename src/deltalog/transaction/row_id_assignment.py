@@ -24,8 +24,8 @@ from deltalog.stats import parse_stats
 if TYPE_CHECKING:
     from deltalog.actions import Action, AddFile
     from deltalog.configuration import TableConfiguration
+    from deltalog.transaction.commit_base import CommitBase
     from deltalog.transaction.pending import PendingTransaction
-    from deltalog.transaction.rebase import CommitBase
 
 _IDS: Final = ("baseRowId", "defaultRowCommitVersion")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from deltalog.upkeep.checkpoint import CheckpointInfo, create_checkpoint
 from deltalog.upkeep.checksum import count_checksum, read_checksum, write_checksum
 from deltalog.upkeep.cleanup import cleanup_metadata
-from deltalog.upkeep.compaction import compact_logs
+from deltalog.upkeep.log_compaction import compact_logs
 
 __all__ = [
     "CheckpointInfo",

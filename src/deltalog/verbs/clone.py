@@ -198,7 +198,7 @@ class Clone(Verb[Cloned]):
             copied = copy_files(
                 transaction, self.source.store, names.copies(files, added), transaction.progress
             )
-        transaction.add_rows(added)
+        transaction.add_again(added)
         if transaction.snapshot is not None:
             transaction.record_read(None)
             transaction.remove_files(removed, data_change=True)

@@ -28,7 +28,7 @@ class Deleted:
         """Return Delta Spark's operationMetrics; without numDeletedRows if it is unknown."""
         changed, files = self.changed, self.changed.files
         found = {
-            "numDeletedRows": changed.rows.deleted_by_source,
+            "numDeletedRows": changed.rows.deleted_not_matched_by_source,
             "numCopiedRows": files.num_copied_rows,
             "numRemovedFiles": files.num_removed_files,
             "numRemovedBytes": files.num_removed_bytes,
@@ -48,7 +48,7 @@ class Deleted:
         return {
             "num_added_files": changed.num_added_files + files.num_vectors_added,
             "num_removed_files": files.num_removed_files + files.num_vectors_added,
-            "num_deleted_rows": changed.rows.deleted_by_source,
+            "num_deleted_rows": changed.rows.deleted_not_matched_by_source,
             "num_copied_rows": files.num_copied_rows,
             "num_rewritten_files": files.num_rewritten_files,
             "num_deletion_vectors": files.num_vectors_added,

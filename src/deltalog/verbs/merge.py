@@ -13,7 +13,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column
 from deltalog.expressions.nodes import Comparison
 from deltalog.expressions.trees import conjunction
-from deltalog.rows.merge.scope import SOURCE, TARGET
+from deltalog.rows.merge.names import SOURCE, TARGET
 from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.verbs.verb import Verb
 
@@ -45,10 +45,10 @@ class Merged:
             "numTargetRowsInserted": rows.inserted,
             "numTargetRowsUpdated": rows.all_updated,
             "numTargetRowsMatchedUpdated": rows.updated,
-            "numTargetRowsNotMatchedBySourceUpdated": rows.updated_by_source,
+            "numTargetRowsNotMatchedBySourceUpdated": rows.updated_not_matched_by_source,
             "numTargetRowsDeleted": rows.all_deleted,
             "numTargetRowsMatchedDeleted": rows.deleted,
-            "numTargetRowsNotMatchedBySourceDeleted": rows.deleted_by_source or 0,
+            "numTargetRowsNotMatchedBySourceDeleted": rows.deleted_not_matched_by_source or 0,
             "numTargetRowsCopied": files.num_copied_rows,
             "numOutputRows": self.num_output_rows,
             "numTargetFilesAdded": changed.num_added_files,

@@ -145,7 +145,7 @@ class Restore(Verb[Restored]):
         _restore_clustering(transaction, snapshot, self.target)
         place = FILE_SCHEMA.get_field_index("dataChange")
         changes = pa.repeat(pa.scalar(value=True), kept.num_rows)
-        transaction.add_rows(kept.set_column(place, FILE_SCHEMA.field(place), changes))
+        transaction.add_again(kept.set_column(place, FILE_SCHEMA.field(place), changes))
         transaction.remove_files(removed, data_change=True)
         lost = back.num_rows - kept.num_rows
         return Restored(

@@ -38,7 +38,7 @@ class Updated:
             "numDeletionVectorsRemoved": files.num_vectors_removed,
             "numAddedFiles": changed.num_added_files,
             "numAddedBytes": changed.num_added_bytes,
-            "numUpdatedRows": changed.rows.updated_by_source,
+            "numUpdatedRows": changed.rows.updated_not_matched_by_source,
             "numAddedChangeFiles": changed.num_change_files,
             **changed.logged_times(),
         }
@@ -49,7 +49,7 @@ class Updated:
         return {
             "num_added_files": changed.num_added_files,
             "num_removed_files": files.num_removed_files,
-            "num_updated_rows": changed.rows.updated_by_source,
+            "num_updated_rows": changed.rows.updated_not_matched_by_source,
             "num_copied_rows": files.num_copied_rows,
             "num_rewritten_files": files.num_rewritten_files,
             "num_deletion_vectors_added": files.num_vectors_added,

@@ -20,7 +20,7 @@ from deltalog.conditions import as_condition, check_given
 from deltalog.errors import InvalidInputError
 from deltalog.features.clustering import check_clustering_columns, clustering_columns
 from deltalog.partition_values import extract, parse_column
-from deltalog.rows.files import FileOptions
+from deltalog.rows.file_options import FileOptions
 from deltalog.rows.request import deletion
 from deltalog.schema import from_arrow_schema
 from deltalog.schema.columns import walk
@@ -75,8 +75,8 @@ class RowsWritten:
         if replaced is None:
             return found
         files = replaced.files
-        if replaced.rows.deleted_by_source is not None:
-            found["numDeletedRows"] = replaced.rows.deleted_by_source
+        if replaced.rows.deleted_not_matched_by_source is not None:
+            found["numDeletedRows"] = replaced.rows.deleted_not_matched_by_source
         return found | {
             "numCopiedRows": files.num_copied_rows,
             "numRemovedFiles": files.num_removed_files,

@@ -2,9 +2,9 @@
 
 `write_files` does all steps: `source` (anything that holds rows → batches), `enforce` (the
 table's schema, constraints, generated, identity and default columns), `encode` (logical →
-physical), `partition`, `files` (batches → Parquet files and statistics). The result,
-`WrittenFiles`, can be pickled or serialised as JSON and committed by another process; until then
-the files are not part of the table. Knows nothing of transactions.
+physical), `partition`, `rows_to_files` and `open_files` (batches → Parquet files and statistics).
+The result, `WrittenFiles`, can be pickled or serialised as JSON and committed by another process;
+until then the files are not part of the table. Knows nothing of transactions.
 
 Protocol: Data Files, Add File and Remove File, Add CDC File, Requirements for Writers
 """

@@ -62,8 +62,12 @@ def _asked(changes: ChangeRequest) -> dict[str, Any]:
 
 
 def _affected(done: ChangeMetrics) -> Numbers:
-    deleted = done.rows.deleted_by_source
-    return {"num_affected_rows": None if deleted is None else deleted + done.rows.updated_by_source}
+    deleted = done.rows.deleted_not_matched_by_source
+    return {
+        "num_affected_rows": None
+        if deleted is None
+        else deleted + done.rows.updated_not_matched_by_source
+    }
 
 
 # --- tables of statements

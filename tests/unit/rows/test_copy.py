@@ -12,7 +12,7 @@ from deltalog.context import utc_context
 from deltalog.expressions import as_expression, resolve_predicate
 from deltalog.progress import ProgressCount
 from deltalog.rows.copy import copy_rows, read_rows
-from deltalog.rows.files import FileOptions
+from deltalog.rows.file_options import FileOptions
 from deltalog.scan.plan import TASK_COLUMNS
 from deltalog.write import FileWriter
 from tests.support.merging import NUMBERS, rows

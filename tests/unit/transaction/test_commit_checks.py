@@ -51,7 +51,7 @@ def test_a_commit_names_a_logical_file_once(case: str) -> None:
         tx.remove_files(files, data_change=True)
         tx.add_files([new_file("a b.parquet")])
     else:
-        tx.add_rows(files)
+        tx.add_again(files)
         tx.add_files([new_file("a b.parquet")])
     before = dict(store.files)
     with pytest.raises(InvalidInputError):

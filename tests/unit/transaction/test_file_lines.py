@@ -73,7 +73,7 @@ def test_an_existing_file_is_added_again_with_all_it_has() -> None:
         pa.array([dv], FILE_SCHEMA.field("deletionVector").type),
     )
     tx.remove_files(files, data_change=True)
-    tx.add_rows(with_vector)
+    tx.add_again(with_vector)
     commit(tx)
     [added] = of_kind(store, 2, "add")
     assert added == {

@@ -102,7 +102,7 @@ def test_a_file_that_is_added_again_keeps_its_ids() -> None:
     commit(pending(store, new_file("old", 3)))
     tx = pending(store, new_file("new", 2), operation="COMPUTE STATS")
     assert tx.snapshot is not None
-    tx.add_rows(tx.snapshot.files())
+    tx.add_again(tx.snapshot.files())
     commit(tx)
     assert _ids(store, 2) == {"old": (0, 1), "new": (3, 2)}
 
@@ -130,7 +130,7 @@ def test_a_backfill_gives_ids_to_files_without_and_leaves_out_what_others_touche
     tx.record_read(None, tx.snapshot.files())
     files = tx.snapshot.files()
     unchanged = files.set_column(4, "dataChange", [[False] * files.num_rows])
-    tx.add_rows(unchanged)
+    tx.add_again(unchanged)
     write_commit(store, 2, {"commitInfo": {"operation": "DELETE"}}, remove("b"))
     commit(tx)
     assert _ids(store, 3) == {"a": (0, 3), "c": (3, 3)}
@@ -198,6 +198,6 @@ def test_files_must_tell_how_many_rows_they_have() -> None:
     tx = pending(table([add("old")], features=CURRENT))
     assert isinstance(tx, PendingTransaction)
     assert tx.snapshot is not None
-    tx.add_rows(tx.snapshot.files())
+    tx.add_again(tx.snapshot.files())
     with pytest.raises(InvalidInputError, match="numRecords"):
         commit(tx)

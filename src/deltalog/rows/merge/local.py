@@ -21,8 +21,8 @@ from deltalog.kernels import compute
 from deltalog.rows.apply import FileEdits, change_rows, file_counts
 from deltalog.rows.copy import ROW_GROUP_BYTES
 from deltalog.rows.decide import FileDecision, decide_files, explain_choice, explain_decisions
-from deltalog.rows.merge.apply import Inserts, MergeUpdate
 from deltalog.rows.merge.match import find_matches, reach_of_merge
+from deltalog.rows.merge.new_rows import Inserts, MergeUpdate
 from deltalog.rows.merge.plan import plan_merge
 from deltalog.rows.merge.source import MergeSource
 from deltalog.rows.planned import ChangeMetrics, RowCounts
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.rows.merge.match import MergeMatches
-    from deltalog.rows.merge.plan import MergePlan, ResolvedClause
+    from deltalog.rows.merge.plan import ResolvedClause
     from deltalog.rows.request import ChangeRequest
     from deltalog.transaction import PendingTransaction
 
@@ -79,21 +79,21 @@ class LocalMerge:
         # For conflict detection: a matched source row is not inserted, so the merge also depends
         # on files with matching rows that it does not change.
         if not matches.reach.is_none:
-            alone = _is_row_local(self._plan)
+            alone = self._plan.request.is_row_local
             transaction.record_read(
                 matches.reach.file_predicate, matches.matched_files, is_row_local=alone
             )
-            transaction.record_read_files(matches.matching.files, is_row_local=alone)
+            transaction.record_read_files(matches.selected.files, is_row_local=alone)
         return matches
 
     @cached_property
     def _found(self) -> ChangeMetrics:
         matches, plan = self._matches, self._plan
-        clause_numbers = [0] * (len(plan.matched) + len(plan.by_source))
+        clause_numbers = [0] * (len(plan.matched) + len(plan.not_matched_by_source))
         for part in matches.clause_numbers:
             for entry in compute.value_counts(part).to_pylist():
                 clause_numbers[entry["values"]] += entry["counts"]
-        matched, by_source = (
+        matched, not_matched_by_source = (
             clause_numbers[: len(plan.matched)],
             clause_numbers[len(plan.matched) :],
         )
@@ -102,12 +102,16 @@ class LocalMerge:
             rows=RowCounts(
                 updated=_sum(plan.matched, matched, Action.UPDATE),
                 deleted=_sum(plan.matched, matched, Action.DELETE),
-                updated_by_source=_sum(plan.by_source, by_source, Action.UPDATE),
-                deleted_by_source=_sum(plan.by_source, by_source, Action.DELETE),
+                updated_not_matched_by_source=_sum(
+                    plan.not_matched_by_source, not_matched_by_source, Action.UPDATE
+                ),
+                deleted_not_matched_by_source=_sum(
+                    plan.not_matched_by_source, not_matched_by_source, Action.DELETE
+                ),
             ),
             num_files=matches.num_files,
-            num_scanned_files=matches.matching.num_candidates,
-            num_touched_files=matches.matching.files.num_rows,
+            num_scanned_files=matches.selected.num_candidates,
+            num_touched_files=matches.selected.files.num_rows,
             scan_ms=self._scan_ms,
         )
 
@@ -115,7 +119,7 @@ class LocalMerge:
     def _decisions(self) -> tuple[FileDecision, ...]:
         return decide_files(
             self._snapshot,
-            self._matches.matching,
+            self._matches.selected,
             asked=self._request.use_deletion_vectors,
             tells_rows=self._found.rows.all_updated > 0,
         )
@@ -135,7 +139,7 @@ class LocalMerge:
         change = MergeUpdate(spec, plan, self._source, matches)
         inserts = Inserts(spec, plan, self._source, matches.matched_sources)
         edits = FileEdits(
-            matching=matches.matching,
+            selected=matches.selected,
             updates=self._updates(),
             columns=change.columns,
             reads=change.reads,
@@ -167,7 +171,7 @@ class LocalMerge:
     def preview(self) -> tuple[ChangeMetrics, pa.Table]:
         """Return the result of `apply` and the decision per file; values are not checked."""
         matching, spec = (
-            self._matches.matching,
+            self._matches.selected,
             self._request.file_options.spec_for(self._transaction),
         )
         inserts = Inserts(spec, self._plan, self._source, self._matches.matched_sources)
@@ -197,7 +201,8 @@ class LocalMerge:
             lines += [f"  condition {what}: {to_sql(part)}" for part in parts]
         lines.append(f"  columns that decide: {', '.join(plan.target_columns) or 'none'}")
         lines += [
-            f"  {clause.given}" for clause in (*plan.matched, *plan.not_matched, *plan.by_source)
+            f"  {clause.given}"
+            for clause in (*plan.matched, *plan.not_matched, *plan.not_matched_by_source)
         ]
         choice = explain_choice(snapshot, asked=self._request.use_deletion_vectors)
         lines.append(f"  changed files: {choice}")
@@ -208,7 +213,7 @@ class LocalMerge:
         return "\n".join([*lines, *(f"  {line}" for line in pruned.explain())])
 
     def _updates(self) -> list[bool]:
-        clauses = (*self._plan.matched, *self._plan.by_source)
+        clauses = (*self._plan.matched, *self._plan.not_matched_by_source)
         updates = pa.array(
             [n for n, clause in enumerate(clauses) if clause.assigned is not None], pa.int8()
         )
@@ -228,16 +233,6 @@ class LocalMerge:
         return self._snapshot.configuration.change_data_feed_enabled and bool(
             rows.all_updated or (rows.all_deleted and FileDecision.REWRITTEN in self._decisions)
         )
-
-
-def _is_row_local(plan: MergePlan) -> bool:
-    """Whether the result depends only on the table rows that the merge changes.
-
-    With INSERT clauses it also depends on matching rows that stay unchanged: if another writer
-    deletes one, its source row would have to be inserted. A MATCHED clause without a condition
-    changes all matching rows, so that none stays unchanged.
-    """
-    return not plan.not_matched or any(clause.condition is None for clause in plan.matched)
 
 
 def _sum(clauses: Sequence[ResolvedClause], counts: Sequence[int], action: Action) -> int:

@@ -17,7 +17,7 @@ from deltalog.deletion_vectors import DeletionBitmap
 from deltalog.kernels import Array, arrow, compute
 from deltalog.metadata_columns import ROW_INDEX
 from deltalog.progress import ProgressCount
-from deltalog.rows.find import MatchingFiles, complete_counts
+from deltalog.rows.find import SelectedRows, complete_counts
 from deltalog.rows.merge.pairs import BatchMatches, PairMatcher
 from deltalog.rows.merge.prune import reach_of
 from deltalog.scan.plan import make_numbered_tasks, read_spec
@@ -44,9 +44,9 @@ class MergeMatches:
     """The table rows that a merge changes.
 
     Args:
-        matching: their files and positions, ascending in each file.
+        selected: their files and positions, ascending in each file.
         clause_numbers: for each file and row, the index of its clause in `plan.matched +
-            plan.by_source`.
+            plan.not_matched_by_source`.
         sources: for each file and row, the number of its source row; NULL if there is none.
         matched_files: files with a row that matches, changed or not.
         matched_sources: numbers of the source rows that match; only with INSERT clauses.
@@ -54,7 +54,7 @@ class MergeMatches:
         num_files: live files.
     """
 
-    matching: MatchingFiles
+    selected: SelectedRows
     clause_numbers: tuple[Array, ...]
     sources: tuple[Array, ...]
     matched_files: pa.Table
@@ -84,7 +84,7 @@ def find_matches(
     Cost: `plan.target_columns` of the files that pruning by the source's keys left. Memory: the
     source's keys, and about 20 bytes for each row that changes.
     """
-    return _PairFinder(snapshot, plan, source, progress or ProgressCount(None)).run()
+    return _MatchFinder(snapshot, plan, source, progress or ProgressCount(None)).run()
 
 
 def reach_of_merge(plan: MergePlan, source: MergeSource) -> MergeReach:
@@ -93,7 +93,7 @@ def reach_of_merge(plan: MergePlan, source: MergeSource) -> MergeReach:
     return reach_of(plan, pairs.keys, pairs.num_source)
 
 
-class _PairFinder:
+class _MatchFinder:
     def __init__(
         self,
         snapshot: Snapshot,
@@ -112,7 +112,7 @@ class _PairFinder:
         snapshot, reach = self._snapshot, self._reach
         if reach.is_none:
             empty = snapshot.files(FILE_SCHEMA.names).slice(0, 0)
-            none = MatchingFiles(files=empty, positions=(), num_records=(), num_candidates=0)
+            none = SelectedRows(files=empty, positions=(), num_records=(), num_candidates=0)
             return self._matches(none, [], [], empty, DeletionBitmap())
         pruned = prune(snapshot, reach.file_predicate)
         candidates = pruned.files(FILE_SCHEMA.names)
@@ -142,7 +142,7 @@ class _PairFinder:
             else []
         )
         known = pruned.num_records().take(numbers).to_pylist()
-        matching = MatchingFiles(
+        selected = SelectedRows(
             files=matching_files,
             positions=tuple(rows.slice(start, count) for start, count in spans),
             num_records=complete_counts(snapshot, matching_files, known),
@@ -152,7 +152,7 @@ class _PairFinder:
             [pa.array([], pa.int64()), *(hit.matched_files for hit in hits)]
         )
         return self._matches(
-            matching,
+            selected,
             [clause_numbers.slice(start, count) for start, count in spans],
             [sources.slice(start, count) for start, count in spans],
             candidates.take(compute.unique(all_matched)),
@@ -161,14 +161,14 @@ class _PairFinder:
 
     def _matches(
         self,
-        matching: MatchingFiles,
+        selected: SelectedRows,
         clause_numbers: Sequence[Array],
         sources: Sequence[Array],
         matched_files: pa.Table,
         matched_sources: DeletionBitmap,
     ) -> MergeMatches:
         return MergeMatches(
-            matching=matching,
+            selected=selected,
             clause_numbers=tuple(clause_numbers),
             sources=tuple(sources),
             matched_files=matched_files,

@@ -20,7 +20,7 @@ from deltalog.expressions.trees import conjunction
 from deltalog.kernels import Array, arrow, compute
 from deltalog.metadata_columns import FILE_NUMBER, ROW_INDEX
 from deltalog.rows.merge.join import KeyIndex, cross
-from deltalog.rows.merge.scope import SOURCE, TARGET
+from deltalog.rows.merge.names import SOURCE, TARGET
 from deltalog.schema import to_arrow_type
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ class PairMatcher:
             array.filter(acts) for array in (positions, clause_numbers, sources)
         )
         where, clauses_of, from_rows = self._single(batch, where, clauses_of, from_rows)
-        if plan.by_source:
+        if plan.not_matched_by_source:
             alone = _without(positions, batch.num_rows)
             nobody = pa.nulls(len(alone), pa.int64())
             more = self._clause_numbers(
-                plan.by_source, batch, alone, nobody, first=len(plan.matched)
+                plan.not_matched_by_source, batch, alone, nobody, first=len(plan.matched)
             )
             acts = compute.is_valid(more)
             where = pa.concat_arrays([where, alone.filter(acts)])
@@ -115,7 +115,7 @@ class PairMatcher:
             return pa.array([], pa.int64()), pa.array([], pa.int64())
         base: Array = None
         rows = batch
-        if self._plan.by_source and condition.target_only:
+        if self._plan.not_matched_by_source and condition.target_only:
             # With NOT MATCHED BY SOURCE clauses, the scan did not filter by these conditions.
             mask = filter_mask(conjunction(condition.target_only), batch)
             base = compute.indices_nonzero(mask).cast(pa.int64())
@@ -136,7 +136,7 @@ class PairMatcher:
         plan = self._plan
         if self._index is not None:
             yield self._index.match([evaluate(key.target, rows) for key in plan.condition.keys])
-        elif plan.condition.residual or plan.matched or plan.by_source:
+        elif plan.condition.residual or plan.matched or plan.not_matched_by_source:
             yield from cross(rows.num_rows, self.num_source)
         elif rows.num_rows:
             # Only inserts: every source row matches the first row already, and one match is enough.

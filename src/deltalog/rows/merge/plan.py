@@ -30,7 +30,7 @@ from deltalog.rows.assign import (
     check_identities,
     star,
 )
-from deltalog.rows.merge.scope import BOTH, SOURCE, TARGET, Names, sides_of, without_side
+from deltalog.rows.merge.names import BOTH, SOURCE, TARGET, Names, sides_of, without_side
 from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.schema import PrimitiveType, StructType, find_field, merge_schemas
 from deltalog.schema.types import VOID
@@ -111,7 +111,7 @@ class MergePlan:
         condition: when rows match.
         matched: WHEN MATCHED clauses.
         not_matched: WHEN NOT MATCHED clauses.
-        by_source: WHEN NOT MATCHED BY SOURCE clauses.
+        not_matched_by_source: WHEN NOT MATCHED BY SOURCE clauses.
     """
 
     request: ChangeRequest
@@ -120,7 +120,7 @@ class MergePlan:
     condition: MergeCondition
     matched: tuple[ResolvedClause, ...]
     not_matched: tuple[ResolvedClause, ...]
-    by_source: tuple[ResolvedClause, ...]
+    not_matched_by_source: tuple[ResolvedClause, ...]
 
     def columns(self, side: str, expressions: Collection[Expression | None]) -> list[str]:
         """The columns of one side that some expressions read."""
@@ -129,10 +129,10 @@ class MergePlan:
     @property
     def target_columns(self) -> list[str]:
         """The columns of the table that decide what happens to its rows."""
-        clauses = (*self.matched, *self.by_source)
+        clauses = (*self.matched, *self.not_matched_by_source)
         found = _columns_of(TARGET, [*self.condition.residual, *(s.condition for s in clauses)])
         alone = [key.target for key in self.condition.keys]
-        if self.by_source:
+        if self.not_matched_by_source:
             # These clauses need rows that do not match, so this part cannot be left to the scan.
             alone += self.condition.target_only
         return sorted({*found, *(path[0] for part in alone for path in columns(part))})
@@ -175,7 +175,7 @@ def plan_merge(
         condition=_taken_apart(_resolved(names, request.condition, BOTH, session), names.schema),
         matched=planner.clauses(When.MATCHED),
         not_matched=planner.clauses(When.NOT_MATCHED),
-        by_source=planner.clauses(When.NOT_MATCHED_BY_SOURCE),
+        not_matched_by_source=planner.clauses(When.NOT_MATCHED_BY_SOURCE),
     )
 
 

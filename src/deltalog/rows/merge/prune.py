@@ -18,7 +18,7 @@ from deltalog.expressions import Expression, Literal, columns
 from deltalog.expressions.nodes import And, Comparison, In, IsNull, Or
 from deltalog.expressions.trees import all_of
 from deltalog.kernels import Array, arrow, compute
-from deltalog.rows.merge.scope import without_side
+from deltalog.rows.merge.names import without_side
 from deltalog.schema import from_arrow_type
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def reach_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> Me
         may_match = not any(
             _is_empty(key, values) for key, values in zip(condition.keys, keys, strict=True)
         )
-    if not plan.by_source:
+    if not plan.not_matched_by_source:
         needs_pairs = bool(plan.matched or plan.not_matched)
         always = all_of(list(condition.target_only))
         return MergeReach(
@@ -82,7 +82,7 @@ def reach_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> Me
             always=always,
             is_none=not (may_match and needs_pairs),
         )
-    others = [step.condition for step in plan.by_source]
+    others = [step.condition for step in plan.not_matched_by_source]
     if any(other is None for other in others):
         return MergeReach(file_predicate=None, row_predicate=None)
     alone = [without_side(other) for other in others if other is not None]

@@ -98,7 +98,7 @@ async def fetch_head(
     return VersionHead(version=_version_of(head, version), protocol=protocol, metadata=metadata)
 
 
-async def fetch_files(rest: AsyncRestClient, table: Table, query: TableQuery) -> TableAnswer:
+async def fetch_file_list(rest: AsyncRestClient, table: Table, query: TableQuery) -> TableAnswer:
     """Return the files of one version, from all pages.
 
     Raises:

@@ -19,7 +19,7 @@ from deltalog.scan.changes import Changes, changes_spec
 from deltalog.scan.plan import check_rows_readable
 from deltalog.sharing.client.answers import TableAnswer, VersionHead, fetch_changes
 from deltalog.sharing.client.http import run
-from deltalog.sharing.client.snapshots import open_answer, snapshot_without_files, with_own_urls
+from deltalog.sharing.client.snapshots import snapshot_without_files, store_of_answer, with_own_urls
 from deltalog.sharing.wire.requests import ChangesQuery
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def load_changes(
         commit_path(number): (data, answer.times_ms.get(number, 0))
         for number, data in commits.items()
     }
-    store = open_answer(rest, table, query, answer, log)
+    store = store_of_answer(rest, table, query, answer, log)
     # Without commits the range is empty: it ends before it starts.
     last = max([answer.head.version - 1 if end is None else end, *commits])
     files = tuple(_log_file(store, number) for number in commits)
@@ -105,7 +105,7 @@ def no_changes(
     """Return the changes of a range that lies after the latest version."""
     query = ChangesQuery(starting_version=shown.version)
     nothing = TableAnswer(head=shown, commits={}, times_ms={}, urls={}, expires_ms=None)
-    store = open_answer(rest, table, query, nothing, {})
+    store = store_of_answer(rest, table, query, nothing, {})
     snapshot = snapshot_without_files(TableContext(store=store, time_zone=time_zone), shown)
     empty = changes_spec(snapshot, columns, None)
     return SharedChanges(snapshot, snapshot, shown.version - 1, (), {}, empty)

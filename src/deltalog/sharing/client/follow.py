@@ -30,7 +30,7 @@ from deltalog.sharing.client.answers import TableAnswer, VersionHead, fetch_chan
 from deltalog.sharing.client.changes import load_changes
 from deltalog.sharing.client.http import run
 from deltalog.sharing.client.shown_version import ShownVersion, VersionOrTimestamp
-from deltalog.sharing.client.snapshots import open_answer, snapshot_without_files, with_own_urls
+from deltalog.sharing.client.snapshots import snapshot_without_files, store_of_answer, with_own_urls
 from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ class SharedFollower:
         table = _parsed(answer, last)
         last = self._last_of_schema(table, last)
         shown = self._shown
-        store = open_answer(self._view.client, self._view.table, query, answer, {})
+        store = store_of_answer(self._view.client, self._view.table, query, answer, {})
         context = TableContext(store=store, time_zone=self._view.time_zone)
         head = VersionHead(version=first, protocol=shown.protocol, metadata=shown.metadata)
         snapshot = snapshot_without_files(context, head)

@@ -18,7 +18,7 @@ from deltalog.conditions import as_condition
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError, SharingAccessError, SharingError
 from deltalog.schema.types import TIMESTAMP
-from deltalog.sharing.client.answers import VersionHead, fetch_files, fetch_head
+from deltalog.sharing.client.answers import VersionHead, fetch_file_list, fetch_head
 from deltalog.sharing.client.hints import json_hint, sql_hints
 from deltalog.sharing.client.http import run
 from deltalog.sharing.client.snapshots import snapshot_of_files
@@ -169,7 +169,7 @@ class ShownVersion:
 
     def _open(self, query: TableQuery, at: VersionOrTimestamp) -> Snapshot:
         query = _at(query, at)
-        answer = run(fetch_files, self.client, self.table, query)
+        answer = run(fetch_file_list, self.client, self.table, query)
         if at == self.at:
             # A commit may lie between the first request about the table and this one.
             query, answer = self._for_shown_version(query, answer)
@@ -183,7 +183,7 @@ class ShownVersion:
         if known is not None and known.version != answer.head.version:
             older = _at(query, VersionOrTimestamp(version=known.version))
             try:
-                return older, run(fetch_files, self.client, self.table, older)
+                return older, run(fetch_file_list, self.client, self.table, older)
             except SharingAccessError:
                 raise
             # Without shared history there is no way back to the version that was shown.

@@ -48,7 +48,7 @@ def table_root(endpoint: str, table: Table) -> str:
     return f"{shown_location(endpoint)}#{table.full_name}"
 
 
-def open_answer(
+def store_of_answer(
     rest: AsyncRestClient,
     table: Table,
     query: TableQuery | ChangesQuery,
@@ -75,7 +75,7 @@ def snapshot_of_files(
     path = log_path(compaction_name(0, version)) if version else commit_path(0)
     time_ms = max(answer.times_ms.values(), default=0)
     log = {path: (answer.commits[version], time_ms)}
-    store = open_answer(rest, table, query, answer, log)
+    store = store_of_answer(rest, table, query, answer, log)
     commit = LogFile(LogFileKind.COMMIT, version, store.log_info(path))
     whole = LogFile(LogFileKind.COMPACTION, 0, store.log_info(path), end_version=version)
     # A compacted file stands for all commits of its range, so that no commit before is missing.

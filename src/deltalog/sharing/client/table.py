@@ -94,40 +94,40 @@ class SharedTable:
                     f"cannot open {table!r}: expected a profile or a client besides the table"
                 )
             client = AsyncRestClient(read_profile(profile), options)
-        self._view = ShownVersion(
+        self._shown = ShownVersion(
             client, table, as_version(version=version), time_zone=default_timezone
         )
 
     @property
     def name(self) -> str:
         """`share.schema.table`."""
-        return self._view.table.full_name
+        return self._shown.table.full_name
 
     @property
     def table_uri(self) -> str:
         """The server's endpoint and the table's name."""
-        return table_root(self.client.profile.endpoint, self._view.table)
+        return table_root(self.client.profile.endpoint, self._shown.table)
 
     @property
     def client(self) -> AsyncRestClient:
         """The client of the server."""
-        return self._view.client
+        return self._shown.client
 
     def version(self) -> int:
         """The version that this object shows."""
-        return self._view.head.version
+        return self._shown.head.version
 
     def schema(self) -> Schema:
         """The table's schema."""
-        return self._view.configuration.schema
+        return self._shown.configuration.schema
 
     def metadata(self) -> Metadata:
         """The table's name, description, partitioning and properties, where the server has them."""
-        return self._view.head.metadata
+        return self._shown.head.metadata
 
     def protocol(self) -> Protocol:
         """What readers must support; the least that fits, if the response format has none."""
-        return self._view.head.protocol
+        return self._shown.head.protocol
 
     @property
     def snapshot(self) -> Snapshot:
@@ -135,22 +135,22 @@ class SharedTable:
 
         Cost: one query without hints, the first time.
         """
-        return self._view.snapshot
+        return self._shown.snapshot
 
     def load_as_version(self, version: int | str | datetime) -> None:
         """Show another version from now on: a number, an ISO 8601 text or a datetime."""
-        self._view = self._view_at(as_version(version=version))
+        self._shown = self._shown_at(as_version(version=version))
 
     def update_incremental(self) -> None:
         """Show the latest version from now on."""
-        self._view = self._view_at(VersionOrTimestamp())
+        self._shown = self._shown_at(VersionOrTimestamp())
 
     def latest_version(self, starting_timestamp_ms: int | None = None) -> int:
         """The latest version of the table, or its first one at or after a time.
 
         Cost: one small request.
         """
-        return run(self.client.table_version, self._view.table, starting_timestamp_ms)
+        return run(self.client.table_version, self._shown.table, starting_timestamp_ms)
 
     def scan(
         self,
@@ -279,17 +279,17 @@ class SharedTable:
         )
         end = as_version(ending_version=ending_version, ending_timestamp=ending_timestamp)
         names = as_columns(columns)
-        shown = self._view.head
+        shown = self._shown.head
         # The server answers such a range with an error.
         if allow_out_of_range:
             latest = self.latest_version()
             if start.is_after(latest):
                 return no_changes(
                     self.client,
-                    self._view.table,
+                    self._shown.table,
                     shown,
                     columns=names,
-                    time_zone=self._view.time_zone,
+                    time_zone=self._shown.time_zone,
                 )
             end = VersionOrTimestamp(version=latest) if end.is_after(latest) else end
         query = ChangesQuery(
@@ -301,12 +301,12 @@ class SharedTable:
         )
         return load_changes(
             self.client,
-            self._view.table,
+            self._shown.table,
             query,
             shown,
             columns=names,
             predicate=predicate,
-            time_zone=self._view.time_zone,
+            time_zone=self._shown.time_zone,
         )
 
     def follow(
@@ -327,7 +327,7 @@ class SharedTable:
             begin = start
         else:
             begin = "latest" if start == "latest" else as_version(start=start)
-        return SharedFollower(self._view_at(VersionOrTimestamp()), start=begin, options=options)
+        return SharedFollower(self._shown_at(VersionOrTimestamp()), start=begin, options=options)
 
     def file_uris(
         self,
@@ -358,8 +358,8 @@ class SharedTable:
         """Which table of which server."""
         return f"SharedTable({self.table_uri!r})"
 
-    def _view_at(self, at: VersionOrTimestamp) -> ShownVersion:
-        return ShownVersion(self.client, self._view.table, at, time_zone=self._view.time_zone)
+    def _shown_at(self, at: VersionOrTimestamp) -> ShownVersion:
+        return ShownVersion(self.client, self._shown.table, at, time_zone=self._shown.time_zone)
 
     def _scan(
         self,
@@ -374,9 +374,9 @@ class SharedTable:
         wanted = Conditions(
             given=tuple(one for one in conditions if one is not None),
             parameters=parameters,
-            session=SqlSession(now=utc_moment(now_ms()), time_zone=self._view.time_zone),
+            session=SqlSession(now=utc_moment(now_ms()), time_zone=self._shown.time_zone),
         )
-        snapshot = self._view.snapshot_for(wanted, limit=limit, at=at, json_hint=json_hint)
+        snapshot = self._shown.snapshot_for(wanted, limit=limit, at=at, json_hint=json_hint)
         scan = plan_scan(
             snapshot,
             columns=as_columns(columns),
@@ -396,4 +396,4 @@ class SharedTable:
     def _blanks_as_nulls(self, filters: Any) -> Any:
         if filters is None:
             return None
-        return with_blanks_as_nulls(filters, self._view.configuration.partition_columns)
+        return with_blanks_as_nulls(filters, self._shown.configuration.partition_columns)

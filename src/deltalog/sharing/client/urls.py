@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import ObjectNotFoundError, SharingAccessError, SharingError
-from deltalog.sharing.client.answers import fetch_changes, fetch_files
+from deltalog.sharing.client.answers import fetch_changes, fetch_file_list
 from deltalog.sharing.client.http import run
 from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 
@@ -53,7 +53,7 @@ class AnsweredQuery:
         for number, query in enumerate(queries):
             try:
                 if isinstance(query, TableQuery) and query.starting_version is None:
-                    yield run(fetch_files, self.rest, self.table, query)
+                    yield run(fetch_file_list, self.rest, self.table, query)
                 else:
                     yield run(fetch_changes, self.rest, self.table, query)
             except SharingAccessError:

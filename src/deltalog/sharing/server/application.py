@@ -102,7 +102,7 @@ def make_server(
         recipients=Recipients(config, verify),
         async_queries=AsyncQueries() if before is None else before.async_queries,
         rates=RateLimit(config.limits.requests_per_minute),
-        queries=Turns(config.limits.concurrent_queries, config.limits.queries_per_recipient),
+        query_turns=Turns(config.limits.concurrent_queries, config.limits.queries_per_recipient),
         # Reading is short, so that one recipient may have more of it at once.
         downloads=Turns(
             config.limits.concurrent_downloads, max(1, config.limits.concurrent_downloads // 2)

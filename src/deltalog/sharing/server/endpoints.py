@@ -78,7 +78,7 @@ class Server:
     recipients: Recipients
     async_queries: AsyncQueries
     rates: RateLimit
-    queries: Turns
+    query_turns: Turns
     downloads: Turns
 
     async def recipient(self, request: Request) -> Recipient:
@@ -144,7 +144,7 @@ class Server:
         Raises:
             ClientGoneError: the client does not wait for it any more.
         """
-        return await work_of(request).run(function, self.queries, recipient.name)
+        return await work_of(request).run(function, self.query_turns, recipient.name)
 
     async def body(self, request: Request) -> bytes:
         """Return the body of a request.
@@ -403,7 +403,7 @@ def _lines(server: Server, request: Request, asked: TableRequest, answer: Answer
         headers["Content-Encoding"] = "gzip"
         chunks = _compressed(chunks)
     name = asked.recipient.name
-    return WorkResponse(work_of(request), chunks, server.queries, name, headers=headers)
+    return WorkResponse(work_of(request), chunks, server.query_turns, name, headers=headers)
 
 
 def work_of(request: Request) -> Work:

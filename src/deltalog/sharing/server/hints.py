@@ -84,7 +84,7 @@ class _Budget:
         return self._operations >= 0
 
 
-def predicate_of(
+def read_hints(
     query: TableQuery,
     schema: StructType,
     config: ServerConfig,

@@ -18,7 +18,7 @@ from deltalog.sharing.server.changes import answer_stream
 from deltalog.sharing.server.faults import invalid
 from deltalog.sharing.server.file_lines import FileLines, check_paths
 from deltalog.sharing.server.formats import choose_format, choose_view_format, head_lines
-from deltalog.sharing.server.hints import predicate_of, prune_by
+from deltalog.sharing.server.hints import prune_by, read_hints
 from deltalog.sharing.server.pages import FilePage, PageStart, end_of_page, start_of_page
 from deltalog.sharing.server.view_query import answer_view
 from deltalog.sharing.server.views import View
@@ -89,7 +89,7 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
     lines = FileLines(request, response_format)
     config = request.services.config
     # "The server should apply predicateHints first then limitHint."
-    hints = predicate_of(
+    hints = read_hints(
         query,
         snapshot.configuration.schema,
         config,

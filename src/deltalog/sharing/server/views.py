@@ -35,7 +35,7 @@ from deltalog.sharing.server.cache import CachedFile
 from deltalog.sharing.server.downloads import check_inside
 from deltalog.sharing.server.faults import not_found, unsupported
 from deltalog.sharing.server.formats import schema_without_metadata
-from deltalog.sharing.server.hints import predicate_of, prune_by
+from deltalog.sharing.server.hints import prune_by, read_hints
 from deltalog.sharing.server.work import check_client
 from deltalog.storage.parquet_sink import ParquetSink
 
@@ -175,7 +175,7 @@ class View:
         """
         config = self._services.config
         # The number of the table's files tells of hidden ones.
-        hints = predicate_of(query, self.schema, config, _ASSUMED_FILES, num_hints)
+        hints = read_hints(query, self.schema, config, _ASSUMED_FILES, num_hints)
         wanted = self._safe_hints(hints.predicate)
         own = self._scan.spec.predicate
         predicate = all_of([part for part in (own, wanted) if part is not None])

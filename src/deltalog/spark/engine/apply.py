@@ -26,7 +26,7 @@ from deltalog.metadata_columns import METADATA
 from deltalog.paths import locations
 from deltalog.rows.apply import file_counts, stage_files
 from deltalog.rows.decide import FileDecision, decide_files, explain_choice, explain_decisions
-from deltalog.rows.find import MatchingFiles, complete_counts
+from deltalog.rows.find import SelectedRows, complete_counts
 from deltalog.rows.planned import ChangeMetrics, RowCounts
 from deltalog.rows.request import Action, When
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from deltalog.write.spec import WriteSpec
 
 _IDS: Final = (metadata_columns.ROW_ID, metadata_columns.ROW_COMMIT_VERSION)
-TARGET: Final = "__deltalog_target"
+TARGET_STRUCT: Final = "__deltalog_target"
 """Column with the row of the table, a struct."""
 
 
@@ -156,17 +156,16 @@ class FrameChange:
         spec = self.request.file_options.spec_for(transaction)
         done = self._run(spec, self.frame, writes=True)
         transaction.add_files(done.written)
-        matching = self._matching(done.places)
-        decisions = self._decide(matching)
-        stage_files(transaction, matching, decisions)
-        copied = self._copy(spec, matching, decisions)
-        # An insert depends on the absence of a match, so it is not local to a row.
-        inserts = bool(self.request.of(When.NOT_MATCHED))
-        files = self.candidates.files if inserts else matching.files
-        transaction.record_read(self.candidates.reach, files, is_row_local=not inserts)
+        selected = self._selected(done.places)
+        decisions = self._decide(selected)
+        stage_files(transaction, selected, decisions)
+        copied = self._copy(spec, selected, decisions)
+        alone = self.request.is_row_local
+        files = selected.files if alone else self.candidates.files
+        transaction.record_read(self.candidates.reach, files, is_row_local=alone)
         return replace(
-            self._changed(done, matching),
-            files=replace(file_counts(matching, decisions), num_copied_rows=sum(copied.counts)),
+            self._changed(done, selected),
+            files=replace(file_counts(selected, decisions), num_copied_rows=sum(copied.counts)),
             num_added_files=len(done.written.adds) + len(copied.written.adds),
             num_added_bytes=done.written.num_bytes + copied.written.num_bytes,
             num_change_files=len(done.written.cdc),
@@ -177,10 +176,10 @@ class FrameChange:
         wanted = [name for name in (CLAUSE, FILE, ROW) if name in self.frame.columns]
         spec = self.request.file_options.spec_for(self.transaction)
         done = self._run(spec, self.frame.select(*wanted), writes=False)
-        matching = self._matching(done.places)
-        decisions = self._decide(matching)
-        found = replace(self._changed(done, matching), files=file_counts(matching, decisions))
-        return found, explain_decisions(matching, decisions)
+        selected = self._selected(done.places)
+        decisions = self._decide(selected)
+        found = replace(self._changed(done, selected), files=file_counts(selected, decisions))
+        return found, explain_decisions(selected, decisions)
 
     def explain(self) -> str:
         """Explain which files are read, and how files with changed rows are handled."""
@@ -214,7 +213,7 @@ class FrameChange:
                 "exact"
             )
 
-    def _matching(self, places: Mapping[str, tuple[int, DeletionBitmap]]) -> MatchingFiles:
+    def _selected(self, places: Mapping[str, tuple[int, DeletionBitmap]]) -> SelectedRows:
         self._check_repeats(places)
         snapshot, files = self.transaction.base, self.candidates.files
         where = locations(files.column("path"), snapshot.store.root)
@@ -224,22 +223,22 @@ class FrameChange:
             raise InternalError(f"rows were found in files that {snapshot.store.root} has not")
         order = compute.sort_indices(found)
         numbers = found.take(order)
-        matching = files.take(numbers)
+        selected = files.take(numbers)
         named: list[Any] = names.take(order).to_pylist()
         known: list[int | None] = self.candidates.pruned.num_records().take(numbers).to_pylist()
-        return MatchingFiles(
-            files=matching,
+        return SelectedRows(
+            files=selected,
             positions=tuple(places[name][1].to_arrow() for name in named),
-            num_records=complete_counts(snapshot, matching, known),
+            num_records=complete_counts(snapshot, selected, known),
             num_candidates=files.num_rows,
         )
 
-    def _decide(self, matching: MatchingFiles) -> tuple[FileDecision, ...]:
+    def _decide(self, selected: SelectedRows) -> tuple[FileDecision, ...]:
         asked = self.request.use_deletion_vectors
-        return decide_files(self.transaction.base, matching, asked=asked)
+        return decide_files(self.transaction.base, selected, asked=asked)
 
     def _copy(
-        self, spec: WriteSpec, matching: MatchingFiles, decisions: Sequence[FileDecision]
+        self, spec: WriteSpec, selected: SelectedRows, decisions: Sequence[FileDecision]
     ) -> RowsDone:
         """Let tasks copy the remaining rows of rewritten files, and stage the new files."""
         cut = [n for n, decision in enumerate(decisions) if decision is FileDecision.REWRITTEN]
@@ -250,11 +249,11 @@ class FrameChange:
         reads = read_spec(
             snapshot, columns=[*snapshot.configuration.schema.names, *ids], predicate=None
         )
-        rows = matching.files.take(pa.array(cut, pa.int64())).select(TASK_COLUMNS).to_pylist()
+        rows = selected.files.take(pa.array(cut, pa.int64())).select(TASK_COLUMNS).to_pylist()
         tasks = [make_task(snapshot, reads, row) for row in rows]
         gone = {}
         for number, task in zip(cut, tasks, strict=True):
-            positions = matching.positions[number]
+            positions = selected.positions[number]
             gone[task.path] = (
                 DeletionBitmap() if positions is None else DeletionBitmap.from_arrow(positions)
             )
@@ -268,7 +267,7 @@ class FrameChange:
         self.transaction.add_files(copied.written)
         return copied
 
-    def _changed(self, done: RowsDone, matching: MatchingFiles) -> ChangeMetrics:
+    def _changed(self, done: RowsDone, selected: SelectedRows) -> ChangeMetrics:
         """Count rows and files; Spark finds and writes rows in one job, so there is one time."""
         numbers: dict[tuple[When, Action], int] = {}
         for clause, count in zip(self.request.ordered, done.counts, strict=False):  # or no task
@@ -278,14 +277,18 @@ class FrameChange:
             rows=RowCounts(
                 updated=numbers.get((When.MATCHED, Action.UPDATE), 0),
                 deleted=numbers.get((When.MATCHED, Action.DELETE), 0),
-                updated_by_source=numbers.get((When.NOT_MATCHED_BY_SOURCE, Action.UPDATE), 0),
-                deleted_by_source=numbers.get((When.NOT_MATCHED_BY_SOURCE, Action.DELETE), 0),
+                updated_not_matched_by_source=numbers.get(
+                    (When.NOT_MATCHED_BY_SOURCE, Action.UPDATE), 0
+                ),
+                deleted_not_matched_by_source=numbers.get(
+                    (When.NOT_MATCHED_BY_SOURCE, Action.DELETE), 0
+                ),
                 inserted=numbers.get((When.NOT_MATCHED, Action.INSERT), 0),
             ),
             num_source_rows=self.num_source_rows,
             num_files=self.candidates.pruned.num_files,
             num_scanned_files=self.candidates.files.num_rows,
-            num_touched_files=matching.files.num_rows,
+            num_touched_files=selected.files.num_rows,
             scan_ms=self.watch.elapsed_ms(),
         )
 

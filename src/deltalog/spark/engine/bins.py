@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from deltalog.configuration import TableConfiguration
     from deltalog.rows.bins import Bin, BinRewrite, Rewrite, Rewritten
-    from deltalog.rows.files import FileOptions
+    from deltalog.rows.file_options import FileOptions
     from deltalog.snapshot import Snapshot
 
 

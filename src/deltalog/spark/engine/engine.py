@@ -19,7 +19,7 @@ from deltalog.spark.engine.checkpoint import checkpoint_on_cluster
 from deltalog.spark.engine.files import delete_by_tasks, list_by_tasks
 from deltalog.spark.engine.merge import plan_merge_by_tasks
 from deltalog.spark.engine.rows import SparkRows
-from deltalog.spark.engine.select import plan_change_by_tasks
+from deltalog.spark.engine.select import plan_delete_or_update_by_tasks
 from deltalog.spark.engine.write_tasks import WriteTask
 from deltalog.spark.reading.scan import SparkScan
 from deltalog.spark.reading.state import most_files_here
@@ -93,7 +93,7 @@ class SparkEngine(LocalEngine):
                 "error_on_type_mismatch=False: Spark evaluates conditions and values; say it in "
                 "Spark SQL, or give columns"
             )
-        plan = plan_change_by_tasks if source is None else plan_merge_by_tasks
+        plan = plan_delete_or_update_by_tasks if source is None else plan_merge_by_tasks
         return plan(self.scan(transaction.base), transaction, request)
 
     def write_rows(

@@ -34,10 +34,10 @@ from deltalog.expressions.nodes import Comparison
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.identity_columns import identity_columns
 from deltalog.rows.assign import check_identities
-from deltalog.rows.merge import scope
+from deltalog.rows.merge import names
 from deltalog.rows.merge.plan import configuration_after, plan_condition, star_columns
 from deltalog.rows.request import Action, When
-from deltalog.spark.engine.apply import TARGET, FrameChange, find_candidates, row_struct
+from deltalog.spark.engine.apply import TARGET_STRUCT, FrameChange, find_candidates, row_struct
 from deltalog.spark.engine.assign import (
     as_type_of,
     as_value,
@@ -62,10 +62,10 @@ if TYPE_CHECKING:
     from deltalog.spark.reading.scan import SparkScan
     from deltalog.transaction import PendingTransaction
 
-SOURCE: Final = "__deltalog_source"
+SOURCE_STRUCT: Final = "__deltalog_source"
 """Column with the row of the source, a struct."""
-_STRUCTS: Final = {scope.TARGET: TARGET, scope.SOURCE: SOURCE}
-_ONLY: Final = {When.NOT_MATCHED: SOURCE, When.NOT_MATCHED_BY_SOURCE: TARGET}
+_STRUCTS: Final = {names.TARGET: TARGET_STRUCT, names.SOURCE: SOURCE_STRUCT}
+_ONLY: Final = {When.NOT_MATCHED: SOURCE_STRUCT, When.NOT_MATCHED_BY_SOURCE: TARGET_STRUCT}
 _BOUNDED: Final = (int, str, date, Decimal)
 _NEW_ROW: Final = "__deltalog_new_row"
 """Column that identifies rows that are in no file yet."""
@@ -100,8 +100,8 @@ def plan_merge_by_tasks(
     with described(scan.spark, "looking at the source of a merge"):
         reach, num_source_rows = _reach(request, keys, before.schema)
     candidates = find_candidates(scan, reach, request.target_alias)
-    target = candidates.frame.withColumn(TARGET, row_struct(before.schema.names))
-    theirs = frame.withColumn(SOURCE, row_struct(source.names))
+    target = candidates.frame.withColumn(TARGET_STRUCT, row_struct(before.schema.names))
+    theirs = frame.withColumn(SOURCE_STRUCT, row_struct(source.names))
     plan = _JoinPlan(request, before, after, source)
     plan.check_sides(target, theirs)
     return FrameChange(
@@ -225,7 +225,7 @@ class _JoinPlan:
         if any(clause.action is not Action.INSERT for clause in request.clauses):
             found += [F.col(FILE), F.col(ROW)]
             found += [F.col(ROW_ID)] if before.row_ids_enabled else []
-            found += [F.col(TARGET).alias(OLD)] if before.change_data_feed_enabled else []
+            found += [F.col(TARGET_STRUCT).alias(OLD)] if before.change_data_feed_enabled else []
         frame = rows.where(F.col(CLAUSE).isNotNull()).select(*found)
         if not request.of(When.MATCHED) or not request.allows_repeats:
             return frame
@@ -245,7 +245,7 @@ class _JoinPlan:
 
     def _clause(self) -> Column:
         """Return the number of the clause that applies to a row; NULL for none."""
-        mine, theirs = F.col(ROW).isNotNull(), F.col(SOURCE).isNotNull()
+        mine, theirs = F.col(ROW).isNotNull(), F.col(SOURCE_STRUCT).isNotNull()
         held = {
             When.MATCHED: mine & theirs,
             When.NOT_MATCHED: ~mine & theirs,
@@ -300,7 +300,7 @@ class _JoinPlan:
         before, after = self._before.schema, self._after
         values = self._assigned(clause)
         check_identities(after.schema, {path[0] for path in values})
-        mine = F.col(TARGET)
+        mine = F.col(TARGET_STRUCT)
         if clause.is_star:
             values = {
                 path: keeping(value, self._source, mine, before, path)
@@ -342,7 +342,7 @@ class _JoinPlan:
                 "withSchemaEvolution()"
             )
         taken: dict[tuple[str, ...], Column] = {
-            (name,): F.col(SOURCE)[theirs[name.lower()]]
+            (name,): F.col(SOURCE_STRUCT)[theirs[name.lower()]]
             for name in schema.names
             if name.lower() in theirs
         }

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
 
 
-def plan_change_by_tasks(
+def plan_delete_or_update_by_tasks(
     scan: SparkScan, transaction: PendingTransaction, request: ChangeRequest
 ) -> PlannedChange:
     """Find the rows of the table that a condition selects.

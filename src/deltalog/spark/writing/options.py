@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from deltalog.errors import InvalidInputError
-from deltalog.rows.files import FileOptions
+from deltalog.rows.file_options import FileOptions
 from deltalog.spark.reading.options import Options, path_of
 from deltalog.spark.session.opening import zone_of
 from deltalog.transaction import CommitProperties

@@ -25,7 +25,7 @@ from deltalog.features.type_widening import has_type_changes
 from deltalog.log.listing import list_log
 from deltalog.log.segment import CheckpointKind
 from deltalog.rows.copy import copy_rows
-from deltalog.rows.files import FileOptions
+from deltalog.rows.file_options import FileOptions
 from deltalog.snapshot import load_snapshot
 from deltalog.table_change import check_droppable, deactivated, without_feature
 from deltalog.upkeep.checkpoint import create_checkpoint
@@ -243,7 +243,7 @@ def _stage_leftovers(transaction: PendingTransaction, feature: str) -> None:
         # If the feature were added again, its high water mark would restart, and ids that files
         # kept would be assigned a second time.
         transaction.record_read(None)
-        transaction.add_rows(files)
+        transaction.add_again(files)
 
 
 def _files_in_need(snapshot: Snapshot, feature: str) -> pa.Table:

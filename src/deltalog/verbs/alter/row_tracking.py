@@ -59,7 +59,7 @@ class BackfillRowIds(Verb[Staged[int]]):
             )
         files = _without_ids(transaction).slice(0, self.max_files)
         transaction.record_read_files(files)
-        transaction.add_rows(files)
+        transaction.add_again(files)
         transaction.parameters["batchId"] = "0"
         return Staged(files.num_rows)
 
@@ -104,7 +104,7 @@ def stage_all_row_ids(transaction: PendingTransaction) -> None:
         # Conflict with any concurrent change: a file added meanwhile would stay without ids, and a
         # file removed meanwhile would be added again.
         transaction.record_read(None)
-        transaction.add_rows(files)
+        transaction.add_again(files)
 
 
 def _add_files_again(transaction: PendingTransaction, snapshot: Snapshot) -> None:
@@ -118,7 +118,7 @@ def _add_files_again(transaction: PendingTransaction, snapshot: Snapshot) -> Non
     versions: Any = files.column("defaultRowCommitVersion")
     filled = pc.fill_null(versions, snapshot.version + 1)
     place = files.column_names.index("defaultRowCommitVersion")
-    transaction.add_rows(files.set_column(place, "defaultRowCommitVersion", filled))
+    transaction.add_again(files.set_column(place, "defaultRowCommitVersion", filled))
     mark = snapshot.row_id_high_water_mark
     if mark is not None and not files.column("baseRowId").null_count:
         # If files lack ids, the commit assigns them and records the mark itself.

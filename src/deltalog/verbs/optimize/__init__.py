@@ -9,7 +9,7 @@ Protocol: Add File and Remove File (`dataChange`), Clustered Table
 
 from __future__ import annotations
 
-from deltalog.verbs.optimize.auto import AutoCompact, AutoCompaction, is_auto_compaction_due
+from deltalog.verbs.optimize.auto import AutoCompact, CompactionThresholds, is_auto_compaction_due
 from deltalog.verbs.optimize.cluster import Cluster, CubeSizes
 from deltalog.verbs.optimize.compact import Compact
 from deltalog.verbs.optimize.purge import Purge
@@ -18,9 +18,9 @@ from deltalog.verbs.optimize.z_order import ZOrder
 
 __all__ = [
     "AutoCompact",
-    "AutoCompaction",
     "Cluster",
     "Compact",
+    "CompactionThresholds",
     "CubeSizes",
     "Optimized",
     "Purge",

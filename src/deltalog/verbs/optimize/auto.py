@@ -28,7 +28,7 @@ _NO_SHARE: Final = 1.0  # deleted rows alone do not trigger a rewrite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AutoCompaction:
+class CompactionThresholds:
     """The thresholds of auto-compaction; the defaults are Delta Spark's.
 
     Args:
@@ -41,12 +41,12 @@ class AutoCompaction:
     max_file_bytes: int = 128 * 1024 * 1024
 
 
-def is_auto_compaction_due(snapshot: Snapshot, when: AutoCompaction | None = None) -> bool:
+def is_auto_compaction_due(snapshot: Snapshot, when: CompactionThresholds | None = None) -> bool:
     """Whether a table has at least `min_files` small files, in any partitions.
 
     Cost: the sizes of the live files, from the log.
     """
-    when = when or AutoCompaction()
+    when = when or CompactionThresholds()
     if snapshot.num_files < when.min_files:
         return False
     limit = _small_bytes(snapshot, when)
@@ -66,7 +66,7 @@ class AutoCompact(Verb[Optimized]):
         options: of the run.
     """
 
-    when: AutoCompaction = field(default_factory=AutoCompaction)
+    when: CompactionThresholds = field(default_factory=CompactionThresholds)
     options: RunOptions = field(default_factory=RunOptions)
     name: ClassVar[str] = "OPTIMIZE"
     skips_empty: ClassVar[bool] = True
@@ -92,6 +92,6 @@ class AutoCompact(Verb[Optimized]):
         return stage_rewrite(job, engine, strategy=STRATEGY, num_considered=found.num_rows)
 
 
-def _small_bytes(snapshot: Snapshot, when: AutoCompaction) -> int:
+def _small_bytes(snapshot: Snapshot, when: CompactionThresholds) -> int:
     target = snapshot.configuration.properties.target_file_size_bytes
     return max(1, min(target or when.max_file_bytes, when.max_file_bytes) // 2)

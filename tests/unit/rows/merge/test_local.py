@@ -37,7 +37,10 @@ def test_rows_without_a_row_of_the_source_change_too(table: StatedTable) -> None
         by_source_update("id > 3", x="x - 1"),
     )
     assert pairs(table) == [(2, 0), (3, 0), (4, -1)]
-    assert (merged.rows.deleted_by_source, merged.rows.updated_by_source) == (1, 1)
+    assert (
+        merged.rows.deleted_not_matched_by_source,
+        merged.rows.updated_not_matched_by_source,
+    ) == (1, 1)
 
 
 def test_all_clauses_together_and_the_feed_tells_it(table: StatedTable) -> None:

@@ -34,7 +34,7 @@ def test_rules_are_checked_before_rows_of_the_same_commit_are_there() -> None:
 
     def both(tx: PendingTransaction) -> None:
         assert tx.snapshot is not None
-        tx.add_rows(tx.snapshot.files())
+        tx.add_again(tx.snapshot.files())
         alter.AddConstraints({"c": "id > 0"}).stage(tx, LocalEngine())
 
     with pytest.raises(InvalidInputError, match="commit them first"):

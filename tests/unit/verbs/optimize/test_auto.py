@@ -13,8 +13,8 @@ from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs.do import do
 from deltalog.verbs.optimize import (
     AutoCompact,
-    AutoCompaction,
     Cluster,
+    CompactionThresholds,
     is_auto_compaction_due,
 )
 from deltalog.verbs.write import Write
@@ -24,7 +24,7 @@ from tests.support.statements import ROW_IDS
 AUTO = {"delta.autoOptimize.autoCompact": "true"}
 
 
-SOON = AutoCompaction(min_files=3)
+SOON = CompactionThresholds(min_files=3)
 
 
 COLUMNS = {"id": "long", "p": "string"}
@@ -90,7 +90,9 @@ def test_large_files_do_not_count() -> None:
     snapshot = load_snapshot(utc_context(table.store))
     assert is_auto_compaction_due(snapshot, SOON)
     assert not is_auto_compaction_due(snapshot)
-    assert not is_auto_compaction_due(snapshot, AutoCompaction(min_files=3, max_file_bytes=100))
+    assert not is_auto_compaction_due(
+        snapshot, CompactionThresholds(min_files=3, max_file_bytes=100)
+    )
 
 
 def test_clustered_files_stay_as_they_are() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from deltalog.log.names import LogFile, LogFileKind
 from deltalog.paths import FileInfo
-from deltalog.transaction.rebase import NEW_TABLE, CommitBase, advance, first_base
+from deltalog.transaction.commit_base import NEW_TABLE, CommitBase, advance, first_base
 from deltalog.transaction.winners import WinningCommit, parse_winner
 from tests.support.logs import PROTOCOL, Json, add, domain, metadata, ndjson, remove
 from tests.support.transactions import NOW_MS, pending, table

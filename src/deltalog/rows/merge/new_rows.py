@@ -19,7 +19,7 @@ from deltalog.features.identity_columns import identity_columns
 from deltalog.kernels import Array, compute
 from deltalog.rows.apply import NewVersions
 from deltalog.rows.assign import enforced, updating_enforcer
-from deltalog.rows.merge.scope import SOURCE, TARGET
+from deltalog.rows.merge.names import SOURCE, TARGET
 from deltalog.rows.request import Action
 from deltalog.write.enforce import Enforcer
 
@@ -53,7 +53,7 @@ class MergeUpdate:
     def __init__(
         self, spec: WriteSpec, plan: MergePlan, source: MergeSource, matches: MergeMatches
     ) -> None:
-        self._clauses = (*plan.matched, *plan.by_source)
+        self._clauses = (*plan.matched, *plan.not_matched_by_source)
         self._source = source
         self._matches = matches
         self._schema = spec.configuration.arrow_schema

@@ -8,7 +8,7 @@ import pytest
 
 from deltalog.context import TableContext
 from deltalog.errors import InvalidInputError
-from deltalog.rows.files import FileOptions
+from deltalog.rows.file_options import FileOptions
 from deltalog.schema import Field
 from deltalog.testing.simulation.process import SteadyClock
 from deltalog.write import WriterProperties
