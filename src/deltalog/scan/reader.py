@@ -10,6 +10,7 @@ Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -31,7 +32,8 @@ from deltalog.scan.transform import FileProjection, project_file
 from deltalog.schema import Field, StructType, to_arrow_type
 from deltalog.schema.types import LONG, STRING
 from deltalog.storage.parquet import open_parquet
-from deltalog.storage.pool import read_ahead
+from deltalog.storage.parquet_parts import native_path
+from deltalog.storage.pool import MOST_REQUESTS, read_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,9 +56,20 @@ def read_tasks(
     """Yield the batches of all tasks, in the order of the tasks.
 
     Cost: memory for footers and deletion vectors of the next `files_ahead` files, and for
-    `pieces_ahead` decoded pieces of up to about a million rows.
+    `pieces_ahead` decoded pieces of up to about a million rows. Of a store that is reached by
+    requests, up to 64 files are opened ahead; small ones are in memory then.
     """
-    opened = read_ahead(_open, tasks, depth=files_ahead)
+    tasks = iter(tasks)
+    first = next(tasks, None)
+    if first is None:
+        return
+    is_local = native_path(first.store, first.path) is not None
+    opened = read_ahead(
+        _open,
+        chain([first], tasks),
+        depth=files_ahead if is_local or not files_ahead else MOST_REQUESTS,
+        sends_requests=not is_local,
+    )
     pieces = (piece for file in opened for piece in file.pieces())
     for batches in read_ahead(_Piece.read, pieces, depth=pieces_ahead):
         yield from batches

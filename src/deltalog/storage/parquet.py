@@ -18,10 +18,11 @@ import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
 from deltalog.errors import DataFileUnreadableError
 from deltalog.storage.parquet_footer import (
     ColumnChunks,
+    FileTail,
     NullCounts,
     as_file,
     column_chunks,
-    fetch_footer,
+    fetch_tail,
     local_footer,
 )
 from deltalog.storage.parquet_parts import (
@@ -47,7 +48,12 @@ _MOST_CHUNKS: Final = 5_000  # that are looked through for a size
 
 
 def open_parquet(
-    store: Store, path: str, *, size_bytes: int | None = None, footer: Footer | None = None
+    store: Store,
+    path: str,
+    *,
+    size_bytes: int | None = None,
+    footer: Footer | None = None,
+    footer_only: bool = False,
 ) -> ParquetReader:
     """Open a Parquet file and read its footer.
 
@@ -56,6 +62,7 @@ def open_parquet(
         path: decoded.
         size_bytes: the file's length if it is known; saves a request on object stores.
         footer: the file's footer if it was read before; saves another one.
+        footer_only: whether no rows will be read. Else a small file is fetched whole.
 
     Raises:
         DataFileMissingError: there is no such file.
@@ -63,7 +70,9 @@ def open_parquet(
 
     Cost: local: one open. Elsewhere: one ranged read, and one `stat` without `size_bytes`.
     """
-    return guarded(store, path, lambda: ParquetReader(store, path, size_bytes, footer))
+    return guarded(
+        store, path, lambda: ParquetReader(store, path, size_bytes, footer, footer_only=footer_only)
+    )
 
 
 @dataclass
@@ -74,12 +83,14 @@ class Footer:
         metadata: as pyarrow knows it.
         arrow_schema: what reading all columns gives.
         data: as it is stored; None before it was needed.
+        tail: the end of the file that came with it; None for a local file.
         chunks: what it says of column chunks, by the leaves that were asked for.
     """
 
     metadata: pq.FileMetaData
     arrow_schema: pa.Schema
     data: bytes | None = None
+    tail: FileTail | None = None
     chunks: dict[frozenset[int] | None, ColumnChunks] = field(default_factory=dict)
 
     @cached_property
@@ -109,23 +120,35 @@ class ParquetReader:
     """
 
     def __init__(
-        self, store: Store, path: str, size_bytes: int | None, footer: Footer | None
+        self,
+        store: Store,
+        path: str,
+        size_bytes: int | None,
+        footer: Footer | None,
+        *,
+        footer_only: bool = False,
     ) -> None:
         self.path = path
         self._store = store
         self._native = native_path(store, path)
         self._segments = Segments()
         self._size = size_bytes or 0
-        data: bytes | None = None
+        tail: FileTail | None = None
         metadata = None if footer is None else footer.metadata
         if self._native is None:
             if size_bytes is None:
                 self._size = store.stat(path).size_bytes
             if metadata is None:
-                data, self._size = fetch_footer(store, path, self._size)
-                metadata = pq.read_metadata(pa.BufferReader(as_file(data)))
+                tail = fetch_tail(store, path, self._size, footer_only=footer_only)
+                self._size = tail.size_bytes
+                metadata = pq.read_metadata(pa.BufferReader(as_file(tail.footer)))
         self._file = self._open(metadata)
-        self.footer = footer or Footer(self._file.metadata, self._file.schema_arrow, data)
+        self.footer = footer or Footer(
+            self._file.metadata,
+            self._file.schema_arrow,
+            data=None if tail is None else tail.footer,
+            tail=tail,
+        )
         self.metadata = self.footer.metadata
         self.arrow_schema = self.footer.arrow_schema
 
@@ -269,7 +292,8 @@ class ParquetReader:
             return known
         if self.footer.data is None:
             if self._native is None:
-                self.footer.data, _ = fetch_footer(self._store, self.path, self._size)
+                tail = fetch_tail(self._store, self.path, self._size, footer_only=True)
+                self.footer.data = tail.footer
             else:
                 self.footer.data = local_footer(self._native)
         found = column_chunks(self.footer.data, asked)
@@ -339,6 +363,11 @@ class ParquetReader:
         wanted = sorted(
             chunks[group][index].byte_range(self._size) for group in groups for index in indices
         )
+        if (tail := self.footer.tail) is not None:
+            self._segments.add(tail.start, tail.data)
+            wanted = [(start, min(end, tail.start)) for start, end in wanted if start < tail.start]
+        if not wanted:
+            return
         merged = coalesce(wanted)
         parts = self._store.read_ranges(self.path, merged)
         for (start, end), data in zip(merged, parts, strict=True):
@@ -352,7 +381,7 @@ def read_footer(store: Store, path: str, *, size_bytes: int | None = None) -> pq
 
     Raises and costs as `open_parquet`.
     """
-    return open_parquet(store, path, size_bytes=size_bytes).metadata
+    return open_parquet(store, path, size_bytes=size_bytes, footer_only=True).metadata
 
 
 def check_is_parquet(data: bytes, location: str) -> None:

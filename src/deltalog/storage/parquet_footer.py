@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 _TAIL_BYTES: Final = 64 * 1024
+_SMALL_FILE_BYTES: Final = 512 * 1024  # are under way for 5 ms, where a request waits for 25
 _SMALL_BYTES: Final = 32 * 1024
 _MAGIC: Final = frozenset({b"PAR1", b"PARE"})
 # Numbers of fields.
@@ -94,13 +95,31 @@ ColumnChunks = tuple[tuple[ColumnChunk, ...], ...]
 _UNKNOWN_CHUNK: Final = ColumnChunk()
 
 
-def fetch_footer(store: Store, path: str, size_bytes: int) -> tuple[bytes, int]:
-    """The footer's bytes, and the file's true length: the one in the log may be wrong.
+class FileTail(NamedTuple):
+    """The last bytes of a file; of a small file, all.
+
+    Attributes:
+        footer: the footer, as it is stored.
+        size_bytes: the file's true length: the one in the log may be wrong.
+        start: where `data` begins in the file.
+        data: all bytes from there on.
+    """
+
+    footer: bytes
+    size_bytes: int
+    start: int
+    data: bytes
+
+
+def fetch_tail(store: Store, path: str, size_bytes: int, *, footer_only: bool = False) -> FileTail:
+    """The end of a file, with its footer.
 
     Args:
         store: where the file is.
         path: decoded.
         size_bytes: the file's length according to the log.
+        footer_only: whether nothing but the footer is wanted. Else a small file is read whole: a
+            second request takes longer than its bytes.
 
     Raises:
         pa.ArrowInvalid: it is no Parquet file.
@@ -108,12 +127,13 @@ def fetch_footer(store: Store, path: str, size_bytes: int) -> tuple[bytes, int]:
     Cost: one ranged read, two for a large footer; one `stat` and the same again if the length is
     wrong.
     """
-    start = max(0, size_bytes - _TAIL_BYTES)
+    is_small = size_bytes <= _SMALL_FILE_BYTES and not footer_only
+    start = 0 if is_small else max(0, size_bytes - _TAIL_BYTES)
     (tail,) = store.read_ranges(path, [(start, size_bytes)])
     if len(tail) != size_bytes - start or tail[-4:] not in _MAGIC:
         true_size = store.stat(path).size_bytes
         if true_size != size_bytes:
-            return fetch_footer(store, path, true_size)
+            return fetch_tail(store, path, true_size, footer_only=footer_only)
     if len(tail) < 12 or tail[-4:] not in _MAGIC:
         raise pa.ArrowInvalid("Parquet magic bytes not found at the end")
     footer_bytes = struct.unpack("<I", tail[-8:-4])[0] + 8
@@ -121,8 +141,8 @@ def fetch_footer(store: Store, path: str, size_bytes: int) -> tuple[bytes, int]:
         raise pa.ArrowInvalid(f"a footer of {footer_bytes} bytes in a file of {size_bytes}")
     if footer_bytes > len(tail):
         (head,) = store.read_ranges(path, [(size_bytes - footer_bytes, start)])
-        tail = head + tail
-    return tail[-footer_bytes:-8], size_bytes
+        start, tail = size_bytes - footer_bytes, head + tail
+    return FileTail(tail[-footer_bytes:-8], size_bytes, start, tail)
 
 
 def local_footer(native: str) -> bytes:

@@ -1,9 +1,11 @@
 """The threads of the process: many small requests at once, files read ahead, files encoded.
 
-There are two pools, and no other threads in deltalog. In the first, `map_in_pool` sends requests
-that a file system can only send one by one. In the second, `read_ahead` opens and decodes the next
-files while the caller works on the current batches, and `Background` encodes files while the caller
-makes the next rows. Threads of the second may wait for the first, never the other way round, so
+There are two pools, and no other threads in deltalog. The first waits for stores: its threads are
+many, whatever the cores. There `map_in_pool` sends requests that a file system can only send one by
+one, and `read_ahead` opens the next files of a store that is reached by requests. The second
+computes: its threads are few, as the cores are. There `read_ahead` decodes the next files while the
+caller works on the current batches, and `Background` encodes files while the caller makes the next
+rows. Threads of the second may wait for the first, never the other way round, so
 that neither can block the other for ever. A forked child makes its own threads. A thread that wants
 everything done in one order does all of it itself, inside `alone`.
 """
@@ -45,7 +47,11 @@ def map_in_pool(
 
 
 def read_ahead(
-    function: Callable[[_Item], _Result], items: Iterable[_Item], *, depth: int
+    function: Callable[[_Item], _Result],
+    items: Iterable[_Item],
+    *,
+    depth: int,
+    sends_requests: bool = False,
 ) -> Iterator[_Result]:
     """The results of `function` for all items, in order, up to `depth` of them computed ahead.
 
@@ -56,12 +62,15 @@ def read_ahead(
         function: must not call `read_ahead`.
         items: taken one by one in the caller's thread, only as far as needed.
         depth: how many results may be computed before they are asked for.
+        sends_requests: whether `function` waits for a store most of the time. Then it must not
+            call `Background` either.
     """
-    if _FILES.is_inside():  # as `Background`: this thread must not wait for its own pool
+    # As `Background`: a thread must not wait for its own pool.
+    if _FILES.is_inside() or (sends_requests and _REQUESTS.is_inside()):
         yield from map(function, items)
         return
     waiting: deque[Future[_Result]] = deque()
-    pool = _FILES.pool()
+    pool = (_REQUESTS if sends_requests else _FILES).pool()
     try:
         for item in items:
             waiting.append(pool.submit(function, item))
@@ -159,5 +168,7 @@ class _Threads:
 
 
 _CORES: Final = os.cpu_count() or 1
-_REQUESTS: Final = _Threads("deltalog-io", min(32, 4 * _CORES))
+MOST_REQUESTS: Final = 64
+"""How many requests are under way at once."""
+_REQUESTS: Final = _Threads("deltalog-io", MOST_REQUESTS)
 _FILES: Final = _Threads("deltalog-scan", max(4, 2 * _CORES))

@@ -52,7 +52,7 @@ def test_every_file_is_opened_once() -> None:
     verbs = [call.verb for call in data]
     # A footer and the columns of each small file, and one file that is written.
     assert verbs.count("put_if_absent") == 1
-    assert verbs.count("read_ranges") == 40
+    assert verbs.count("read_ranges") == 20
 
 
 @pytest.mark.parametrize(

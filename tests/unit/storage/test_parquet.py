@@ -40,6 +40,13 @@ NESTED = pa.table(
 )
 
 
+@pytest.fixture
+def read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of any size are read as large ones are: the footer, then the column chunks."""
+    monkeypatch.setattr("deltalog.storage.parquet_footer._SMALL_FILE_BYTES", 0)
+    monkeypatch.setattr("deltalog.storage.parquet_footer._TAIL_BYTES", 4096)
+
+
 @pytest.fixture(params=["local", "memory"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "local":
@@ -150,6 +157,7 @@ def test_a_wrong_size_in_the_log_does_no_harm(tmp_path: Path, error: int) -> Non
     assert reader.read(["column_01999"]).to_pydict() == {"column_01999": [1999] * 10}
 
 
+@pytest.mark.usefixtures("read_in_parts")
 def test_a_file_that_is_cut_off_after_its_footer_was_read(tmp_path: Path) -> None:
     store = CountingStore(open_store(tmp_path))
     write_parquet(store, "f.parquet", NESTED)
@@ -159,6 +167,7 @@ def test_a_file_that_is_cut_off_after_its_footer_was_read(tmp_path: Path) -> Non
         reader.read()
 
 
+@pytest.mark.usefixtures("read_in_parts")
 def test_a_failing_store_is_not_called_a_bad_file(tmp_path: Path) -> None:
     inner = open_store(tmp_path)
     write_parquet(inner, "f.parquet", NESTED)

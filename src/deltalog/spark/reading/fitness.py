@@ -97,7 +97,9 @@ def are_unfit_by_id(store: Store, spec: ReadSpec, files: pa.Table) -> pa.Boolean
         return pa.array([True] * files.num_rows, pa.bool_())
 
     def is_unfit(file: Mapping[str, Any]) -> bool:
-        reader = open_parquet(store, decode_path(file["path"]), size_bytes=file["size"])
+        reader = open_parquet(
+            store, decode_path(file["path"]), size_bytes=file["size"], footer_only=True
+        )
         try:
             return not _names_agree(spec.data_columns, reader.arrow_schema)
         finally:

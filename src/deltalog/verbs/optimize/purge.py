@@ -127,7 +127,7 @@ def _with_dropped_columns(snapshot: Snapshot, files: pa.Table, known: Any) -> An
         path, size, is_chosen = file
         if is_chosen:
             return True
-        reader = open_parquet(snapshot.store, decode_path(path), size_bytes=size)
+        reader = open_parquet(snapshot.store, decode_path(path), size_bytes=size, footer_only=True)
         try:
             return not leaves.issuperset(reader.leaves)
         finally:
