@@ -8,6 +8,7 @@ Protocol: Checkpoints, V2 Spec, Sidecar Files
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -113,7 +114,8 @@ class ParquetCheckpointFile:
         # A reader is for one thread at a time, so each call opens one; the footer is shared.
         size = self._info.size_bytes or None
         reader = open_parquet(self._store, self._info.path, size_bytes=size, footer=self._footer)
-        self._footer = reader.footer
+        # Without its tail: of thousands of small sidecars, their bytes would stay in memory.
+        self._footer = replace(reader.footer, tail=None)
         return reader
 
     def leaves(self, kind: str) -> Sequence[Leaf]:

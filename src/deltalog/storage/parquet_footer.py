@@ -308,7 +308,7 @@ def _pass_struct(data: bytes, position: int) -> int:
             position = _pass_struct(data, position)
         elif kind == 8 and data[position] < 128:
             position += data[position] + 1
-        elif kind > 2:
+        elif kind not in _BOOLEANS:
             position = _pass_value(data, position, kind)
     return position + 1
 

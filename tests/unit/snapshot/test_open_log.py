@@ -22,9 +22,12 @@ def test_opening_costs_hint_listing_tail_and_checkpoint() -> None:
     store = CountingStore(checkpointed(commits=13))
     snapshot = load_snapshot(utc_context(store))
     assert snapshot.version == 12
-    # A small checkpoint is fetched whole: its files cost no request more.
+    # A small checkpoint is fetched whole.
     assert store.counts == {"read": 1, "list_from": 1, "read_many": 1, "read_ranges": 1}
     assert store.paths("read_many") == [commit_path(12), commit_path(11)]
+    store.reset()
+    assert snapshot.num_files == 13
+    assert store.counts == {"read_ranges": 1}
     store.reset()
     assert len(paths(snapshot)) == 13
     assert snapshot.num_files == 13

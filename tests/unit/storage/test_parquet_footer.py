@@ -53,6 +53,16 @@ def test_counts_are_those_of_pyarrow(columns: int) -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", [0, 11, 13, 14, 15])
+def test_a_field_of_no_kind_is_damage(kind: int) -> None:
+    unknown = bytes([0x90 | kind, 0])  # the footer's ninth field
+    with pytest.raises(DataFileUnreadableError, match="cannot read a Parquet footer"):
+        column_chunks(unknown)
+    inside = bytes([0x9C, 0x10 | kind, 0, 0])  # a field of a struct that is passed over
+    with pytest.raises(DataFileUnreadableError, match="cannot read a Parquet footer"):
+        column_chunks(inside)
+
+
 def test_what_is_not_told_is_none() -> None:
     assert null_counts(footer(file_of(pa.table({"a": [1]}), write_statistics=False))) == [[None]]
     assert null_counts(footer(file_of(pa.table({"a": pa.array([], pa.int64())})))) == [[None]]
