@@ -6,6 +6,7 @@ AZURITE := .cache/azurite
 REFERENCE := .cache/reference
 SPARKS := 4.1.4 4.2.1 4.3.0
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, each of which would compile anew
 say = @printf '\n==> %s\n'
 
 .PHONY: help demo test test-long soak mutants reference reference-full matrix check lint doctest docs bench clean

@@ -62,7 +62,7 @@ class LogTail:
 
     @property
     def last_version(self) -> int | None:
-        """The table's latest version, if the catalog named it."""
+        """The version at which the table ends: of the last commit, else `latest_version`."""
         return self.commits[-1].version if self.commits else self.latest_version
 
 

@@ -161,7 +161,7 @@ def canonical_paths(encoded: StringColumn, root: str) -> StringColumn:
     return _canonical_chunk(encoded, root)
 
 
-def locations(encoded: StringColumn, root: str) -> StringColumn:
+def file_locations(encoded: StringColumn, root: str) -> StringColumn:
     """The decoded locations of the files of *encoded* paths, each as `join` makes it.
 
     Cost: one pass over the bytes; Python handles only paths that are absolute or have an escape.

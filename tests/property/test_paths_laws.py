@@ -13,8 +13,8 @@ from deltalog.paths import (
     check_confined,
     decode_path,
     encode_path,
+    file_locations,
     join,
-    locations,
     parse_table_uri,
 )
 
@@ -75,7 +75,7 @@ def test_slices_of_plain_columns_agree_with_single_paths(
         assert canonical_paths(column, root).to_pylist() == [
             None if path is None else canonical_path(path, root) for path in decoded
         ]
-        assert locations(column, root).to_pylist() == [
+        assert file_locations(column, root).to_pylist() == [
             None if path is None else join(root, path) for path in decoded
         ]
 

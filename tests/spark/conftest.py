@@ -19,6 +19,16 @@ HERE = Path(__file__).parent
 CONNECT = bool(os.environ.get("DELTALOG_SPARK_CONNECT"))
 """Whether the session is one of Spark Connect: `make matrix` runs the tests either way."""
 
+LONG = os.environ.get("DELTALOG_PARITY") == "all"
+"""Whether the tests take their time, and Spark works as it does at users."""
+QUICK: dict[str, bool | float | int | str | None] = {
+    # The tables are a handful of rows: what pays off for large data only costs here.
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.python.daemon.module": "tests.support.spark_daemon",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+}
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs a JVM, and let PySpark warn of whatever it likes."""
@@ -53,13 +63,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.memory", "1g")
-            # The tables are a handful of rows: what pays off for large data only costs here.
-            .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
-            .config("spark.sql.codegen.wholeStage", "false")
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
             .config("spark.local.dir", str(scratch / "local"))
             .config("spark.log.level", "OFF")
+            .config(map={} if LONG else QUICK)
             .getOrCreate()
         )
     yield session

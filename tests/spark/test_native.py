@@ -17,7 +17,7 @@ from deltalog.expressions import parse_sql
 from deltalog.scan import plan_scan
 from deltalog.spark.reading.file_keys import FileKey, key_of
 from deltalog.spark.reading.hive_layout import hive_partitions
-from deltalog.spark.reading.native import plan_native
+from deltalog.spark.reading.native import plan_read
 from deltalog.storage import open_store
 from tests.spark.shapes import (
     SHAPES,
@@ -260,7 +260,7 @@ def test_files_of_one_name_are_planned_apart(
 ) -> None:
     monkeypatch.setattr("deltalog.spark.reading.native._MOST_NAMESAKES", most)
     with_namesakes(tmp_path)
-    plan = plan_native(plan_scan(DeltaTable(tmp_path).snapshot))
+    plan = plan_read(plan_scan(DeltaTable(tmp_path).snapshot))
     assert [len(set(group.column("name").to_pylist())) for group in plan.groups] == groups
     assert [group.num_rows for group in plan.groups] == groups
     assert plan.unfit.num_rows == left
@@ -287,7 +287,7 @@ def test_spark_prunes_partitions_where_directories_tell_them(
 ) -> None:
     build(tmp_path)
     snapshot = DeltaTable(tmp_path).snapshot
-    files = plan_native(plan_scan(snapshot)).groups[-1]
+    files = plan_read(plan_scan(snapshot)).groups[-1]
     found = hive_partitions(snapshot.configuration, files, snapshot.store.root)
     assert (found is not None) == is_read_from_directories
     assert rows(deltalog.spark.read(spark, tmp_path)) == rows(

@@ -16,9 +16,9 @@ from deltalog.paths import (
     decode_location,
     decode_path,
     encode_path,
+    file_locations,
     is_absolute,
     join,
-    locations,
     parse_table_uri,
     split_location,
 )
@@ -272,4 +272,4 @@ def test_locations_are_those_of_each_path(root: str) -> None:
     lists: list[list[list[str]]] = [[plain], [odd], [plain, [*odd, *plain]], [[]]]
     for chunks in lists:
         expected = [join(root, decode_path(path)) for paths in chunks for path in paths]
-        assert locations(pa.chunked_array(chunks, pa.string()), root).to_pylist() == expected
+        assert file_locations(pa.chunked_array(chunks, pa.string()), root).to_pylist() == expected

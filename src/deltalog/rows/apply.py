@@ -123,7 +123,7 @@ def change_rows(
     Cost: for masked files, all columns of the row groups that hold updated rows; for rewritten
     files, all columns of the whole file. Files that are removed whole are not read.
     """
-    work = _FileEditor(transaction, transaction.base, edits, change, writer, feed)
+    work = _FileEditor(transaction, transaction.read_snapshot, edits, change, writer, feed)
     work.write_rows()
     return work.stage()
 

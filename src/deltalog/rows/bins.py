@@ -120,7 +120,7 @@ class BinReader:
         *,
         num_tasks: int,
     ) -> None:
-        self.snapshot: Snapshot = pending.base
+        self.snapshot: Snapshot = pending.read_snapshot
         self.spec: WriteSpec = options.spec_for(pending, data_change=False)
         self.num_tasks = num_tasks
         self._report = report

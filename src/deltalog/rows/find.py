@@ -1,4 +1,6 @@
-"""Find the rows that match a predicate: the first half of every change of existing rows.
+"""Find the rows that match a predicate: the first half of a DELETE or UPDATE here.
+
+`SelectedRows` is what every change of existing rows begins with, a merge and those on Spark too.
 
 Owns the search: files are pruned, then only the predicate's columns are read. What happens to the
 rows is left to the caller.

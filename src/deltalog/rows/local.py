@@ -58,7 +58,7 @@ class LocalChange:
 
     def __init__(self, transaction: PendingTransaction, request: ChangeRequest) -> None:
         self._transaction = transaction
-        self._snapshot = snapshot = transaction.base
+        self._snapshot = snapshot = transaction.read_snapshot
         self._request = request
         (self._clause,) = request.clauses
         schema = snapshot.configuration.schema

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from deltalog.column_mapping import Mode, physical_name
 from deltalog.deletion_vectors import keep_mask
 from deltalog.partition_values import extract, parse_column
-from deltalog.paths import decode_path, join, locations
+from deltalog.paths import decode_path, file_locations, join
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import check_rows_readable, descriptor_of
 from deltalog.scan.prune import prune
@@ -43,7 +43,7 @@ def file_uris(snapshot: Snapshot, predicate: Expression | None) -> list[str]:
     """
     check_rows_readable(snapshot)
     paths = prune(snapshot, predicate).files(["path"])["path"]
-    found: list[Any] = locations(paths, snapshot.store.root).to_pylist()
+    found: list[Any] = file_locations(paths, snapshot.store.root).to_pylist()
     return found
 
 

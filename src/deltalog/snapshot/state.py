@@ -1,7 +1,8 @@
 """The state of the log at one version, read on demand.
 
 Owns the order of reading (commits newest first, then the checkpoint) and the cache of reconciled
-columns. `Snapshot` is the public interface; falling back to other files is `opening`'s job.
+columns. `Snapshot` is the public interface; falling back to other files is
+`open_log`'s job.
 
 Protocol: Action Reconciliation
 """

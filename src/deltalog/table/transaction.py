@@ -76,7 +76,7 @@ class TableTransaction:
     @property
     def snapshot(self) -> Snapshot:
         """The snapshot that all operations see."""
-        return self.pending.base
+        return self.pending.read_snapshot
 
     @property
     def engine(self) -> Engine:

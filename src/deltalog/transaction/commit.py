@@ -44,7 +44,8 @@ class Ran(Generic[T]):
     """The outcome of an operation.
 
     Args:
-        value: what `stage` returned; None if the operation was skipped before staging.
+        value: what `stage` returned (of a verb its `Outcome`, of `DeltaTable.run` the result of the
+            caller's function); None if the operation was skipped before staging.
         committed: its commit.
     """
 

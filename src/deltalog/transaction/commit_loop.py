@@ -3,11 +3,13 @@
 Owns what happens when another writer wins the version. Each state has one step, which does its work
 and returns the next state; `STEPS` is the whole policy:
 
-PREPARE  assemble the next version on the known base, then SEND
+PREPARE   write deletion vectors that `row_level` united, assemble the next version on the known
+          base, then SEND
 SEND      ask the committer (`attempt`): COMMITTED, or LOST if another commit has the version
 LOST      wait (`backoff`), then JUDGE; or raise, if retries are used up
-JUDGE    check every winner by the rules of `conflicts` and rebase on it, then PREPARE; or raise
-          the conflict, or end as SKIPPED if a winner recorded the same application transaction
+JUDGE     check every winner by the rules of `conflicts` and rebase on it (`row_level` unites
+          deletion vectors), then PREPARE; or raise the conflict, or end as SKIPPED if a winner
+          recorded the same application transaction
 COMMITTED, SKIPPED   the end
 
 Protocol: Delta Log Entries, Transaction Identifiers

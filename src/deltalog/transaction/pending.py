@@ -121,8 +121,8 @@ class PendingTransaction:
         self._marked: TableConfiguration | None = None
 
     @property
-    def base(self) -> Snapshot:
-        """The snapshot that the transaction changes.
+    def read_snapshot(self) -> Snapshot:
+        """The snapshot that the transaction has read: unlike a `CommitBase`, it never moves.
 
         Raises:
             InternalError: the table does not exist yet.

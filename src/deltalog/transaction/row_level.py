@@ -41,16 +41,16 @@ class Shared:
 
     Args:
         winner: the winning commit.
-        rows: canonical path → index of the file in the winner's adds.
+        places: canonical path → index of the file in the winner's adds.
     """
 
     winner: WinningCommit
-    rows: Mapping[str, int]
+    places: Mapping[str, int]
 
     @property
     def paths(self) -> pa.StringArray:
         """Canonical paths of the files."""
-        return pa.array(list(self.rows), pa.string())
+        return pa.array(list(self.places), pa.string())
 
 
 def find_shared(
@@ -107,15 +107,15 @@ def _are_disjoint(
 
 def unite(pending: PendingTransaction, shared: Shared) -> None:
     """Rebase the transaction's masks on the winner's files; `settle` must follow."""
-    if not shared.rows:
+    if not shared.places:
         return
     pending.masks[:] = [_on_top(masks, shared, pending.store.root) for masks in pending.masks]
 
 
 def _on_top(masks: Masks, shared: Shared, root: str) -> Masks:
-    rows = shared.rows
+    theirs = shared.places
     places = [
-        masks.files.num_rows + rows[path] if path in rows else number
+        masks.files.num_rows + theirs[path] if path in theirs else number
         for number, path in enumerate(_paths(masks.files, root))
     ]
     if places == list(range(masks.files.num_rows)):

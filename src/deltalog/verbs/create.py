@@ -80,7 +80,7 @@ class Replace(Verb[Nothing]):
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Nothing:
         """Set the configuration, and remove every file."""
         del engine
-        wanted, snapshot = self.wanted, transaction.base
+        wanted, snapshot = self.wanted, transaction.read_snapshot
         changed = changed_table(
             transaction.configuration,
             schema=wanted.schema,

@@ -94,7 +94,7 @@ class Repair(Verb[LostFiles]):
     def stage(self, transaction: PendingTransaction, engine: Engine) -> LostFiles:
         """Find and remove the files."""
         del engine
-        lost = find_lost_files(transaction.base)
+        lost = find_lost_files(transaction.read_snapshot)
         if lost.files.num_rows:
             transaction.record_read_files(lost.files)
             transaction.remove_files(lost.files, data_change=True)
@@ -103,7 +103,7 @@ class Repair(Verb[LostFiles]):
     def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
         """Find the files."""
         del engine
-        return {**find_lost_files(transaction.base).result(), "dry_run": True}
+        return {**find_lost_files(transaction.read_snapshot).result(), "dry_run": True}
 
 
 def _without_vector(snapshot: Snapshot, files: pa.Table) -> tuple[str, ...]:

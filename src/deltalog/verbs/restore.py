@@ -120,7 +120,7 @@ class Restore(Verb[Restored]):
         Cost: the log's columns of both versions; a request for each file that is added again.
         """
         del engine
-        snapshot = transaction.base
+        snapshot = transaction.read_snapshot
         root = snapshot.store.root
         now, then = snapshot.files(), self.target.files()
         back, removed = difference(now, then, root)

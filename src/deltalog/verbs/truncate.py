@@ -55,7 +55,7 @@ class Truncate(Verb[Truncated]):
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Truncated:
         """Stage the removal of all files. Cost: the log's columns that removes need."""
         del engine
-        files = transaction.base.files()
+        files = transaction.read_snapshot.files()
         transaction.record_read(None)
         transaction.remove_files(files, data_change=True)
         return Truncated(

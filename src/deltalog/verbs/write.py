@@ -244,7 +244,7 @@ class Write(Verb[RowsWritten]):
         self._merge_schema(transaction, rows)
         written = self._add(transaction, engine, rows)
         transaction.record_read(None)
-        removed = transaction.base.files()
+        removed = transaction.read_snapshot.files()
         transaction.remove_files(removed, data_change=True)
         return RowsWritten(written=written, removed=removed)
 
@@ -257,7 +257,7 @@ class Write(Verb[RowsWritten]):
                 "columns"
             )
         written = self._add(transaction, engine, rows)
-        removed = _files_in_partitions(transaction.base, written)
+        removed = _files_in_partitions(transaction.read_snapshot, written)
         transaction.record_read(None)
         transaction.remove_files(removed, data_change=True)
         return RowsWritten(written=written, removed=removed)
@@ -335,7 +335,7 @@ class CommitFiles(Verb[RowsWritten]):
         transaction.own_paths.clear()
         removed = None
         if self.mode == "overwrite":
-            removed = transaction.base.files()
+            removed = transaction.read_snapshot.files()
             transaction.record_read(None)
             transaction.remove_files(removed, data_change=True)
         return RowsWritten(written=written, removed=removed)
@@ -359,7 +359,7 @@ def with_columns_of(configuration: TableConfiguration, schema: pa.Schema) -> Tab
 
 def _check_clustering(transaction: PendingTransaction) -> None:
     """Raise if the new schema lacks clustering columns, or they cannot cluster any more."""
-    clustered = clustering_columns(transaction.base.domain_metadata)
+    clustered = clustering_columns(transaction.read_snapshot.domain_metadata)
     if not clustered:
         return
     configuration = transaction.configuration

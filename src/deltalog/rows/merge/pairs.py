@@ -125,11 +125,11 @@ class PairMatcher:
             where = positions if base is None else base.take(positions)
             parts.append(self._remaining(batch, where, self._rows.take(others)))
         where = pa.concat_arrays([pa.array([], pa.int64()), *(part for part, _ in parts)])
-        numbers = pa.concat_arrays([pa.array([], pa.int64()), *(part for _, part in parts)])
+        sources = pa.concat_arrays([pa.array([], pa.int64()), *(part for _, part in parts)])
         if len(parts) > 1:
             order = compute.array_sort_indices(where)
-            where, numbers = where.take(order), numbers.take(order)
-        return where, numbers
+            where, sources = where.take(order), sources.take(order)
+        return where, sources
 
     def _candidates(self, rows: pa.RecordBatch) -> Iterator[tuple[Array, Array]]:
         """Yield pairs with equal keys, or every pair if the condition has no keys."""
@@ -143,23 +143,23 @@ class PairMatcher:
             yield from cross(1, self.num_source)
 
     def _remaining(
-        self, batch: pa.RecordBatch, where: Array, numbers: Array
+        self, batch: pa.RecordBatch, where: Array, sources: Array
     ) -> tuple[Array, Array]:
         """Return the pairs for which the rest of the condition is true."""
         residual = self._plan.condition.residual
         if not residual or not len(where):
-            return where, numbers
+            return where, sources
         rest = conjunction(residual)
-        scope = self._scope(batch, where, numbers, [rest])
+        scope = self._scope(batch, where, sources, [rest])
         mask = filter_mask(rest, scope)
-        return where.filter(mask), numbers.filter(mask)
+        return where.filter(mask), sources.filter(mask)
 
     def _clause_numbers(
         self,
         clauses: Sequence[ResolvedClause],
         batch: pa.RecordBatch,
         where: Array,
-        numbers: Array,
+        sources: Array,
         *,
         first: int,
     ) -> Array:
@@ -168,9 +168,9 @@ class PairMatcher:
         open_rows: Array = None  # places in `clause_numbers` that no clause has taken; None is all
         for place, clause in enumerate(clauses):
             at, of = (
-                (where, numbers)
+                (where, sources)
                 if open_rows is None
-                else (where.take(open_rows), numbers.take(open_rows))
+                else (where.take(open_rows), sources.take(open_rows))
             )
             if not len(at):
                 break
@@ -188,7 +188,7 @@ class PairMatcher:
         return clause_numbers
 
     def _scope(
-        self, batch: pa.RecordBatch, where: Array, numbers: Array, expressions: Sequence[Any]
+        self, batch: pa.RecordBatch, where: Array, sources: Array, expressions: Sequence[Any]
     ) -> pa.RecordBatch:
         """Return pairs as a batch of the structs `target` and `source`, with the used columns."""
         parts: dict[str, Array] = {}
@@ -197,34 +197,34 @@ class PairMatcher:
             parts[TARGET] = batch.select(names).take(where).to_struct_array()
         names = self._plan.columns(SOURCE, expressions)
         if names:
-            parts[SOURCE] = self._source.take(numbers, names).to_struct_array()
+            parts[SOURCE] = self._source.take(sources, names).to_struct_array()
         if not parts:
             parts[TARGET] = pa.nulls(len(where))
         return pa.RecordBatch.from_arrays(list(parts.values()), names=list(parts))
 
     def _single(
-        self, batch: pa.RecordBatch, where: Array, clause_numbers: Array, numbers: Array
+        self, batch: pa.RecordBatch, where: Array, clause_numbers: Array, sources: Array
     ) -> tuple[Array, Array, Array]:
         """Return each row once; raise if a row has several pairs, unless that changes nothing."""
         if len(where) < 2:
-            return where, clause_numbers, numbers
+            return where, clause_numbers, sources
         again = compute.equal(where.slice(1), where.slice(0, len(where) - 1))
         if not again.true_count:
-            return where, clause_numbers, numbers
+            return where, clause_numbers, sources
         repeats = pa.concat_arrays([pa.array([False]), again])
         if not self._plan.request.allows_repeats:
-            raise self._ambiguous(batch, compute.unique(where.filter(repeats)), where, numbers)
+            raise self._ambiguous(batch, compute.unique(where.filter(repeats)), where, sources)
         first = compute.invert(repeats)
-        return where.filter(first), clause_numbers.filter(first), numbers.filter(first)
+        return where.filter(first), clause_numbers.filter(first), sources.filter(first)
 
     def _ambiguous(
-        self, batch: pa.RecordBatch, rows: Array, where: Array, numbers: Array
+        self, batch: pa.RecordBatch, rows: Array, where: Array, sources: Array
     ) -> AmbiguousMergeError:
         names = self._plan.target_columns
         examples = []
         for row in rows.slice(0, _EXAMPLES).to_pylist():
             shown = batch.select(names).slice(row, 1).to_pylist()[0]
-            sources = numbers.filter(compute.equal(where, row)).slice(0, _EXAMPLES)
+            sources = sources.filter(compute.equal(where, row)).slice(0, _EXAMPLES)
             examples.append(
                 (shown, self._source.take(sources, self._source.schema.names).to_pylist())
             )

@@ -130,7 +130,9 @@ class MergePlan:
     def target_columns(self) -> list[str]:
         """The columns of the table that decide what happens to its rows."""
         clauses = (*self.matched, *self.not_matched_by_source)
-        found = _columns_of(TARGET, [*self.condition.residual, *(s.condition for s in clauses)])
+        found = _columns_of(
+            TARGET, [*self.condition.residual, *(clause.condition for clause in clauses)]
+        )
         alone = [key.target for key in self.condition.keys]
         if self.not_matched_by_source:
             # These clauses need rows that do not match, so this part cannot be left to the scan.
@@ -141,7 +143,9 @@ class MergePlan:
     def source_columns(self) -> list[str]:
         """The columns of the source that decide what happens to pairs."""
         clauses = self.matched
-        return _columns_of(SOURCE, [*self.condition.residual, *(s.condition for s in clauses)])
+        return _columns_of(
+            SOURCE, [*self.condition.residual, *(clause.condition for clause in clauses)]
+        )
 
 
 def plan_merge(

@@ -82,7 +82,7 @@ def reach_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> Me
             always=always,
             is_none=not (may_match and needs_pairs),
         )
-    others = [step.condition for step in plan.not_matched_by_source]
+    others = [clause.condition for clause in plan.not_matched_by_source]
     if any(other is None for other in others):
         return MergeReach(file_predicate=None, row_predicate=None)
     alone = [without_side(other) for other in others if other is not None]

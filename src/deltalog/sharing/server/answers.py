@@ -101,6 +101,7 @@ class Answer:
         chunks: the lines.
         file_id_hash: the hash that made the ids of files.
         facts: for the audit log.
+        until: the last version of a range of changes.
     """
 
     version: int
@@ -108,6 +109,7 @@ class Answer:
     chunks: Iterator[bytes]
     file_id_hash: str | None = None
     facts: dict[str, object] = field(default_factory=dict)
+    until: int | None = None
 
 
 def encode_lines(

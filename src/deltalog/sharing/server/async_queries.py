@@ -97,9 +97,8 @@ class AsyncQueries:
         self._check_number(request)
         whole = replace(query, idempotency_key=None, page_token=None, max_files=None)
         first = answer(whole)
-        until = first.facts.get("until")
-        if isinstance(until, int):
-            whole = replace(whole, ending_version=until)  # a range keeps its end
+        if first.until is not None:
+            whole = replace(whole, ending_version=first.until)  # a range keeps its end
         work = None
         if request.table.config.is_view:
             work = self._pool.submit(_write_all, first.chunks)

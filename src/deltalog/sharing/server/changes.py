@@ -181,7 +181,10 @@ class _RangeAnswer:
             start=self._start,
         )
         chunks = encode_lines(response_format, heads, body(), end)
-        return Answer(self._first.version, response_format, chunks, source.hash_name, facts)
+        until = self._last.version
+        return Answer(
+            self._first.version, response_format, chunks, source.hash_name, facts, until=until
+        )
 
     def _table_source(self) -> _Source:
         request = self._request

@@ -1,7 +1,8 @@
 """The endpoints of the protocol: routes, parameters and headers.
 
 Owns which parameter of a URL or header means what. Each endpoint is a few lines over the modules
-that make the answers; `middleware` handles what is the same for all requests.
+that make the answers; `middleware` handles what is the same for all requests. Here `request` is
+that of HTTP; `asked` and `wanted` are `request` and `query` in the modules that answer.
 
 Protocol: REST APIs
 """

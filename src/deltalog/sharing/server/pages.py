@@ -37,7 +37,7 @@ class PageStart:
         version: of the table, or the last one of a range.
         offset: files on the pages before.
         after: key of the last file on the page before, for views; empty without one.
-        num_hints: hints that the first page looked at; None if the token does not say.
+        num_read_hints: hints that the first page looked at; None if the token does not say.
         until_ms: when the token ends; None without one.
         key: position of the signing key by which the files of the first page were named.
     """
@@ -45,7 +45,7 @@ class PageStart:
     version: int
     offset: int = 0
     after: str = ""
-    num_hints: int | None = None
+    num_read_hints: int | None = None
     until_ms: int | None = None
     key: int = 0
 
@@ -111,7 +111,7 @@ def start_of_page(request: TableRequest, query: TableQuery | ChangesQuery) -> Pa
         version=values["v"],
         offset=values.get("o", 0),
         after=values.get("a", ""),
-        num_hints=values.get("h"),
+        num_read_hints=values.get("h"),
         until_ms=sealed.expires_ms,
         key=key,
     )
@@ -134,7 +134,7 @@ def end_of_page(
     version: int,
     page: Callable[[], FilePage],
     *,
-    num_hints: int | None = None,
+    num_read_hints: int | None = None,
     start: PageStart | None = None,
 ) -> Callable[[], EndStreamAction] | None:
     """Return a function that makes the last line of a page, or None if the client needs none.
@@ -145,7 +145,7 @@ def end_of_page(
         response_format: of the answer.
         version: that the tokens are bound to: of the table, or the last one of a range.
         page: returns the rows of the page, after they were sent.
-        num_hints: hints that decided which rows there are.
+        num_read_hints: hints that decided which rows there are.
         start: the token of the request; None without one.
     """
     config, sealer = request.services.config, request.services.sealer
@@ -170,8 +170,8 @@ def end_of_page(
         next_page = refresh = None
         if (next_start := rows.next_start) is not None:
             values = {**owner, "c": _checksum(query), **next_start}
-            if num_hints is not None:
-                values["h"] = num_hints
+            if num_read_hints is not None:
+                values["h"] = num_read_hints
             next_page = sealer.seal(_PAGE, values, end_ms(config.page_token_seconds))
         if refreshes:
             refresh = sealer.seal(_REFRESH, owner, end_ms(config.refresh_token_seconds))

@@ -94,12 +94,12 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
         snapshot.configuration.schema,
         config,
         snapshot.num_files,
-        None if start is None else start.num_hints,
+        None if start is None else start.num_read_hints,
     )
     pruned = prune_by(snapshot, hints.predicate)
-    num_hints = len(query.predicate_hints) + (query.json_predicate_hints is not None)
+    num_sent = len(query.predicate_hints) + (query.json_predicate_hints is not None)
     # The recipient evaluates hints that are ignored here, and its limit counts what they leave.
-    limited = query if hints.num_used == num_hints else replace(query, limit_hint=None)
+    limited = query if hints.num_used == num_sent else replace(query, limit_hint=None)
     page = _page(limited, pruned, offset, config.limits.page_files)
     check_paths(pruned.files(["path"]).column(0), snapshot.store.root)
     # "Returned when querying a table data with a version or timestamp parameter."
@@ -127,7 +127,7 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
         response_format,
         snapshot.version,
         lambda: page,
-        num_hints=hints.num_read,
+        num_read_hints=hints.num_read,
         start=start,
     )
     return Answer(

@@ -45,7 +45,7 @@ def answer_view(
     table, config = request.table, request.services.config
     view = View(snapshot, table, request.services)
     response_format = choose_view_format(request.capabilities, view.configuration)
-    found = view.source_files(query, start.num_hints)
+    found = view.source_files(query, start.num_read_hints)
     hints, most = found.hints, query.max_files
     most = None if most is None else min(most, config.limits.page_files)
     sign = request.signer(ViewFileSource(snapshot.version))
@@ -90,7 +90,7 @@ def answer_view(
         response_format,
         snapshot.version,
         lambda: page,
-        num_hints=hints.num_read,
+        num_read_hints=hints.num_read,
         start=start,
     )
     chunks = encode_lines(response_format, heads, body(), end)

@@ -164,18 +164,18 @@ class View:
             )
         return TableConfiguration(protocol, metadata)
 
-    def source_files(self, query: TableQuery, num_hints: int | None = None) -> SourceFiles:
+    def source_files(self, query: TableQuery, num_read_hints: int | None = None) -> SourceFiles:
         """Return the files that may hold wanted rows.
 
         Args:
             query: with its hints.
-            num_hints: that the first page looked at; None is the first page.
+            num_read_hints: that the first page looked at; None is the first page.
 
         Cost: the log's columns for these files; the names of all of them are kept.
         """
         config = self._services.config
         # The number of the table's files tells of hidden ones.
-        hints = read_hints(query, self.schema, config, _ASSUMED_FILES, num_hints)
+        hints = read_hints(query, self.schema, config, _ASSUMED_FILES, num_read_hints)
         wanted = self._safe_hints(hints.predicate)
         own = self._scan.spec.predicate
         predicate = all_of([part for part in (own, wanted) if part is not None])

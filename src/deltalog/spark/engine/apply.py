@@ -1,9 +1,9 @@
 """Row changes (DELETE, UPDATE, MERGE), planned on the driver and applied by tasks.
 
-Owns what the three have in common: a frame says for each row which step applies to it, tasks write
-new row versions and report the positions of the old ones, and the driver decides per file: drop,
-mask with a deletion vector, or rewrite. The driver writes deletion vectors, since they are small;
-tasks copy the remaining rows of rewritten files. No row passes through the driver.
+Owns what the three have in common: a frame says for each row which clause applies to it, tasks
+write new row versions and report the positions of the old ones, and the driver decides per file:
+drop, mask with a deletion vector, or rewrite. The driver writes deletion vectors, since they are
+small; tasks copy the remaining rows of rewritten files. No row passes through the driver.
 
 Protocol: Deletion Vectors, Add File and Remove File, Add CDC File
 """
@@ -23,7 +23,7 @@ from deltalog.deletion_vectors import DeletionBitmap
 from deltalog.errors import AmbiguousMergeError, InternalError
 from deltalog.kernels import compute
 from deltalog.metadata_columns import METADATA
-from deltalog.paths import locations
+from deltalog.paths import file_locations
 from deltalog.rows.apply import file_counts, stage_files
 from deltalog.rows.decide import FileDecision, decide_files, explain_choice, explain_decisions
 from deltalog.rows.find import SelectedRows, complete_counts
@@ -32,8 +32,8 @@ from deltalog.rows.request import Action, When
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.spark.engine.row_tasks import (
     CLAUSE,
-    FILE,
-    ROW,
+    OLD_FILE,
+    OLD_POSITION,
     ROW_ID,
     ChangeJob,
     CopyJob,
@@ -72,7 +72,7 @@ class Candidates:
     """Rows of the table that may be changed.
 
     Args:
-        frame: the table's columns, `FILE`, `ROW`, and `ROW_ID` if the table has row ids.
+        frame: the table's columns, `OLD_FILE`, `OLD_POSITION`, and `ROW_ID` if there are row ids.
         reach: true for every row that may be changed; None is all rows.
         pruned: the result of pruning files.
         files: the files that are left, as rows of `snapshot.files`.
@@ -105,8 +105,8 @@ def find_candidates(scan: SparkScan, reach: Expression | None, alias: str | None
         wanted = replace(wanted, conditions=(prunes,))
     frame = wanted.to_df()
     hidden = [
-        F.col(METADATA)["file_path"].alias(FILE),
-        F.col(METADATA)["row_index"].alias(ROW),
+        F.col(METADATA)["file_path"].alias(OLD_FILE),
+        F.col(METADATA)["row_index"].alias(OLD_POSITION),
         *([F.col(METADATA)["row_id"].alias(ROW_ID)] if ids else []),
     ]
     names = snapshot.configuration.schema.names
@@ -131,9 +131,10 @@ class FrameChange:
 
     Args:
         transaction: of an existing table.
-        request: as requested; steps are its clauses in order.
+        request: as requested; clauses are numbered in its order.
         candidates: rows of the table that may be changed.
-        frame: for each row to change: `CLAUSE`, `FILE` and `ROW`, and what the step needs.
+        frame: for each row to change: `CLAUSE`, `OLD_FILE`, `OLD_POSITION`, and what the clause
+            needs.
         watch: measures the time since the search began.
         num_source_rows: rows of the source.
     """
@@ -173,7 +174,7 @@ class FrameChange:
 
     def preview(self) -> tuple[ChangeMetrics, pa.Table]:
         """Count what `apply` would do; tasks evaluate conditions, but no new values."""
-        wanted = [name for name in (CLAUSE, FILE, ROW) if name in self.frame.columns]
+        wanted = [name for name in (CLAUSE, OLD_FILE, OLD_POSITION) if name in self.frame.columns]
         spec = self.request.file_options.spec_for(self.transaction)
         done = self._run(spec, self.frame.select(*wanted), writes=False)
         selected = self._selected(done.places)
@@ -183,7 +184,7 @@ class FrameChange:
 
     def explain(self) -> str:
         """Explain which files are read, and how files with changed rows are handled."""
-        snapshot = self.transaction.base
+        snapshot = self.transaction.read_snapshot
         choice = explain_choice(snapshot, asked=self.request.use_deletion_vectors)
         lines = [
             f"Changes of rows of {snapshot.store.root}, version {snapshot.version}, by tasks",
@@ -194,14 +195,14 @@ class FrameChange:
         return "\n  ".join(lines)
 
     def _run(self, spec: WriteSpec, frame: DataFrame, *, writes: bool) -> RowsDone:
-        task = ChangeJob(
+        job = ChangeJob(
             write_spec=spec,
             clauses=tuple(clause.action for clause in self.request.ordered),
             tells_changes=spec.configuration.change_data_feed_enabled,
             writes=writes,
         )
         what = f"changing rows of {spec.store.root}"
-        return united(spec, run_tasks(frame, partial(change_task, task), what))
+        return united(spec, run_tasks(frame, partial(change_task, job), what))
 
     def _check_repeats(self, places: Mapping[str, tuple[int, DeletionBitmap]]) -> None:
         repeated = {name: n - len(rows) for name, (n, rows) in places.items() if n > len(rows)}
@@ -215,8 +216,8 @@ class FrameChange:
 
     def _selected(self, places: Mapping[str, tuple[int, DeletionBitmap]]) -> SelectedRows:
         self._check_repeats(places)
-        snapshot, files = self.transaction.base, self.candidates.files
-        where = locations(files.column("path"), snapshot.store.root)
+        snapshot, files = self.transaction.read_snapshot, self.candidates.files
+        where = file_locations(files.column("path"), snapshot.store.root)
         names = pa.array(list(places), pa.string())
         found = compute.index_in(names, value_set=where)
         if found.null_count:
@@ -235,7 +236,7 @@ class FrameChange:
 
     def _decide(self, selected: SelectedRows) -> tuple[FileDecision, ...]:
         asked = self.request.use_deletion_vectors
-        return decide_files(self.transaction.base, selected, asked=asked)
+        return decide_files(self.transaction.read_snapshot, selected, asked=asked)
 
     def _copy(
         self, spec: WriteSpec, selected: SelectedRows, decisions: Sequence[FileDecision]
@@ -244,7 +245,7 @@ class FrameChange:
         cut = [n for n, decision in enumerate(decisions) if decision is FileDecision.REWRITTEN]
         if not cut:
             return RowsDone(written=no_files(spec), counts=(0,))
-        snapshot = self.transaction.base
+        snapshot = self.transaction.read_snapshot
         ids = _IDS if snapshot.configuration.row_ids_enabled else ()
         reads = read_spec(
             snapshot, columns=[*snapshot.configuration.schema.names, *ids], predicate=None

@@ -49,7 +49,7 @@ def rewrite_by_tasks(spark: SparkSession, job: BinRewrite) -> list[Rewritten]:
     """Rewrite all bins in one Spark job; the job's commit interval does not apply."""
     transaction = job.transaction
     spec = BinSpec(
-        snapshot=transaction.base,
+        snapshot=transaction.read_snapshot,
         configuration=transaction.configuration,
         operation=transaction.operation,
         files=job.options.files,

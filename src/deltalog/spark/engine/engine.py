@@ -20,7 +20,7 @@ from deltalog.spark.engine.files import delete_by_tasks, list_by_tasks
 from deltalog.spark.engine.merge import plan_merge_by_tasks
 from deltalog.spark.engine.rows import SparkRows
 from deltalog.spark.engine.select import plan_delete_or_update_by_tasks
-from deltalog.spark.engine.write_tasks import WriteTask
+from deltalog.spark.engine.write_tasks import WriteJob
 from deltalog.spark.reading.scan import SparkScan
 from deltalog.spark.reading.state import most_files_here
 
@@ -94,7 +94,7 @@ class SparkEngine(LocalEngine):
                 "Spark SQL, or give columns"
             )
         plan = plan_delete_or_update_by_tasks if source is None else plan_merge_by_tasks
-        return plan(self.scan(transaction.base), transaction, request)
+        return plan(self.scan(transaction.read_snapshot), transaction, request)
 
     def write_rows(
         self,
@@ -107,7 +107,7 @@ class SparkEngine(LocalEngine):
         """Write rows by the tasks that compute them, in one job."""
         if not isinstance(rows, SparkRows):
             return super().write_rows(spec, rows, predicate=predicate, tells_changes=tells_changes)
-        return rows.write(WriteTask(spec=spec, predicate=predicate, tells_changes=tells_changes))
+        return rows.write(WriteJob(spec=spec, predicate=predicate, tells_changes=tells_changes))
 
     def rewrite_bins(self, job: BinRewrite) -> Sequence[Rewritten]:
         """Rewrite all bins in one job, a task for each."""

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 
 from deltalog.clock import Stopwatch
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.expressions import Column as Name
+from deltalog.expressions import Column as ColumnNode
 from deltalog.expressions import (
     Expression,
     Literal,
@@ -46,7 +46,7 @@ from deltalog.spark.engine.assign import (
     new_struct,
     parse_assignments,
 )
-from deltalog.spark.engine.row_tasks import CLAUSE, FILE, NEW, OLD, ROW, ROW_ID
+from deltalog.spark.engine.row_tasks import CLAUSE, NEW, OLD, OLD_FILE, OLD_POSITION, ROW_ID
 from deltalog.spark.reading.conditions import asks_the_clock, knows_no_zone
 from deltalog.spark.session.tasks import described
 from deltalog.spark.session.types import schema_of, to_spark_type
@@ -223,29 +223,33 @@ class _JoinPlan:
         rows = self._joined(target, source).withColumn(CLAUSE, self._clause())
         found = [F.col(CLAUSE), *self._new_values()]
         if any(clause.action is not Action.INSERT for clause in request.clauses):
-            found += [F.col(FILE), F.col(ROW)]
+            found += [F.col(OLD_FILE), F.col(OLD_POSITION)]
             found += [F.col(ROW_ID)] if before.row_ids_enabled else []
             found += [F.col(TARGET_STRUCT).alias(OLD)] if before.change_data_feed_enabled else []
         frame = rows.where(F.col(CLAUSE).isNotNull()).select(*found)
         if not request.of(When.MATCHED) or not request.allows_repeats:
             return frame
         # Several rows of the source may delete the same row; it is deleted once.
-        new = F.when(F.col(ROW).isNull(), F.monotonically_increasing_id())
-        return frame.withColumn(_NEW_ROW, new).dropDuplicates([FILE, ROW, _NEW_ROW]).drop(_NEW_ROW)
+        new = F.when(F.col(OLD_POSITION).isNull(), F.monotonically_increasing_id())
+        return (
+            frame.withColumn(_NEW_ROW, new)
+            .dropDuplicates([OLD_FILE, OLD_POSITION, _NEW_ROW])
+            .drop(_NEW_ROW)
+        )
 
     def _joined(self, target: DataFrame, source: DataFrame) -> DataFrame:
         on = self._column(self._request.condition, When.MATCHED)
         inserts = bool(self._request.of(When.NOT_MATCHED))
         if all(clause.action is Action.INSERT for clause in self._request.clauses):
             none = F.expr("CAST(NULL AS BIGINT)")
-            return source.join(target, on, "left_anti").withColumn(ROW, none)
+            return source.join(target, on, "left_anti").withColumn(OLD_POSITION, none)
         if self._request.of(When.NOT_MATCHED_BY_SOURCE):
             return target.join(source, on, "full" if inserts else "left")
         return target.join(source, on, "right" if inserts else "inner")
 
     def _clause(self) -> Column:
         """Return the number of the clause that applies to a row; NULL for none."""
-        mine, theirs = F.col(ROW).isNotNull(), F.col(SOURCE_STRUCT).isNotNull()
+        mine, theirs = F.col(OLD_POSITION).isNotNull(), F.col(SOURCE_STRUCT).isNotNull()
         held = {
             When.MATCHED: mine & theirs,
             When.NOT_MATCHED: ~mine & theirs,
@@ -277,11 +281,13 @@ class _JoinPlan:
         if not isinstance(value, Expression):
             return as_value(value)
 
-        def place(name: Name) -> Name:
+        def place(name: ColumnNode) -> ColumnNode:
             first, *rest = name.path
             if rest and first in _STRUCTS and not is_text:
-                return Name((_STRUCTS[first], *rest))
-            return Name((side, *name.path)) if side and first.lower() in self._shared else name
+                return ColumnNode((_STRUCTS[first], *rest))
+            return (
+                ColumnNode((side, *name.path)) if side and first.lower() in self._shared else name
+            )
 
         return as_value(map_columns(value, place))
 

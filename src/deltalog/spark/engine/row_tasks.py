@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 CLAUSE: Final = "__deltalog_clause"
 """Column with the number of the clause that applies to a row."""
-FILE: Final = "__deltalog_path"
+OLD_FILE: Final = "__deltalog_path"
 """Column with the path of the file of a row's old version."""
-ROW: Final = "__deltalog_position"
+OLD_POSITION: Final = "__deltalog_position"
 """Column with the position of the old version in its file."""
 ROW_ID: Final = "__deltalog_row_id"
 OLD: Final = "__deltalog_old"
@@ -156,8 +156,8 @@ class _RowWork:
 
     def _note(self, rows: pa.RecordBatch) -> None:
         """Collect the positions of old versions."""
-        names: Array = rows.column(FILE).dictionary_encode()
-        places = rows.column(ROW)
+        names: Array = rows.column(OLD_FILE).dictionary_encode()
+        places = rows.column(OLD_POSITION)
         for code, name in enumerate(names.dictionary.to_pylist()):
             mask = compute.equal(names.indices, code)
             here = places if mask.true_count == rows.num_rows else places.filter(mask)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from deltalog.spark.engine.write_tasks import WriteTask
+    from deltalog.spark.engine.write_tasks import WriteJob
     from deltalog.write.written import WrittenFiles
 
 
@@ -38,19 +38,19 @@ class SparkRows:
         self._frame = frame
         self._gathers = gathers
 
-    def write(self, task: WriteTask) -> WrittenFiles:
+    def write(self, job: WriteJob) -> WrittenFiles:
         """Write the rows in one job.
 
         Raises:
             SchemaMismatchError: the rows do not fit the table; no task has run yet.
         """
-        Enforcer.of_spec(task.spec, self.schema)
-        what = f"writing to {task.spec.store.root}"
-        messages = run_tasks(self._gathered(task), partial(write_task, task), what)
-        return written_by(task.spec, messages)
+        Enforcer.of_spec(job.spec, self.schema)
+        what = f"writing to {job.spec.store.root}"
+        messages = run_tasks(self._gathered(job), partial(write_task, job), what)
+        return written_by(job.spec, messages)
 
-    def _gathered(self, task: WriteTask) -> DataFrame:
-        configuration, wanted = task.spec.configuration, self._gathers
+    def _gathered(self, job: WriteJob) -> DataFrame:
+        configuration, wanted = job.spec.configuration, self._gathers
         columns = configuration.partition_columns
         wanted = optimizes_writes(configuration) if wanted is None else wanted
         if not wanted or not columns:

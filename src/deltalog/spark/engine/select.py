@@ -22,7 +22,7 @@ from deltalog.rows.request import Action, logged_condition
 from deltalog.scan.prune import judge
 from deltalog.spark.engine.apply import FrameChange, find_candidates, row_struct
 from deltalog.spark.engine.assign import checked_values, new_struct, parse_assignments
-from deltalog.spark.engine.row_tasks import CLAUSE, FILE, NEW, OLD, ROW, ROW_ID
+from deltalog.spark.engine.row_tasks import CLAUSE, NEW, OLD, OLD_FILE, OLD_POSITION, ROW_ID
 from deltalog.spark.reading.conditions import as_spark_condition
 from deltalog.spark.session.types import quoted
 
@@ -67,7 +67,7 @@ def plan_delete_or_update_by_tasks(
         found = LocalChange(transaction, replace(request, condition=pruning))
     else:
         candidates = find_candidates(scan, pruning, alias)
-        columns = [F.lit(0).alias(CLAUSE), F.col(FILE), F.col(ROW)]
+        columns = [F.lit(0).alias(CLAUSE), F.col(OLD_FILE), F.col(OLD_POSITION)]
         if not deletes:
             values = parse_assignments(schema, clause.values or {}, alias)
             assigned = checked_values(schema, values, scan.spark)

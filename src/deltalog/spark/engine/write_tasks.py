@@ -32,7 +32,7 @@ RANGE: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteTask:
+class WriteJob:
     """What a task needs to write its rows.
 
     Args:
@@ -48,7 +48,7 @@ class WriteTask:
     gathers: bool | None = None
 
 
-def write_task(task: WriteTask, batches: Iterable[pa.RecordBatch]) -> WrittenFiles:
+def write_task(job: WriteJob, batches: Iterable[pa.RecordBatch]) -> WrittenFiles:
     """Write the rows of this Spark task.
 
     Raises:
@@ -58,14 +58,14 @@ def write_task(task: WriteTask, batches: Iterable[pa.RecordBatch]) -> WrittenFil
     reader = iter(batches)
     first = next((batch for batch in reader if batch.num_rows), None)
     if first is None:
-        return no_files(task.spec)
+        return no_files(job.spec)
     rows = pa.RecordBatchReader.from_batches(first.schema, chain([first], reader))
-    spec = task.spec
+    spec = job.spec
     if (number := task_number()) and (starts := identity_starts(spec, number)):
         spec = replace(spec, identity_starts=starts)
-    if task.predicate is not None:
-        return write_where(spec, rows, task.predicate, tells_changes=task.tells_changes)
-    gathers = optimizes_writes(spec.configuration) if task.gathers is None else task.gathers
+    if job.predicate is not None:
+        return write_where(spec, rows, job.predicate, tells_changes=job.tells_changes)
+    gathers = optimizes_writes(spec.configuration) if job.gathers is None else job.gathers
     return (write_optimized if gathers else write_files)(spec, rows)
 
 

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 from deltalog.conditions import as_condition
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import UTC_NAMES, conjuncts, map_columns, parse_sql, to_sql, type_of
-from deltalog.expressions import Column as Name
+from deltalog.expressions import Column as ColumnNode
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions.nodes import Call, Cast, Expression
 from deltalog.expressions.trees import walk
@@ -116,9 +116,9 @@ def _of_text(
         return None
 
 
-def _without(alias: str, column: Name) -> Name:
+def _without(alias: str, column: ColumnNode) -> ColumnNode:
     is_alias = len(column.path) > 1 and column.path[0].lower() == alias.lower()
-    return Name(column.path[1:]) if is_alias else column
+    return ColumnNode(column.path[1:]) if is_alias else column
 
 
 def check_zone(text: str, whole: Expression, schema: StructType, time_zone: str) -> None:

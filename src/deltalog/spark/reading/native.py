@@ -27,7 +27,7 @@ from deltalog.kernels import compute
 from deltalog.paths import (
     are_foreign,
     check_all_confined,
-    locations,
+    file_locations,
     split_location,
     store_kind,
 )
@@ -80,7 +80,7 @@ _READER_OPTIONS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NativePlan:
+class ReadPlan:
     """How the files of a scan are read.
 
     Args:
@@ -109,7 +109,7 @@ class NativePlan:
         return lines + [f"because {reason}" for reason in self.reasons]
 
 
-def plan_native(scan: Scan, *, objection: str | None = None) -> NativePlan:
+def plan_read(scan: Scan, *, objection: str | None = None) -> ReadPlan:
     """Decide which files of a scan Spark reads itself.
 
     Args:
@@ -123,7 +123,7 @@ def plan_native(scan: Scan, *, objection: str | None = None) -> NativePlan:
     objection = objection or objection_to_place(root) or objection_to_columns(spec)
     if objection is not None or not files.num_rows:
         why = () if objection is None else (objection,)
-        return NativePlan(scan=scan, groups=(), unfit=files, reasons=why, num_vectors=0)
+        return ReadPlan(scan=scan, groups=(), unfit=files, reasons=why, num_vectors=0)
     reasons: list[str] = []
     odd = are_unfit_by_name(files.column("location"))
     if odd.true_count:
@@ -147,7 +147,7 @@ def plan_native(scan: Scan, *, objection: str | None = None) -> NativePlan:
         rest.append(namesakes)
         if namesakes.num_rows:
             reasons.append(f"{namesakes.num_rows} share their names with too many others")
-    return NativePlan(
+    return ReadPlan(
         scan=scan,
         groups=tuple(groups),
         unfit=pa.concat_tables(rest),
@@ -161,7 +161,7 @@ def _named_files(scan: Scan) -> pa.Table:
     files = scan.pruned.files(TASK_COLUMNS)
     paths = files.column("path")
     check_all_confined(paths)
-    where = locations(paths, scan.snapshot.store.root)
+    where = file_locations(paths, scan.snapshot.store.root)
     files = files.append_column("location", where)
     return files.append_column("name", compute.replace_substring_regex(where, "(?s)^.*/", ""))
 
@@ -193,8 +193,10 @@ def _by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
     return groups, files.filter(compute.greater_equal(rank, _MOST_NAMESAKES))
 
 
-def native_frame(spark: SparkSession, plan: NativePlan) -> DataFrame:
+def rows_frame(spark: SparkSession, plan: ReadPlan) -> DataFrame:
     """Return all rows of a plan's files: the predicate has pruned files, but filters no rows.
+
+    Files that Spark's own reader would read differently are read by our tasks (`task_frame`).
 
     Args:
         spark: the session.
@@ -221,7 +223,7 @@ def with_comments(frame: DataFrame, rows: StructType) -> DataFrame:
     )
 
 
-def _group_frame(spark: SparkSession, plan: NativePlan, files: pa.Table) -> DataFrame:
+def _group_frame(spark: SparkSession, plan: ReadPlan, files: pa.Table) -> DataFrame:
     """Return the rows of files that Spark reads, under the names of the table's columns."""
     spec, snapshot = plan.scan.spec, plan.scan.snapshot
     stored = stored_spark_schema(spec.data_columns, spec.mode)

@@ -21,7 +21,7 @@ from deltalog.scan.plan import TASK_COLUMNS
 from deltalog.schema import canonical_path_of
 from deltalog.snapshot.pieces import holds_more_files
 from deltalog.spark.reading.conditions import RowCondition, as_spark_condition
-from deltalog.spark.reading.native import NativePlan, native_frame, plan_native
+from deltalog.spark.reading.native import ReadPlan, plan_read, rows_frame
 from deltalog.spark.reading.options import metadata_columns_of, parse_metadata_columns
 from deltalog.spark.reading.state import DEFAULT_FILES_HERE, most_files_here, prune_on_cluster
 from deltalog.spark.reading.state_frames import ClusterPlan, cluster_frame, files_frame
@@ -125,7 +125,7 @@ class SparkScan:
         if isinstance(plan, ClusterPlan):
             frame = cluster_frame(self.spark, plan)
         else:
-            frame = native_frame(self.spark, plan)
+            frame = rows_frame(self.spark, plan)
         for condition in self.conditions:
             frame = frame.where(condition.column)
         shown = list(self.columns or self.snapshot.configuration.schema.names)
@@ -159,7 +159,7 @@ class SparkScan:
         )
 
     @cached_property
-    def _plan(self) -> NativePlan | ClusterPlan:
+    def _plan(self) -> ReadPlan | ClusterPlan:
         scan = self._scan
         if self._is_on_cluster:
             pruned = prune_on_cluster(
@@ -172,7 +172,7 @@ class SparkScan:
             scan = scan.with_pruned(pruned)
             if pruned.left is None:
                 return ClusterPlan(scan=scan, pruned=pruned, most_files=self.most_files)
-        return plan_native(scan, objection=self.objection)
+        return plan_read(scan, objection=self.objection)
 
     def _read_columns(self) -> list[str]:
         """The columns to output and those that conditions need; metadata columns come last."""

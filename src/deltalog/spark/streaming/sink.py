@@ -62,7 +62,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
 
         def work() -> object:
             plans.append(self._plan.under(task_settings()))
-            return write_task(plans[0].task, iterator)
+            return write_task(plans[0].job, iterator)
 
         message = report(work)
         return TaskMessage(message, query=query, plan=encode_message((*plans, self._plan)[0]))
@@ -73,7 +73,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
         if not found:
             return
         plan = _plan_of(found[0], batchId)
-        plan.commit(written_by(plan.task.spec, messages_of(messages)))
+        plan.commit(written_by(plan.job.spec, messages_of(messages)))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # PySpark's
         """Delete what tasks have written, if some task has failed."""

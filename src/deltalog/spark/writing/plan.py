@@ -20,7 +20,7 @@ from deltalog.locations import has_table, naming
 from deltalog.rows.planned import ChangeMetrics, RowCounts
 from deltalog.schema import to_arrow_schema
 from deltalog.snapshot import load_snapshot
-from deltalog.spark.engine.write_tasks import WriteTask, no_files
+from deltalog.spark.engine.write_tasks import WriteJob, no_files
 from deltalog.spark.reading.conditions import check_zone
 from deltalog.spark.session.opening import open_store_of_latest
 from deltalog.spark.session.refusals import DEFAULTS
@@ -67,11 +67,11 @@ class PlanningEngine(LocalEngine):
     """Records how rows are to be written; finds, deletes and writes nothing.
 
     Attributes:
-        task: how rows are to be written; set when a verb requests it.
+        job: how rows are to be written; set when a verb requests it.
     """
 
     def __init__(self) -> None:
-        self.task: WriteTask | None = None
+        self.job: WriteJob | None = None
 
     def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
         """Find nothing: rows to replace are found when the write is committed."""
@@ -89,7 +89,7 @@ class PlanningEngine(LocalEngine):
         """Record the request."""
         del rows, tells_changes  # the deletion that decides about change files is yet to come
         feed = predicate is not None and spec.configuration.change_data_feed_enabled
-        self.task = WriteTask(spec=spec, predicate=predicate, tells_changes=feed)
+        self.job = WriteJob(spec=spec, predicate=predicate, tells_changes=feed)
         return no_files(spec)
 
 
@@ -162,7 +162,7 @@ class WritePlan:
         configuration: of the table after the write.
         options: of the write.
         schema: of the data.
-        task: what tasks need.
+        job: what tasks need.
         is_done: whether the application transaction is recorded already.
     """
 
@@ -171,7 +171,7 @@ class WritePlan:
     configuration: TableConfiguration
     options: WriteOptions
     schema: pa.Schema
-    task: WriteTask
+    job: WriteJob
     is_done: bool = False
 
     def under(self, given: Mapping[str, str]) -> WritePlan:
@@ -193,9 +193,9 @@ class WritePlan:
         if options.zone != self.options.zone:
             self._check_predicate(options)
         context = replace(self.context, time_zone=options.zone)
-        spec = replace(self.task.spec, time_zone=options.zone)
-        task = replace(self.task, spec=spec, gathers=options.optimize_write)
-        return replace(self, options=options, context=context, task=task)
+        spec = replace(self.job.spec, time_zone=options.zone)
+        job = replace(self.job, spec=spec, gathers=options.optimize_write)
+        return replace(self, options=options, context=context, job=job)
 
     def _check_predicate(self, options: WriteOptions) -> None:
         where, schema = options.replace_where, self.configuration.schema
@@ -259,24 +259,24 @@ def plan_write(store: Store, columns: spark_types.StructType, options: WriteOpti
         check_options(snapshot, options)
         version, is_done = snapshot.version, is_recorded(snapshot, options)
         transaction = PendingTransaction(context, snapshot, operation="WRITE")
-        task = WriteTask(spec=options.files.spec_for(transaction))
+        job = WriteJob(spec=options.files.spec_for(transaction))
         if not is_done:
             engine = PlanningEngine()
             arguments = options.arguments(snapshot.configuration)
             stage(Write(data=schema.empty_table(), **arguments), transaction, engine)
-            task = engine.task or task
+            job = engine.job or job
     else:
         made = new_configuration(store, source, options)
-        task = WriteTask(spec=options.files.spec(context, made))
+        job = WriteJob(spec=options.files.spec(context, made))
     if not is_done:
-        Enforcer.of_spec(task.spec, schema)
+        Enforcer.of_spec(job.spec, schema)
     return WritePlan(
         context=context,
         version=version,
-        configuration=task.spec.configuration,
+        configuration=job.spec.configuration,
         options=options,
         schema=schema,
-        task=task,
+        job=job,
         is_done=is_done,
     )
 

@@ -67,15 +67,15 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark's own
         """Write the rows of one task."""
         if self._plan.is_done:
-            return TaskMessage(encode_message(no_files(self._plan.task.spec)))
+            return TaskMessage(encode_message(no_files(self._plan.job.spec)))
         settings = task_settings()
-        message = report(lambda: write_task(self._plan.under(settings).task, iterator))
+        message = report(lambda: write_task(self._plan.under(settings).job, iterator))
         return TaskMessage(message, settings=settings)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit what all tasks have written as a new version of the table."""
         plan = self._plan
-        written = written_by(plan.task.spec, messages_of(messages))
+        written = written_by(plan.job.spec, messages_of(messages))
         if not plan.is_done:
             told = [message.settings for message in messages if isinstance(message, TaskMessage)]
             plan.under(told[0] if told else {}).commit(written)

@@ -146,7 +146,7 @@ class StopUsing(Verb[FilesRewritten]):
         Cost: reads and writes every file that needs the feature.
         """
         del engine
-        snapshot, name = transaction.base, canonical_name(self.feature)
+        snapshot, name = transaction.read_snapshot, canonical_name(self.feature)
         if name == "checkpointProtection":
             return FilesRewritten({})
         after = deactivated(transaction.configuration, self.feature)
@@ -199,7 +199,7 @@ class DropFeature(Verb[Nothing]):
             InvalidInputError: the feature cannot be dropped, or the table uses it.
         """
         del engine
-        snapshot, name = transaction.base, canonical_name(self.feature)
+        snapshot, name = transaction.read_snapshot, canonical_name(self.feature)
         droppable = check_droppable(transaction.configuration, self.feature)
         if droppable.has_history and uses(snapshot, name):
             raise InvalidInputError(
@@ -228,7 +228,7 @@ def uses(snapshot: Snapshot, feature: str) -> bool:
 
 def _stage_leftovers(transaction: PendingTransaction, feature: str) -> None:
     """Stage the removal of domains and row ids that belong to a writer feature."""
-    snapshot = transaction.base
+    snapshot = transaction.read_snapshot
     if feature == "domainMetadata" and snapshot.domain_metadata:
         raise InvalidInputError(
             "cannot drop domainMetadata: the table has the metadata domain(s) "

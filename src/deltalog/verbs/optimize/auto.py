@@ -73,7 +73,7 @@ class AutoCompact(Verb[Optimized]):
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
         """Select the files, and have the engine rewrite them."""
-        snapshot = transaction.base
+        snapshot = transaction.read_snapshot
         limit = _small_bytes(snapshot, self.when)
         found = considered_files(snapshot, None)
         files = found.filter(small(found, limit))

@@ -92,7 +92,7 @@ class Cluster(Verb[Optimized]):
 
         Cost: as of `ZOrder`, of the files that are rewritten.
         """
-        snapshot = transaction.base
+        snapshot = transaction.read_snapshot
         columns = clustered_by(snapshot)
         if not columns:
             raise InvalidInputError(

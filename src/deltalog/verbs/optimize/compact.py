@@ -69,7 +69,7 @@ class Compact(Verb[Optimized]):
 
         Cost: the log's columns of the files; then each selected file is read and written once.
         """
-        snapshot = transaction.base
+        snapshot = transaction.read_snapshot
         predicate = partition_condition(transaction, self.filters)
         if clustered_by(snapshot):
             # As Delta Spark's OPTIMIZE: plain compaction would destroy the clustering.

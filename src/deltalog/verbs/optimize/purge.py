@@ -70,7 +70,7 @@ class Purge(Verb[Optimized]):
         Cost: with column mapping, the footer of every file; each selected file is read and written
         once.
         """
-        snapshot = transaction.base
+        snapshot = transaction.read_snapshot
         predicate = partition_condition(transaction, self.filters)
         num_considered = 0
         if self.left is None:

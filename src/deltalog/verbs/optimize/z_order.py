@@ -70,7 +70,7 @@ class ZOrder(Verb[Optimized]):
         Cost: two passes over the files, the first over these columns only. Rows beyond the memory
         limit are spilled to temporary files.
         """
-        snapshot = transaction.base
+        snapshot = transaction.read_snapshot
         configuration = snapshot.configuration
         if clustered_by(snapshot):
             raise InvalidInputError(
