@@ -4,12 +4,17 @@ Owns the order of these steps. Deletion vectors and row indices count physical r
 applied before any predicate. The predicate's columns are read first; of row groups without a
 match, the other columns are not read.
 
+A file of a store that is reached by requests is fetched by threads that wait, and decoded by
+others: fetch the predicate's columns, decide which rows are kept, fetch the other columns, read the
+rows. Of a local file these are one step.
+
 Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,11 +46,15 @@ if TYPE_CHECKING:
     from deltalog.deletion_vectors import DeletionBitmap
     from deltalog.scan.task import ReadSpec, ScanTask
     from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet_parts import Segments
+    from deltalog.storage.store import ByteRange
 
     _Columns = Mapping[str, pa.ChunkedArray[Any]]
 
 _PIECE_ROWS: Final = 1 << 20
 """Row groups are read together up to this many rows, which bounds the memory for decoding."""
+_TOGETHER_BYTES: Final = 1024 * 1024
+"""Other columns of up to this size are fetched with the predicate's: quicker than to wait twice."""
 _MOST: Final = 0.97
 """From this share of kept rows on, filtering column by column is faster."""
 
@@ -57,21 +66,32 @@ def read_tasks(
 
     Cost: memory for footers and deletion vectors of the next `files_ahead` files, and for
     `pieces_ahead` decoded pieces of up to about a million rows. Of a store that is reached by
-    requests, up to 64 files are opened ahead; small ones are in memory then.
+    requests, up to 64 files are opened ahead, and column chunks of up to 256 MiB are fetched ahead
+    (or of one piece, if that has more).
     """
     tasks = iter(tasks)
     first = next(tasks, None)
     if first is None:
         return
-    is_local = native_path(first.store, first.path) is not None
-    opened = read_ahead(
-        _open,
-        chain([first], tasks),
-        depth=files_ahead if is_local or not files_ahead else MOST_REQUESTS,
-        sends_requests=not is_local,
+    tasks = chain([first], tasks)
+    if native_path(first.store, first.path) is not None:
+        opened = read_ahead(_open, tasks, depth=files_ahead)
+        pieces = (piece for file in opened for piece in file.pieces())
+        for batches in read_ahead(_Piece.read, pieces, depth=pieces_ahead):
+            yield from batches
+        return
+    # A scan that opens no files ahead, because a few rows may be enough, fetches none ahead either.
+    depth = MOST_REQUESTS if files_ahead else 0
+    opened = read_ahead(_open, tasks, depth=depth, sends_requests=True)
+    wanted = (_FirstFetch.of(piece) for file in opened for piece in file.pieces())
+    fetched = read_ahead(
+        _FirstFetch.run, wanted, depth=depth, sends_requests=True, bytes_of=_FirstFetch.num_bytes
     )
-    pieces = (piece for file in opened for piece in file.pieces())
-    for batches in read_ahead(_Piece.read, pieces, depth=pieces_ahead):
+    kept = read_ahead(_decide, fetched, depth=pieces_ahead)
+    complete = read_ahead(
+        _KeptRows.fetch, chain.from_iterable(kept), depth=depth, sends_requests=True
+    )
+    for batches in read_ahead(_KeptRows.read, complete, depth=pieces_ahead):
         yield from batches
 
 
@@ -83,7 +103,7 @@ def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
 
 def _open(task: ScanTask) -> _OpenTask:
     spec = task.spec
-    try:
+    with _noting(task):
         reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
         predicate_columns, other_columns = _split(spec)
         schema = reader.arrow_schema
@@ -104,9 +124,6 @@ def _open(task: ScanTask) -> _OpenTask:
                 else groups
             ),
         )
-    except DeltaError as error:
-        error.add_note(f"while reading {task.path!r} of table {spec.table!r}")
-        raise
 
 
 def _split(spec: ReadSpec) -> tuple[StructType, StructType]:
@@ -178,15 +195,17 @@ class _OpenTask:
         if run:
             yield _Piece(self, tuple(run))
 
-    def read(self, row_groups: tuple[int, ...], leaves: tuple[int, ...]) -> pa.Table:
-        """Read leaf columns of some row groups."""
+    def read(
+        self, row_groups: tuple[int, ...], leaves: tuple[int, ...], segments: Segments | None
+    ) -> pa.Table:
+        """Read leaf columns of some row groups; without `segments` they are fetched first."""
         # Pieces of one file are read by several threads, so each opens the file for itself.
         shared, task = self.reader, self.task
         own = open_parquet(
             task.store, task.path, size_bytes=shared.size_bytes, footer=shared.footer
         )
         try:
-            return own.read_leaves(leaves, row_groups)
+            return own.read_leaves(leaves, row_groups, segments)
         finally:
             own.close()
 
@@ -211,14 +230,31 @@ class _Piece:
 
     def read(self) -> list[pa.RecordBatch]:
         """Read the logical batches of these row groups, masked and filtered."""
-        try:
-            return self._read()
-        except DeltaError as error:
-            task = self.file.task
-            error.add_note(f"while reading {task.path!r} of table {task.spec.table!r}")
-            raise
+        kept = self.decide(None)
+        return [] if kept is None else kept.read()
 
-    def _read(self) -> list[pa.RecordBatch]:
+    def decide(self, segments: Segments | None) -> _KeptRows | None:
+        """Read the predicate's columns, and decide which rows are kept; None is no row.
+
+        Args:
+            segments: with the column chunks of these columns; None fetches them.
+        """
+        with _noting(self.file.task):
+            return self._decide(segments)
+
+    def columns(
+        self,
+        projection: FileProjection,
+        row_groups: tuple[int, ...],
+        segments: Segments | None,
+    ) -> dict[str, pa.ChunkedArray[Any]]:
+        """Read the columns of a projection."""
+        if not projection.schema.names:
+            return {}
+        table = self.file.read(row_groups, projection.leaves, segments)
+        return dict(zip(projection.schema.names, projection.apply(table), strict=True))
+
+    def _decide(self, segments: Segments | None) -> _KeptRows | None:
         file = self.file
         spec = file.task.spec
         starts = file.reader.row_group_starts
@@ -226,53 +262,143 @@ class _Piece:
         num_rows = starts[self.row_groups[-1] + 1] - first_row
         mask = file.keep_mask(first_row, num_rows)
         if mask is not None and not mask.true_count:
-            return []
-        found = self._columns(file.of_predicate) | self._columns(file.unmapped)
+            return None
+        found = self.columns(file.of_predicate, self.row_groups, segments)
+        found |= self.columns(file.unmapped, self.row_groups, segments)
         if spec.predicate is not None:
             rows = _TaskRows(file.task, found, first_row, num_rows, None, {})
             used = sorted({path[0] for path in columns(spec.predicate)})
             hits = filter_mask(spec.predicate, rows.table(used))
             mask = as_mask(hits if mask is None else compute.and_(mask, hits))
             if not mask.true_count:
-                return []
+                return None
         if mask is not None and mask.true_count == num_rows:
             mask = None
-        rest = self._rest(mask, first_row)
-        rows = _TaskRows(file.task, found, first_row, num_rows, mask, rest)
-        output = rows.table(spec.output.names)
-        if spec.output.names:
+        return _KeptRows(self, found, first_row, num_rows, mask, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstFetch:
+    """The column chunks that decide which rows of a piece are kept, before they are fetched.
+
+    Args:
+        piece: whose they are.
+        ranges: where they are; a few bytes of other columns are fetched with them.
+        has_all: whether these are the column chunks of all columns.
+    """
+
+    piece: _Piece
+    ranges: list[ByteRange]
+    has_all: bool
+
+    @classmethod
+    def of(cls, piece: _Piece) -> _FirstFetch:
+        """What is fetched first of a piece. Cost: none."""
+        file, groups = piece.file, piece.row_groups
+        with _noting(file.task):
+            first = (*file.of_predicate.leaves, *file.unmapped.leaves)
+            ranges = file.reader.missing_ranges(first, groups)
+            others = file.reader.missing_ranges(file.of_others.leaves, groups)
+        if sum(end - start for start, end in others) > _TOGETHER_BYTES:
+            return cls(piece, ranges, has_all=False)
+        return cls(piece, sorted({*ranges, *others}), has_all=True)
+
+    def num_bytes(self) -> int:
+        """How many bytes are fetched."""
+        return sum(end - start for start, end in self.ranges)
+
+    def run(self) -> tuple[_Piece, Segments, bool]:
+        """Fetch them."""
+        with _noting(self.piece.file.task):
+            return self.piece, self.piece.file.reader.fetch(self.ranges), self.has_all
+
+
+def _decide(fetched: tuple[_Piece, Segments, bool]) -> tuple[_KeptRows, ...]:
+    """The kept rows of a piece, if there are any."""
+    piece, segments, has_all = fetched
+    kept = piece.decide(segments)
+    if kept is None:
+        return ()
+    return (replace(kept, segments=segments) if has_all else kept,)
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptRows:
+    """The rows of a piece that are kept, before their other columns are read.
+
+    Args:
+        piece: whose rows they are.
+        found: the predicate's columns, of all rows of the piece.
+        first_row: physical position of the first row.
+        num_rows: of the piece.
+        mask: which rows are kept; None is all.
+        segments: with the column chunks of the other columns; None fetches them.
+    """
+
+    piece: _Piece
+    found: _Columns
+    first_row: int
+    num_rows: int
+    mask: pa.BooleanArray | None
+    segments: Segments | None
+
+    def fetch(self) -> _KeptRows:
+        """Fetch the other columns, of row groups that have kept rows."""
+        file = self.piece.file
+        if self.segments is not None or not file.of_others.leaves:
+            return self
+        with _noting(file.task):
+            groups = tuple(group for group, _ in self._hits())
+            ranges = file.reader.missing_ranges(file.of_others.leaves, groups)
+            return replace(self, segments=file.reader.fetch(ranges))
+
+    def read(self) -> list[pa.RecordBatch]:
+        """Read the other columns, and return all columns of the kept rows."""
+        task = self.piece.file.task
+        with _noting(task):
+            rest = self._rest()
+            rows = _TaskRows(task, self.found, self.first_row, self.num_rows, self.mask, rest)
+            output = rows.table(task.spec.output.names)
+        if task.spec.output.names:
             # The columns have these types already; only nullability comes from the schema.
-            output = pa.Table.from_arrays(output.columns, schema=spec.output)
+            output = pa.Table.from_arrays(output.columns, schema=task.spec.output)
         return output.to_batches()
 
-    def _rest(self, mask: pa.BooleanArray | None, first_row: int) -> _Columns:
+    def _hits(self) -> list[tuple[int, pa.BooleanArray | None]]:
+        """The row groups that have kept rows, and which those are; None is all."""
+        groups, starts = self.piece.row_groups, self.piece.file.reader.row_group_starts
+        if self.mask is None:
+            return [(group, None) for group in groups]
+        hits: list[tuple[int, pa.BooleanArray | None]] = []
+        for group in groups:
+            start = starts[group] - self.first_row
+            part = self.mask.slice(start, starts[group + 1] - starts[group])
+            if part.true_count:
+                hits.append((group, part))
+        return hits
+
+    def _rest(self) -> _Columns:
         """Read the columns that the predicate does not need, for the kept rows.
 
         Cost: the row groups that have kept rows.
         """
-        projection = self.file.of_others
-        if mask is None or not projection.schema.names:
-            return self._columns(projection)
-        starts = self.file.reader.row_group_starts
-        hits: list[tuple[int, pa.BooleanArray]] = []
-        for group in self.row_groups:
-            part = mask.slice(starts[group] - first_row, starts[group + 1] - starts[group])
-            if part.true_count:
-                hits.append((group, part))
-        found = self._columns(projection, tuple(group for group, _ in hits))
-        whole = (
-            mask if len(hits) == len(self.row_groups) else pa.concat_arrays([m for _, m in hits])
-        )
-        return _filtered(found, whole)
-
-    def _columns(
-        self, projection: FileProjection, row_groups: tuple[int, ...] | None = None
-    ) -> dict[str, pa.ChunkedArray[Any]]:
+        projection = self.piece.file.of_others
         if not projection.schema.names:
             return {}
-        groups = self.row_groups if row_groups is None else row_groups
-        table = self.file.read(groups, projection.leaves)
-        return dict(zip(projection.schema.names, projection.apply(table), strict=True))
+        hits = self._hits()
+        found = self.piece.columns(projection, tuple(group for group, _ in hits), self.segments)
+        parts = [part for _, part in hits if part is not None]
+        return _filtered(found, pa.concat_arrays(parts)) if parts else found
+
+
+@contextmanager
+def _noting(task: ScanTask) -> Iterator[None]:
+    """Say in errors which file of which table was read."""
+    try:
+        yield
+    except DeltaError as error:
+        error.add_note(f"while reading {task.path!r} of table {task.spec.table!r}")
+        raise
 
 
 @dataclass(frozen=True, slots=True)

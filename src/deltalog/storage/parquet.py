@@ -40,7 +40,7 @@ from deltalog.storage.ranged_file import RangedFile
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from deltalog.storage.store import Store
+    from deltalog.storage.store import ByteRange, Store
 
 _SIDE_BY_SIDE_BYTES: Final = 4 * 1024 * 1024
 _THREADED_BYTES: Final = 1024 * 1024
@@ -235,12 +235,48 @@ class ParquetReader:
         return self.read_leaves(self.leaf_indices(columns), row_groups)
 
     def read_leaves(
-        self, leaf_indices: Sequence[int], row_groups: Sequence[int] | None = None
+        self,
+        leaf_indices: Sequence[int],
+        row_groups: Sequence[int] | None = None,
+        segments: Segments | None = None,
     ) -> pa.Table:
-        """The same as `read`, for leaf columns by number, ascending."""
+        """The same as `read`, for leaf columns by number, ascending.
+
+        Args:
+            leaf_indices: the columns.
+            row_groups: numbers; None is all.
+            segments: of `fetch`, with all of these column chunks; None fetches them now.
+        """
         groups = self._all_groups if row_groups is None else list(row_groups)
         indices = list(leaf_indices)
-        return guarded(self._store, self.path, lambda: self._read(groups, indices))
+        return guarded(self._store, self.path, lambda: self._read(groups, indices, segments))
+
+    def missing_ranges(
+        self, leaf_indices: Sequence[int], row_groups: Sequence[int]
+    ) -> list[ByteRange]:
+        """Where column chunks are that must be fetched before they can be read, sorted.
+
+        Raises:
+            DataFileUnreadableError: the footer is damaged.
+
+        Cost: none for a local file, of which nothing is fetched.
+        """
+        if self._native is not None:
+            return []
+        return guarded(self._store, self.path, lambda: self._missing(row_groups, leaf_indices))
+
+    def fetch(self, ranges: Sequence[ByteRange]) -> Segments:
+        """Fetch parts of the file, neighbouring ones with one request, long ones in parts.
+
+        Args:
+            ranges: of `missing_ranges`.
+
+        Raises:
+            As `read`.
+
+        Cost: one batch of ranged reads, if there are any.
+        """
+        return guarded(self._store, self.path, lambda: self._fetch(ranges))
 
     def iter_batches(
         self,
@@ -311,15 +347,22 @@ class ParquetReader:
         if self._native is not None:
             source: Any = pa.OSFile(self._native, "rb")
         else:
-            source = pa.PythonFile(RangedFile(self._segments.read, self._size), mode="r")
+            source = pa.PythonFile(RangedFile(self._fetched, self._size), mode="r")
         return pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit="us")
 
-    def _read(self, groups: list[int], indices: list[int]) -> pa.Table:
+    def _fetched(self, start: int, end: int) -> bytes:
+        return self._segments.read(start, end)
+
+    def _read(
+        self, groups: list[int], indices: list[int], segments: Segments | None = None
+    ) -> pa.Table:
         if not indices:
             rows = sum(self.metadata.row_group(group).num_rows for group in groups)
             return pa.table({"_": pa.nulls(rows)}).select([])
         if self._native is None:
-            self._fetch(groups, indices)
+            if segments is None:
+                segments = self._fetch(self._missing(groups, indices))
+            self._segments = segments
         try:
             if len(groups) > 1 and self._stored_bytes(groups, indices) > _SIDE_BY_SIDE_BYTES:
                 found = self._read_side_by_side(groups, indices)
@@ -328,7 +371,7 @@ class ParquetReader:
                     groups, column_indices=indices, use_threads=self._is_worth_threads(groups)
                 )
         finally:
-            self._segments.clear()
+            self._segments = Segments()
         # Arrow compares neither: by a damaged footer columns may have any number of rows.
         rows = sum(self.metadata.row_group(group).num_rows for group in groups)
         for name, column in zip(found.column_names, found.columns, strict=True):
@@ -357,23 +400,28 @@ class ParquetReader:
         chunks = self._column_chunks(indices)
         return sum(chunks[group][index].stored_bytes or 0 for group in groups for index in indices)
 
-    def _fetch(self, groups: list[int], indices: list[int]) -> None:
-        """Fetch column chunks, neighbouring ones with one request."""
+    def _missing(self, groups: Sequence[int], indices: Sequence[int]) -> list[ByteRange]:
         chunks = self._column_chunks(indices)
         wanted = sorted(
             chunks[group][index].byte_range(self._size) for group in groups for index in indices
         )
+        if (tail := self.footer.tail) is None:
+            return wanted
+        return [(start, min(end, tail.start)) for start, end in wanted if start < tail.start]
+
+    def _fetch(self, ranges: Sequence[ByteRange]) -> Segments:
+        segments = Segments()
         if (tail := self.footer.tail) is not None:
-            self._segments.add(tail.start, tail.data)
-            wanted = [(start, min(end, tail.start)) for start, end in wanted if start < tail.start]
-        if not wanted:
-            return
-        merged = coalesce(wanted)
+            segments.add(tail.start, tail.data)
+        if not ranges:
+            return segments
+        merged = coalesce(ranges)
         parts = self._store.read_ranges(self.path, merged)
         for (start, end), data in zip(merged, parts, strict=True):
             if len(data) != end - start:
                 raise pa.ArrowInvalid(f"expected {end - start} bytes at {start}, found {len(data)}")
-            self._segments.add(start, data)
+            segments.add(start, data)
+        return segments
 
 
 def read_footer(store: Store, path: str, *, size_bytes: int | None = None) -> pq.FileMetaData:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import pyarrow as pa
@@ -42,9 +43,13 @@ def coalesce(
     ranges: Sequence[ByteRange],
     *,
     max_gap_bytes: int = 1024 * 1024,
-    max_range_bytes: int = 16 * 1024 * 1024,
+    max_range_bytes: int = 8 * 1024 * 1024,
 ) -> list[ByteRange]:
-    """Merge sorted ranges across gaps that cost less to read than another request."""
+    """Merge sorted ranges across gaps that cost less to read than another request.
+
+    A connection carries some 100 MB/s, and requests are sent together: longer ranges are split into
+    equal parts.
+    """
     merged: list[ByteRange] = []
     for start, end in ranges:
         first, last = merged[-1] if merged else (start, start)
@@ -52,7 +57,13 @@ def coalesce(
             merged[-1] = (first, max(end, last))
         elif not merged or end > last:
             merged.append((max(start, last), end))
-    return merged
+    return [part for one in merged for part in _split(*one, max_range_bytes)]
+
+
+def _split(start: int, end: int, most_bytes: int) -> Iterator[ByteRange]:
+    num_parts = max(1, -(-(end - start) // most_bytes))
+    bounds = [start + (end - start) * number // num_parts for number in range(num_parts + 1)]
+    return pairwise(bounds)
 
 
 class Segments:
@@ -67,11 +78,6 @@ class Segments:
         place = bisect.bisect(self._starts, start)
         self._starts.insert(place, start)
         self._parts.insert(place, data)
-
-    def clear(self) -> None:
-        """Drop all parts."""
-        self._starts.clear()
-        self._parts.clear()
 
     def read(self, start: int, end: int) -> bytes:
         """The bytes from `start` to `end`, all of which must have been added."""

@@ -52,6 +52,7 @@ def read_ahead(
     *,
     depth: int,
     sends_requests: bool = False,
+    bytes_of: Callable[[_Item], int] | None = None,
 ) -> Iterator[_Result]:
     """The results of `function` for all items, in order, up to `depth` of them computed ahead.
 
@@ -64,22 +65,31 @@ def read_ahead(
         depth: how many results may be computed before they are asked for.
         sends_requests: whether `function` waits for a store most of the time. Then it must not
             call `Background` either.
+        bytes_of: the memory that an item's result takes. No more results are computed ahead than
+            fit into `MOST_BYTES`, but always one.
     """
     # As `Background`: a thread must not wait for its own pool.
     if _FILES.is_inside() or (sends_requests and _REQUESTS.is_inside()):
         yield from map(function, items)
         return
-    waiting: deque[Future[_Result]] = deque()
+    waiting: deque[tuple[Future[_Result], int]] = deque()
+    num_bytes = 0
     pool = (_REQUESTS if sends_requests else _FILES).pool()
     try:
         for item in items:
-            waiting.append(pool.submit(function, item))
+            more = 0 if bytes_of is None else bytes_of(item)
+            while waiting and num_bytes + more > MOST_BYTES:
+                num_bytes -= waiting[0][1]
+                yield waiting.popleft()[0].result()
+            waiting.append((pool.submit(function, item), more))
+            num_bytes += more
             if len(waiting) > depth:
-                yield waiting.popleft().result()
+                num_bytes -= waiting[0][1]
+                yield waiting.popleft()[0].result()
         while waiting:
-            yield waiting.popleft().result()
+            yield waiting.popleft()[0].result()
     finally:
-        for future in waiting:
+        for future, _ in waiting:
             future.cancel()
 
 
@@ -170,5 +180,7 @@ class _Threads:
 _CORES: Final = os.cpu_count() or 1
 MOST_REQUESTS: Final = 64
 """How many requests are under way at once."""
+MOST_BYTES: Final = 256 * 1024 * 1024
+"""How many bytes a scan fetches before it decodes them."""
 _REQUESTS: Final = _Threads("deltalog-io", MOST_REQUESTS)
 _FILES: Final = _Threads("deltalog-scan", max(4, 2 * _CORES))

@@ -26,6 +26,7 @@ def read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of any size are read as large ones are: the footer, then the column chunks."""
     monkeypatch.setattr("deltalog.storage.parquet_footer._SMALL_FILE_BYTES", 0)
     monkeypatch.setattr("deltalog.storage.parquet_footer._TAIL_BYTES", 16 * 1024)
+    monkeypatch.setattr("deltalog.scan.reader._TOGETHER_BYTES", 0)
 
 
 @pytest.fixture
@@ -130,11 +131,38 @@ class MeetingStore(CountingStore):
         return super().read_ranges(path, ranges)
 
 
+def many_files() -> DataTable:
+    table = DataTable([("id", "long"), ("s", "string")])
+    table.commit(*(table.add({"id": [number], "s": ["x" * 20_000]}) for number in range(80)))
+    return table
+
+
 def test_requests_under_way_do_not_depend_on_cores() -> None:
-    table = DataTable([("id", "long")])
-    table.commit(*(table.add({"id": [number]}) for number in range(80)))
+    table = many_files()
     snapshot = table.snapshot(store=MeetingStore(table.store, 40))
     assert plan_scan(snapshot).to_table().column("id").to_pylist() == list(range(80))
+
+
+@pytest.mark.usefixtures("read_in_parts")
+def test_column_chunks_are_fetched_by_as_many() -> None:
+    table = many_files()
+    snapshot = table.snapshot(store=MeetingStore(table.store, 40))  # 80 footers, 80 times columns
+    assert plan_scan(snapshot).to_table().column("id").to_pylist() == list(range(80))
+    snapshot = table.snapshot(store=MeetingStore(table.store, 40))  # and 80 times the others
+    scan = plan_scan(snapshot, predicate=parse_sql("id % 1 = 0"))
+    assert scan.to_table().column("id").to_pylist() == list(range(80))
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.usefixtures("read_in_parts")
+def test_a_few_bytes_of_other_columns_come_with_the_predicate_s(
+    table: DataTable, monkeypatch: pytest.MonkeyPatch, *, together: bool
+) -> None:
+    if together:
+        monkeypatch.setattr("deltalog.scan.reader._TOGETHER_BYTES", 10**6)
+    store, scan = counted(table, "id % 1000 = 500 and p = 1")
+    assert scan.to_table().column("id").to_pylist() == [2500, 3500]
+    assert store.counts == {"read_ranges": 4 if together else 6}
 
 
 @pytest.mark.usefixtures("read_in_parts")

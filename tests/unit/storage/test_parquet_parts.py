@@ -78,7 +78,8 @@ def test_columns_are_chosen_by_leaf(
         ([(0, 10), (500, 510)], [(0, 10), (500, 510)]),
         ([(0, 900), (900, 1800)], [(0, 900), (900, 1800)]),  # large parts travel side by side
         ([(0, 900), (850, 1800)], [(0, 900), (900, 1800)]),  # no byte twice
-        ([(0, 2000), (100, 200)], [(0, 2000)]),
+        ([(0, 1000), (100, 200)], [(0, 1000)]),
+        ([(0, 2500)], [(0, 833), (833, 1666), (1666, 2500)]),
     ],
 )
 def test_near_ranges_become_one(
@@ -132,6 +133,3 @@ def test_bytes_that_were_not_fetched_are_an_error() -> None:
     for start, end in ((0, 3), (9, 11), (20, 21)):
         with pytest.raises(OSError, match="were not fetched"):
             segments.read(start, end)
-    segments.clear()
-    with pytest.raises(OSError, match="were not fetched"):
-        segments.read(2, 3)

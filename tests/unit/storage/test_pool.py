@@ -56,6 +56,32 @@ def test_reading_ahead_keeps_the_order_and_its_distance() -> None:
     assert list(results) == [number * number for number in range(1, 10)]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "taken"),  # of the last one that was taken nothing is computed
+    [
+        ([60, 60, 60], [2, 3, 3]),
+        ([60, 40, 60], [3, 3, 3]),
+        ([30, 30, 30, 500, 1], [4, 4, 4, 5, 5]),  # a large one alone, in its turn
+        ([0] * 9, [6, 7, 8, 9, 9, 9, 9, 9, 9]),  # the depth bounds, too
+    ],
+)
+def test_results_ahead_fit_into_the_memory(
+    sizes: list[int], taken: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltalog.storage.pool.MOST_BYTES", 100)
+    begun = 0
+
+    def items() -> Iterator[int]:
+        nonlocal begun
+        for size in sizes:
+            begun += 1
+            yield size
+
+    results = read_ahead(str, items(), depth=5, sends_requests=True, bytes_of=int)
+    found = [(result, begun) for result in results]
+    assert found == list(zip(map(str, sizes), taken, strict=True))
+
+
 def test_reading_ahead_fails_where_the_result_was_due() -> None:
     def reciprocal(number: int) -> float:
         return 1 / number
