@@ -82,11 +82,20 @@ def sidecar_location(sidecar: Sidecar) -> str:
     return sidecar.path if is_absolute(sidecar.path) else f"{SIDECAR_DIRECTORY}/{sidecar.path}"
 
 
-def open_checkpoint_file(store: Store, info: FileInfo) -> CheckpointFile:
-    """The file, by its format; nothing is read yet."""
+def open_checkpoint_file(
+    store: Store, info: FileInfo, *, keeps_bytes: bool = False
+) -> CheckpointFile:
+    """The file, by its format; nothing is read yet.
+
+    Args:
+        store: of the table.
+        info: of the file.
+        keeps_bytes: whether those of a small file, which come with its footer, stay in memory. Of
+            thousands of small sidecars that would be too much.
+    """
     if info.name.endswith(".json"):
         return JsonCheckpointFile(store, info)
-    return ParquetCheckpointFile(store, info)
+    return ParquetCheckpointFile(store, info, keeps_bytes=keeps_bytes)
 
 
 class ParquetCheckpointFile:
@@ -99,12 +108,14 @@ class ParquetCheckpointFile:
         *,
         footer: Footer | None = None,
         group: int | None = None,
+        keeps_bytes: bool = False,
     ) -> None:
         self._store = store
         self._info = info
         self._footer = footer
         self._known_nulls: NullCounts | None = None
         self._group = group  # only this row group, or all
+        self._keeps_bytes = keeps_bytes
 
     @cached_property
     def _leaves(self) -> Sequence[Leaf]:
@@ -114,8 +125,8 @@ class ParquetCheckpointFile:
         # A reader is for one thread at a time, so each call opens one; the footer is shared.
         size = self._info.size_bytes or None
         reader = open_parquet(self._store, self._info.path, size_bytes=size, footer=self._footer)
-        # Without its tail: of thousands of small sidecars, their bytes would stay in memory.
-        self._footer = replace(reader.footer, tail=None)
+        footer = reader.footer
+        self._footer = footer if self._keeps_bytes else replace(footer, tail=None)
         return reader
 
     def leaves(self, kind: str) -> Sequence[Leaf]:

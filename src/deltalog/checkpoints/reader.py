@@ -200,7 +200,10 @@ class Checkpoint:
 
     @cached_property
     def _top_files(self) -> Sequence[CheckpointFile]:
-        return [open_checkpoint_file(self._store, info) for info in self.files.files]
+        infos = self.files.files
+        return [
+            open_checkpoint_file(self._store, one, keeps_bytes=len(infos) == 1) for one in infos
+        ]
 
     @cached_property
     def data_files(self) -> Sequence[FileInfo]:

@@ -10,55 +10,86 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, pairwise, takewhile
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import ObjectNotFoundError
+from deltalog.log.hint import read_hint
 from deltalog.log.names import LogFile, LogFileKind, commit_path, first_name_of
 from deltalog.log.segment import LogListing, sort_listing
 from deltalog.paths import LOG_DIRECTORY
+from deltalog.storage.parquet_parts import native_path
 from deltalog.storage.pool import map_in_pool
+from deltalog.storage.store import PeekingStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from deltalog.catalog import LogTail
     from deltalog.log.hint import LastCheckpointHint
+    from deltalog.paths import FileInfo
     from deltalog.storage.store import Store
 
 # A log with more holes than this is damaged, not seen in the middle of a write.
 _MAX_MISSING: Final = 100
 # Most readers are at the latest version or one behind: the first rounds ask for one commit only.
 _NAMES_AT_ONCE: Final = (1, 1, 4, 10)
+# More names take the service and the client longer than another round.
+_SHORT: Final = 100
 
 
-def list_log(
-    store: Store,
-    *,
-    from_version: int | None = None,
-    version: int | None = None,
-    hint: LastCheckpointHint | None = None,
-    log_tail: LogTail | None = None,
-) -> LogListing:
-    """List the log.
+def list_log(store: Store, *, from_version: int = 0, log_tail: LogTail | None = None) -> LogListing:
+    """List the log from a version on.
 
     Args:
         store: of the table.
-        from_version: list files of this version and later, whatever the hint says.
+        from_version: list files of this version and later.
+        log_tail: a catalog's newest commits; commits after them are ignored.
+
+    Cost: one listing.
+    """
+    found = store.list_from(LOG_DIRECTORY, first_name_of(from_version))
+    return _listing_of(found, store, from_version, log_tail)
+
+
+def list_for_version(
+    store: Store, version: int | None = None, *, log_tail: LogTail | None = None
+) -> LogListing:
+    """List what a version needs: from the checkpoint of the hint on, or a short log whole.
+
+    Args:
+        store: of the table.
         version: the version to load; None is the latest.
-        hint: start at its checkpoint, unless that is after `version`.
         log_tail: a catalog's newest commits; commits after them are ignored.
 
     Returns:
         A listing that starts at an existing checkpoint, or at version 0.
 
-    Cost: one listing; two if the checkpoint of the hint does not exist.
+    Cost: the hint and one listing; two if the checkpoint of the hint does not exist. Of a store
+    that is reached by requests the first names are asked for together with the hint: if there are
+    no others, this is one round.
     """
-    if from_version is not None:
-        return _list(store, from_version, log_tail)
+    hint, short = _hint_and_short_listing(store)
+    if short is not None:
+        return _listing_of(short, store, 0, log_tail)
     if hint is not None and hint.version > 0 and (version is None or hint.version <= version):
-        listing = _list(store, hint.version, log_tail)
+        listing = list_log(store, from_version=hint.version, log_tail=log_tail)
         if any(version is None or found.version <= version for found in listing.checkpoints):
             return listing
         # The hint is out of date or wrong: its checkpoint was cleaned up, or is incomplete.
-    return _list(store, 0, log_tail)
+    return list_log(store, log_tail=log_tail)
+
+
+def _hint_and_short_listing(
+    store: Store,
+) -> tuple[LastCheckpointHint | None, list[FileInfo] | None]:
+    if not isinstance(store, PeekingStore) or native_path(store, LOG_DIRECTORY) is not None:
+        return read_hint(store), None
+    first: list[Callable[[], Any]] = [
+        partial(read_hint, store),
+        partial(store.list_short, LOG_DIRECTORY, _SHORT),
+    ]
+    hint, short = map_in_pool(lambda ask: ask(), first)
+    return hint, short
 
 
 def list_newer(store: Store, version: int, *, log_tail: LogTail | None = None) -> LogListing:
@@ -81,7 +112,7 @@ def list_newer(store: Store, version: int, *, log_tail: LogTail | None = None) -
     they are many, also a listing.
     """
     if log_tail is not None:
-        return _list(store, version, log_tail)
+        return list_log(store, from_version=version, log_tail=log_tail)
     commits: dict[int, LogFile] = {}
     for count in _NAMES_AT_ONCE:
         first = version + len(commits)
@@ -89,7 +120,7 @@ def list_newer(store: Store, version: int, *, log_tail: LogTail | None = None) -
         commits |= {file.version: file for file in takewhile(bool, found) if file is not None}
         if None in found:
             return LogListing(table=store.root, first=version, commits=commits)
-    return _list(store, version, log_tail)
+    return list_log(store, from_version=version, log_tail=log_tail)
 
 
 def list_commits(store: Store, version: int, *, log_tail: LogTail | None = None) -> list[LogFile]:
@@ -125,10 +156,12 @@ def _commit_by_name(store: Store, version: int) -> LogFile:
     return LogFile(LogFileKind.COMMIT, version, store.stat(commit_path(version)))
 
 
-def _list(store: Store, first: int, log_tail: LogTail | None) -> LogListing:
+def _listing_of(
+    found: Iterable[FileInfo], store: Store, first: int, log_tail: LogTail | None
+) -> LogListing:
     ratified = () if log_tail is None else log_tail.commits
     listing = sort_listing(
-        store.list_from(LOG_DIRECTORY, first_name_of(first)),
+        found,
         table=store.root,
         first=first,
         ratified=[

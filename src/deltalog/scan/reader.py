@@ -23,40 +23,36 @@ import pyarrow as pa
 from deltalog import metadata_columns
 from deltalog.column_mapping import Mode
 from deltalog.deletion_vectors import keep_mask
-from deltalog.errors import DeltaError, InvalidPartitionValueError
+from deltalog.errors import DeltaError
 from deltalog.expressions import columns, filter_mask
-from deltalog.kernels import arrow, compute
-from deltalog.partition_values import parse_value
-from deltalog.paths import join
+from deltalog.kernels import compute
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.prune import as_mask
 from deltalog.scan.rebase import file_rebase
 from deltalog.scan.row_groups import surviving_row_groups
-from deltalog.scan.task import METADATA_COLUMNS
+from deltalog.scan.task_rows import TaskRows, filtered
 from deltalog.scan.transform import FileProjection, project_file
-from deltalog.schema import Field, StructType, to_arrow_type
+from deltalog.schema import Field, StructType
 from deltalog.schema.types import LONG, STRING
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_parts import native_path
 from deltalog.storage.pool import MOST_REQUESTS, read_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator
 
     from deltalog.deletion_vectors import DeletionBitmap
     from deltalog.scan.task import ReadSpec, ScanTask
+    from deltalog.scan.task_rows import Columns
     from deltalog.storage.parquet import ParquetReader
     from deltalog.storage.parquet_parts import Segments
     from deltalog.storage.store import ByteRange
 
-    _Columns = Mapping[str, pa.ChunkedArray[Any]]
 
 _PIECE_ROWS: Final = 1 << 20
 """Row groups are read together up to this many rows, which bounds the memory for decoding."""
 _TOGETHER_BYTES: Final = 1024 * 1024
 """Other columns of up to this size are fetched with the predicate's: quicker than to wait twice."""
-_MOST: Final = 0.97
-"""From this share of kept rows on, filtering column by column is faster."""
 
 
 def read_tasks(
@@ -266,7 +262,7 @@ class _Piece:
         found = self.columns(file.of_predicate, self.row_groups, segments)
         found |= self.columns(file.unmapped, self.row_groups, segments)
         if spec.predicate is not None:
-            rows = _TaskRows(file.task, found, first_row, num_rows, None, {})
+            rows = TaskRows(file.task, found, first_row, num_rows, None, {})
             used = sorted({path[0] for path in columns(spec.predicate)})
             hits = filter_mask(spec.predicate, rows.table(used))
             mask = as_mask(hits if mask is None else compute.and_(mask, hits))
@@ -336,7 +332,7 @@ class _KeptRows:
     """
 
     piece: _Piece
-    found: _Columns
+    found: Columns
     first_row: int
     num_rows: int
     mask: pa.BooleanArray | None
@@ -357,7 +353,7 @@ class _KeptRows:
         task = self.piece.file.task
         with _noting(task):
             rest = self._rest()
-            rows = _TaskRows(task, self.found, self.first_row, self.num_rows, self.mask, rest)
+            rows = TaskRows(task, self.found, self.first_row, self.num_rows, self.mask, rest)
             output = rows.table(task.spec.output.names)
         if task.spec.output.names:
             # The columns have these types already; only nullability comes from the schema.
@@ -377,7 +373,7 @@ class _KeptRows:
                 hits.append((group, part))
         return hits
 
-    def _rest(self) -> _Columns:
+    def _rest(self) -> Columns:
         """Read the columns that the predicate does not need, for the kept rows.
 
         Cost: the row groups that have kept rows.
@@ -388,7 +384,7 @@ class _KeptRows:
         hits = self._hits()
         found = self.piece.columns(projection, tuple(group for group, _ in hits), self.segments)
         parts = [part for _, part in hits if part is not None]
-        return _filtered(found, pa.concat_arrays(parts)) if parts else found
+        return filtered(found, pa.concat_arrays(parts)) if parts else found
 
 
 @contextmanager
@@ -399,128 +395,3 @@ def _noting(task: ScanTask) -> Iterator[None]:
     except DeltaError as error:
         error.add_note(f"while reading {task.path!r} of table {task.spec.table!r}")
         raise
-
-
-@dataclass(frozen=True, slots=True)
-class _TaskRows:
-    """The columns of a run of physical rows, of which `mask` keeps some.
-
-    Args:
-        task: whose rows they are.
-        found: columns that hold all rows of the run.
-        first_row: physical position of the first row.
-        num_rows: length of the run.
-        mask: which rows are kept; None is all.
-        kept: columns that hold only the kept rows.
-    """
-
-    task: ScanTask
-    found: _Columns
-    first_row: int
-    num_rows: int
-    mask: pa.BooleanArray | None
-    kept: _Columns
-
-    @property
-    def count(self) -> int:
-        return self.num_rows if self.mask is None else self.mask.true_count
-
-    def table(self, names: Sequence[str]) -> pa.Table:
-        """The named columns of the kept rows."""
-        if not names:
-            rows = pa.Array.from_buffers(pa.struct([]), self.count, [None], children=[])
-            return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])  # type: ignore[arg-type]  # a struct array
-        data = {name: self.found[name] for name in names if name in self.found}
-        if self.mask is not None:
-            data = _filtered(data, self.mask)
-        data |= {name: self.kept[name] for name in names if name in self.kept}
-        return _table({name: data[name] if name in data else self._derived(name) for name in names})
-
-    def _derived(self, name: str) -> pa.Array[Any]:
-        constants = dict(self.task.constants)
-        if name in constants:
-            return _repeat(constants[name], self.count)
-        if name in METADATA_COLUMNS:
-            return self._metadata(name)
-        if name == metadata_columns.METADATA:
-            parts = [self._metadata(part) for part in self.task.spec.metadata_columns]
-            names = [part.partition(".")[2] for part in self.task.spec.metadata_columns]
-            return pa.StructArray.from_arrays(parts, names)
-        return _repeat(_partition_value(self.task, name), self.count)
-
-    def _metadata(self, name: str) -> pa.Array[Any]:
-        task = self.task
-        match name:
-            case metadata_columns.ROW_INDEX:
-                return self._row_index()
-            case metadata_columns.ROW_ID:
-                # Row Tracking: a materialized id wins; else baseRowId plus the physical position.
-                base = task.base_row_id
-                fresh = None if base is None else compute.add(self._row_index(), base)
-                return self._kept_or(task.spec.row_id_column, fresh)
-            case metadata_columns.ROW_COMMIT_VERSION:
-                version = pa.scalar(task.default_row_commit_version, pa.int64())
-                fresh = _repeat(version, self.count)
-                return self._kept_or(task.spec.row_commit_version_column, fresh)
-            case _:
-                return _repeat(_file_metadata(task, name), self.count)
-
-    def _row_index(self) -> pa.Array[Any]:
-        index: pa.Array[Any] = arrow.arange(self.first_row, self.first_row + self.num_rows)
-        return index if self.mask is None else index.filter(self.mask)
-
-    def _kept_or(self, column: str | None, fresh: pa.Array[Any] | None) -> pa.Array[Any]:
-        fresh = pa.nulls(self.count, pa.int64()) if fresh is None else fresh
-        kept = self.found.get(column) if column is not None else None
-        if kept is None:
-            return fresh
-        if self.mask is not None:
-            kept = kept.filter(self.mask)
-        merged: pa.Array[Any] = compute.coalesce(kept.combine_chunks(), fresh)
-        return merged
-
-
-def _filtered(data: _Columns, mask: pa.BooleanArray) -> dict[str, pa.ChunkedArray[Any]]:
-    """Filter columns by a mask."""
-    if not data:
-        return {}
-    if mask.true_count >= _MOST * len(mask):
-        # Arrow copies the long runs between few gaps as they are, but only column by column.
-        return {name: column.filter(mask) for name, column in data.items()}
-    return dict(zip(data, _table(data).filter(mask).columns, strict=True))
-
-
-def _table(columns: Mapping[str, Any]) -> pa.Table:
-    """A table of arrays and chunked arrays."""
-    return pa.table(dict(columns))
-
-
-def _repeat(value: pa.Scalar[Any], count: int) -> pa.Array[Any]:
-    repeated: pa.Array[Any] = arrow.repeat(value, count)
-    return repeated
-
-
-def _file_metadata(task: ScanTask, name: str) -> pa.Scalar[Any]:
-    kind = METADATA_COLUMNS[name]
-    match name:
-        case metadata_columns.FILE_PATH:
-            return pa.scalar(join(task.store.root, task.path), kind)
-        case metadata_columns.FILE_NAME:
-            return pa.scalar(task.path.rpartition("/")[2], kind)
-        case metadata_columns.FILE_SIZE:
-            return pa.scalar(task.size_bytes, kind)
-        case _:
-            changed_ms = task.modification_time_ms
-            return pa.scalar(None if changed_ms is None else changed_ms * 1000, kind)
-
-
-def _partition_value(task: ScanTask, name: str) -> pa.Scalar[Any]:
-    spec = task.spec
-    column = next(field for field in spec.partition_columns if field.name == name)
-    text = task.partition_values.get(spec.physical_names[name])
-    try:
-        value = parse_value(text, column.type, time_zone=spec.time_zone)
-    except InvalidPartitionValueError as error:
-        error.add_note(f"partition column {name!r} of file {task.path!r}")
-        raise
-    return pa.scalar(value, to_arrow_type(column.type))

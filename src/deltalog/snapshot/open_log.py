@@ -14,8 +14,7 @@ from deltalog.errors import (
     MalformedLogError,
     ObjectNotFoundError,
 )
-from deltalog.log.hint import read_hint
-from deltalog.log.listing import list_log
+from deltalog.log.listing import list_for_version, list_log
 from deltalog.log.reader import read_commits
 from deltalog.log.segment import build_segment, readable_versions
 from deltalog.snapshot.state import LogState
@@ -41,7 +40,7 @@ def open_log(
     footer and the leaves of two actions. Two listings if the hint is stale.
     """
     store, log_tail = context.store, context.log_tail
-    listing = list_log(store, version=version, hint=read_hint(store), log_tail=log_tail)
+    listing = list_for_version(store, version, log_tail=log_tail)
     try:
         segment = build_segment(listing, version)
     except LogGapError:

@@ -10,8 +10,10 @@ Protocol: Action Reconciliation
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pyarrow as pa
@@ -28,6 +30,7 @@ from deltalog.actions.codec import (
 from deltalog.checkpoints.reader import AddBatch, Checkpoint
 from deltalog.checkpoints.stats import leaf_of, nest
 from deltalog.errors import (
+    DeltaError,
     InvalidMetadataError,
     InvalidProtocolError,
     NoMetadataError,
@@ -43,8 +46,11 @@ from deltalog.log.reader import (
     read_commits,
     read_in_batches,
 )
+from deltalog.paths import LOG_DIRECTORY
 from deltalog.replay import Survivors, file_keys, not_mentioned, reconcile
 from deltalog.stats import leaves_of_schema, parse_stats, schema_of_leaves
+from deltalog.storage.parquet_parts import native_path
+from deltalog.storage.pool import while_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -120,11 +126,13 @@ class LogState:
             InvalidProtocolError, InvalidMetadataError: the newest one is incomplete.
 
         Cost: commits, newest first, until both are found; else four small leaves of the
-        checkpoint. Nothing per file.
+        checkpoint. Nothing per file. Of a store that is reached by requests, the newest commits and
+        the checkpoint are read at once.
         """
         protocol: JsonObject | None = None
         metadata: JsonObject | None = None
-        for batch in read_in_batches(self.store, self._unparsed_newest_first()):
+        batches = read_in_batches(self.store, self._unparsed_newest_first())
+        for batch in chain(self._first_beside_checkpoint(batches), batches):
             for file, data in batch:
                 self._retain(file, data)
                 if protocol is None or metadata is None:
@@ -379,6 +387,21 @@ class LogState:
         keys = self._keys(self.checkpoint.columns(kind, _KEY_COLUMNS))
         kept: Any = not_mentioned(keys, self.survivors.keys)
         return None if compute.all(kept).as_py() is not False else kept
+
+    def _first_beside_checkpoint(
+        self, batches: Iterator[list[tuple[LogFile, bytes]]]
+    ) -> list[list[tuple[LogFile, bytes]]]:
+        """Read the first batch of commits, and meanwhile what the checkpoint says besides files."""
+        checkpoint = self.checkpoint
+        if checkpoint is None or native_path(self.store, LOG_DIRECTORY) is not None:
+            return []
+
+        def ask() -> None:
+            with suppress(DeltaError):  # it is asked again, if it decides
+                checkpoint.values(["protocol", "metaData"])
+
+        first = while_waiting(lambda: next(batches, None), ask)
+        return [] if first is None else [first]
 
     def _unparsed_newest_first(self) -> list[LogFile]:
         return [

@@ -6,13 +6,21 @@
 from __future__ import annotations
 
 from deltalog.storage.fsspec_store import FsspecStore, StorageOptions, open_store
-from deltalog.storage.store import ByteRange, LevelStore, NativeStore, SigningStore, Store
+from deltalog.storage.store import (
+    ByteRange,
+    LevelStore,
+    NativeStore,
+    PeekingStore,
+    SigningStore,
+    Store,
+)
 
 __all__ = [
     "ByteRange",
     "FsspecStore",
     "LevelStore",
     "NativeStore",
+    "PeekingStore",
     "SigningStore",
     "StorageOptions",
     "Store",

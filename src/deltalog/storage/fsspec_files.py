@@ -83,6 +83,22 @@ class FsspecFiles:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
+    def list_short(self, directory: str, most: int) -> list[FileInfo] | None:
+        """The files directly in `directory`, unordered; None if there are more than `most`.
+
+        Where the service cannot stop, there may be more than `most`.
+        """
+        self._forget(directory)
+        try:
+            return self.short_names(directory, most)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
+        """As `list_short`, of a directory that exists. Cost: lists the whole directory."""
+        del most
+        return self.list_names(directory, "")
+
     def list_names(self, directory: str, first: str) -> list[FileInfo]:
         """As `list_directory`, of a directory that exists. Cost: lists the whole directory."""
         return [file for file in self._level(directory)[0] if file.path >= first]

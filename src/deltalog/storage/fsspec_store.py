@@ -149,6 +149,14 @@ class FsspecStore:
         found.sort(key=lambda file: file.path)
         return _below(directory, found)
 
+    def list_short(self, directory: str, most: int) -> list[FileInfo] | None:
+        """As `list_from` from the first name on; may be None if there are more than `most`."""
+        found = self._run("list", directory, lambda files, path: files.list_short(path, most))
+        if found is None:
+            return None
+        found.sort(key=lambda file: file.path)
+        return list(_below(directory, found))
+
     def list_all(self, directory: str) -> Iterator[FileInfo]:
         """Every file at any depth below `directory`, in no order."""
         found = self._run("list", directory, lambda files, path: list(files.list_tree(path)))

@@ -46,6 +46,11 @@ class LocalFiles:
                     found.append(_file_info(entry.name, entry.stat()))
         return found
 
+    def list_short(self, directory: str, most: int) -> list[FileInfo]:
+        """The files directly in `directory`, unordered; always all of them."""
+        del most
+        return self.list_directory(directory, "")
+
     def list_level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
         """Files and directories directly in a directory; their paths are names."""
         directories = []

@@ -46,6 +46,21 @@ def map_in_pool(
     return [result for batch in results for result in batch]
 
 
+def while_waiting(wait: Callable[[], _Result], work: Callable[[], object]) -> _Result:
+    """The result of `wait`, which waits for a store, and meanwhile `work` is done in this thread.
+
+    A thread of the pool, whose work has one order, leaves `work` out: it must be dispensable.
+    """
+    if _REQUESTS.is_inside():
+        return wait()
+    future = _REQUESTS.pool().submit(wait)
+    try:
+        work()
+    finally:
+        wait_for([future])
+    return future.result()
+
+
 def read_ahead(
     function: Callable[[_Item], _Result],
     items: Iterable[_Item],

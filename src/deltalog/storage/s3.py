@@ -16,7 +16,7 @@ from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials, millis
 from deltalog.storage.options import merge, truth
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 # Options of deltalake that have no counterpart in s3fs, or none that changes a result.
 _WITHOUT_EFFECT: Final = (
@@ -81,25 +81,38 @@ class S3Files(FsspecFiles):
         config = {"signature_version": "s3v4", **arguments.get("config_kwargs", {})}
         return made, {**arguments, "config_kwargs": config}
 
+    def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
+        """As `list_short`. Cost: one request."""
+        page, is_last = next(self._pages(directory, MaxKeys=most))
+        return page if is_last else None
+
     def list_names(self, directory: str, first: str) -> list[FileInfo]:
         """As `list_directory`. Cost: one request per 1,000 names from `first` on."""
+        # `StartAfter` leaves out the name itself, so it gets a text that sorts before it.
+        _, _, key = directory.partition("/")
+        start = {"StartAfter": f"{key}/{first[:-1]}".lstrip("/")} if first else {}
+        pages = self._pages(directory, **start)
+        return [file for page, _ in pages for file in page if file.path >= first]
+
+    def _pages(self, directory: str, **more: object) -> Iterator[tuple[list[FileInfo], bool]]:
+        """The files of each page of a listing, and whether it is the last one."""
         bucket, _, key = directory.partition("/")
         prefix = f"{key}/" if key else ""
         query = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/", **self.filesystem.req_kw}
-        if first:
-            # `StartAfter` leaves out the name itself, so it gets a text that sorts before it.
-            query["StartAfter"] = prefix + first[:-1]
-        found: list[FileInfo] = []
+        query |= more
         while True:
             page = self.filesystem.call_s3("list_objects_v2", **query)
-            for entry in page.get("Contents", []):
-                name = entry["Key"][len(prefix) :]
-                if name and name >= first:
-                    moment = milliseconds(entry["LastModified"])
-                    found.append(FileInfo(name, int(entry["Size"]), moment))
-            if not page.get("NextContinuationToken"):
-                return found
-            query["ContinuationToken"] = page["NextContinuationToken"]
+            names = ((entry["Key"][len(prefix) :], entry) for entry in page.get("Contents", []))
+            files = [
+                FileInfo(name, int(entry["Size"]), milliseconds(entry["LastModified"]))
+                for name, entry in names
+                if name
+            ]
+            token = page.get("NextContinuationToken")
+            yield files, not token
+            if not token:
+                return
+            query["ContinuationToken"] = token
 
     def delete_many(self, paths: Sequence[str]) -> None:
         """Delete objects; gone ones are no error. Cost: one request per 1,000 of a bucket."""

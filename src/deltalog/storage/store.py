@@ -126,6 +126,18 @@ class LevelStore(Store, Protocol):
 
 
 @runtime_checkable
+class PeekingStore(Store, Protocol):
+    """A store that is reached by requests, and tells with one whether a listing is short."""
+
+    def list_short(self, directory: str, most: int) -> list[FileInfo] | None:
+        """As `list_from` from the first name on; may be None if there are more than `most`.
+
+        Cost: one request, or what the listing costs where the service cannot stop.
+        """
+        ...
+
+
+@runtime_checkable
 class SigningStore(Store, Protocol):
     """A store that may have signed URLs for its files."""
 

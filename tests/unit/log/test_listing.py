@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import tracemalloc
 from collections.abc import Iterator
 
@@ -10,52 +11,80 @@ import pytest
 from deltalog.catalog import LogTail, RatifiedCommit
 from deltalog.errors import LogGapError, ObjectNotFoundError
 from deltalog.log import names as names_of
-from deltalog.log.hint import LastCheckpointHint
-from deltalog.log.listing import list_commits, list_log
+from deltalog.log.listing import list_commits, list_for_version, list_log
+from deltalog.log.names import LAST_CHECKPOINT_PATH
 from deltalog.log.segment import build_segment
 from deltalog.paths import FileInfo
+from deltalog.storage import Store
 from deltalog.testing import CountingStore
 from tests.support.logs import DictStore, add, classic_checkpoint, commit, table_of
 
 
-def log_with_checkpoints(*versions: int, last: int = 30) -> DictStore:
+def log_with_checkpoints(*versions: int, last: int = 30, hint: int = 0) -> DictStore:
     store = table_of(*[[] for _ in range(last + 1)])
     for version in versions:
         classic_checkpoint(store, version, [])
+    store.files[LAST_CHECKPOINT_PATH] = b'{"version":%d,"size":2}' % hint
     return store
 
 
 @pytest.mark.protocol("LAST-02")
 def test_the_hint_is_where_the_listing_starts() -> None:
-    store = CountingStore(log_with_checkpoints(10, 20))
-    listing = list_log(store, hint=LastCheckpointHint(version=10))
+    store = CountingStore(log_with_checkpoints(10, 20, hint=10))
+    listing = list_for_version(store)
     assert listing.first == 10
     assert min(listing.commits) == 10
     checkpoint = build_segment(listing).checkpoint
     assert checkpoint is not None
     assert checkpoint.version == 20
-    assert store.counts == {"list_from": 1}
+    assert store.counts == {"read": 1, "list_from": 1}
 
 
 @pytest.mark.protocol("LAST-06", "D-21")
 def test_a_dangling_hint_costs_a_second_listing() -> None:
-    store = CountingStore(log_with_checkpoints(10))
-    listing = list_log(store, hint=LastCheckpointHint(version=20))
+    store = CountingStore(log_with_checkpoints(10, hint=20))
+    listing = list_for_version(store)
     assert listing.first == 0
     assert build_segment(listing).version == 30
-    assert store.counts == {"list_from": 2}
+    assert store.counts == {"read": 1, "list_from": 2}
 
 
 @pytest.mark.protocol("D-21")
 def test_a_hint_after_the_version_is_no_use() -> None:
-    store = CountingStore(log_with_checkpoints(10, 20))
-    listing = list_log(store, version=15, hint=LastCheckpointHint(version=20))
+    store = CountingStore(log_with_checkpoints(10, 20, hint=20))
+    listing = list_for_version(store, 15)
     assert listing.first == 0
-    assert store.counts == {"list_from": 1}
-    itself = list_log(store, version=20, hint=LastCheckpointHint(version=20))
-    assert itself.first == 20
-    between = list_log(store, version=25, hint=LastCheckpointHint(version=20))
-    assert between.first == 20
+    assert store.counts == {"read": 1, "list_from": 1}
+    assert list_for_version(store, 20).first == 20
+    assert list_for_version(store, 25).first == 20
+
+
+class Peeking(CountingStore):
+    """A store that is reached by requests, whose two kinds of reading must meet."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._meeting = threading.Barrier(2)
+
+    def read(self, path: str) -> bytes:
+        self._meeting.wait(60)
+        return super().read(path)
+
+    def list_short(self, directory: str, most: int) -> list[FileInfo] | None:
+        self._meeting.wait(60)
+        found = list(self.list_from(directory, ""))
+        return found if len(found) <= most else None
+
+
+@pytest.mark.protocol("LAST-02")
+def test_a_short_log_is_listed_with_the_hint() -> None:
+    short, long = (Peeking(log_with_checkpoints(10, last=last, hint=10)) for last in (30, 120))
+    listing = list_for_version(short)
+    assert (listing.first, max(listing.commits)) == (0, 30)
+    assert short.counts == {"read": 1, "list_from": 1}
+    listing = list_for_version(long)
+    assert (listing.first, max(listing.commits)) == (10, 120)
+    assert long.counts == {"read": 1, "list_from": 2}
 
 
 @pytest.mark.protocol("LOG-10", "B-43")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from deltalog.catalog import LogTail, RatifiedCommit
@@ -18,19 +20,37 @@ from deltalog.errors import (
 )
 from deltalog.log.names import commit_path
 from deltalog.snapshot import load_snapshot
+from deltalog.storage import Store, open_store
+from deltalog.storage.parquet_parts import native_path
 from deltalog.testing import CountingStore
 from tests.support import logs
 from tests.support.logs import DictStore
 from tests.support.opening import STATE, checkpointed, paths, with_hint
 
 
-def test_the_checkpoint_is_left_alone_if_commits_tell_all() -> None:
+def test_the_checkpoint_does_not_matter_if_commits_tell_all(tmp_path: Path) -> None:
     store = checkpointed()
     logs.commit(store, 12, logs.PROTOCOL, logs.metadata(name="new"))
-    counting = CountingStore(store)
-    snapshot = load_snapshot(utc_context(counting))
-    assert snapshot.metadata.name == "new"
-    assert "read_ranges" not in counting.counts
+    name = next(path for path in store.files if ".checkpoint" in path)
+    store.files[name] = b"damaged"
+    assert load_snapshot(utc_context(store)).metadata.name == "new"
+    local = LocalCounting(open_store(str(tmp_path)))
+    for path, data in store.files.items():
+        local.store.put(path, data)
+    assert load_snapshot(utc_context(local)).metadata.name == "new"
+    assert name not in local.asked  # a local file is not worth reading for nothing
+
+
+class LocalCounting(CountingStore):
+    """A store of local files that knows which of them Arrow has opened."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.asked: list[str] = []
+
+    def native_path(self, path: str) -> str | None:
+        self.asked.append(path)
+        return native_path(self.store, path)
 
 
 @pytest.mark.protocol("LOG-12", "OV-02")

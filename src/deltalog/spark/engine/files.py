@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from deltalog.engine.listing import listed_below, listed_files, listing_of
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.log.hint import read_hint
-from deltalog.log.listing import list_log
+from deltalog.log.listing import list_for_version
 from deltalog.log.names import commit_path
 from deltalog.spark.session.tasks import decode_message, run_numbered, run_tasks
 from deltalog.storage import LevelStore
@@ -124,7 +123,7 @@ def delete_by_tasks(spark: SparkSession, store: Store, paths: Sequence[str]) -> 
 def _witness(store: Store) -> FileInfo | None:
     """Return the newest published commit; None if there is none."""
     try:
-        commits = list_log(store, hint=read_hint(store)).commits
+        commits = list_for_version(store).commits
         return store.stat(commit_path(max(commits))) if commits else None
     except DeltaError:
         return None
