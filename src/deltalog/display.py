@@ -11,10 +11,9 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow.compute as pc
-
 from deltalog.column_mapping import logical_names
 from deltalog.features import clustering_columns
+from deltalog.kernels import pc
 
 if TYPE_CHECKING:
     from deltalog.schema import Field

@@ -2,10 +2,16 @@
 
 The stubs of pyarrow know few kernels over arrays of any type, none over a chunked array beside a
 Python scalar, and not `arange`, `repeat` and `concat_batches`. So callers take those from here.
+
+`pyarrow.compute` makes a Python function for each kernel when it is imported, which takes a third
+of the time of importing deltalog: it is imported when the first kernel is called.
 """
 
 from __future__ import annotations
 
+import sys
+from functools import partial
+from importlib import import_module
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -19,9 +25,28 @@ from typing import (
 )
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-__all__ = ["Array", "Datum", "arrow", "compute"]
+if TYPE_CHECKING:
+    import pyarrow.compute as pc  # noqa: TID251  # this is the one place
+else:
+
+    class _Kernels:
+        """`pyarrow.compute`, imported when a kernel is called, not when a table names it."""
+
+        def __getattr__(self, name: str) -> Any:
+            if name.islower() and _COMPUTE not in sys.modules:
+                return partial(_call, name)
+            found = getattr(import_module(_COMPUTE), name)
+            setattr(self, name, found)
+            return found
+
+    def _call(name: str, *values: Any, **options: Any) -> Any:
+        return getattr(import_module(_COMPUTE), name)(*values, **options)
+
+    _COMPUTE = "pyarrow.compute"
+    pc = _Kernels()
+
+__all__ = ["Array", "Datum", "arrow", "compute", "pc"]
 
 Array: TypeAlias = Any  # an array or a chunked array; the stubs have a class for each Arrow type
 Datum: TypeAlias = Any  # an array, a chunked array or a scalar

@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError, UnsafePathError
-from deltalog.kernels import compute
+from deltalog.kernels import compute, pc
 from deltalog.store_kinds import Address, StoreKind, kind_named
 
 if TYPE_CHECKING:

@@ -8,9 +8,11 @@ import sys
 import pytest
 
 SLOW = (
+    "pyarrow.compute",
     "pyarrow.dataset",
     "sqlglot",
-    "fsspec.implementations",
+    "asyncio",
+    "fsspec",
     "s3fs",
     "adlfs",
     "gcsfs",

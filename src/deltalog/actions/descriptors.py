@@ -13,12 +13,11 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog._json import JsonObject
 from deltalog.actions.model import DeletionVectorDescriptor
 from deltalog.errors import InternalError, UnsupportedFeatureError
-from deltalog.kernels import compute
+from deltalog.kernels import compute, pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

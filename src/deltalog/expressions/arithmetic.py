@@ -11,14 +11,13 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.casts import to_decimal
 from deltalog.expressions.coercion import arithmetic_type
 from deltalog.expressions.rows import by_row
-from deltalog.kernels import Datum, compute
+from deltalog.kernels import Datum, compute, pc
 from deltalog.schema.arrow import from_arrow_type, to_arrow_type
 from deltalog.schema.types import PrimitiveType, decimal_type
 

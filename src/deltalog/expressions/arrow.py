@@ -15,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import DeltaError, InternalError, InvalidInputError
 from deltalog.expressions import (
@@ -45,7 +44,7 @@ from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.rows import NO, YES, as_array, by_row, choose, flat, nulls, with_nulls
 from deltalog.expressions.trees import VARIABLE, children, columns, rebuild, variables, walk
-from deltalog.kernels import Array, Datum, compute
+from deltalog.kernels import Array, Datum, compute, pc
 from deltalog.schema.arrow import from_arrow_schema, from_arrow_type, to_arrow_type
 from deltalog.schema.types import BOOLEAN, VOID, PrimitiveType, StructType
 

@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
@@ -26,7 +25,7 @@ from deltalog.expressions.coercion import (
 from deltalog.expressions.nested import cast_nested, nested_texts
 from deltalog.expressions.rows import NO, as_array, nulls
 from deltalog.expressions.texts import MICROS_PER_SECOND
-from deltalog.kernels import Array, Datum, compute
+from deltalog.kernels import Array, Datum, compute, pc
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import instants, wall_clocks
 from deltalog.schema.types import (

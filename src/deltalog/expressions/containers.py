@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
@@ -19,7 +18,7 @@ from deltalog.expressions.rows import (
     python_values,
     row_numbers,
 )
-from deltalog.kernels import Array, Datum, compute
+from deltalog.kernels import Array, Datum, compute, pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,13 +10,12 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
 from deltalog.expressions.rows import as_array, by_row
 from deltalog.expressions.texts import MICROS_PER_DAY, MICROS_PER_SECOND
-from deltalog.kernels import Datum, compute
+from deltalog.kernels import Datum, compute, pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
@@ -18,7 +17,7 @@ from deltalog.expressions.datetime_patterns import (
 )
 from deltalog.expressions.rows import by_row, on_array, refusing
 from deltalog.expressions.texts import MICROS_PER_DAY, MICROS_PER_SECOND
-from deltalog.kernels import Array, Datum, compute
+from deltalog.kernels import Array, Datum, compute, pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,6 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow.compute as pc
-
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
 from deltalog.expressions.analyze import resolve_predicate
@@ -19,6 +17,7 @@ from deltalog.expressions.rows import NO, YES
 from deltalog.expressions.sql import parse_sql
 from deltalog.expressions.substrait import from_arrow_expression
 from deltalog.expressions.trees import conjunction
+from deltalog.kernels import pc
 from deltalog.schema.arrow import to_arrow_schema
 from deltalog.schema.columns import find_field, walk
 from deltalog.schema.types import STRING

@@ -7,7 +7,6 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
@@ -15,7 +14,7 @@ from deltalog.expressions.arithmetic import calculate, fmod
 from deltalog.expressions.casts import cast, to_decimal
 from deltalog.expressions.comparing import compare
 from deltalog.expressions.rows import NO, by_row, choose, on_array, refusing
-from deltalog.kernels import Datum, compute
+from deltalog.kernels import Datum, compute, pc
 from deltalog.schema.arrow import from_arrow_type
 from deltalog.schema.types import LONG, PrimitiveType, decimal_type
 

@@ -11,11 +11,10 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.rows import by_row, is_constant
-from deltalog.kernels import Datum, compute
+from deltalog.kernels import Datum, compute, pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

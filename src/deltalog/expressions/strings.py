@@ -7,12 +7,11 @@ import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.rows import by_row, check_volume, is_constant
-from deltalog.kernels import Datum, compute
+from deltalog.kernels import Datum, compute, pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,11 +19,10 @@ import pyarrow.types as pt
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
+from deltalog.kernels import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import pyarrow.compute as pc
 
 _Fields = dict[int, list[Any]]
 

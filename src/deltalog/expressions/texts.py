@@ -13,10 +13,9 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import Array, Datum, compute
+from deltalog.kernels import Array, Datum, compute, pc
 
 _SPACE: Final = "".join(map(chr, range(0x21))) + "\x7f"
 _EXACT: Final = Context(prec=100)

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError, InvalidMetadataError
 from deltalog.features.schema_traits import IDENTITY_HIGH_WATER_MARK_KEY
-from deltalog.kernels import arrow
+from deltalog.kernels import arrow, pc
 from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
     IDENTITY_START_KEY,

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError, InvalidPartitionValueError
+from deltalog.kernels import pc
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import EPOCH, offset_of
 from deltalog.schema.types import VOID, PrimitiveType

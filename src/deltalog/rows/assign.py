@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import (
@@ -30,7 +29,7 @@ from deltalog.expressions import (
 from deltalog.expressions.nodes import Cast, IsNull, col
 from deltalog.features.computed_columns import generation_expressions
 from deltalog.features.identity_columns import identity_columns
-from deltalog.kernels import Array
+from deltalog.kernels import Array, pc
 from deltalog.schema import (
     ArrayType,
     Field,

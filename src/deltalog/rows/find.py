@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog.kernels import pc
 from deltalog.metadata_columns import FILE_NUMBER, ROW_INDEX
 from deltalog.paths import decode_path
 from deltalog.progress import ProgressCount

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from deltalog.kernels import arrow, compute
+from deltalog.kernels import arrow, compute, pc
 from deltalog.metadata_columns import CHANGE_TYPE
 from deltalog.storage.faults import disk_errors
 

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.actions.arrow import CDC_SCHEMA, FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.actions.codec import metadata_from_json, protocol_from_json
@@ -26,6 +25,7 @@ from deltalog.errors import (
     VersionNotFoundError,
 )
 from deltalog.features import check_readable
+from deltalog.kernels import pc
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, read_commits

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.column_mapping import Mode, physical_name
 from deltalog.deletion_vectors import keep_mask
+from deltalog.kernels import pc
 from deltalog.partition_values import extract, parse_column
 from deltalog.paths import decode_path, file_locations, join
 from deltalog.scan.deletion_vectors import load_bitmap

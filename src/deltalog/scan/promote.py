@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
+
+from deltalog.kernels import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.column_mapping import physical_name
 from deltalog.errors import MalformedLogError
 from deltalog.expressions import columns, conjuncts, filter_mask, to_sql
 from deltalog.expressions.trees import conjunction
-from deltalog.kernels import compute
+from deltalog.kernels import compute, pc
 from deltalog.partition_values import extract, parse_column
 from deltalog.schema import find_field
 from deltalog.stats import plan_skipping

@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.errors import SchemaMismatchError
-from deltalog.kernels import arrow, compute
+from deltalog.kernels import arrow, compute, pc
 from deltalog.schema.arrow import VARIANT, VARIANT_STORAGE, is_list
 from deltalog.schema.primitives import primitive_of_arrow
 

@@ -13,9 +13,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from deltalog.kernels import Array
+from deltalog.kernels import Array, pc
 from deltalog.schema.primitives import Family
 from deltalog.schema.types import DOUBLE, FLOAT, PrimitiveType
 from deltalog.schema.widening import TYPE_CHANGES_KEY

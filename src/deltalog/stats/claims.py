@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from deltalog.errors import DeltaError
 from deltalog.expressions.comparing import compare
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import columns
+from deltalog.kernels import pc
 from deltalog.stats.schema import MAX_VALUES, MIN_VALUES, NULL_COUNT, NUM_RECORDS
 
 if TYPE_CHECKING:

@@ -12,10 +12,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from deltalog.kernels import Array
+from deltalog.kernels import Array, pc
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives import Bounds
 from deltalog.stats.encode import DEFAULT_PREFIX_LENGTH, truncate_max, truncate_min

@@ -15,11 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.types as pt
 
-from deltalog.kernels import Array
+from deltalog.kernels import Array, pc
 from deltalog.stats.rows import read_by_row
 from deltalog.stats.schema import (
     NULL_COUNT,

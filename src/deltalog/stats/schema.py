@@ -13,10 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from deltalog.kernels import Array
+from deltalog.kernels import Array, pc
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.columns import leaf_columns
 from deltalog.schema.primitives import Bounds, primitive_of_arrow

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.expressions.trees import columns
+from deltalog.kernels import pc
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.stats.claims import AllOf, AnyOf, Claim, Unknown
 from deltalog.stats.ranges import Facts

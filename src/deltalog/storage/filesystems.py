@@ -14,8 +14,6 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any, Final
 
-import fsspec
-
 from deltalog.errors import InvalidInputError, StorageError
 from deltalog.storage.fsspec_files import FsspecFiles
 from deltalog.storage.local_files import LocalFiles
@@ -75,6 +73,8 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
         StorageError: its package is not installed.
     """
     try:
+        import fsspec  # noqa: PLC0415  # slow, and local files do without
+
         made = fsspec.get_filesystem_class(kind.name)
     except ImportError as error:
         package = f"pip install 'deltalog[{kind.extra}]'"
@@ -119,7 +119,9 @@ def own_filesystem(filesystem: Any, location: str) -> tuple[Any, str]:
     """
     if filesystem is None or isinstance(filesystem, LocalFiles):
         return filesystem, location
-    if isinstance(filesystem, fsspec.AbstractFileSystem):
+    from fsspec import AbstractFileSystem  # noqa: PLC0415  # slow, and local files do without
+
+    if isinstance(filesystem, AbstractFileSystem):
         if type(filesystem).__name__ == "LocalFileSystem":
             return LocalFiles(), location
         return filesystem, location

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.actions import DomainMetadata
 from deltalog.actions.arrow import FILE_SCHEMA
@@ -21,6 +20,7 @@ from deltalog.configuration import TableConfiguration
 from deltalog.errors import InternalError, InvalidInputError, SchemaMismatchError
 from deltalog.features.identity_columns import with_high_water_marks
 from deltalog.features.schema_traits import IDENTITY_HIGH_WATER_MARK_KEY
+from deltalog.kernels import pc
 from deltalog.progress import ProgressCount
 from deltalog.schema import encode_schema, parse_schema
 from deltalog.transaction.read_set import ReadSet

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from deltalog.kernels import compute
+from deltalog.kernels import compute, pc
 from deltalog.paths import canonical_paths, decode_path
 from deltalog.verbs.needed_files import existing, vector_path
 from deltalog.verbs.verb import Verb

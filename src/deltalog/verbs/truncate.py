@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import pyarrow.compute as pc
-
+from deltalog.kernels import pc
 from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.actions.arrow import STRING_MAP
 from deltalog.column_mapping import physical_path
 from deltalog.conditions import as_condition, check_given
 from deltalog.errors import InvalidInputError
 from deltalog.features.clustering import check_clustering_columns, clustering_columns
+from deltalog.kernels import pc
 from deltalog.partition_values import extract, parse_column
 from deltalog.rows.file_options import FileOptions
 from deltalog.rows.request import deletion

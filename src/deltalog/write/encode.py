@@ -13,12 +13,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog import column_mapping
 from deltalog.column_mapping import Mode
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import Array, arrow
+from deltalog.kernels import Array, arrow, pc
 from deltalog.schema import (
     VARIANT_STORAGE,
     ArrayType,

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog import clock
 from deltalog.clock import utc_moment
@@ -40,7 +39,7 @@ from deltalog.features.char_varchar import LengthLimit, length_limits
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import CHECK, Check, table_checks
 from deltalog.features.identity_columns import IdentityColumn, identity_columns, next_values
-from deltalog.kernels import Array
+from deltalog.kernels import Array, pc
 from deltalog.schema import StructType, find_field, to_arrow_schema
 from deltalog.sql_session import RULES_OF_TABLES
 from deltalog.write.fit import Fit

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from deltalog.kernels import Array
+from deltalog.kernels import Array, pc
 from deltalog.schema import ArrayType, MapType, StructType
 
 if TYPE_CHECKING:

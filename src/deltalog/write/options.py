@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
+from deltalog.kernels import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import Array, compute
+from deltalog.kernels import Array, compute, pc
 from deltalog.partition_values import encode_value
 
 if TYPE_CHECKING:

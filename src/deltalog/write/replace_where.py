@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow.compute as pc
-
 from deltalog.errors import ConstraintViolationError
 from deltalog.expressions import filter_mask, to_sql
+from deltalog.kernels import pc
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.enforce import Enforcer
 from deltalog.write.files import FileWriter

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import Array
+from deltalog.kernels import Array, pc
 from deltalog.schema import StructType, conform, duplicates, from_arrow_schema, to_arrow_schema
 from deltalog.storage.faults import disk_errors
 from deltalog.write.source import open_batches

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from typing import Protocol as Structural
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.configuration import TableConfiguration
+from deltalog.kernels import pc
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, parse_commits, read_in_batches

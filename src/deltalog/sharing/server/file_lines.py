@@ -13,11 +13,11 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog._json import dumps
 from deltalog.deletion_vectors import location
 from deltalog.errors import UnsafePathError
+from deltalog.kernels import pc
 from deltalog.paths import canonical_path, check_confined, decode_path, is_absolute
 from deltalog.scan.plan import descriptor_of
 from deltalog.sharing.server.faults import invalid

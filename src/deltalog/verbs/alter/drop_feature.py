@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog._json import loads
 from deltalog.actions.arrow import FILE_SCHEMA
@@ -22,6 +21,7 @@ from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.features.registry import canonical_name, requested_name
 from deltalog.features.row_ids import ROW_TRACKING_DOMAIN
 from deltalog.features.type_widening import has_type_changes
+from deltalog.kernels import pc
 from deltalog.log.listing import list_log
 from deltalog.log.segment import CheckpointKind
 from deltalog.rows.copy import copy_rows

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import pyarrow.compute as pc
-
 from deltalog.errors import InvalidInputError
 from deltalog.features.identity_columns import (
     MAX_VALUE,
@@ -17,6 +15,7 @@ from deltalog.features.identity_columns import (
     identity_columns,
     with_high_water_marks,
 )
+from deltalog.kernels import pc
 from deltalog.scan import plan_scan
 from deltalog.verbs.alter.staging import Alteration, change_schema
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.actions import DomainMetadata
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.errors import InvalidInputError
 from deltalog.features.row_ids import Dialect, high_water_mark_action
+from deltalog.kernels import pc
 from deltalog.table_change import with_current_row_ids
 from deltalog.verbs.alter.protocol import protocol_parameters
 from deltalog.verbs.alter.staging import Alteration

@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.conditions import as_condition, with_blanks_as_nulls
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, to_sql
-from deltalog.kernels import arrow, compute
+from deltalog.kernels import arrow, compute, pc
 from deltalog.partition_values import extract
 from deltalog.replay import file_keys
 from deltalog.rows.bins import Bin

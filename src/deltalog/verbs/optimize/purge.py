@@ -13,11 +13,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.column_mapping import Mode
 from deltalog.expressions import to_sql
-from deltalog.kernels import compute
+from deltalog.kernels import compute, pc
 from deltalog.paths import decode_path
 from deltalog.rows.bins import BinRewrite, RunOptions, copy_bin
 from deltalog.storage.parquet import open_parquet

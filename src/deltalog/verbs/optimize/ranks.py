@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import arrow, compute
+from deltalog.kernels import arrow, compute, pc
 from deltalog.schema import PrimitiveType, canonical_path_of, find_field
 from deltalog.schema.types import VOID
 
