@@ -68,9 +68,14 @@ class DeltaError(Exception):
 
 
 class TableNotFoundError(DeltaError, FileNotFoundError):
-    """There is no Delta table at this location."""
+    """There is no Delta table at this location.
+
+    Attributes:
+        log_begins: whether there is a part of one: a checkpoint that is incomplete.
+    """
 
     code = "table-not-found"
+    log_begins = False
 
 
 class TableExistsError(DeltaError, FileExistsError):

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 # A log with more holes than this is damaged, not seen in the middle of a write.
 _MAX_MISSING: Final = 100
-# Most readers are at the latest version or one behind: the first rounds ask for one commit only.
-_NAMES_AT_ONCE: Final = (1, 1, 4, 10)
+# Most readers are at the latest version or one behind, and ask for the first one as their own.
+_NAMES_AT_ONCE: Final = (2, 4, 10)
 # More names take the service and the client longer than another round.
 _SHORT: Final = 100
 

@@ -103,6 +103,7 @@ class LogListing:
         checkpoints: complete ones, in the order of `CheckpointFiles.order`.
         compactions: by first version, then the longest first.
         checksums: by version.
+        begins: whether there is a commit or a checkpoint, be it incomplete.
     """
 
     table: str
@@ -111,6 +112,7 @@ class LogListing:
     checkpoints: tuple[CheckpointFiles, ...] = ()
     compactions: tuple[LogFile, ...] = ()
     checksums: Mapping[int, FileInfo] = field(default_factory=dict)
+    begins: bool = False
 
     @property
     def latest_version(self) -> int | None:
@@ -153,11 +155,13 @@ def sort_listing(
     parts: defaultdict[tuple[int, int], dict[int, FileInfo]] = defaultdict(dict)
     compactions: list[LogFile] = []
     checksums: dict[int, FileInfo] = {}
+    begins = False
     for file in map(parse_log_name, files):
         if file is None or file.version < first or (last is not None and file.version > last):
             continue
         _check_version(file, table)
         info = file.info
+        begins = begins or file.kind not in {LogFileKind.CHECKSUM, LogFileKind.COMPACTION}
         if file.kind is LogFileKind.COMMIT:
             commits[file.version] = file
         elif file.kind is LogFileKind.CHECKSUM:
@@ -185,6 +189,7 @@ def sort_listing(
         checkpoints=tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.order)),
         compactions=tuple(sorted(compactions, key=lambda file: (file.version, -file.end_version))),
         checksums=checksums,
+        begins=begins,
     )
 
 
@@ -213,10 +218,12 @@ def build_segment(
     """
     latest = listing.latest_version
     if latest is None:
-        raise errors.TableNotFoundError(
+        missing = errors.TableNotFoundError(
             f"cannot open {listing.table}: expected a Delta table, found no commit and no complete "
             "checkpoint in its _delta_log"
         )
+        missing.log_begins = listing.begins
+        raise missing
     if version is None:
         version = latest
     if version < 0:

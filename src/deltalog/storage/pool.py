@@ -61,6 +61,23 @@ def while_waiting(wait: Callable[[], _Result], work: Callable[[], object]) -> _R
     return future.result()
 
 
+@contextmanager
+def meanwhile(ask: Callable[[], object]) -> Iterator[None]:
+    """Let a thread that waits for a store call `ask`, while the caller does what is in the block.
+
+    A thread of the pool, whose work has one order, leaves `ask` out: it must be dispensable, and
+    its exceptions are dropped.
+    """
+    if _REQUESTS.is_inside():
+        yield
+        return
+    future = _REQUESTS.pool().submit(ask)
+    try:
+        yield
+    finally:
+        wait_for([future])
+
+
 def read_ahead(
     function: Callable[[_Item], _Result],
     items: Iterable[_Item],

@@ -12,8 +12,13 @@ from deltalog.actions.settable import canonical_key
 from deltalog.conditions import check_given
 from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
-from deltalog.errors import CommitConflictError, InvalidInputError, TableExistsError
-from deltalog.locations import has_table, open_table_store
+from deltalog.errors import (
+    CommitConflictError,
+    InvalidInputError,
+    TableExistsError,
+    TableNotFoundError,
+)
+from deltalog.locations import open_table_store
 from deltalog.rows.file_options import FileOptions
 from deltalog.schema import from_arrow_schema
 from deltalog.table.creating import new_table_with_defaults
@@ -238,7 +243,12 @@ def _open(
             f"cannot write to {table_or_uri!r}: it names a version, and writes go to the latest"
         )
     context = TableContext(store=store, time_zone=time_zone or "UTC")
-    return context, DeltaTable.from_context(context) if has_table(store) else None
+    try:
+        return context, DeltaTable.from_context(context)
+    except TableNotFoundError as error:
+        if error.log_begins:
+            raise
+        return context, None
 
 
 def write_files(table: DeltaTable | WriteSpec, data: object) -> WrittenFiles:

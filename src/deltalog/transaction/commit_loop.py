@@ -44,7 +44,7 @@ from deltalog.transaction.attempt import attempt
 from deltalog.transaction.commit_base import advance, first_base
 from deltalog.transaction.committer import FileSystemCommitter
 from deltalog.transaction.conflicts import PendingFacts, find_conflict
-from deltalog.transaction.post_commit import after_commit
+from deltalog.transaction.post_commit import after_commit, reading_ahead
 from deltalog.transaction.row_level import find_shared, settle, unite
 from deltalog.transaction.winners import parse_winner
 
@@ -163,14 +163,15 @@ class CommitLoop:
         # Set before the request: from here on, an interrupt must not delete our data files.
         self._pending.is_sent = True
         syncs = self._assembled.configuration.properties.fsync
-        self._file = attempt(
-            self._committer,
-            self._store if syncs else unsynced(self._store),
-            self._assembled.version,
-            self._assembled.data,
-            txn_id=self._txn_id,
-            backoff=self._backoff,
-        )
+        with reading_ahead(self._pending, self._hooks):
+            self._file = attempt(
+                self._committer,
+                self._store if syncs else unsynced(self._store),
+                self._assembled.version,
+                self._assembled.data,
+                txn_id=self._txn_id,
+                backoff=self._backoff,
+            )
         return State.LOST if self._file is None else State.COMMITTED
 
     def _lose(self) -> State:

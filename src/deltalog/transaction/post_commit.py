@@ -10,15 +10,19 @@ Protocol: Checkpoints, Version Checksum File, Metadata Cleanup
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from deltalog.log.names import commit_path
+from deltalog.paths import LOG_DIRECTORY
 from deltalog.snapshot import load_snapshot
-from deltalog.upkeep import cleanup_metadata, create_checkpoint, write_checksum
+from deltalog.storage.parquet_parts import native_path
+from deltalog.storage.pool import meanwhile
+from deltalog.upkeep import cleanup_metadata, create_checkpoint, read_checksum, write_checksum
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from deltalog.snapshot import Snapshot
     from deltalog.transaction.pending import PendingTransaction
@@ -170,6 +174,37 @@ _STEPS: Final = (
     _Step(name="reading", is_due=_is_long, act=_reopen),
     _Step(name="compaction", is_due=_may_compact, act=_compact, needs_published=False),
 )
+
+
+@contextmanager
+def reading_ahead(pending: PendingTransaction, hooks: PostCommitHookProperties) -> Iterator[None]:
+    """While the block sends the commit, read what the steps after it derive their results from.
+
+    That is the checksum of the version before. Of local files it is not worth a thread.
+
+    Args:
+        pending: what is being committed.
+        hooks: the caller's switches.
+
+    Cost: one request, beside those of the block.
+    """
+    before = pending.snapshot
+    if (
+        before is None
+        or not hooks.write_checksum
+        or before.known_checksum is not None
+        or before.segment.checksum is None
+        or native_path(before.store, LOG_DIRECTORY) is not None
+    ):
+        yield
+        return
+    known = before
+
+    def ask() -> None:
+        known.known_checksum = read_checksum(known, known.version)
+
+    with meanwhile(ask):
+        yield
 
 
 def after_commit(

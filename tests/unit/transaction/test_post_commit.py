@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from deltalog._json import loads
 from deltalog.context import utc_context
-from deltalog.log.names import commit_path
+from deltalog.log.names import checksum_name, commit_path, log_path
 from deltalog.snapshot import load_snapshot
+from deltalog.storage import Store
 from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
 from deltalog.testing.simulation.process import SteadyClock
 from deltalog.transaction import (
@@ -65,6 +68,36 @@ def test_checksums_are_carried_on_from_commit_to_commit_without_reading() -> Non
         checksum = loads(inner.files[f"_delta_log/{version:020}.crc"])
         assert checksum["numFiles"] == checksum["tableSizeBytes"] == version
         assert checksum["txnId"] == actions_of(inner, version)[0]["commitInfo"]["txnId"]
+
+
+class MeetingStore(CountingStore):
+    """A store that sends no commit before the checksum of the version before is asked for."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._meeting = threading.Barrier(2)
+
+    def read(self, path: str) -> bytes:
+        if path.endswith(".crc"):
+            self._meeting.wait(60)
+        return super().read(path)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        if path.endswith(".json"):
+            self._meeting.wait(60)
+        super().put_if_absent(path, data)
+
+
+@pytest.mark.protocol("B-19")
+def test_the_checksum_before_is_read_while_the_commit_is_sent() -> None:
+    store = DictStore()
+    known = load_snapshot(utc_context(table())).configuration
+    commit(PendingTransaction(utc_context(store), None, operation="NEW", configuration=known))
+    meeting = MeetingStore(store)
+    commit(pending(meeting, new_file("a")))  # of a process that does not know the checksum
+    checksum = log_path(checksum_name(1))
+    assert meeting.paths("read", "put_if_absent")[-1] == checksum
+    assert loads(store.files[checksum])["numFiles"] == 1
 
 
 @pytest.mark.protocol("B-24")
