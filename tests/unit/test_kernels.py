@@ -2,18 +2,35 @@ from __future__ import annotations
 
 import ast
 import inspect
+import subprocess
+import sys
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 from deltalog import kernels
 from deltalog.kernels import arrow, compute
 
 
 def test_the_kernels_are_pyarrows_own() -> None:
-    owners: list[Any] = [compute, arrow]
-    assert owners == [pc, pa]
+    found: list[Any] = [compute.add, compute.ScatterOptions, arrow]
+    assert found == [pc.add, pc.ScatterOptions, pa]
+    with pytest.raises(AttributeError, match="no_such_kernel"):
+        getattr(compute, "no_such_kernel")  # noqa: B009  # as a misspelt name does
+
+
+def test_a_table_of_kernels_imports_none_of_them() -> None:
+    code = """if True:
+        import sys
+        from deltalog.kernels import compute
+        kernels = {"+": compute.add}
+        assert "pyarrow.compute" not in sys.modules
+        assert kernels["+"](1, 2).as_py() == 3
+        assert compute.add is sys.modules["pyarrow.compute"].add
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_every_kernel_that_is_typed_exists_in_pyarrow() -> None:
