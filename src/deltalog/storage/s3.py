@@ -14,6 +14,7 @@ from deltalog._json import dumps
 from deltalog.paths import FileInfo, split_location
 from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials, milliseconds
 from deltalog.storage.options import merge, truth
+from deltalog.storage.pool import MOST_REQUESTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -74,11 +75,13 @@ class S3Files(FsspecFiles):
 
     @staticmethod
     def prepare(made: Any, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-        """Sign URLs in the fourth way: botocore still takes the second by default.
+        """Set what botocore's defaults are too old or too small for.
 
-        No new region and no Delta client accepts that one.
+        URLs are signed in the fourth way: no new region and no Delta client accepts the second. As
+        many connections are open at once as requests may be under way, instead of ten.
         """
-        config = {"signature_version": "s3v4", **arguments.get("config_kwargs", {})}
+        ours = {"signature_version": "s3v4", "max_pool_connections": MOST_REQUESTS}
+        config = {**ours, **arguments.get("config_kwargs", {})}
         return made, {**arguments, "config_kwargs": config}
 
     def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
