@@ -1,4 +1,4 @@
-"""Java's exponentials, logarithms and hyperbolic functions, to the last bit; the expected values are Spark's."""
+"""Java's exponentials, logarithms and hyperbolic functions; the expected values are Spark's."""
 
 from __future__ import annotations
 
