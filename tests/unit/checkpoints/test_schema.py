@@ -93,8 +93,8 @@ def test_typed_partition_values_stand_in_for_the_map() -> None:
 
 
 def test_columns_of_extension_types_are_what_they_are_stored_as() -> None:
-    stored = pa.array(["{}", None], pa.string())
-    assert conform(pa.ExtensionArray.from_storage(pa.json_(), stored), pa.string()).equals(stored)
-    stored = pa.array([b"0123456789abcdef", None], pa.binary(16))
-    found = conform(pa.ExtensionArray.from_storage(pa.uuid(), stored), pa.binary())
-    assert found.to_pylist() == stored.to_pylist()
+    texts = pa.array(["{}", None], pa.string())
+    assert conform(pa.ExtensionArray.from_storage(pa.json_(), texts), pa.string()).equals(texts)
+    ids = pa.array([b"0123456789abcdef", None], pa.binary(16))
+    found = conform(pa.ExtensionArray.from_storage(pa.uuid(), ids), pa.binary())
+    assert found.to_pylist() == ids.to_pylist()
