@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +14,12 @@ from deltalog import write_deltalake
 from deltalog.errors import InvalidInputError
 from deltalog.sharing.server import parse_config
 from deltalog.sharing.server.application import make_app
-from deltalog.sharing.server.config_file import ReloadingServer, load_config, resolve_references
+from deltalog.sharing.server.config_file import (
+    ReloadingServer,
+    load_config,
+    resolve_references,
+    settled_server,
+)
 from deltalog.sharing.server.tokens import token_digest
 from tests.support.sharing import Caller, small_config
 
@@ -115,6 +121,36 @@ def test_a_changed_file_is_followed(tmp_path: Path, caplog: pytest.LogCaptureFix
     assert "port has changed, which needs a restart" in caplog.text
     path.unlink()
     assert shares("another-token") == ["three"]
+
+
+def test_a_file_that_is_being_written_is_read_when_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c.yaml"
+    whole = RELOADED.format_map({"share": "one", "token": "token-of-alice", "table": tmp_path})
+    pieces = [whole[: len(whole) // 2], whole, whole + "port: 9000\n"]
+
+    def write_more(seconds: float) -> None:
+        assert seconds > 0
+        if pieces:
+            path.write_text(pieces.pop(0))
+
+    write_more(1)
+    monkeypatch.setattr(time, "sleep", write_more)
+    assert settled_server(path).config.port == 9000
+    assert not pieces
+
+
+def test_a_file_to_which_nobody_wrote_for_two_seconds_is_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c.yaml"
+    values = {"share": "one", "token": "token-of-alice", "table": tmp_path}
+    path.write_text(RELOADED.format_map(values))
+    written_ms = path.stat().st_ctime_ns // 1_000_000
+    monkeypatch.setattr("deltalog.sharing.server.config_file.now_ms", lambda: written_ms + 2000)
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it waits"))
+    assert settled_server(path).config.shares[0].name == "one"
 
 
 def test_the_guide_s_configuration_is_one() -> None:

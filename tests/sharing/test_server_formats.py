@@ -51,6 +51,19 @@ def test_reader_version_2_is_told_to_whom_column_mapping_concerns(
     assert _without_unused(listed, {}) == listed
 
 
+@pytest.mark.parametrize("header", [None, capabilities("delta", EVERYTHING)])
+def test_the_metadata_of_a_query_counts_the_table_s_files(
+    tmp_path: Path, header: str | None
+) -> None:
+    for values in ([1], [2, 3]):
+        write_deltalake(tmp_path / "t", pa.table({"a": values}), mode="append")
+    sizes = [path.stat().st_size for path in (tmp_path / "t").glob("*.parquet")]
+    headers = {} if header is None else {"delta_sharing_capabilities": header}
+    reply = sharing({"s.d.t": tmp_path / "t"}).query("s.d.t", {"limitHint": 1}, **headers)
+    (told,) = actions(reply, "metaData")
+    assert (told["size"], told["numFiles"]) == (sum(sizes), 2)
+
+
 @pytest.mark.protocol(
     "SHARE-CAP-01",
     "SHARE-CAP-02",

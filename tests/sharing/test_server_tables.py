@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -84,6 +85,24 @@ def test_a_table_that_is_gone(tmp_path: Path) -> None:
     ):
         assert reply.status == 404
         assert str(tmp_path).encode() not in reply.body
+
+
+def test_old_versions_of_a_table_that_was_made_anew_are_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    alice = sharing({T: {"location": str(path), "historyShared": True}})
+
+    def values_of_version_0() -> list[int]:
+        files = actions(alice.query(T, {"version": 0}), "file")
+        return [json.loads(file["stats"])["minValues"]["a"] for file in files]
+
+    for value in (1, 2):
+        write_deltalake(path, pa.table({"a": [value]}), mode="append")
+    assert values_of_version_0() == [1]
+    shutil.rmtree(path)
+    for value in (3, 4, 5):
+        write_deltalake(path, pa.table({"a": [value]}), mode="append")
+    assert values_of_version_0() == [3]
+    assert alice.get(f"{path_of(T)}/version").headers[VERSION] == "2"
 
 
 def test_tables_in_memory_are_shared() -> None:

@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable
-from tests.support.sharing import TOKEN, actions, shown_rows, view_of
+from deltalog.sharing.server import parse_config
+from deltalog.sharing.server.application import make_app, make_server
+from tests.support.sharing import KEY, TOKEN, Caller, actions, config_of, shown_rows, view_of
 
 SECRETS = (b"secret", b"salary", b"north", b"_delta_log", b"p=", b"part-")
 
@@ -17,6 +19,18 @@ SECRETS = (b"secret", b"salary", b"north", b"_delta_log", b"p=", b"part-")
 def test_only_shown_rows_and_columns_are_there(salaries: Path) -> None:
     caller = view_of(salaries, columns=["id", "p"], rowFilter="salary < 3500 AND id <> 2")
     assert shown_rows(caller) == [{"id": 1, "p": "south"}, {"id": 3, "p": "north"}]
+
+
+@pytest.mark.parametrize(("rows", "ids"), [("id % 100 = 99", []), ("id % 2 = 1", [1, 3, 5])])
+def test_the_cache_counts_the_bytes_of_what_is_shown(
+    salaries: Path, rows: str, ids: list[int]
+) -> None:
+    config = config_of({"s.d.t": {"location": str(salaries), "rowFilter": rows}})
+    server = make_server(parse_config(config), KEY.encode())
+    caller = Caller(make_app(lambda: server))
+    assert [row["id"] for row in shown_rows(caller)] == ids
+    sizes = [file["size"] for file in actions(caller.query("s.d.t"), "file")]
+    assert server.services.cache.size_bytes == sum(sizes)
 
 
 @pytest.mark.protocol("SHARE-SEC-08")

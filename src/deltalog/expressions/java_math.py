@@ -11,6 +11,7 @@ import math
 import struct
 from typing import Final
 
+_TWO28: Final = float(1 << 28)
 _TWO54: Final = float(1 << 54)
 ABSOLUTE: Final = 0x7FFFFFFF
 _LN2: Final = 0.6931471805599453
@@ -319,9 +320,10 @@ def asinh(x: float) -> float:
     if not math.isfinite(x) or high < 0x3E300000:
         return x
     size = abs(x)
-    if high > 0x41B00000:
+    # Spark's limits are these numbers; those of fdlibm are their upper halves, a little above.
+    if size > _TWO28:
         w = log(size) + _LN2
-    elif high > 0x40000000:
+    elif size > 2.0:
         w = log(2.0 * size + 1.0 / (math.sqrt(x * x + 1.0) + size))
     else:
         t = x * x
@@ -331,12 +333,11 @@ def asinh(x: float) -> float:
 
 def acosh(x: float) -> float:
     """The inverse hyperbolic cosine; NaN below 1."""
-    high = high_word(x)
     if not x >= 1:
         return math.nan
-    if high >= 0x41B00000:
+    if x >= _TWO28:
         return log(x) + _LN2
-    if high > 0x40000000:
+    if x > 2.0:
         return log(2.0 * x - 1.0 / (x + math.sqrt(x * x - 1.0)))
     t = x - 1.0
     return log1p(t + math.sqrt(2.0 * t + t * t))

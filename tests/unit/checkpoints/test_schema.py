@@ -90,3 +90,11 @@ def test_typed_partition_values_stand_in_for_the_map() -> None:
         [("d", "2024-01-01"), ("region", "eu"), ("n", "3")],
         [("d", None), ("region", None), ("n", None)],
     ]
+
+
+def test_columns_of_extension_types_are_what_they_are_stored_as() -> None:
+    texts = pa.array(["{}", None], pa.string())
+    assert conform(pa.ExtensionArray.from_storage(pa.json_(), texts), pa.string()).equals(texts)
+    ids = pa.array([b"0123456789abcdef", None], pa.binary(16))
+    found = conform(pa.ExtensionArray.from_storage(pa.uuid(), ids), pa.binary())
+    assert found.to_pylist() == ids.to_pylist()

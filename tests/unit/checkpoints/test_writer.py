@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltalog.checkpoints.writer import CheckpointLayout
+from deltalog.checkpoints.writer import CheckpointLayout, count_parts
 from deltalog.context import utc_context
 from deltalog.errors import InvalidPartitionValueError
 from deltalog.log import names
@@ -81,3 +81,12 @@ def test_a_table_without_files_may_have_parts() -> None:
     del store.files[names.commit_path(0)]
     assert load_snapshot(utc_context(store)).num_files == 0
     assert load_snapshot(utc_context(store)).tombstones(["path"]).to_pylist() == [{"path": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("num_files", "part_rows", "parts"), [(0, 10, 1), (1, 10, 1), (10, 10, 1), (11, 10, 2)]
+)
+def test_a_checkpoint_has_as_many_parts_as_its_files_fill_and_one_at_least(
+    num_files: int, part_rows: int, parts: int
+) -> None:
+    assert count_parts(logs.DictStore(), 3, num_files, part_rows) == parts

@@ -56,3 +56,17 @@ def test_functions_of_arrays_take_constants_too() -> None:
     assert rows.on_array(doubled, NUMBERS).to_pylist() == [2, None, 6]
     assert rows.on_array(doubled, pa.scalar(4)).as_py() == 8
     assert rows.on_array(doubled, pa.scalar(None, pa.int64())).as_py() is None
+
+
+def test_the_volume_of_null_and_of_negative_sizes_is_nothing() -> None:
+    for size in (None, -5):
+        rows.check_volume("f", pa.scalar(size, pa.int32()), rows=10)
+        rows.check_volume("f", pa.array([size], pa.int32()))
+    rows.check_volume("f", pa.array([], pa.int32()))
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_a_value_that_would_exhaust_the_memory_is_refused(*, constant: bool) -> None:
+    beyond: Any = pa.scalar(1 << 32) if constant else pa.array([1, 1 << 32])
+    with pytest.raises(InvalidInputError, match="f makes 4,294,967,296 characters"):
+        rows.check_volume("f", beyond)

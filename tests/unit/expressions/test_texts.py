@@ -162,3 +162,9 @@ def test_integers_and_decimals_in_strings() -> None:
     values, fits = texts.decimals_by_row(pa.array(["1", "100", None]), 4, 2)
     assert values.to_pylist() == [Decimal("1.00"), None, None]
     assert fits.to_pylist() == [True, False, None]
+
+
+@pytest.mark.parametrize("text", ["2021-02-30 01:02:03", "2021-13-01 00:00:00", "2021-02-29"])
+def test_a_timestamp_of_a_day_that_is_not_in_the_calendar_is_none(text: str) -> None:
+    assert texts.micros_of(text, has_zone=True) is None
+    assert texts.micros_of(text, has_zone=False) is None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import fsspec
 import pytest
 
+from deltalog.errors import StorageError
 from deltalog.storage import open_store
-from deltalog.storage.filesystems import filesystem_options
+from deltalog.storage.filesystems import filesystem_options, make_filesystem
 from deltalog.store_kinds import KINDS
 
 
@@ -44,6 +47,16 @@ def test_an_unknown_option_of_the_cloud_is_told(caplog: pytest.LogCaptureFixture
     assert s3({"AWS_ROLE_ARN": "arn:aws:iam::1:role/r", "PATH": "/bin"}) == {"PATH": "/bin"}
     assert "AWS_ROLE_ARN" in caplog.text
     assert "arn:aws" not in caplog.text
+
+
+def test_a_file_system_whose_package_is_missing_says_what_to_install() -> None:
+    missing = "a_package_that_is_not_there"
+    fsspec.register_implementation(missing, f"{missing}.Files", errtxt=f"Install {missing}")
+    kind = replace(KINDS["s3"], name=missing)
+    with pytest.raises(StorageError, match=f"Install {missing}; pip install 'deltalog\\[s3\\]'"):
+        make_filesystem(kind, {}, f"{missing}://t")
+    with pytest.raises(StorageError, match=f"Install {missing}; install its fsspec package"):
+        make_filesystem(replace(kind, extra=""), {}, f"{missing}://t")
 
 
 def test_stores_do_not_show_credentials() -> None:
