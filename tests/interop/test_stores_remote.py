@@ -23,12 +23,12 @@ from deltalog.errors import (
 from deltalog.storage import FsspecStore, Store, open_store
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_sink import write_parquet
-from tests.support.emulators import Emulator
+from tests.support.emulators import Emulator, requests_of
 
 pytestmark = pytest.mark.emulator
 
 
-@pytest.fixture(params=["s3", "azure", "gcs"])
+@pytest.fixture(params=["s3fs", "obstore", "azure", "gcs"])
 def emulator(request: pytest.FixtureRequest) -> Emulator:
     found: Emulator = request.getfixturevalue(request.param)
     return found
@@ -219,33 +219,44 @@ def test_a_file_system_of_the_users_with_a_listings_cache(s3: Emulator) -> None:
     assert copy.read("d/a") == b"333"
 
 
-def test_whole_reads_cost_one_request_each(s3: Emulator) -> None:
-    store = FsspecStore(s3.url, s3.options)
+@pytest.fixture(params=["s3fs", "obstore"])
+def either_s3(request: pytest.FixtureRequest) -> Emulator:
+    found: Emulator = request.getfixturevalue(request.param)
+    return found
+
+
+def test_whole_reads_cost_one_request_each(either_s3: Emulator) -> None:
+    store = FsspecStore(either_s3.url, either_s3.options)
     for name in "abc":
         store.put(name, name.encode())
-    asked = _watch(store)
+    requests = requests_of(either_s3)
     store.read("a")
     store.read_many(["a", "b", "c"])
     store.read_ranges("a", [(0, 1)])
-    assert asked == ["GetObject"] * 5
-    asked.clear()
+    found = sorted(request.asked for request in requests)
+    assert found == [f"GET a table/{name}" for name in "aaabc"]
+    requests = requests_of(either_s3)
     list(store.list_from("", "b"))
     store.put_if_absent("d", b"")
     store.delete_many(["a", "b", "c"])
-    assert asked == ["ListObjectsV2", "PutObject", "DeleteObjects"]
+    found = [request.asked for request in requests]
+    assert found == ["GET ?list-type", "PUT a table/d", "POST ?delete"]
+
+
+def test_obstore_is_used_where_it_is_installed(obstore: Emulator, s3: Emulator) -> None:
+    for emulator, agent in ((obstore, "object_store"), (s3, "object_store")):
+        requests = requests_of(emulator)
+        FsspecStore(emulator.url, emulator.options).put("x", b"")
+        assert [agent in request.user_agent for request in requests] == [True]
 
 
 @pytest.mark.protocol("B-01", "D-26")
-def test_commits_are_conditional_requests(s3: Emulator) -> None:
-    store = FsspecStore(s3.url, s3.options)
-    headers: list[Any] = []
-    client = _client(store)
-    client.meta.events.register(
-        "before-send.s3.PutObject", lambda request, **_: headers.append(dict(request.headers))
-    )
+def test_commits_are_conditional_requests(either_s3: Emulator) -> None:
+    store = FsspecStore(either_s3.url, either_s3.options)
+    requests = requests_of(either_s3)
     store.put_if_absent("_delta_log/0.json", b"1")
     store.put("data", b"1")
-    assert [dict(sent).get("If-None-Match") for sent in headers] == [b"*", None]
+    assert [request.if_none_match for request in requests] == ["*", None]
 
 
 @pytest.mark.protocol("B-01", "D-26")
@@ -295,24 +306,10 @@ def test_a_server_that_is_not_there(s3: Emulator) -> None:
         store.read("x")
 
 
-def test_a_bucket_that_is_not_there(s3: Emulator) -> None:
-    store = open_store("s3://no-such-bucket/t", s3.options)
+def test_a_bucket_that_is_not_there(either_s3: Emulator) -> None:
+    store = open_store("s3://no-such-bucket/t", either_s3.options)
     assert list(store.list_from("_delta_log", "")) == []
     with pytest.raises(ObjectNotFoundError):
         store.read("x")
     with pytest.raises(ObjectNotFoundError):
         store.put_if_absent("x", b"")
-
-
-def _client(store: FsspecStore) -> Any:
-    filesystem: Any = store._open_files(store._place("x"))
-    return filesystem.filesystem.s3
-
-
-def _watch(store: FsspecStore) -> list[str]:
-    """The names of the requests that the store's client sends from now on."""
-    asked: list[str] = []
-    _client(store).meta.events.register(
-        "before-send.s3", lambda event_name, **_: asked.append(event_name.split(".")[-1])
-    )
-    return asked
