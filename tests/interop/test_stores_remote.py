@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
+from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import (
     AccessDeniedError,
     AlreadyExistsError,
@@ -23,7 +24,7 @@ from deltalog.errors import (
 from deltalog.storage import FsspecStore, Store, open_store
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_sink import write_parquet
-from tests.support.emulators import Emulator, requests_of
+from tests.support.emulators import Emulator, fill, lose_answer, requests_of
 
 pytestmark = pytest.mark.emulator
 
@@ -257,6 +258,73 @@ def test_commits_are_conditional_requests(either_s3: Emulator) -> None:
     store.put_if_absent("_delta_log/0.json", b"1")
     store.put("data", b"1")
     assert [request.if_none_match for request in requests] == ["*", None]
+
+
+@pytest.mark.protocol("B-01", "D-26")
+def test_a_commit_whose_answer_is_lost_is_made_once(either_s3: Emulator) -> None:
+    url, options = either_s3.url, either_s3.options
+    write_deltalake(url, pa.table({"id": [1]}), storage_options=options)
+    for ending in ("00001.json", ".parquet"):
+        lose_answer(either_s3, ending)
+        requests = requests_of(either_s3)
+        write_deltalake(url, pa.table({"id": [2]}), mode="append", storage_options=options)
+        sent = [r.asked for r in requests if r.asked.startswith("PUT") and r.asked.endswith(ending)]
+        assert len(sent) == 2
+        assert len(set(sent)) == 1
+    table = DeltaTable(url, storage_options=options)
+    assert table.version() == 2
+    assert sorted(table.to_pyarrow_table().column("id").to_pylist()) == [1, 2, 2]
+
+
+@pytest.mark.protocol("D-25")
+def test_long_listings(either_s3: Emulator) -> None:
+    store = FsspecStore(either_s3.url, either_s3.options)
+    names = [f"d/{number:05d}" for number in range(1010)]
+    inner = [f"d/00700_/{number:04d}" for number in range(1001)]
+    fill(either_s3, [*names, *inner])
+    requests = requests_of(either_s3)
+    assert [file.path for file in store.list_from("d", "00950")] == names[950:]
+    assert [request.asked for request in requests] == ["GET ?list-type"]
+    assert [file.path for file in store.list_from("d", "")] == names
+    assert [file.path for file in store.list_from("d", "00699")] == names[699:]
+    assert [file.path for file in store.list_from("d/00700_", "")] == inner
+    requests = requests_of(either_s3)
+    assert store.list_short("d", 100) is None
+    assert store.list_short("d/00700_", 100) is None
+    assert [request.asked for request in requests] == ["GET ?list-type"] * 2
+    store.put("e/x", b"x")
+    assert [file.path for file in store.list_short("e", 100) or ()] == ["e/x"]
+
+
+def test_markers_of_directories_are_no_files(either_s3: Emulator) -> None:
+    store = FsspecStore(either_s3.url, either_s3.options)
+    bucket, _, key = either_s3.url.removeprefix("s3://").partition("/")
+    access = {"key": "testing", "secret": either_s3.options["AWS_SECRET_ACCESS_KEY"]}
+    client = fsspec.filesystem("s3", **access, endpoint_url=either_s3.endpoint)
+    for name in ("d/", "d/inner/", "d/inner/x", "d/same/"):
+        client.call_s3("put_object", Bucket=bucket, Key=f"{key}/{name}", Body=b"")
+    for name in ("d/empty", "d/same", "d/x"):
+        store.put(name, b"" if name != "d/x" else b"1")
+    expected = ["d/empty", "d/same", "d/x"]
+    assert [file.path for file in store.list_from("d", "")] == expected
+    assert [file.path for file in store.list_short("d", 100) or ()] == expected
+    assert sorted(file.path for file in store.list_all("d")) == [
+        "d/empty",
+        "d/inner/x",
+        "d/same",
+        "d/x",
+    ]
+
+
+def test_names_with_empty_parts(either_s3: Emulator) -> None:
+    store = FsspecStore(either_s3.url, either_s3.options)
+    for name in ("d//a", "d/b", "e/./c", "f/g"):
+        store.put(name, name.encode())
+        assert store.read(name) == name.encode()
+        assert store.read_ranges(name, [(0, 1), (1, 3)]) == [name[:1].encode(), name[1:3].encode()]
+    assert [file.path for file in store.list_from("d", "")] == ["d/b"]
+    store.delete_many(["d//a", "d/b", "e/./c"])
+    assert [file.path for file in store.list_all("")] == ["f/g"]
 
 
 @pytest.mark.protocol("B-01", "D-26")

@@ -103,6 +103,22 @@ def requests_of(emulator: Emulator) -> list[Request]:
     return application.requests
 
 
+def fill(emulator: Emulator, names: Iterable[str]) -> None:
+    """Put small objects below the URL of an emulated S3, quicker than by requests."""
+    models: Any = pytest.importorskip("moto.s3.models", reason="moto is not installed")
+    bucket, _, key = emulator.url.removeprefix("s3://").partition("/")
+    for regions in models.s3_backends.values():
+        for backend in regions.values():
+            if bucket in backend.buckets:
+                for name in names:
+                    backend.put_object(bucket, f"{key}/{name}", b"x")
+
+
+def lose_answer(emulator: Emulator, ending: str) -> None:
+    """Let an emulator of S3 carry out the next put of a name with this ending, and answer 500."""
+    _OneByOne.running[emulator.endpoint].lost_ending = ending
+
+
 @pytest.fixture(scope="session")
 def azurite_endpoint() -> Iterator[str]:
     """URL of an Azure blob service with the account `devstoreaccount1`."""
@@ -208,8 +224,11 @@ class _OneByOne:
         self._application = application
         self._lock = threading.Lock()
         self.requests: list[Request] = []
+        self.lost_ending = ""
 
-    def __call__(self, environ: dict[str, Any], start_response: object) -> list[bytes]:
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., object]
+    ) -> list[bytes]:
         with self._lock:
             key = environ["PATH_INFO"].lstrip("/").partition("/")[2]
             query = environ["QUERY_STRING"].split("&")
@@ -221,6 +240,12 @@ class _OneByOne:
                     environ.get("HTTP_USER_AGENT", ""),
                 )
             )
+            is_put = environ["REQUEST_METHOD"] == "PUT"
+            if is_put and self.lost_ending and key.endswith(self.lost_ending):
+                self.lost_ending = ""
+                list(self._application(environ, lambda *_: lambda _: None))
+                start_response("500 Internal Server Error", [("Content-Length", "0")])
+                return [b""]
             return list(self._application(environ, start_response))
 
 
