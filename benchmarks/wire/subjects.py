@@ -6,6 +6,7 @@ but imports. It returns its answer, so that nobody is quick by being wrong.
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
+
+from benchmarks.writers import load_verbs
 
 Call = Callable[[], object]
 _APPENDED_ROWS = 1_000
@@ -205,9 +208,8 @@ def _pyarrow_read(columns: list[str] | None, place: Place) -> Call:
         selector = fs.FileSelector(f"{parts.netloc}{parts.path}")
         found = store.get_file_info(selector)
         files = [one for one in found if one.path.endswith(".parquet")]
-        return ds.dataset(
-            files, filesystem=store, format="parquet", schema=_rows([]).schema
-        ).to_table(columns=columns).num_rows
+        dataset = ds.dataset(files, filesystem=store, format="parquet")
+        return dataset.to_table(columns=columns).num_rows
 
     return call
 
@@ -243,6 +245,8 @@ def prepared(library: str, subject: str, place: Place) -> Call:
     """The call to measure; what it imports is loaded."""
     if library == "deltalog":
         _load_deltalog()
+    elif library == "deltalake_arrow":
+        import_module("deltalake.fs")
     if subject in _ALIKE:
         return _ALIKE[subject](import_module(library), place)
     return _OTHERS[f"{library}_{subject}"](place)
@@ -250,8 +254,9 @@ def prepared(library: str, subject: str, place: Place) -> Call:
 
 def _load_deltalog() -> None:
     """Load what the first use of a verb and of a store loads: imports are not measured."""
-    from benchmarks.writers import load_verbs
-
+    import_module("s3fs")
+    for room in ("scan", "storage", "table", "verbs"):
+        package = import_module(f"deltalog.{room}")
+        for module in pkgutil.walk_packages(package.__path__, f"deltalog.{room}."):
+            import_module(module.name)
     load_verbs()
-    for module in ("s3fs", "deltalog.scan", "deltalog.storage.parquet", "deltalog.storage.s3"):
-        import_module(module)

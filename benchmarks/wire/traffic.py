@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
 
 
@@ -64,7 +64,19 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What is counted of exchanges."""
+    """What is counted of exchanges.
+
+    Args:
+        requests: how many.
+        kinds: how many of each kind.
+        bytes_up: of all bodies of requests.
+        bytes_down: of all bodies of answers.
+        most_under_way: at one moment.
+        rounds: see `rounds`.
+        connections: of the client, by which they came.
+        span_s: from the first one's start to the last one's end.
+        busy_s: as much of that as at least one was under way.
+    """
 
     requests: int
     kinds: dict[str, int]
@@ -73,10 +85,8 @@ class Traffic:
     most_under_way: int
     rounds: int
     connections: int
-
-    def to_json(self) -> dict[str, object]:
-        """As `Traffic(**…)` takes it."""
-        return asdict(self)
+    span_s: float
+    busy_s: float
 
 
 def counted(exchanges: Sequence[Exchange]) -> Traffic:
@@ -90,6 +100,8 @@ def counted(exchanges: Sequence[Exchange]) -> Traffic:
         most_under_way=most_under_way(spans),
         rounds=rounds(spans),
         connections=len({one.connection for one in exchanges}),
+        span_s=max((end for _, end in spans), default=0) - min((s for s, _ in spans), default=0),
+        busy_s=busy_s(spans),
     )
 
 
@@ -109,6 +121,15 @@ def rounds(spans: Iterable[tuple[float, float]]) -> int:
         # The span that ends first is always in some longest chain, so the choice never errs.
         if start >= last_end:
             found, last_end = found + 1, end
+    return found
+
+
+def busy_s(spans: Iterable[tuple[float, float]]) -> float:
+    """How long at least one was under way."""
+    found, last_end = 0.0, float("-inf")
+    for start, end in sorted(spans):
+        found += max(0.0, end - max(start, last_end))
+        last_end = max(last_end, end)
     return found
 
 
