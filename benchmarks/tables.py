@@ -46,7 +46,9 @@ def schema_text(*columns: tuple[str, str]) -> str:
     return json.dumps({"type": "struct", "fields": fields})
 
 
-def metadata_action(schema: str, partition_columns: list[str], **configuration: str) -> dict[str, object]:
+def metadata_action(
+    schema: str, partition_columns: list[str], **configuration: str
+) -> dict[str, object]:
     return {
         "id": "8c24f1a2-6b0f-4f6e-9f3c-0d6f5f1f7a01",
         "format": {"provider": "parquet", "options": {}},
@@ -88,7 +90,9 @@ def write_commit(path: Path, version: int, actions: list[dict[str, object]]) -> 
 
 
 PROTOCOL: dict[str, object] = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
-_FILES_SCHEMA = schema_text(("id", "long"), ("name", "string"), ("value", "double"), ("day", "integer"))
+_FILES_SCHEMA = schema_text(
+    ("id", "long"), ("name", "string"), ("value", "double"), ("day", "integer")
+)
 
 
 def _build_checkpointed(path: Path, size: Size) -> None:
@@ -154,7 +158,10 @@ def write_checkpoint(
 
 def _build_commits(path: Path, size: Size) -> None:
     """Commits alone: eleven adds each, and a remove of a file of the commit before."""
-    start: list[dict[str, object]] = [PROTOCOL, {"metaData": metadata_action(_FILES_SCHEMA, ["day"])}]
+    start: list[dict[str, object]] = [
+        PROTOCOL,
+        {"metaData": metadata_action(_FILES_SCHEMA, ["day"])},
+    ]
     for version in range(size.commits):
         actions = start if version == 0 else [_remove((version - 1) * 11)]
         adds: list[dict[str, object]] = [{"add": add_action(version * 11 + i)} for i in range(11)]
@@ -175,7 +182,10 @@ def _removed(index: int) -> dict[str, object]:
 def _build_tombstones(path: Path, size: Size) -> None:
     """A table that was written anew again and again: the old files lie there, and may go."""
     per_commit = size.tombstones // 100
-    start: list[dict[str, object]] = [PROTOCOL, {"metaData": metadata_action(_FILES_SCHEMA, ["day"])}]
+    start: list[dict[str, object]] = [
+        PROTOCOL,
+        {"metaData": metadata_action(_FILES_SCHEMA, ["day"])},
+    ]
     for version in range(101):
         gone = range((version - 1) * per_commit, version * per_commit) if version else ()
         new = range(version * per_commit, (version + 1) * per_commit)

@@ -14,7 +14,7 @@ import time
 
 import pyarrow as pa
 import pyarrow.dataset  # loaded for all subjects alike, like the next
-import pyarrow.parquet  # noqa: F401
+import pyarrow.parquet
 
 from benchmarks.measure import forget_peak, memory_bytes
 from benchmarks.wire.control import Control

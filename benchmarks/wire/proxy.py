@@ -17,6 +17,7 @@ import json
 import os
 import socket
 import sys
+from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, field
 
 from benchmarks.wire.traffic import Exchange
@@ -129,35 +130,39 @@ class Side:
         """Write to this end."""
         await self._loop.sock_sendall(self.socket, data)
 
-    async def pass_body(self, count: int | None, to: Side) -> int:
-        """Pass a body on: of that length, in chunks (None) or up to the end (-1); its bytes."""
+    async def pieces(self, count: int | None) -> AsyncIterator[tuple[bytes | memoryview, int]]:
+        """A body of that length, in chunks (None) or up to the end (-1).
+
+        Each piece comes with how many bytes of it are not the chunks' frame, and must be used
+        before the next is asked for.
+        """
         if count is None:
-            return await self._pass_chunks(to)
-        passed = 0
-        while passed != count:
-            data = await self._some(_BUFFER_BYTES if count < 0 else count - passed)
+            async for found in self._chunks():
+                yield found
+            return
+        missing = count
+        while missing:
+            data = await self._some(min(missing, _BUFFER_BYTES) if count > 0 else _BUFFER_BYTES)
             if not data:
                 if count < 0:
-                    break
+                    return
                 raise Disconnected
-            await to.send(data)
-            passed += len(data)
-        return passed
+            missing -= len(data)
+            yield data, len(data)
 
-    async def _pass_chunks(self, to: Side) -> int:
-        passed = 0
+    async def _chunks(self) -> AsyncIterator[tuple[bytes | memoryview, int]]:
         while True:
             line = await self._line()
-            await to.send(line)
+            yield line, 0
             length = int(line.split(b";")[0], 16)
             if length == 0:
                 break
-            passed += await self.pass_body(length, to)
-            await to.send(await self._line())
+            async for found in self.pieces(length):
+                yield found
+            yield await self._line(), 0
         while (line := await self._line()) != b"\r\n":  # trailers
-            await to.send(line)
-        await to.send(line)
-        return passed
+            yield line, 0
+        yield line, 0
 
     async def _line(self) -> bytes:
         while (at := self._rest.find(b"\r\n")) < 0:
@@ -210,56 +215,59 @@ class Link:
 
     async def _exchange(self, request: Head) -> bool:
         """Whether another request may follow."""
-        start = self._loop.time()
-        passage = Passage()
+        now = self._loop.time()
+        method, target, *_ = request.first
+        passing = Exchange(
+            method=method,
+            target=target,
+            byte_range=request.headers.get("range", ""),
+            start_s=now,
+            end_s=now,
+            connection=self._number,
+        )
+        self._network.exchanges.append(passing)
+        server = await self._connected()
+        await asyncio.sleep(self._network.latency_s)
+        await server.send(request.raw)
+        body = asyncio.ensure_future(self._pass_up(request, server, passing))
         try:
-            server = await self._connected()
-            await asyncio.sleep(self._network.latency_s)
-            await server.send(request.raw)
-            body = asyncio.ensure_future(self._pass_up(request, server, passage))
-            try:
-                answer = await self._pass_down(request, server, passage)
-                # A server that answers without leave for the body, or goes, does not want it.
-                is_whole = not answer.is_last and passage.waits == 1 + request.asks_leave
-                if is_whole:
-                    await body
-            finally:
-                body.cancel()
-                await asyncio.gather(body, return_exceptions=True)
+            answer = await self._pass_down(request, server, passing)
+            # A server that answers without leave for the body, or goes, does not want it.
+            is_whole = not answer.is_last and passing.waits == 1 + request.asks_leave
+            if is_whole:
+                await body
         finally:
-            method, target, *_ = request.first
-            self._network.exchanges.append(
-                Exchange(
-                    method=method,
-                    target=target,
-                    byte_range=request.headers.get("range", ""),
-                    start_s=start,
-                    end_s=self._loop.time(),
-                    connection=self._number,
-                    **asdict(passage),
-                )
-            )
-        return is_whole and not request.is_last and answer.body_bytes != -1
+            body.cancel()
+            await asyncio.gather(body, return_exceptions=True)
+        return is_whole and not request.is_last and not _ends_with(request, answer)
 
-    async def _pass_up(self, request: Head, server: Side, passage: Passage) -> None:
+    async def _pass_up(self, request: Head, server: Side, passing: Exchange) -> None:
         count = request.body_bytes
         try:
-            passage.bytes_up = await self._client.pass_body(0 if count == -1 else count, server)
+            async for data, body_bytes in self._client.pieces(0 if count == -1 else count):
+                passing.bytes_up += body_bytes
+                await server.send(data)
         except (Disconnected, OSError):
-            server.socket.shutdown(socket.SHUT_RDWR)  # or the answer would be waited for for ever
+            # Or the answer would be waited for for ever.
+            with contextlib.suppress(OSError):
+                server.socket.shutdown(socket.SHUT_RDWR)
             raise
 
-    async def _pass_down(self, request: Head, server: Side, passage: Passage) -> Head:
+    async def _pass_down(self, request: Head, server: Side, passing: Exchange) -> Head:
         while (answer := await server.head()) is not None:
             if 100 <= answer.status < 200:  # leave to send the body: it took a way forth and back
-                passage.waits += 1
+                passing.waits += 1
                 await self._client.send(answer.raw)
                 await asyncio.sleep(self._network.latency_s)
                 continue
-            passage.status = answer.status
+            # All is written down before the client can know: it may ask what was seen at once.
+            passing.status, passing.end_s = answer.status, self._loop.time()
             await self._client.send(answer.raw)
-            if request.first[0] != "HEAD" and answer.status not in _WITHOUT_BODY:
-                passage.bytes_down = await server.pass_body(answer.body_bytes, self._client)
+            if _has_body(request, answer):
+                async for data, body_bytes in server.pieces(answer.body_bytes):
+                    passing.bytes_down += body_bytes
+                    passing.end_s = self._loop.time()
+                    await self._client.send(data)
             return answer
         raise Disconnected
 
@@ -275,14 +283,13 @@ class Link:
         return self._server
 
 
-@dataclass(slots=True)
-class Passage:
-    """What is found out about an exchange while it passes."""
+def _has_body(request: Head, answer: Head) -> bool:
+    return request.first[0] != "HEAD" and answer.status not in _WITHOUT_BODY
 
-    status: int = 0
-    bytes_up: int = 0
-    bytes_down: int = 0
-    waits: int = 1
+
+def _ends_with(request: Head, answer: Head) -> bool:
+    """Whether the answer's body is what comes up to the end of the connection."""
+    return _has_body(request, answer) and answer.body_bytes == -1
 
 
 def _is_closed(end: socket.socket) -> bool:
@@ -296,14 +303,14 @@ def _is_closed(end: socket.socket) -> bool:
 
 def _socket() -> socket.socket:
     end = socket.socket()
-    end.setblocking(False)
+    end.setblocking(False)  # noqa: FBT003  # positional in the standard library
     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return end
 
 
 def _listening() -> socket.socket:
     end = socket.create_server(("127.0.0.1", 0), backlog=1024)
-    end.setblocking(False)
+    end.setblocking(False)  # noqa: FBT003  # positional in the standard library
     return end
 
 

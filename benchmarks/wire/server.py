@@ -22,7 +22,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUCKET = "tables"
-MODULE = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 ACCESS_KEY, SECRET_KEY, REGION = "benchmark", "benchmark-secret", "us-east-1"
 
 
@@ -112,7 +111,7 @@ def _program() -> str:
     for place in places:
         if place and Path(place).is_file():
             return place
-    message = f"there is no versitygw; `make bench-wire` gets it, or `go install {MODULE}`"
+    message = "there is no versitygw; `make bench-wire` gets it"
     raise SystemExit(message)
 
 

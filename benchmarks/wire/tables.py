@@ -92,7 +92,7 @@ def _build_large(path: Path, size: WireSize) -> None:
                 "id": pa.array(ids),
                 "amount": pa.array(generator.normal(size=rows)),
                 "quantity": pa.array(generator.integers(0, 1_000, rows, dtype=np.int32)),
-                "name": names.take(pa.array(generator.integers(0, 5_000, rows))),
+                "name": names.take(generator.integers(0, 5_000, rows)),
                 "at": pa.array(times, pa.timestamp("us", "UTC")),
             }
         )

@@ -1,7 +1,8 @@
 """What went over the wire: requests with their times, and what is counted of them.
 
 An exchange is under way from the moment at which the proxy has its head (method, target, headers)
-to the moment at which the last byte of the answer has left for the client.
+to the moment at which it passes the last piece of the answer on. So who asks because of an answer
+always starts after it has ended.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Exchange:
-    """One request and its answer.
+    """One request and its answer; the proxy fills it while it passes.
 
     Args:
         method: of HTTP.
@@ -22,7 +23,7 @@ class Exchange:
         byte_range: the header `Range`, or an empty text.
         status: of the answer; 0 if none came.
         start_s: when its head had come, on the proxy's clock.
-        end_s: when the answer's last byte had gone.
+        end_s: when the last piece of the answer went; `start_s` while nothing of it has.
         bytes_up: of the request's body.
         bytes_down: of the answer's body.
         waits: how often the latency was waited for: twice where the client asks for leave to send
@@ -33,7 +34,7 @@ class Exchange:
     method: str
     target: str
     byte_range: str = ""
-    status: int = 200
+    status: int = 0
     start_s: float
     end_s: float
     bytes_up: int = 0
@@ -52,14 +53,18 @@ class Exchange:
     def described(self, root: str) -> str:
         """The path below `root`, and what a listing or a part asks for."""
         parts = urlsplit(self.target)
-        query = {name: values[0] for name, values in parse_qs(parts.query, True).items()}
+        query = {
+            name: values[0]
+            for name, values in parse_qs(parts.query, keep_blank_values=True).items()
+        }
         path = unquote(parts.path)
         if self.kind == "LIST":
             path = "/" + parts.path.strip("/") + "/" + query.get("prefix", "")
         shown = path.removeprefix(root).lstrip("/") if path.startswith(root) else path
         names = ("start-after", "delimiter", "continuation-token", "uploads", "partNumber")
         more = [f"{name}={query[name]}" for name in (*names, "delete", "uploadId") if name in query]
-        return " ".join([shown or ".", *(text.replace(root.lstrip("/"), "") for text in more)])
+        _, _, key = root.strip("/").partition("/")  # what start-after begins with
+        return " ".join([shown or ".", *(text.replace(f"={key}/", "=") for text in more)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
