@@ -13,7 +13,7 @@ class WireSize:
 
     Args:
         files: of the table whose data files are small and exist.
-        file_rows: rows of each; 4,500 take about 100 KB.
+        file_rows: rows of each; 4,500 take about 135 KB.
         large_files: of the table whose data files are large.
         large_file_rows: rows of each; 4,000,000 take about 100 MB.
         log_files: of the table that is a log alone.
@@ -135,7 +135,7 @@ OPERATIONS = (
     ),
     Operation(
         name="read",
-        title="open and read {files:,} files of 100 KB",
+        title="open and read {files:,} files of 135 KB",
         table="logged",
         subject="read",
         libraries=(*_READERS, "pyarrow"),

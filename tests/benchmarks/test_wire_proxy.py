@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
 
 import pytest
 
@@ -26,8 +27,7 @@ class _Origin(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     barrier = threading.Barrier(MANY)
-    hosts: list[str]
-    hosts = []
+    hosts: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
         self.hosts.append(self.headers["Host"])
