@@ -89,6 +89,11 @@ class _Origin(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: clients that go away are what a test is about."""
+
+
 @dataclass(frozen=True, slots=True)
 class Proxied:
     port: int
@@ -97,7 +102,7 @@ class Proxied:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Proxied]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Origin) as server:
+    with _Server(("127.0.0.1", 0), _Origin) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
