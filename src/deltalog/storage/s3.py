@@ -117,6 +117,14 @@ class S3Files(FsspecFiles):
                 return
             query["ContinuationToken"] = token
 
+    def stat(self, path: str) -> FileInfo:
+        """Size and time. Cost: one request, also for a file that does not exist."""
+        bucket, _, key = path.partition("/")
+        found = self.filesystem.call_s3(
+            "head_object", Bucket=bucket, Key=key, **self.filesystem.req_kw
+        )
+        return FileInfo(path, int(found["ContentLength"]), milliseconds(found["LastModified"]))
+
     def delete_many(self, paths: Sequence[str]) -> None:
         """Delete objects; gone ones are no error.
 
