@@ -153,6 +153,22 @@ def test_column_chunks_are_fetched_by_as_many() -> None:
     assert scan.to_table().column("id").to_pylist() == list(range(80))
 
 
+@pytest.mark.parametrize(("where", "most_requests"), [(None, 3), ("id % 1 = 0", 6)])
+@pytest.mark.usefixtures("read_in_parts")
+def test_what_is_fetched_ahead_fits_into_the_memory(
+    where: str | None, most_requests: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltalog.storage.pool.MOST_BYTES", 1)
+    table = many_files()
+    store, scan = counted(table, where)
+    batches = scan.to_batches()
+    assert next(batches)["id"].to_pylist() == [0]
+    del batches
+    columns = [path for path in set(data_paths(store)) if data_paths(store).count(path) > 1]
+    assert len(columns) <= most_requests  # a piece in each stage, and `pieces_ahead` decoded
+    assert sum(batch.num_rows for batch in scan.to_batches()) == 80
+
+
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.usefixtures("read_in_parts")
 def test_a_few_bytes_of_other_columns_come_with_the_predicate_s(
