@@ -4,12 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 AZURITE := .cache/azurite
 REFERENCE := .cache/reference
+WIRE := .cache/wire
 SPARKS := 4.1.4 4.2.1 4.3.0
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, each of which would compile anew
 say = @printf '\n==> %s\n'
 
-.PHONY: help demo test test-long soak mutants reference reference-full matrix check lint doctest docs bench clean
+.PHONY: help demo test test-long soak mutants reference reference-full matrix check lint doctest docs bench bench-wire clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -49,6 +50,8 @@ docs: $(BIN)/.ready-dev ## build the documentation; a warning is an error
 	$(say) "building docs/_build/html" && $(BIN)/sphinx-build -q -W --keep-going -n docs docs/_build/html
 bench: $(BIN)/.ready-dev ## measure beside deltalake; rewrites docs/benchmarks.md
 	$(BIN)/python -m benchmarks $(BENCH)
+bench-wire: $(BIN)/.ready-dev $(WIRE)/versitygw ## measure over a slow network (needs Go); rewrites docs/benchmarks-wire.md
+	$(BIN)/python -m benchmarks --wire $(BENCH)
 clean: ## remove what the targets made
 	rm -rf $(VENV) .cache docs/_build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
@@ -59,6 +62,9 @@ $(BIN)/.ready-%: pyproject.toml constraints.txt
 $(AZURITE)/.ready: # without npm the tests that need Azure's emulator are skipped
 	$(say) "preparing the Azure emulator" && mkdir -p $(AZURITE) && ! command -v npm >/dev/null || \
 	{ npm install --silent --no-audit --no-fund --prefix $(AZURITE) azurite@3.37.0 && touch $@; }
+$(WIRE)/versitygw:
+	$(say) "preparing an S3 server (some minutes)"
+	@GOBIN=$(CURDIR)/$(WIRE) go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 $(REFERENCE)/.ready: tests/reference/pom.xml constraints.txt
 	$(say) "preparing Delta Spark in $(REFERENCE) (a minute or two)"
 	@mkdir -p $(REFERENCE) && rm -rf $(REFERENCE)/jars $@

@@ -1,5 +1,8 @@
 """`python -m benchmarks [--size SIZE] [--only NAME …] [--directory DIR] [--report FILE]`.
 
+With `--wire [--latency-ms MS …]` the operations of `benchmarks.wire` are measured instead: through
+an S3 server behind a slow network.
+
 What was found stays in the directory: the page has a row for each workload that was ever measured
 there, so one can be measured anew alone. Those who are compared have always run in turns.
 """
@@ -17,6 +20,8 @@ from pathlib import Path
 
 from benchmarks.report import Measured, Result, kept, render, summary
 from benchmarks.tables import build
+from benchmarks.wire.operations import LATENCIES_MS
+from benchmarks.wire.run import run as run_on_the_wire
 from benchmarks.workloads import SIZES, WORKLOADS, Size, Workload
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,7 +77,18 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="names of workloads")
     parser.add_argument("--directory", type=Path, default=ROOT / ".cache" / "benchmarks")
     parser.add_argument("--report", type=Path, help="where the page goes")
+    parser.add_argument("--wire", action="store_true", help="over a slow network instead")
+    parser.add_argument("--latency-ms", nargs="*", type=float, default=LATENCIES_MS)
     arguments = parser.parse_args()
+    if arguments.wire:
+        run_on_the_wire(
+            arguments.directory,
+            arguments.size,
+            arguments.only,
+            arguments.latency_ms,
+            arguments.report,
+        )
+        return
     size = SIZES[arguments.size]
     arguments.directory.mkdir(parents=True, exist_ok=True)
     store = arguments.directory / f"results-{arguments.size}.json"

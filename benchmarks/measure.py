@@ -25,7 +25,7 @@ WARM_REPEATS = 25
 _STATUS = Path("/proc/self/status")
 
 
-def _memory_bytes(name: str) -> int:
+def memory_bytes(name: str) -> int:
     """A line of the process's status, in bytes; 0 where the system has none."""
     if not _STATUS.exists():
         return 0
@@ -33,7 +33,8 @@ def _memory_bytes(name: str) -> int:
     return int(lines[name].split()[0]) * 1024
 
 
-def _forget_peak() -> None:
+def forget_peak() -> None:
+    """Let the peak that the status tells begin anew."""
     if _STATUS.exists():
         Path("/proc/self/clear_refs").write_text("5", "utf-8")
 
@@ -46,14 +47,14 @@ def main() -> None:
     if subject in WARMED:
         for _ in range(3):
             call()
-    before = _memory_bytes("VmRSS")
-    _forget_peak()
+    before = memory_bytes("VmRSS")
+    forget_peak()
     times = []
     for _ in range(WARM_REPEATS if subject in WARMED else 1):
         start = time.perf_counter()
         answer = call()
         times.append(time.perf_counter() - start)
-    peak = max(0, _memory_bytes("VmHWM") - before)
+    peak = max(0, memory_bytes("VmHWM") - before)
     found = {"seconds": statistics.median(times), "memory_bytes": peak, "answer": answer}
     print(json.dumps(found), flush=True)
     for child in multiprocessing.active_children():  # servers

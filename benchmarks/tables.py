@@ -41,12 +41,14 @@ def hash_of(size: Size) -> int:
     return zlib.crc32(f"1 {size}".encode())
 
 
-def _schema(*columns: tuple[str, str]) -> str:
+def schema_text(*columns: tuple[str, str]) -> str:
     fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in columns]
     return json.dumps({"type": "struct", "fields": fields})
 
 
-def _metadata(schema: str, partition_columns: list[str], **configuration: str) -> dict[str, object]:
+def metadata_action(
+    schema: str, partition_columns: list[str], **configuration: str
+) -> dict[str, object]:
     return {
         "id": "8c24f1a2-6b0f-4f6e-9f3c-0d6f5f1f7a01",
         "format": {"provider": "parquet", "options": {}},
@@ -62,7 +64,7 @@ def name_of(index: int) -> str:
     return f"day={index % 100}/part-{index:08d}-c000.snappy.parquet"
 
 
-def _add(index: int) -> dict[str, object]:
+def add_action(index: int) -> dict[str, object]:
     return {
         "path": name_of(index),
         "partitionValues": {"day": str(index % 100)},
@@ -81,14 +83,16 @@ def _stats(index: int) -> str:
     )
 
 
-def _write_commit(path: Path, version: int, actions: list[dict[str, object]]) -> None:
+def write_commit(path: Path, version: int, actions: list[dict[str, object]]) -> None:
     info = {"commitInfo": {"timestamp": 1_700_000_000_000 + version, "operation": "WRITE"}}
     lines = [json.dumps(action, separators=(",", ":")) for action in (info, *actions)]
     (path / "_delta_log" / f"{version:020d}.json").write_text("\n".join(lines) + "\n", "utf-8")
 
 
-_PROTOCOL: dict[str, object] = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
-_FILES_SCHEMA = _schema(("id", "long"), ("name", "string"), ("value", "double"), ("day", "integer"))
+PROTOCOL: dict[str, object] = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+_FILES_SCHEMA = schema_text(
+    ("id", "long"), ("name", "string"), ("value", "double"), ("day", "integer")
+)
 
 
 def _build_checkpointed(path: Path, size: Size) -> None:
@@ -97,37 +101,45 @@ def _build_checkpointed(path: Path, size: Size) -> None:
     adds = pa.table(
         {
             "path": [f"day={i % 100}/part-{i:08d}-c000.snappy.parquet" for i in range(size.files)],
-            "partitionValues": pa.array([[("day", str(i % 100))] for i in range(size.files)], _MAP),
+            "partitionValues": pa.array([[("day", str(i % 100))] for i in range(size.files)], MAP),
             "size": pa.array(range(50_000, 50_000 + size.files), pa.int64()),
             "modificationTime": pa.array(range(size.files), pa.int64()),
             "dataChange": pa.array([False] * size.files),
             "stats": [_stats(i) for i in range(size.files)],
         }
     )
-    _write_checkpoint(path, version, {"add": adds})
-    _write_commit(path, version, [])
-    _write_commit(path, version + 1, [{"add": _add(size.files)}])
+    write_checkpoint(path, version, {"add": adds})
+    write_commit(path, version, [])
+    write_commit(path, version + 1, [{"add": add_action(size.files)}])
 
 
-_MAP = pa.map_(pa.string(), pa.string())
+MAP = pa.map_(pa.string(), pa.string())
 _PROTOCOL_TYPE = pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])
 _METADATA_TYPE = pa.struct(
     [
         ("id", pa.string()),
-        ("format", pa.struct([("provider", pa.string()), ("options", _MAP)])),
+        ("format", pa.struct([("provider", pa.string()), ("options", MAP)])),
         ("schemaString", pa.string()),
         ("partitionColumns", pa.list_(pa.string())),
-        ("configuration", _MAP),
+        ("configuration", MAP),
         ("createdTime", pa.int64()),
     ]
 )
 
 
-def _write_checkpoint(path: Path, version: int, files: Mapping[str, pa.Table]) -> None:
+def write_checkpoint(
+    path: Path,
+    version: int,
+    files: Mapping[str, pa.Table],
+    metadata: dict[str, object] | None = None,
+) -> None:
     """The protocol, the metadata, and then one kind of file actions after the other."""
-    metadata = _metadata(_FILES_SCHEMA, ["day"])
-    metadata |= {"configuration": [], "format": {"provider": "parquet", "options": []}}
-    few: list[dict[str, object]] = [_PROTOCOL, {"metaData": metadata}]
+    metadata = {
+        **(metadata or metadata_action(_FILES_SCHEMA, ["day"])),
+        "configuration": [],
+        "format": {"provider": "parquet", "options": []},
+    }
+    few: list[dict[str, object]] = [PROTOCOL, {"metaData": metadata}]
     parts = [
         pa.table(
             {
@@ -146,11 +158,14 @@ def _write_checkpoint(path: Path, version: int, files: Mapping[str, pa.Table]) -
 
 def _build_commits(path: Path, size: Size) -> None:
     """Commits alone: eleven adds each, and a remove of a file of the commit before."""
-    start: list[dict[str, object]] = [_PROTOCOL, {"metaData": _metadata(_FILES_SCHEMA, ["day"])}]
+    start: list[dict[str, object]] = [
+        PROTOCOL,
+        {"metaData": metadata_action(_FILES_SCHEMA, ["day"])},
+    ]
     for version in range(size.commits):
         actions = start if version == 0 else [_remove((version - 1) * 11)]
-        adds: list[dict[str, object]] = [{"add": _add(version * 11 + i)} for i in range(11)]
-        _write_commit(path, version, [*actions, *adds])
+        adds: list[dict[str, object]] = [{"add": add_action(version * 11 + i)} for i in range(11)]
+        write_commit(path, version, [*actions, *adds])
 
 
 def _remove(index: int) -> dict[str, object]:
@@ -158,7 +173,7 @@ def _remove(index: int) -> dict[str, object]:
 
 
 def _removed(index: int) -> dict[str, object]:
-    added = _add(index)
+    added = add_action(index)
     removed = {key: added[key] for key in ("path", "partitionValues", "size")}
     removed |= {"deletionTimestamp": 1_700_000_000_000, "dataChange": True}
     return removed | {"extendedFileMetadata": True}
@@ -167,31 +182,34 @@ def _removed(index: int) -> dict[str, object]:
 def _build_tombstones(path: Path, size: Size) -> None:
     """A table that was written anew again and again: the old files lie there, and may go."""
     per_commit = size.tombstones // 100
-    start: list[dict[str, object]] = [_PROTOCOL, {"metaData": _metadata(_FILES_SCHEMA, ["day"])}]
+    start: list[dict[str, object]] = [
+        PROTOCOL,
+        {"metaData": metadata_action(_FILES_SCHEMA, ["day"])},
+    ]
     for version in range(101):
         gone = range((version - 1) * per_commit, version * per_commit) if version else ()
         new = range(version * per_commit, (version + 1) * per_commit)
-        adds: list[dict[str, object]] = [{"add": _add(index)} for index in new]
+        adds: list[dict[str, object]] = [{"add": add_action(index)} for index in new]
         actions = [*map(_remove, gone), *adds]
-        _write_commit(path, version, actions if version else [*start, *actions])
-    kept = _table_of(_add, range(size.tombstones, size.tombstones + per_commit))
+        write_commit(path, version, actions if version else [*start, *actions])
+    kept = _table_of(add_action, range(size.tombstones, size.tombstones + per_commit))
     removes = _table_of(_removed, range(size.tombstones))
-    _write_checkpoint(path, 100, {"add": kept, "remove": removes})
+    write_checkpoint(path, 100, {"add": kept, "remove": removes})
     for day in range(100):
         (path / f"day={day}").mkdir()
     for index in range(size.tombstones + per_commit):
-        (path / str(_add(index)["path"])).touch()
+        (path / str(add_action(index)["path"])).touch()
 
 
 def _table_of(action: Callable[[int], dict[str, object]], numbers: range) -> pa.Table:
     rows = pa.Table.from_pylist([{**action(index), "partitionValues": None} for index in numbers])
-    partitions = pa.array([[("day", str(index % 100))] for index in numbers], _MAP)
+    partitions = pa.array([[("day", str(index % 100))] for index in numbers], MAP)
     return rows.set_column(
         rows.column_names.index("partitionValues"), "partitionValues", partitions
     )
 
 
-def _batches(size: Size) -> Iterator[pa.Table]:
+def batches(size: Size) -> Iterator[pa.Table]:
     generator = np.random.default_rng(7)
     per_file = size.rows // size.row_files
     for number in range(size.row_files):
@@ -207,7 +225,7 @@ def _batches(size: Size) -> Iterator[pa.Table]:
         )
 
 
-_ROWS_SCHEMA = _schema(
+ROWS_SCHEMA = schema_text(
     ("id", "long"),
     ("amount", "double"),
     ("quantity", "integer"),
@@ -216,10 +234,12 @@ _ROWS_SCHEMA = _schema(
 )
 
 
-def _add_file(path: Path, number: int, table: pa.Table) -> dict[str, object]:
+def add_file(
+    path: Path, number: int, table: pa.Table, *, group_rows: int = 128_000
+) -> dict[str, object]:
     """Write a data file; the action that adds it."""
     name = f"part-{number:05d}.snappy.parquet"
-    pq.write_table(table, path / name, row_group_size=128_000)
+    pq.write_table(table, path / name, row_group_size=group_rows)
     stats = {
         "numRecords": table.num_rows,
         "minValues": {"id": table["id"][0].as_py()},
@@ -244,7 +264,7 @@ def _build_rows(
     is_maskable: bool = False,
 ) -> None:
     """Data files that exist, in id order."""
-    protocol = _PROTOCOL
+    protocol = PROTOCOL
     configuration = {}
     if vector is not None or is_maskable:
         features = ["deletionVectors"]
@@ -253,24 +273,24 @@ def _build_rows(
             "protocol": {**versions, "readerFeatures": features, "writerFeatures": features}
         }
         configuration = {"delta.enableDeletionVectors": "true"}
-    metadata = _metadata(_ROWS_SCHEMA, [], **configuration)
+    metadata = metadata_action(ROWS_SCHEMA, [], **configuration)
     actions: list[dict[str, object]] = [protocol, {"metaData": metadata}]
-    for number, table in enumerate(_batches(size)):
-        add = _add_file(path, number, table)
+    for number, table in enumerate(batches(size)):
+        add = add_file(path, number, table)
         if vector is not None:
             add["deletionVector"] = vector(table.num_rows)
         actions.append({"add": add})
-    _write_commit(path, 0, actions)
+    write_commit(path, 0, actions)
 
 
 def _build_trickle(path: Path, size: Size) -> None:
     """As many commits as there are small files, a thousand rows each."""
-    metadata = _metadata(_ROWS_SCHEMA, [])
-    start: list[dict[str, object]] = [_PROTOCOL, {"metaData": metadata}]
+    metadata = metadata_action(ROWS_SCHEMA, [])
+    start: list[dict[str, object]] = [PROTOCOL, {"metaData": metadata}]
     rows = ROWS_PER_FILE * size.small_files
-    for version, table in enumerate(_batches(replace(size, rows=rows, row_files=size.small_files))):
-        actions: list[dict[str, object]] = [{"add": _add_file(path, version, table)}]
-        _write_commit(path, version, actions if version else [*start, *actions])
+    for version, table in enumerate(batches(replace(size, rows=rows, row_files=size.small_files))):
+        actions: list[dict[str, object]] = [{"add": add_file(path, version, table)}]
+        write_commit(path, version, actions if version else [*start, *actions])
 
 
 def _build_vectors(path: Path, size: Size) -> None:

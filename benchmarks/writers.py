@@ -40,7 +40,7 @@ def copy_table(path: Path) -> Path:
     return target
 
 
-def _load_verbs() -> None:
+def load_verbs() -> None:
     """Load what deltalog loads with the first use of a verb: imports are not measured."""
     from importlib import import_module
 
@@ -64,7 +64,7 @@ def _partitioned_rows(path: Path) -> pa.Table:
 def deltalog_append(path: Path, needle: int) -> Call:
     from deltalog import write_deltalake
 
-    _load_verbs()
+    load_verbs()
 
     del needle
     rows, target = _rows(path), _scratch() / "table"
@@ -103,7 +103,7 @@ def pyarrow_write(path: Path, needle: int) -> Call:
 def deltalog_partitioned(path: Path, needle: int) -> Call:
     from deltalog import write_deltalake
 
-    _load_verbs()
+    load_verbs()
 
     del needle
     rows, target = _partitioned_rows(path), _scratch() / "table"
@@ -141,7 +141,7 @@ def deltalog_small_commits_unsynced(path: Path, needle: int) -> Call:
 def _small_commits(*, syncs: bool) -> Call:
     from deltalog import DeltaTable, write_deltalake
 
-    _load_verbs()
+    load_verbs()
 
     row, target = pa.table({"id": [1], "name": ["one"]}), _scratch() / "table"
     options = {"fsync": str(syncs).lower()}
@@ -175,7 +175,7 @@ def deltalake_small_commits(path: Path, needle: int) -> Call:
 def deltalog_checkpoint(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
-    _load_verbs()
+    load_verbs()
 
     del needle
     target = copy_table(path)
@@ -202,7 +202,7 @@ def _range(path: Path, needle: int) -> str:
 def deltalog_delete(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
-    _load_verbs()
+    load_verbs()
 
     target, where = copy_table(path), _range(path, needle)
     return lambda: DeltaTable(target).delete(where)["num_deleted_rows"]
@@ -218,7 +218,7 @@ def deltalake_delete(path: Path, needle: int) -> Call:
 def deltalog_update(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
-    _load_verbs()
+    load_verbs()
 
     target, where = copy_table(path), _range(path, needle)
     return lambda: DeltaTable(target).update({"quantity": "quantity + 1"}, predicate=where)[
@@ -258,7 +258,7 @@ def _merge(table: object, source: pa.Table) -> object:
 def deltalog_merge(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
-    _load_verbs()
+    load_verbs()
 
     source, target = _changes(path, needle, spread=True), copy_table(path)
     return lambda: _merge(DeltaTable(target), source)
@@ -274,7 +274,7 @@ def deltalake_merge(path: Path, needle: int) -> Call:
 def deltalog_merge_near(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
-    _load_verbs()
+    load_verbs()
 
     source, target = _changes(path, needle, spread=False), copy_table(path)
     return lambda: _merge(DeltaTable(target), source)
@@ -295,7 +295,7 @@ def _compact(table: object) -> object:
 def deltalog_compact(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
-    _load_verbs()
+    load_verbs()
 
     del needle
     target = copy_table(path)
@@ -318,7 +318,7 @@ def _z_order(table: object) -> object:
 def deltalog_z_order(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
-    _load_verbs()
+    load_verbs()
 
     del needle
     target = copy_table(path)
@@ -340,7 +340,7 @@ def _vacuum(table: object) -> object:
 def deltalog_vacuum_lite(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
-    _load_verbs()
+    load_verbs()
 
     del needle
     target = copy_table(path)

@@ -83,9 +83,13 @@ def read_tasks(
     fetched = read_ahead(
         _FirstFetch.run, wanted, depth=depth, sends_requests=True, bytes_of=_FirstFetch.num_bytes
     )
-    kept = read_ahead(_decide, fetched, depth=pieces_ahead)
+    if first.spec.predicate is None:  # everything has been fetched
+        for batches in read_ahead(_read_fetched, fetched, depth=pieces_ahead):
+            yield from batches
+        return
+    kept = chain.from_iterable(read_ahead(_decide, fetched, depth=pieces_ahead))
     complete = read_ahead(
-        _KeptRows.fetch, chain.from_iterable(kept), depth=depth, sends_requests=True
+        _KeptRows.fetch, kept, depth=depth, sends_requests=True, bytes_of=_KeptRows.num_bytes
     )
     for batches in read_ahead(_KeptRows.read, complete, depth=pieces_ahead):
         yield from batches
@@ -318,6 +322,10 @@ def _decide(fetched: tuple[_Piece, Segments, bool]) -> tuple[_KeptRows, ...]:
     return (replace(kept, segments=segments) if has_all else kept,)
 
 
+def _read_fetched(fetched: tuple[_Piece, Segments, bool]) -> list[pa.RecordBatch]:
+    return [batch for kept in _decide(fetched) for batch in kept.read()]
+
+
 @dataclass(frozen=True, slots=True)
 class _KeptRows:
     """The rows of a piece that are kept, before their other columns are read.
@@ -338,15 +346,17 @@ class _KeptRows:
     mask: pa.BooleanArray | None
     segments: Segments | None
 
+    def num_bytes(self) -> int:
+        """How many bytes these rows take, with what is fetched for them."""
+        own = sum(column.nbytes for column in self.found.values())
+        return own + sum(end - start for start, end in self._missing())
+
     def fetch(self) -> _KeptRows:
         """Fetch the other columns, of row groups that have kept rows."""
-        file = self.piece.file
-        if self.segments is not None or not file.of_others.leaves:
-            return self
-        with _noting(file.task):
-            groups = tuple(group for group, _ in self._hits())
-            ranges = file.reader.missing_ranges(file.of_others.leaves, groups)
-            return replace(self, segments=file.reader.fetch(ranges))
+        reader = self.piece.file.reader
+        with _noting(self.piece.file.task):
+            ranges = self._missing()
+            return replace(self, segments=reader.fetch(ranges)) if ranges else self
 
     def read(self) -> list[pa.RecordBatch]:
         """Read the other columns, and return all columns of the kept rows."""
@@ -359,6 +369,14 @@ class _KeptRows:
             # The columns have these types already; only nullability comes from the schema.
             output = pa.Table.from_arrays(output.columns, schema=task.spec.output)
         return output.to_batches()
+
+    def _missing(self) -> list[ByteRange]:
+        """Where the other columns are, unless they have been fetched."""
+        if self.segments is not None:
+            return []
+        file = self.piece.file
+        groups = tuple(group for group, _ in self._hits())
+        return file.reader.missing_ranges(file.of_others.leaves, groups)
 
     def _hits(self) -> list[tuple[int, pa.BooleanArray | None]]:
         """The row groups that have kept rows, and which those are; None is all."""

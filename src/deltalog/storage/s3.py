@@ -15,7 +15,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.paths import FileInfo, split_location
 from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials, milliseconds
 from deltalog.storage.options import merge, truth
-from deltalog.storage.pool import MOST_REQUESTS
+from deltalog.storage.pool import MOST_REQUESTS, map_in_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -126,13 +126,27 @@ class S3Files(FsspecFiles):
                 return
             query["ContinuationToken"] = token
 
-    def delete_many(self, paths: Sequence[str]) -> None:
-        """Delete objects; gone ones are no error. Cost: one request per 1,000 of a bucket."""
-        for bucket, group in itertools.groupby(sorted(paths), lambda path: path.split("/", 1)[0]):
-            while some := list(itertools.islice(group, _MOST_DELETED)):
-                self._delete_some(bucket, some)
+    def stat(self, path: str) -> FileInfo:
+        """Size and time. Cost: one request, also for a file that does not exist."""
+        bucket, _, key = path.partition("/")
+        found = self.filesystem.call_s3(
+            "head_object", Bucket=bucket, Key=key, **self.filesystem.req_kw
+        )
+        return FileInfo(path, int(found["ContentLength"]), milliseconds(found["LastModified"]))
 
-    def _delete_some(self, bucket: str, paths: Sequence[str]) -> None:
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """Delete objects; gone ones are no error.
+
+        Cost: one request per 1,000 of a bucket; they are sent together.
+        """
+        some: list[list[str]] = []
+        for _, group in itertools.groupby(sorted(paths), lambda path: path.split("/", 1)[0]):
+            while part := list(itertools.islice(group, _MOST_DELETED)):
+                some.append(part)
+        map_in_pool(self._delete_some, some)
+
+    def _delete_some(self, paths: Sequence[str]) -> None:
+        bucket = paths[0].split("/", 1)[0]
         keys = [{"Key": path.partition("/")[2]} for path in paths]
         answer = self.filesystem.call_s3(
             "delete_objects", Bucket=bucket, Delete={"Objects": keys, "Quiet": True}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -119,38 +121,70 @@ def test_a_small_file_is_one_request(table: DataTable) -> None:
 
 
 class MeetingStore(CountingStore):
-    """A store that answers no read of a data file before some of them are under way at once."""
+    """A store that answers the first reads of some data files when they are under way at once.
 
-    def __init__(self, store: Store, meeting: int) -> None:
+    Args:
+        store: with the files.
+        meeting: how many reads meet.
+        turn: which read of a file it is: its footer, its first columns, the others.
+    """
+
+    def __init__(self, store: Store, meeting: int, *, turn: int) -> None:
         super().__init__(store)
+        self._turn = turn
+        self._turns: Counter[str] = Counter()
+        self.still_to_meet = meeting
         self._meeting = threading.Barrier(meeting)
 
     def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        if path.endswith(".parquet"):
+        with self._lock:
+            self._turns[path] += 1
+            meets = self._turns[path] == self._turn and self.still_to_meet > 0
+            self.still_to_meet -= meets
+        if meets:
             self._meeting.wait(60)
         return super().read_ranges(path, ranges)
 
 
 def many_files() -> DataTable:
     table = DataTable([("id", "long"), ("s", "string")])
-    table.commit(*(table.add({"id": [number], "s": ["x" * 20_000]}) for number in range(80)))
+    stored = {"compression": "none", "use_dictionary": False}
+    data = ({"id": [number], "s": ["x" * 40_000]} for number in range(80))
+    table.commit(*(table.add(rows, options=stored) for rows in data))
     return table
 
 
-def test_requests_under_way_do_not_depend_on_cores() -> None:
-    table = many_files()
-    snapshot = table.snapshot(store=MeetingStore(table.store, 40))
-    assert plan_scan(snapshot).to_table().column("id").to_pylist() == list(range(80))
-
-
+@pytest.mark.parametrize(
+    ("turn", "where"), [(1, None), (2, None), (2, "id % 1 = 0"), (3, "id >= 0")]
+)
 @pytest.mark.usefixtures("read_in_parts")
-def test_column_chunks_are_fetched_by_as_many() -> None:
+def test_requests_under_way_do_not_depend_on_cores(turn: int, where: str | None) -> None:
     table = many_files()
-    snapshot = table.snapshot(store=MeetingStore(table.store, 40))  # 80 footers, 80 times columns
-    assert plan_scan(snapshot).to_table().column("id").to_pylist() == list(range(80))
-    snapshot = table.snapshot(store=MeetingStore(table.store, 40))  # and 80 times the others
-    scan = plan_scan(snapshot, predicate=parse_sql("id % 1 = 0"))
+    store = MeetingStore(table.store, 40, turn=turn)
+    snapshot = table.snapshot(store=store)
+    scan = plan_scan(snapshot, predicate=None if where is None else parse_sql(where))
     assert scan.to_table().column("id").to_pylist() == list(range(80))
+    assert store.still_to_meet == 0
+
+
+@pytest.mark.parametrize(("where", "most_requests"), [(None, 3), ("id % 1 = 0", 6)])
+@pytest.mark.usefixtures("read_in_parts")
+def test_what_is_fetched_ahead_fits_into_the_memory(
+    where: str | None, most_requests: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltalog.storage.pool.MOST_BYTES", 1)
+    table = many_files()
+    store, scan = counted(table, where)
+    batches = scan.to_batches()
+    assert next(batches)["id"].to_pylist() == [0]
+    before = -1
+    while before != store.total_calls:  # what was sent is answered
+        before = store.total_calls
+        time.sleep(0.2)
+    paths = data_paths(store)
+    columns = [path for path in set(paths) if paths.count(path) > 1]
+    assert len(columns) <= most_requests  # a piece in each stage, and `pieces_ahead` decoded
+    assert sum(batch.num_rows for batch in scan.to_batches()) == 80
 
 
 @pytest.mark.parametrize("together", [False, True])

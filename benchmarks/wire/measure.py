@@ -1,0 +1,49 @@
+"""One measurement over the wire, in this process: `python -m benchmarks.wire.measure QUESTION`.
+
+The question is a JSON object; so is what is printed: seconds, the peak of resident memory above
+what the imports took, and the answer. What the proxy sees is of the call alone.
+"""
+
+from __future__ import annotations
+
+import encodings.idna  # noqa: F401  # clients look their hosts up with it
+import json
+import os
+import sys
+import time
+
+import pyarrow as pa
+import pyarrow.dataset  # loaded for all subjects alike, like the next
+import pyarrow.parquet
+
+from benchmarks.measure import forget_peak, memory_bytes
+from benchmarks.wire.control import Control
+from benchmarks.wire.subjects import Place, prepared
+
+
+def main() -> None:
+    """Measure one subject and print what was found."""
+    question = json.loads(sys.argv[1])
+    pa.scalar(0)  # pyarrow imports pandas with the first scalar of a process
+    call = prepared(question["library"], question["subject"], Place(**question["place"]))
+    loaded = set(sys.modules)
+    before = memory_bytes("VmRSS")
+    forget_peak()
+    with Control(question["control_port"]) as control:
+        control.reset()
+        start = time.perf_counter()
+        answer = call()
+        seconds = time.perf_counter() - start
+    found = {
+        "seconds": seconds,
+        "memory_bytes": max(0, memory_bytes("VmHWM") - before),
+        "answer": answer,
+    }
+    if "DELTALOG_SHOW_IMPORTS" in os.environ:
+        print(sorted(set(sys.modules) - loaded), file=sys.stderr)
+    print(json.dumps(found), flush=True)
+    os._exit(0)  # threads of deltalake may abort an orderly end
+
+
+if __name__ == "__main__":
+    main()

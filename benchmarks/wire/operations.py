@@ -1,0 +1,207 @@
+"""What is measured over the wire: sizes, tables and questions, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LATENCIES_MS = (5.0, 25.0, 100.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireSize:
+    """How big the tables are, and how often they are asked.
+
+    Args:
+        files: of the table whose data files are small and exist.
+        file_rows: rows of each; 4,500 take about 135 KB.
+        large_files: of the table whose data files are large.
+        large_file_rows: rows of each; 4,850,000 take about 100 MB.
+        log_files: of the table that is a log alone.
+        removed_files: of the table that is vacuumed.
+        appends: by one writer, one after the other.
+        turns: of each subject; their median counts.
+    """
+
+    files: int
+    file_rows: int
+    large_files: int
+    large_file_rows: int
+    log_files: int
+    removed_files: int
+    appends: int
+    turns: int
+
+    @property
+    def needle(self) -> int:
+        """An id in the middle of a file in the middle of the table of small files."""
+        return self.files // 2 * self.file_rows + self.file_rows // 2
+
+
+# What the titles say of bytes holds for the first two; the last is to try things out.
+WIRE_SIZES = {
+    "full": WireSize(
+        files=500,
+        file_rows=4_500,
+        large_files=8,
+        large_file_rows=4_850_000,
+        log_files=1_000_000,
+        removed_files=10_000,
+        appends=100,
+        turns=5,
+    ),
+    "small": WireSize(
+        files=200,
+        file_rows=4_500,
+        large_files=4,
+        large_file_rows=4_850_000,
+        log_files=100_000,
+        removed_files=1_000,
+        appends=20,
+        turns=5,
+    ),
+    "smallest": WireSize(
+        files=20,
+        file_rows=500,
+        large_files=2,
+        large_file_rows=50_000,
+        log_files=1_000,
+        removed_files=100,
+        appends=3,
+        turns=1,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One question to one table, asked of several subjects.
+
+    Args:
+        name: short, unique.
+        title: one line for the page.
+        table: which table of `benchmarks.wire.tables`.
+        subject: what follows the library's name in `benchmarks.wire.subjects`.
+        libraries: who are asked, deltalog first.
+        writes: whether each turn gets a copy of the table.
+    """
+
+    name: str
+    title: str
+    table: str
+    subject: str
+    libraries: tuple[str, ...] = ("deltalog", "deltalake")
+    writes: bool = False
+
+
+# Two ways of deltalake: its own engine, and pyarrow's over its file system.
+_READERS = ("deltalog", "deltalake", "deltalake_arrow")
+
+OPERATIONS = (
+    Operation(
+        name="open",
+        title="open: a checkpoint of {files:,} files and ten commits",
+        table="logged",
+        subject="open",
+    ),
+    Operation(
+        name="open-many",
+        title="open: a checkpoint of {log_files:,} files and ten commits",
+        table="many",
+        subject="open",
+    ),
+    Operation(
+        name="history",
+        title="the history of 21 versions",
+        table="logged",
+        subject="history",
+    ),
+    Operation(
+        name="plan",
+        title="open and plan `id = x` over {files:,} files",
+        table="logged",
+        subject="plan",
+    ),
+    Operation(
+        name="plan-many",
+        title="open and plan `id = x` over {log_files:,} files",
+        table="many",
+        subject="plan",
+    ),
+    Operation(
+        name="point",
+        title="open and find one row by its id",
+        table="logged",
+        subject="point",
+        libraries=_READERS,
+    ),
+    Operation(
+        name="read",
+        title="open and read {files:,} files of 135 KB",
+        table="logged",
+        subject="read",
+        libraries=(*_READERS, "pyarrow"),
+    ),
+    Operation(
+        name="read-large",
+        title="open and read {large_files:,} files of 100 MB, all columns",
+        table="large",
+        subject="read",
+        libraries=(*_READERS, "pyarrow"),
+    ),
+    Operation(
+        name="read-column",
+        title="open and read {large_files:,} files of 100 MB, one column",
+        table="large",
+        subject="column",
+        libraries=(*_READERS, "pyarrow"),
+    ),
+    Operation(
+        name="append",
+        title="open and append 1,000 rows",
+        table="logged",
+        subject="append",
+        writes=True,
+    ),
+    Operation(
+        name="appends",
+        title="open and append a row, {appends:,} times",
+        table="logged",
+        subject="appends",
+        writes=True,
+    ),
+    Operation(
+        name="delete",
+        title="open and delete rows of two files",
+        table="logged",
+        subject="delete",
+        writes=True,
+    ),
+    Operation(
+        name="merge",
+        title="open and merge 1,000 rows, half of them in one file",
+        table="logged",
+        subject="merge",
+        writes=True,
+    ),
+    Operation(
+        name="checkpoint",
+        title="open and write a checkpoint of {files:,} files",
+        table="logged",
+        subject="checkpoint",
+        writes=True,
+    ),
+    Operation(
+        name="checkpoint-many",
+        title="open and write a checkpoint of {log_files:,} files",
+        table="many",
+        subject="checkpoint",
+        writes=True,
+    ),
+    Operation(
+        name="vacuum",
+        title="open and vacuum {removed_files:,} files that the log has removed",
+        table="removed",
+        subject="vacuum",
+        writes=True,
+    ),
+)

@@ -1,0 +1,212 @@
+"""What was found over the wire, as a page of the documentation."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from benchmarks.wire.capacity import Capacity
+from benchmarks.wire.operations import OPERATIONS, Operation, WireSize
+from benchmarks.wire.traffic import Exchange, Traffic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One library's turns: the times of all, the rest of the turn whose time is the median."""
+
+    library: str
+    times_s: tuple[float, ...]
+    memory_bytes: int
+    answer: object
+    traffic: Traffic
+
+    @property
+    def seconds(self) -> float:
+        """The median; of an even number of turns the lower of the middle two."""
+        return sorted(self.times_s)[(len(self.times_s) - 1) // 2]
+
+    def to_json(self) -> dict[str, object]:
+        """As `from_json` takes it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Self:
+        """What `to_json` gave."""
+        known = {**found, "traffic": Traffic(**found["traffic"])}
+        return cls(**{**known, "times_s": tuple(found["times_s"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """One operation at one latency: deltalog first, then the others."""
+
+    operation: str
+    latency_ms: float
+    asked: tuple[Asked, ...]
+
+    @property
+    def name(self) -> str:
+        """Unique."""
+        return f"{self.operation}@{self.latency_ms:g}"
+
+    def ratio(self, other: Asked) -> float:
+        """How many times quicker than that one deltalog is."""
+        return other.seconds / self.asked[0].seconds
+
+    def to_json(self) -> dict[str, object]:
+        """As `from_json` takes it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Self:
+        """What `to_json` gave."""
+        asked = tuple(Asked.from_json(one) for one in found["asked"])
+        return cls(operation=found["operation"], latency_ms=found["latency_ms"], asked=asked)
+
+
+_PAGE = """\
+# Benchmarks on the wire
+
+`make bench-wire` serves tables from an S3 server on this machine (versitygw, which checks
+signatures and creates conditionally) through a proxy that makes every request wait, passes at most
+100 MB/s on each connection, and counts. Each library is asked in a process of its own, in turns;
+times are medians of {turns} turns, without imports, and begin before the table is opened. Requests,
+bytes, rounds and memory are of the turn whose time is the median. A ratio above 1 means that
+deltalog is quicker than that library.
+
+- **latency**: what a request waits for before the server gets it. A client that asks for leave to
+  send a body (`Expect: 100-continue`) waits twice. Opening a connection costs nothing extra here.
+- **waiting**: the part of the time in which at least one request was under way; the rest is the
+  client's own work.
+- **at once**: most requests under way at one moment. A request is under way from its last header's
+  arrival at the proxy to the moment at which the last byte of its answer has left.
+- **rounds**: the length of the longest chain of requests of which each started when the one before
+  it had ended. That is also the least number of waves into which the requests can be divided such
+  that those of a wave were under way at one moment. A request that waited for a place in a pool
+  counts like one that needed an answer.
+- **connections**: how many of the client's connections carried the requests.
+
+`deltalake` answers queries by its own engine, `deltalake_arrow` by pyarrow over its file system;
+`pyarrow` reads the files that a listing gives through its own S3 client, without a log.
+
+{tables}## What is in the way
+
+The server is one Go program that serves a directory: tables are built and copied by the file
+system. Of the servers that can be installed from a registry it was the first that was tried, and it
+has what both libraries need: ranges, listings from a name on, conditional creation, parts of
+uploads, checked signatures. No other was measured.
+
+The server alone gave {server}; through the proxy without
+latency or bound it gave {unbounded}, with the bound and 16
+connections {bounded}. Who comes near these figures waits
+for the server or the proxy.
+
+Measured on {machine} with Python {python}, {versions};
+`--size {size_name}`. Clients, proxy and server shared these cores.
+"""
+_COLUMNS = (
+    "operation",
+    "library",
+    "time",
+    "waiting",
+    "ratio",
+    "requests",
+    "down",
+    "up",
+    "rounds",
+    "at once",
+    "connections",
+    "memory",
+)
+
+
+def render(
+    answered: Sequence[Answered], capacities: Mapping[str, Capacity], size_name: str, size: WireSize
+) -> str:
+    """The page, in Markdown."""
+    packages = ("deltalog", "deltalake", "pyarrow", "s3fs")
+    tables = []
+    for latency_ms in sorted({one.latency_ms for one in answered}):
+        found = {one.operation: one for one in answered if one.latency_ms == latency_ms}
+        rows = [
+            row
+            for operation in OPERATIONS
+            if operation.name in found
+            for row in _rows(operation, found[operation.name], size)
+        ]
+        lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *map(_line, rows)]
+        tables.append(f"## {latency_ms:g} ms\n\n{''.join(lines)}\n")
+    return _PAGE.format(
+        turns=size.turns,
+        tables="".join(tables),
+        machine=f"{os.cpu_count()} cores ({platform.machine()})",
+        python=platform.python_version(),
+        versions=", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages),
+        size_name=size_name,
+        **{name: _capacity(one) for name, one in capacities.items()},
+    )
+
+
+def summary(answered: Answered) -> str:
+    """A few lines for whoever waits."""
+    return "\n".join(
+        f"    {one.library}: {one.seconds:.3f} s ({answered.ratio(one):.2f}), "
+        f"{one.traffic.busy_s:.3f} s waiting, "
+        f"{one.traffic.requests} requests in {one.traffic.rounds} rounds, "
+        f"{one.traffic.most_under_way} at once, {one.traffic.kinds}"
+        for one in answered.asked
+    )
+
+
+def listing(exchanges: Sequence[Exchange], root: str) -> str:
+    """Requests in the order in which they started, a line each; times in ms since the first."""
+    first = min((one.start_s for one in exchanges), default=0)
+    lines = [
+        f"{(one.start_s - first) * 1_000:9.1f} {(one.end_s - first) * 1_000:9.1f}  "
+        f"{one.kind:6} {one.status} {one.bytes_up:>9} up {one.bytes_down:>9} down  "
+        f"{one.described(root)}"
+        + (f"  {one.byte_range}" if one.byte_range else "")
+        + ("  (waited twice)" if one.waits > 1 else "")
+        for one in sorted(exchanges, key=lambda one: one.start_s)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _rows(operation: Operation, answered: Answered, size: WireSize) -> Iterator[tuple[str, ...]]:
+    title = operation.title.format_map(asdict(size))
+    for number, one in enumerate(answered.asked):
+        traffic = one.traffic
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in traffic.kinds.items())
+        yield (
+            title if number == 0 else "",
+            f"`{one.library}`",
+            f"{one.seconds * 1_000:,.0f} ms",
+            f"{traffic.busy_s * 1_000:,.0f} ms",
+            "" if number == 0 else f"{answered.ratio(one):.2f}",
+            f"{traffic.requests:,} ({kinds})",
+            _bytes(traffic.bytes_down),
+            _bytes(traffic.bytes_up),
+            str(traffic.rounds),
+            str(traffic.most_under_way),
+            str(traffic.connections),
+            _bytes(one.memory_bytes),
+        )
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1_000_000:,.1f} MB" if count >= 100_000 else f"{count / 1_000:,.1f} kB"
+
+
+def _capacity(found: Capacity) -> str:
+    return (
+        f"{found.requests_per_second:,.0f} small requests a second and "
+        f"{found.bytes_per_second / 1_000_000:,.0f} MB/s"
+    )
