@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -171,3 +173,29 @@ def test_large_uploads_are_left_to_s3fs(server: Scripted, store: FsspecStore) ->
     with pytest.raises(AccessDeniedError):
         store.put("x", bytes(50 * 1024 * 1024 + 1))
     assert {agent for _, agent in server.asked} == {"s3fs"}
+
+
+def test_neither_s3fs_nor_fsspec_is_imported(server: Scripted) -> None:
+    """Importing s3fs takes longer than most requests."""
+    program = f"""
+import sys
+from deltalog.storage import open_store
+options = {{
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "{SECRET}",
+    "AWS_REGION": "us-east-1",
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:{server.server_port}",
+    "s3_client": "obstore",
+}}
+store = open_store("s3://bucket/t", options)
+store.put_if_absent("x", b"")
+store.put("x", b"")
+store.read_many(["x", "y"])
+store.stat("x")
+store.delete_many([])
+print(sorted({{"fsspec", "s3fs", "botocore"}} & sys.modules.keys()))
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert result.stdout.split() == [b"[]"]
+    assert [command for command, _ in server.asked] == ["PUT"] * 2 + ["GET"] * 2 + ["HEAD"]
+    assert {agent for _, agent in server.asked} == {"obstore"}
