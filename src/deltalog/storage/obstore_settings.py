@@ -91,8 +91,10 @@ _READ_SECONDS: Final = 15
 def _check_process() -> None:
     if importlib.util.find_spec("obstore") is None:
         raise _BeyondObstoreError("it is not installed; pip install 'deltalog[s3]'")
-    for name in os.environ:
+    for name, value in os.environ.items():
         if name.startswith(_PREFIX):
+            if not value:  # obstore takes it for a value
+                raise _BeyondObstoreError(f"the variable {name} is empty")
             if name not in _KNOWN_VARIABLES and not name.startswith(_KNOWN_PREFIXES):
                 raise _BeyondObstoreError(f"the variable {name} is set")
         elif name.upper() in _PROXIES or name.startswith("FSSPEC_"):

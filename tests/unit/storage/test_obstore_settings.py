@@ -166,6 +166,8 @@ def test_the_token_and_the_endpoint_of_the_environment(monkeypatch: pytest.Monke
     ("name", "value"),
     [
         ("AWS_PROFILE", "work"),
+        ("AWS_ENDPOINT_URL", ""),
+        ("AWS_SESSION_TOKEN", ""),
         ("AWS_USE_FIPS_ENDPOINT", "true"),
         ("AWS_SKIP_SIGNATURE", "true"),
         ("AWS_SERVER_SIDE_ENCRYPTION", "aws:kms"),
