@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import cast
 
 import pytest
 
@@ -199,3 +202,25 @@ print(sorted({{"fsspec", "s3fs", "botocore"}} & sys.modules.keys()))
     assert result.stdout.split() == [b"[]"]
     assert [command for command, _ in server.asked] == ["PUT"] * 2 + ["GET"] * 2 + ["HEAD"]
     assert {agent for _, agent in server.asked} == {"obstore"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals to one thread are POSIX's")
+def test_a_request_that_hangs_can_be_interrupted(store: FsspecStore) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        options = {
+            **cast("dict[str, str]", store._options),
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{silent.getsockname()[1]}",
+        }
+        arrived: list[socket.socket] = []
+
+        def interrupt() -> None:
+            arrived.append(silent.accept()[0])
+            arrived[0].recv(1)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            FsspecStore("s3://bucket/t", options).read("x")
+        thread.join()
+    arrived[0].close()
