@@ -396,7 +396,7 @@ def test_the_zone_of_zoneless_partition_values_counts_everywhere() -> None:
     expected = FIRST - timedelta(hours=1)
     dataset = table.to_pyarrow_dataset()
     query = QueryBuilder().register("t", table)
-    for rows in (
+    for read in (
         table.to_pyarrow_table(),
         table.scan(predicate="at < '2024-01-01'").to_table(),
         dataset.to_table(),
@@ -406,7 +406,7 @@ def test_the_zone_of_zoneless_partition_values_counts_everywhere() -> None:
         query.execute('select "at" from t').read_all(),
         table.load_cdf().read_all(),
     ):
-        assert rows["at"].to_pylist() == [expected]
+        assert read["at"].to_pylist() == [expected]
     assert table.get_add_actions(True)["partition.at"].to_pylist() == [expected]
     assert len(table.file_uris([("at", "<", FIRST)])) == 1
 
