@@ -128,7 +128,7 @@ def render(
     answered: Sequence[Answered], capacities: Mapping[str, Capacity], size_name: str, size: WireSize
 ) -> str:
     """The page, in Markdown."""
-    packages = ("deltalog", "deltalake", "pyarrow", "s3fs")
+    packages = ("deltalog", "deltalake", "pyarrow", "obstore", "s3fs")
     tables = []
     for latency_ms in sorted({one.latency_ms for one in answered}):
         found = {one.operation: one for one in answered if one.latency_ms == latency_ms}

@@ -254,7 +254,8 @@ def prepared(library: str, subject: str, place: Place) -> Call:
 
 def _load_deltalog() -> None:
     """Load what the first use of a verb and of a store loads: imports are not measured."""
-    import_module("s3fs")
+    for client in ("s3fs", "obstore.store", "obstore.exceptions"):
+        import_module(client)
     for room in ("scan", "storage", "table", "verbs"):
         package = import_module(f"deltalog.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"deltalog.{room}."):

@@ -40,6 +40,8 @@ class StoreKind:
         aliases: further schemes of the same service.
         address: form of its URLs.
         files: `module:class` of its calls: how it lists, reads, deletes, translates options.
+        quicker: likewise: calls over a quicker client, used where it is installed and does exactly
+            what the options say.
         filesystem: module of the fsspec class that `files` and `put_if_absent` rely on. Another
             file system that bears the name, as pyarrow's do, can do none of that. Empty: any.
         put_if_absent: what a commit rests on; None refuses commits.
@@ -66,6 +68,7 @@ class StoreKind:
     aliases: tuple[str, ...] = ()
     address: Address = Address.UNKNOWN
     files: str = "deltalog.storage.fsspec_files:FsspecFiles"
+    quicker: str = ""
     filesystem: str = ""
     put_if_absent: PutIfAbsent | None = None
     extra: str = ""
@@ -115,6 +118,7 @@ _ROWS: Final = (
         aliases=("s3a", "s3n"),
         address=Address.BUCKET,
         files="deltalog.storage.s3:S3Files",
+        quicker="deltalog.storage.obstore_files:ObstoreFiles",
         filesystem="s3fs.core",
         put_if_absent=PutIfAbsent.REQUEST,  # If-None-Match: *
         extra="s3",

@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -44,6 +45,10 @@ OTHERWISE_MEANT = {
     ("sharing/client/http.py", "https:"): "which URLs of servers are safe",
     ("sharing/client/profile.py", "file://"): "a profile's place, which fsspec opens",
     ("sharing/server/middleware.py", "http"): "ASGI's name of a request",
+    ("storage/obstore_settings.py", "s3"): "an argument of s3fs",
+    ("storage/obstore_settings.py", "http"): "which endpoints a service has",
+    ("storage/obstore_settings.py", "http://"): "which endpoints a service has",
+    ("storage/obstore_settings.py", "https"): "which endpoints a service has",
     ("replay/keys.py", "file:"): A_LOCAL_URL,
     ("verbs/cloned_files.py", "file:"): A_LOCAL_URL,
     ("verbs/generate.py", "file:"): A_LOCAL_URL,
@@ -98,6 +103,9 @@ def test_a_url_is_the_path_that_fsspec_takes_it_for(kind: StoreKind, url: str) -
 def test_a_row_names_what_is_there(kind: StoreKind) -> None:
     files = files_class(kind)
     assert isinstance(files, type)
+    if kind.quicker:
+        module, _, name = kind.quicker.partition(":")
+        assert issubclass(getattr(import_module(module), name), files)
     assert kind.put_if_absent is not PutIfAbsent.REQUEST or issubclass(files, FsspecFiles)
     made = _fsspec_class(kind)
     if kind.filesystem.startswith("deltalog."):

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.emulator
 NAMES = ["a b.parquet", "é.parquet", "p=x%3Ay/100%25.parquet", "plus+&.parquet", "h#x.parquet"]
 
 
-@pytest.fixture(params=["s3", "azure", "signing_gcs"])
+@pytest.fixture(params=["s3fs", "obstore", "azure", "signing_gcs"])
 def store(request: pytest.FixtureRequest) -> FsspecStore:
     emulator: Emulator = request.getfixturevalue(request.param)
     return FsspecStore(emulator.url, emulator.options)

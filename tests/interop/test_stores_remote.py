@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
 
+from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import (
     AccessDeniedError,
     AlreadyExistsError,
@@ -23,12 +24,12 @@ from deltalog.errors import (
 from deltalog.storage import FsspecStore, Store, open_store
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_sink import write_parquet
-from tests.support.emulators import Emulator
+from tests.support.emulators import Emulator, fill, lose_answer, requests_of
 
 pytestmark = pytest.mark.emulator
 
 
-@pytest.fixture(params=["s3", "azure", "gcs"])
+@pytest.fixture(params=["s3fs", "obstore", "azure", "gcs"])
 def emulator(request: pytest.FixtureRequest) -> Emulator:
     found: Emulator = request.getfixturevalue(request.param)
     return found
@@ -219,33 +220,113 @@ def test_a_file_system_of_the_users_with_a_listings_cache(s3: Emulator) -> None:
     assert copy.read("d/a") == b"333"
 
 
-def test_whole_reads_cost_one_request_each(s3: Emulator) -> None:
-    store = FsspecStore(s3.url, s3.options)
+@pytest.fixture(params=["s3fs", "obstore"])
+def either_s3(request: pytest.FixtureRequest) -> Emulator:
+    found: Emulator = request.getfixturevalue(request.param)
+    return found
+
+
+def test_whole_reads_cost_one_request_each(either_s3: Emulator) -> None:
+    store = FsspecStore(either_s3.url, either_s3.options)
     for name in "abc":
         store.put(name, name.encode())
-    asked = _watch(store)
+    requests = requests_of(either_s3)
     store.read("a")
     store.read_many(["a", "b", "c"])
     store.read_ranges("a", [(0, 1)])
-    assert asked == ["GetObject"] * 5
-    asked.clear()
+    found = sorted(request.asked for request in requests)
+    assert found == [f"GET a table/{name}" for name in "aaabc"]
+    requests = requests_of(either_s3)
     list(store.list_from("", "b"))
     store.put_if_absent("d", b"")
     store.delete_many(["a", "b", "c"])
-    assert asked == ["ListObjectsV2", "PutObject", "DeleteObjects"]
+    found = [request.asked for request in requests]
+    assert found == ["GET ?list-type", "PUT a table/d", "POST ?delete"]
+
+
+def test_obstore_is_used_where_it_is_installed(obstore: Emulator, s3: Emulator) -> None:
+    for emulator, agent in ((obstore, "object_store"), (s3, "object_store")):
+        requests = requests_of(emulator)
+        FsspecStore(emulator.url, emulator.options).put("x", b"")
+        assert [agent in request.user_agent for request in requests] == [True]
 
 
 @pytest.mark.protocol("B-01", "D-26")
-def test_commits_are_conditional_requests(s3: Emulator) -> None:
-    store = FsspecStore(s3.url, s3.options)
-    headers: list[Any] = []
-    client = _client(store)
-    client.meta.events.register(
-        "before-send.s3.PutObject", lambda request, **_: headers.append(dict(request.headers))
-    )
+def test_commits_are_conditional_requests(either_s3: Emulator) -> None:
+    store = FsspecStore(either_s3.url, either_s3.options)
+    requests = requests_of(either_s3)
     store.put_if_absent("_delta_log/0.json", b"1")
     store.put("data", b"1")
-    assert [dict(sent).get("If-None-Match") for sent in headers] == [b"*", None]
+    assert [request.if_none_match for request in requests] == ["*", None]
+
+
+@pytest.mark.protocol("B-01", "D-26")
+def test_a_commit_whose_answer_is_lost_is_made_once(either_s3: Emulator) -> None:
+    url, options = either_s3.url, either_s3.options
+    write_deltalake(url, pa.table({"id": [1]}), storage_options=options)
+    for ending in ("00001.json", ".parquet"):
+        lose_answer(either_s3, ending)
+        requests = requests_of(either_s3)
+        write_deltalake(url, pa.table({"id": [2]}), mode="append", storage_options=options)
+        sent = [r.asked for r in requests if r.asked.startswith("PUT") and r.asked.endswith(ending)]
+        assert len(sent) == 2
+        assert len(set(sent)) == 1
+    table = DeltaTable(url, storage_options=options)
+    assert table.version() == 2
+    assert table.to_pyarrow_table().sort_by("id").column("id").to_pylist() == [1, 2, 2]
+
+
+@pytest.mark.protocol("D-25")
+def test_long_listings(either_s3: Emulator) -> None:
+    store = FsspecStore(either_s3.url, either_s3.options)
+    names = [f"d/{number:05d}" for number in range(1010)]
+    inner = [f"d/00700_/{number:04d}" for number in range(1001)]
+    fill(either_s3, [*names, *inner])
+    requests = requests_of(either_s3)
+    assert [file.path for file in store.list_from("d", "00950")] == names[950:]
+    assert [request.asked for request in requests] == ["GET ?list-type"]
+    requests = requests_of(either_s3)
+    assert [file.path for file in store.list_from("d", "")] == names
+    assert [request.asked for request in requests] == ["GET ?list-type"] * 2
+    assert [file.path for file in store.list_from("d", "00699")] == names[699:]
+    assert [file.path for file in store.list_from("d/00700_", "")] == inner
+    requests = requests_of(either_s3)
+    assert store.list_short("d", 100) is None
+    assert store.list_short("d/00700_", 100) is None
+    assert [request.asked for request in requests] == ["GET ?list-type"] * 2
+    store.put("e/x", b"x")
+    assert [file.path for file in store.list_short("e", 100) or ()] == ["e/x"]
+
+
+def test_markers_of_directories_are_no_files(either_s3: Emulator) -> None:
+    store = FsspecStore(either_s3.url, either_s3.options)
+    bucket, _, key = either_s3.url.removeprefix("s3://").partition("/")
+    access = {"key": "testing", "secret": either_s3.options["AWS_SECRET_ACCESS_KEY"]}
+    client = fsspec.filesystem("s3", **access, endpoint_url=either_s3.endpoint)
+    for name in ("d/", "d/inner/", "d/inner/x", "d/same/"):
+        client.call_s3("put_object", Bucket=bucket, Key=f"{key}/{name}", Body=b"")
+    for name in ("d/empty", "d/same", "d/x"):
+        store.put(name, b"" if name != "d/x" else b"1")
+    expected = ["d/empty", "d/same", "d/x"]
+    assert [file.path for file in store.list_from("d", "")] == expected
+    assert [file.path for file in store.list_short("d", 100) or ()] == expected
+    assert sorted(file.path for file in store.list_all("d")) == [
+        "d/empty",
+        "d/inner/x",
+        "d/same",
+        "d/x",
+    ]
+
+
+def test_names_with_empty_parts(either_s3: Emulator) -> None:
+    store = FsspecStore(either_s3.url, either_s3.options)
+    for name in ("d//a", "d/b", "e/./c", "f/g"):
+        store.put(name, name.encode())
+        assert store.read(name) == name.encode()
+        assert store.read_ranges(name, [(0, 1), (1, 3)]) == [name[:1].encode(), name[1:3].encode()]
+    assert [file.path for file in store.list_from("d", "")] == ["d/b"]
+    store.delete_many(["d//a", "d/b", "e/./c"])
+    assert [file.path for file in store.list_all("")] == ["f/g"]
 
 
 @pytest.mark.protocol("B-01", "D-26")
@@ -295,24 +376,10 @@ def test_a_server_that_is_not_there(s3: Emulator) -> None:
         store.read("x")
 
 
-def test_a_bucket_that_is_not_there(s3: Emulator) -> None:
-    store = open_store("s3://no-such-bucket/t", s3.options)
+def test_a_bucket_that_is_not_there(either_s3: Emulator) -> None:
+    store = open_store("s3://no-such-bucket/t", either_s3.options)
     assert list(store.list_from("_delta_log", "")) == []
     with pytest.raises(ObjectNotFoundError):
         store.read("x")
     with pytest.raises(ObjectNotFoundError):
         store.put_if_absent("x", b"")
-
-
-def _client(store: FsspecStore) -> Any:
-    filesystem: Any = store._open_files(store._place("x"))
-    return filesystem.filesystem.s3
-
-
-def _watch(store: FsspecStore) -> list[str]:
-    """The names of the requests that the store's client sends from now on."""
-    asked: list[str] = []
-    _client(store).meta.events.register(
-        "before-send.s3", lambda event_name, **_: asked.append(event_name.split(".")[-1])
-    )
-    return asked

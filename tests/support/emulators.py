@@ -16,9 +16,9 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -41,6 +41,15 @@ class Emulator:
     endpoint: str
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a server was asked: `GET d/a`, or `GET ?list-type` of a bucket."""
+
+    asked: str
+    if_none_match: str | None
+    user_agent: str
+
+
 @pytest.fixture(scope="session")
 def s3_endpoint() -> Iterator[str]:
     """URL of an S3 server."""
@@ -50,7 +59,9 @@ def s3_endpoint() -> Iterator[str]:
     server.start()
     server._server.app = _OneByOne(server._server.app)
     host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
+    endpoint = f"http://{host}:{port}"
+    _OneByOne.running[endpoint] = server._server.app
+    yield endpoint
     server.stop()
 
 
@@ -70,6 +81,42 @@ def s3(s3_endpoint: str) -> Emulator:
         "allow_http": "true",
     }
     return Emulator(f"s3://{bucket}/a table", options, s3_endpoint)
+
+
+@pytest.fixture
+def s3fs(s3: Emulator) -> Emulator:
+    """A fresh bucket, reached through s3fs."""
+    return replace(s3, options={**s3.options, "s3_client": "s3fs"})
+
+
+@pytest.fixture
+def obstore(s3: Emulator) -> Emulator:
+    """A fresh bucket, reached through obstore."""
+    pytest.importorskip("obstore", reason="obstore is not installed")
+    return replace(s3, options={**s3.options, "s3_client": "obstore"})
+
+
+def requests_of(emulator: Emulator) -> list[Request]:
+    """The requests that an emulator of S3 gets from now on; the list grows."""
+    application = _OneByOne.running[emulator.endpoint]
+    application.requests = []
+    return application.requests
+
+
+def fill(emulator: Emulator, names: Iterable[str]) -> None:
+    """Put small objects below the URL of an emulated S3, quicker than by requests."""
+    models: Any = pytest.importorskip("moto.s3.models", reason="moto is not installed")
+    bucket, _, key = emulator.url.removeprefix("s3://").partition("/")
+    for regions in models.s3_backends.values():
+        for backend in regions.values():
+            if bucket in backend.buckets:
+                for name in names:
+                    backend.put_object(bucket, f"{key}/{name}", b"x")
+
+
+def lose_answer(emulator: Emulator, ending: str) -> None:
+    """Let an emulator of S3 carry out the next put of a name with this ending, and answer 500."""
+    _OneByOne.running[emulator.endpoint].lost_ending = ending
 
 
 @pytest.fixture(scope="session")
@@ -171,12 +218,34 @@ class _OneByOne:
     moto looks whether an object exists and then writes it; S3 does both in one step.
     """
 
+    running: ClassVar[dict[str, _OneByOne]] = {}
+
     def __init__(self, application: Callable[..., Iterable[bytes]]) -> None:
         self._application = application
         self._lock = threading.Lock()
+        self.requests: list[Request] = []
+        self.lost_ending = ""
 
-    def __call__(self, environ: dict[str, Any], start_response: object) -> list[bytes]:
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., object]
+    ) -> list[bytes]:
         with self._lock:
+            key = environ["PATH_INFO"].lstrip("/").partition("/")[2]
+            query = environ["QUERY_STRING"].split("&")
+            verb = next((part for part in query if part.startswith(("list-type", "delete"))), "")
+            self.requests.append(
+                Request(
+                    f"{environ['REQUEST_METHOD']} {'?' if verb else key}{verb.partition('=')[0]}",
+                    environ.get("HTTP_IF_NONE_MATCH"),
+                    environ.get("HTTP_USER_AGENT", ""),
+                )
+            )
+            is_put = environ["REQUEST_METHOD"] == "PUT"
+            if is_put and self.lost_ending and key.endswith(self.lost_ending):
+                self.lost_ending = ""
+                list(self._application(environ, lambda *_: lambda _: None))
+                start_response("500 Internal Server Error", [("Content-Length", "0")])
+                return [b""]
             return list(self._application(environ, start_response))
 
 

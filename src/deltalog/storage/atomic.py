@@ -163,9 +163,14 @@ def create_by_request(filesystem: Any, kind: StoreKind, path: str, data: bytes) 
             f" {kind.name!r} and class {type(filesystem).__name__}; use one of {', '.join(known)}, "
             "opened by URL or as fsspec's, or give a `commit_lock`"
         )
+    send_until_decided(lambda: filesystem.pipe_file(path, data, mode="create"), kind)
+
+
+def send_until_decided(send: Callable[[], object], kind: StoreKind) -> None:
+    """Send a conditional request, and again while the service says that several met."""
     for attempt in range(1, _UNDECIDED_ATTEMPTS + 1):
         try:
-            filesystem.pipe_file(path, data, mode="create")
+            send()
         except OSError as error:
             # Amazon asks to send the request again when conditional writes met.
             if attempt == _UNDECIDED_ATTEMPTS or not says(error, kind.says_undecided.split()):

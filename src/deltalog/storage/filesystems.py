@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -22,6 +23,31 @@ from deltalog.store_kinds import LOCAL, Address, StoreKind, kind_named
 
 CommitLock = Callable[[], AbstractContextManager[Any]]
 Files = FsspecFiles | LocalFiles
+
+
+def open_files(
+    kind: StoreKind, arguments: Mapping[str, Any], location: str, lock: CommitLock | None
+) -> Files:
+    """The calls of a kind over the quickest client that can do what the arguments say.
+
+    Args:
+        kind: of the store.
+        arguments: of the class of the file system.
+        location: as in `make_filesystem`.
+        lock: as in `files_over`.
+
+    Raises:
+        InvalidInputError: as `make_filesystem`, or the user wants a client that cannot do it.
+        StorageError: as `make_filesystem`.
+    """
+    make = partial(make_filesystem, kind, arguments, location)
+    if kind.quicker:
+        quicker = _class_named(kind.quicker)
+        settings = quicker.settings(arguments)
+        if settings is not None:
+            files: Files = quicker(_shared.get(quicker.clients, settings), make, kind, lock)
+            return files
+    return files_over(make(), kind, lock)
 
 
 def files_over(filesystem: Any, kind: StoreKind, lock: CommitLock | None) -> Files:
@@ -36,8 +62,12 @@ def files_over(filesystem: Any, kind: StoreKind, lock: CommitLock | None) -> Fil
 
 def files_class(kind: StoreKind) -> Any:
     """The class of the calls of a kind of store, as its row names it."""
-    module, _, name = kind.files.partition(":")
-    return getattr(import_module(module), name)
+    return _class_named(kind.files)
+
+
+def _class_named(name: str) -> Any:
+    module, _, inner = name.partition(":")
+    return getattr(import_module(module), inner)
 
 
 def filesystem_options(

@@ -40,7 +40,7 @@ from deltalog.storage.filesystems import (
     files_over,
     filesystem_options,
     kind_of_filesystem,
-    make_filesystem,
+    open_files,
     own_filesystem,
     own_path,
     renewed,
@@ -405,8 +405,7 @@ class FsspecStore:
         location = self._location if own and not account else f"{kind.name}://_@{account}/"
         arguments = filesystem_options(kind, options, location, own=own)
         self._secrets = tuple({*self._secrets, *secrets_of(arguments)})
-        filesystem = make_filesystem(kind, arguments, location)
-        return files_over(filesystem, kind, self._commit_lock)
+        return open_files(kind, arguments, location, self._commit_lock)
 
 
 def _prefix(directory: str) -> str:

@@ -1,8 +1,9 @@
 """The threads of the process: many small requests at once, files read ahead, files encoded.
 
-There are two pools, and no other threads in deltalog. The first waits for stores: its threads are
-many, whatever the cores. There `map_in_pool` sends requests that a file system can only send one by
-one, and `read_ahead` opens the next files of a store that is reached by requests. The second
+There are two pools, and a few threads beside the first; there are no others in deltalog. The first
+waits for stores: its threads are many, whatever the cores. There `map_in_pool` sends requests that
+a file system can only send one by one, and `read_ahead` opens the next files of a store that is
+reached by requests; `send_together` has the few threads for what those threads send. The second
 computes: its threads are few, as the cores are. There `read_ahead` decodes the next files while the
 caller works on the current batches, and `Background` encodes files while the caller makes the next
 rows. Threads of the second may wait for the first, never the other way round, so
@@ -44,6 +45,19 @@ def map_in_pool(
     batches = [items[start : start + batch_size] for start in range(0, len(items), batch_size)]
     results = _REQUESTS.pool().map(lambda batch: [function(item) for item in batch], batches)
     return [result for batch in results for result in batch]
+
+
+def send_together(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    """As `map_in_pool`, of single requests, which wait for nothing but the store.
+
+    In a thread of the first pool they go to threads of their own, which nobody else uses: there
+    `map_in_pool` would send one after the other.
+    """
+    if not _REQUESTS.is_inside():
+        return map_in_pool(function, items)
+    if len(items) <= 1 or _SENDERS.is_inside():
+        return [function(item) for item in items]
+    return list(_SENDERS.pool().map(function, items))
 
 
 def while_waiting(wait: Callable[[], _Result], work: Callable[[], object]) -> _Result:
@@ -128,7 +142,7 @@ def read_ahead(
 @contextmanager
 def alone() -> Iterator[None]:
     """Let the calling thread do by itself, in order, what threads of the pools would do for it."""
-    with _REQUESTS.as_inside(), _FILES.as_inside():
+    with _REQUESTS.as_inside(), _SENDERS.as_inside(), _FILES.as_inside():
         yield
 
 
@@ -215,4 +229,5 @@ MOST_REQUESTS: Final = 64
 MOST_BYTES: Final = 256 * 1024 * 1024
 """How many bytes a scan fetches before it decodes them."""
 _REQUESTS: Final = _Threads("deltalog-io", MOST_REQUESTS)
+_SENDERS: Final = _Threads("deltalog-send", 16)
 _FILES: Final = _Threads("deltalog-scan", max(4, 2 * _CORES))

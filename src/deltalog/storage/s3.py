@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog._json import dumps
+from deltalog.errors import InvalidInputError
 from deltalog.paths import FileInfo, split_location
 from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials, milliseconds
 from deltalog.storage.options import merge, truth
@@ -25,6 +26,8 @@ _WITHOUT_EFFECT: Final = (
     " s3_allow_unsafe_rename force_credential_load checksum_algorithm unsigned_payload"
     " disable_tagging imdsv1_fallback metadata_endpoint"
 )
+CLIENT: Final = "!client"
+"""The argument that tells which client the user wants."""
 # Amazon's limit for one request.
 _MOST_DELETED: Final = 1000
 
@@ -55,6 +58,7 @@ class S3Files(FsspecFiles):
         "timeout": "config_kwargs.read_timeout!seconds",
         "proxy_url": "!proxy",
         "user_agent": "config_kwargs.user_agent",
+        "s3_client": CLIENT,
         **dict.fromkeys(_WITHOUT_EFFECT.split(), ""),
     }
     # s3fs asks for the size first, to fetch large files in parts; ours are small.
@@ -71,6 +75,10 @@ class S3Files(FsspecFiles):
             merge(arguments, {"client_kwargs": {"verify": False}})
         if (proxy := arguments.pop("!proxy", None)) is not None:
             merge(arguments, {"config_kwargs": {"proxies": {"http": proxy, "https": proxy}}})
+        if (client := arguments.get(CLIENT)) not in {None, "obstore", "s3fs"}:
+            raise InvalidInputError(
+                f"storage option 's3_client': expected 'obstore' or 's3fs', found {client!r}"
+            )
         return arguments
 
     @staticmethod
@@ -82,7 +90,8 @@ class S3Files(FsspecFiles):
         """
         ours = {"signature_version": "s3v4", "max_pool_connections": MOST_REQUESTS}
         config = {**ours, **arguments.get("config_kwargs", {})}
-        return made, {**arguments, "config_kwargs": config}
+        given = {name: value for name, value in arguments.items() if name != CLIENT}
+        return made, {**given, "config_kwargs": config}
 
     def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
         """As `list_short`. Cost: one request."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deltalog.storage.pool import Background, alone, map_in_pool, read_ahead
+from deltalog.storage.pool import Background, alone, map_in_pool, read_ahead, send_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,30 @@ def test_the_first_failure_is_raised() -> None:
 def test_calls_from_within_do_not_wait_for_one_another() -> None:
     def outer(number: int) -> int:
         return sum(map_in_pool(lambda inner: inner + number, range(50)))
+
+    assert map_in_pool(outer, range(200)) == [1225 + 50 * number for number in range(200)]
+
+
+def test_requests_of_a_waiting_thread_are_sent_together() -> None:
+    def outer(number: int) -> list[int]:
+        together = threading.Barrier(4)
+
+        def inner(other: int) -> int:
+            together.wait(timeout=30)  # breaks unless four threads get here at once
+            return number + other
+
+        return send_together(inner, range(4))
+
+    assert send_together(outer, [5]) == [[5, 6, 7, 8]]
+    assert map_in_pool(outer, [1, 2]) == [[1, 2, 3, 4], [2, 3, 4, 5]]
+    with alone():
+        names = send_together(lambda _: threading.current_thread().name, range(3))
+    assert names == [threading.current_thread().name] * 3
+
+
+def test_requests_of_many_waiting_threads_come_to_an_end() -> None:
+    def outer(number: int) -> int:
+        return sum(send_together(lambda inner: inner + number, range(50)))
 
     assert map_in_pool(outer, range(200)) == [1225 + 50 * number for number in range(200)]
 
