@@ -68,14 +68,10 @@ class DeltaError(Exception):
 
 
 class TableNotFoundError(DeltaError, FileNotFoundError):
-    """There is no Delta table at this location.
-
-    Attributes:
-        log_begins: whether there is a part of one: a checkpoint that is incomplete.
-    """
+    """There is no Delta table at this location."""
 
     code = "table-not-found"
-    log_begins = False
+    log_begins = False  # whether there is a part of one: a checkpoint that is incomplete
 
 
 class TableExistsError(DeltaError, FileExistsError):

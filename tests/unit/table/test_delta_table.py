@@ -22,6 +22,7 @@ from deltalog.errors import InvalidInputError, TableNotFoundError, VersionNotFou
 from deltalog.insight.follow import Follower
 from deltalog.testing import CountingStore
 from tests.support import logs
+from tests.support.facade import make, rows, store_of
 from tests.support.logs import DictStore, domain, metadata, txn
 from tests.support.raw_tables import DataTable, RawTable
 
@@ -395,7 +396,7 @@ def test_the_zone_of_zoneless_partition_values_counts_everywhere() -> None:
     expected = FIRST - timedelta(hours=1)
     dataset = table.to_pyarrow_dataset()
     query = QueryBuilder().register("t", table)
-    for rows in (
+    for read in (
         table.to_pyarrow_table(),
         table.scan(predicate="at < '2024-01-01'").to_table(),
         dataset.to_table(),
@@ -405,7 +406,7 @@ def test_the_zone_of_zoneless_partition_values_counts_everywhere() -> None:
         query.execute('select "at" from t').read_all(),
         table.load_cdf().read_all(),
     ):
-        assert rows["at"].to_pylist() == [expected]
+        assert read["at"].to_pylist() == [expected]
     assert table.get_add_actions(True)["partition.at"].to_pylist() == [expected]
     assert len(table.file_uris([("at", "<", FIRST)])) == 1
 
@@ -514,3 +515,17 @@ def test_a_dry_run_is_of_the_version_that_would_be_changed() -> None:
     assert shown.delete("id = 1", dry_run=True)["num_deleted_rows"] == 1
     assert shown.version() == 0
     assert shown.count() == 0
+
+
+def test_appending_to_a_location_lists_its_log_once() -> None:
+    store = CountingStore(store_of(make([{"id": 1}])))
+    write_deltalake(store, [{"id": 3}], mode="append")
+    assert store.counts == {"read": 1, "list_from": 1, "read_many": 1, "put_if_absent": 3}
+    assert rows(DeltaTable(store)) == [1, 3]
+
+
+def test_no_table_is_made_where_a_part_of_one_is() -> None:
+    store = DictStore({f"_delta_log/{7:020}.checkpoint.{1:010}.{2:010}.parquet": b"part"})
+    with pytest.raises(TableNotFoundError, match="no complete checkpoint"):
+        write_deltalake(store, [{"id": 3}])
+    assert len(store.files) == 1

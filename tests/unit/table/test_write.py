@@ -25,28 +25,13 @@ from deltalog.errors import (
     MetadataChangedError,
     SchemaMismatchError,
     TableExistsError,
-    TableNotFoundError,
 )
-from deltalog.testing import CountingStore, FaultyStore, InjectedFault
+from deltalog.testing import FaultyStore, InjectedFault
 from tests.support.facade import BusyStore, fresh_rows, last, make, rows, store_of, unchanged
 from tests.support.logs import DictStore
 from tests.support.writes import parquet_file, spec_of, table
 
 NEW = [{"id": 3}]
-
-
-def test_appending_to_a_location_lists_its_log_once() -> None:
-    store = CountingStore(store_of(make([{"id": 1}])))
-    write_deltalake(store, NEW, mode="append")
-    assert store.counts == {"read": 1, "list_from": 1, "read_many": 1, "put_if_absent": 3}
-    assert rows(DeltaTable(store)) == [1, 3]
-
-
-def test_no_table_is_made_where_a_part_of_one_is() -> None:
-    store = DictStore({f"_delta_log/{7:020}.checkpoint.{1:010}.{2:010}.parquet": b"part"})
-    with pytest.raises(TableNotFoundError, match="no complete checkpoint"):
-        write_deltalake(store, NEW)
-    assert len(store.files) == 1
 
 
 @pytest.mark.parametrize(
