@@ -103,7 +103,7 @@ def test_credentials_and_places() -> None:
         {**PLAIN, "config_kwargs": {"s3": {"use_accelerate_endpoint": True}}},
         {**PLAIN, "config_kwargs": {"signature_version": "s3"}},
         {**PLAIN, "config_kwargs": "{}"},
-        {**PLAIN, "session": object()},
+        {**PLAIN, "session": "a session"},
         {**PLAIN, "asynchronous": True},
         {**PLAIN, "something_new": 3},
         {**PLAIN, "use_ssl": False},
