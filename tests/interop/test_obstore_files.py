@@ -218,9 +218,13 @@ def test_a_request_that_hangs_can_be_interrupted(store: FsspecStore) -> None:
             arrived[0].recv(1)
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # xdist ignores it
         thread = threading.Thread(target=interrupt)
         thread.start()
-        with pytest.raises(KeyboardInterrupt):
-            FsspecStore("s3://bucket/t", options).read("x")
-        thread.join()
-    arrived[0].close()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                FsspecStore("s3://bucket/t", options).read("x")
+        finally:
+            signal.signal(signal.SIGINT, before)
+            thread.join()
+            arrived[0].close()
