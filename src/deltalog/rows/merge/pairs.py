@@ -224,10 +224,9 @@ class PairMatcher:
         examples = []
         for row in rows.slice(0, _EXAMPLES).to_pylist():
             shown = batch.select(names).slice(row, 1).to_pylist()[0]
-            sources = sources.filter(compute.equal(where, row)).slice(0, _EXAMPLES)
-            examples.append(
-                (shown, self._source.take(sources, self._source.schema.names).to_pylist())
-            )
+            those = sources.filter(compute.equal(where, row)).slice(0, _EXAMPLES)
+            found = self._source.take(those, self._source.schema.names).to_pylist()
+            examples.append((shown, found))
         listed = "; ".join(f"{target} by {found}" for target, found in examples)
         return AmbiguousMergeError(
             f"cannot merge into {self._table}: {len(rows)} row(s) of the table would "

@@ -20,6 +20,16 @@ def test_several_rows_for_one_are_an_error_that_shows_keys(table: StatedTable) -
     assert table.rows() == before
 
 
+def test_several_rows_are_shown_each_with_its_own(table: StatedTable) -> None:
+    source = [*rows(1, x=5), *rows(2, x=7), *rows(1, x=6), *rows(2, x=8)]
+    with pytest.raises(AmbiguousMergeError) as found:
+        table.merge(source, "t.id = s.id", matched_update())
+    text = str(found.value)
+    assert "2 row(s)" in text
+    assert [text.count(f"'x': {x}") for x in (5, 6, 7, 8)] == [1, 1, 1, 1]
+    assert text.index("'x': 5") < text.index("'x': 6") < text.index("'x': 7") < text.index("'x': 8")
+
+
 def test_several_rows_may_match_where_one_of_them_acts(table: StatedTable) -> None:
     source = [*rows(2, x=5), *rows(2, x=6)]
     table.merge(source, "t.id = s.id", matched_update("s.x = 6"))
