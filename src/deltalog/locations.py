@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.log.names import LogFileKind, parse_log_name
+from deltalog.log.names import BEGINNINGS, parse_log_name
 from deltalog.paths import canonical_path, decode_location, is_absolute, parse_table_uri
 from deltalog.storage import open_store
 
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
-
-_BEGINNINGS: Final = {
-    LogFileKind.COMMIT,
-    LogFileKind.CHECKPOINT,
-    LogFileKind.CHECKPOINT_PART,
-    LogFileKind.CHECKPOINT_V2,
-}
 
 
 def open_table_store(
@@ -75,7 +68,7 @@ def has_table(store: Store) -> bool:
     Cost: one listing, which ends at the first such file.
     """
     found = map(parse_log_name, store.list_from("_delta_log", ""))
-    return any(file is not None and file.kind in _BEGINNINGS for file in found)
+    return any(file is not None and file.kind in BEGINNINGS for file in found)
 
 
 def _has_log(store: Store) -> bool:

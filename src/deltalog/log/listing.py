@@ -17,9 +17,8 @@ from deltalog.log.hint import read_hint
 from deltalog.log.names import LogFile, LogFileKind, commit_path, first_name_of
 from deltalog.log.segment import LogListing, sort_listing
 from deltalog.paths import LOG_DIRECTORY
-from deltalog.storage.parquet_parts import native_path
 from deltalog.storage.pool import map_in_pool
-from deltalog.storage.store import PeekingStore
+from deltalog.storage.store import PeekingStore, is_local
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -82,7 +81,7 @@ def list_for_version(
 def _hint_and_short_listing(
     store: Store,
 ) -> tuple[LastCheckpointHint | None, list[FileInfo] | None]:
-    if not isinstance(store, PeekingStore) or native_path(store, LOG_DIRECTORY) is not None:
+    if is_local(store) or not isinstance(store, PeekingStore):
         return read_hint(store), None
     first: list[Callable[[], Any]] = [
         partial(read_hint, store),

@@ -49,6 +49,17 @@ class LogFileKind(Enum):
     CHECKSUM = "checksum"
 
 
+BEGINNINGS: Final = frozenset(
+    {
+        LogFileKind.COMMIT,
+        LogFileKind.CHECKPOINT,
+        LogFileKind.CHECKPOINT_PART,
+        LogFileKind.CHECKPOINT_V2,
+    }
+)
+"""The kinds of files with which a log begins."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogFile:
     """A file of the log, and what its name says.

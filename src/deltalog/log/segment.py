@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from deltalog import errors
-from deltalog.log.names import MAX_VERSION, LogFile, LogFileKind, parse_log_name
+from deltalog.log.names import BEGINNINGS, MAX_VERSION, LogFile, LogFileKind, parse_log_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -161,7 +161,7 @@ def sort_listing(
             continue
         _check_version(file, table)
         info = file.info
-        begins = begins or file.kind not in {LogFileKind.CHECKSUM, LogFileKind.COMPACTION}
+        begins = begins or file.kind in BEGINNINGS
         if file.kind is LogFileKind.COMMIT:
             commits[file.version] = file
         elif file.kind is LogFileKind.CHECKSUM:

@@ -35,8 +35,8 @@ from deltalog.scan.transform import FileProjection, project_file
 from deltalog.schema import Field, StructType
 from deltalog.schema.types import LONG, STRING
 from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_parts import native_path
 from deltalog.storage.pool import MOST_REQUESTS, read_ahead
+from deltalog.storage.store import native_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

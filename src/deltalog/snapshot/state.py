@@ -1,8 +1,7 @@
 """The state of the log at one version, read on demand.
 
 Owns the order of reading (commits newest first, then the checkpoint) and the cache of reconciled
-columns. `Snapshot` is the public interface; falling back to other files is
-`open_log`'s job.
+columns. `Snapshot` is the public interface; falling back to other files is `open_log`'s job.
 
 Protocol: Action Reconciliation
 """
@@ -46,11 +45,10 @@ from deltalog.log.reader import (
     read_commits,
     read_in_batches,
 )
-from deltalog.paths import LOG_DIRECTORY
 from deltalog.replay import Survivors, file_keys, not_mentioned, reconcile
 from deltalog.stats import leaves_of_schema, parse_stats, schema_of_leaves
-from deltalog.storage.parquet_parts import native_path
 from deltalog.storage.pool import while_waiting
+from deltalog.storage.store import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -393,7 +391,7 @@ class LogState:
     ) -> list[list[tuple[LogFile, bytes]]]:
         """Read the first batch of commits, and meanwhile what the checkpoint says besides files."""
         checkpoint = self.checkpoint
-        if checkpoint is None or native_path(self.store, LOG_DIRECTORY) is not None:
+        if checkpoint is None or is_local(self.store):
             return []
 
         def ask() -> None:

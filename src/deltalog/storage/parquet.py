@@ -30,12 +30,12 @@ from deltalog.storage.parquet_parts import (
     Segments,
     coalesce,
     guarded,
-    native_path,
     select_leaves,
     walk_leaves,
 )
 from deltalog.storage.pool import map_in_pool
 from deltalog.storage.ranged_file import RangedFile
+from deltalog.storage.store import native_path
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -31,12 +31,6 @@ _LISTS: Final = (
     pa.types.is_list_view,
     pa.types.is_large_list_view,
 )
-
-
-def native_path(store: Store, path: str) -> str | None:
-    """The operating system's path of a file, if the store is a `NativeStore` and has one."""
-    tell = getattr(store, "native_path", None)
-    return cast("str | None", tell(path)) if tell is not None else None
 
 
 def coalesce(

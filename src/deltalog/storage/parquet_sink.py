@@ -18,8 +18,8 @@ from deltalog.errors import AlreadyExistsError, DeltaError
 from deltalog.paths import FileInfo, join
 from deltalog.storage.atomic import sync_file, take_name, write_temporary
 from deltalog.storage.faults import storage_error
-from deltalog.storage.parquet_parts import native_path, with_exact_bounds
-from deltalog.storage.store import syncs_files
+from deltalog.storage.parquet_parts import with_exact_bounds
+from deltalog.storage.store import native_path, syncs_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

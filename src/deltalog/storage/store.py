@@ -6,7 +6,7 @@ Any object that has these methods is a store: `FsspecStore`, the counting and fa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,6 +87,17 @@ class NativeStore(Store, Protocol):
     def native_path(self, path: str) -> str | None:
         """The operating system's path of a file, or None where it has none."""
         ...
+
+
+def native_path(store: Store, path: str) -> str | None:
+    """The operating system's path of a file, if the store is a `NativeStore` and has one."""
+    tell = getattr(store, "native_path", None)
+    return cast("str | None", tell(path)) if tell is not None else None
+
+
+def is_local(store: Store) -> bool:
+    """Whether a table's files are local; each call of any other store waits for a request."""
+    return native_path(store, "") is not None
 
 
 @runtime_checkable

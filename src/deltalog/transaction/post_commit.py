@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from deltalog.log.names import commit_path
-from deltalog.paths import LOG_DIRECTORY
 from deltalog.snapshot import load_snapshot
-from deltalog.storage.parquet_parts import native_path
 from deltalog.storage.pool import meanwhile
+from deltalog.storage.store import is_local
 from deltalog.upkeep import cleanup_metadata, create_checkpoint, read_checksum, write_checksum
 
 if TYPE_CHECKING:
@@ -194,7 +193,7 @@ def reading_ahead(pending: PendingTransaction, hooks: PostCommitHookProperties) 
         or not hooks.write_checksum
         or before.known_checksum is not None
         or before.segment.checksum is None
-        or native_path(before.store, LOG_DIRECTORY) is not None
+        or is_local(before.store)
     ):
         yield
         return

@@ -21,7 +21,7 @@ from deltalog.errors import (
 from deltalog.log.names import commit_path
 from deltalog.snapshot import load_snapshot
 from deltalog.storage import Store, open_store
-from deltalog.storage.parquet_parts import native_path
+from deltalog.storage.store import native_path
 from deltalog.testing import CountingStore
 from tests.support import logs
 from tests.support.logs import DictStore
