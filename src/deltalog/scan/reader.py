@@ -39,7 +39,7 @@ from deltalog.storage.pool import MOST_REQUESTS, read_ahead
 from deltalog.storage.store import native_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from deltalog.deletion_vectors import DeletionBitmap
     from deltalog.scan.task import ReadSpec, ScanTask
@@ -119,9 +119,9 @@ def _open(task: ScanTask) -> _OpenTask:
             unmapped=_unmapped(spec, schema, task.path),
             marked=marked,
             row_groups=(
-                _with_marked(groups, reader, marked)
-                if task.only_deleted and marked is not None
-                else groups
+                groups
+                if marked is None
+                else _with_rows(groups, reader, marked, only_deleted=task.only_deleted)
             ),
         )
 
@@ -151,14 +151,18 @@ def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
     return project_file(StructType(wanted), schema, Mode.NONE, path=path)
 
 
-def _with_marked(
-    groups: tuple[int, ...], reader: ParquetReader, marked: DeletionBitmap
+def _with_rows(
+    groups: tuple[int, ...], reader: ParquetReader, marked: DeletionBitmap, *, only_deleted: bool
 ) -> tuple[int, ...]:
-    """The row groups that hold any row that the deletion vector marks."""
+    """The row groups with any row that is left, or that is deleted if only those are wanted."""
     starts = reader.row_group_starts
-    return tuple(
-        group for group in groups if marked.count_between(starts[group], starts[group + 1])
-    )
+
+    def has_rows(group: int) -> bool:
+        num_rows = starts[group + 1] - starts[group]
+        num_marked = marked.count_between(starts[group], starts[group + 1])
+        return num_marked > 0 if only_deleted else num_marked < num_rows
+
+    return tuple(filter(has_rows, groups))
 
 
 def _marked_rows(task: ScanTask) -> DeletionBitmap | None:
@@ -274,7 +278,7 @@ class _Piece:
                 return None
         if mask is not None and mask.true_count == num_rows:
             mask = None
-        return _KeptRows(self, found, first_row, num_rows, mask, None)
+        return _KeptRows(self, found, first_row, num_rows, mask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +323,7 @@ def _decide(fetched: tuple[_Piece, Segments, bool]) -> tuple[_KeptRows, ...]:
     kept = piece.decide(segments)
     if kept is None:
         return ()
-    return (replace(kept, segments=segments) if has_all else kept,)
+    return (replace(kept, segments=segments) if has_all else kept.with_ranges(),)
 
 
 def _read_fetched(fetched: tuple[_Piece, Segments, bool]) -> list[pa.RecordBatch]:
@@ -337,6 +341,7 @@ class _KeptRows:
         num_rows: of the piece.
         mask: which rows are kept; None is all.
         segments: with the column chunks of the other columns; None fetches them.
+        ranges: where those are that are still to be fetched.
     """
 
     piece: _Piece
@@ -344,19 +349,27 @@ class _KeptRows:
     first_row: int
     num_rows: int
     mask: pa.BooleanArray | None
-    segments: Segments | None
+    segments: Segments | None = None
+    ranges: Sequence[ByteRange] = ()
+
+    def with_ranges(self) -> _KeptRows:
+        """Find where the other columns are, of row groups that have kept rows."""
+        file = self.piece.file
+        groups = tuple(group for group, _ in self._hits())
+        with _noting(file.task):
+            return replace(self, ranges=file.reader.missing_ranges(file.of_others.leaves, groups))
 
     def num_bytes(self) -> int:
         """How many bytes these rows take, with what is fetched for them."""
         own = sum(column.nbytes for column in self.found.values())
-        return own + sum(end - start for start, end in self._missing())
+        return own + sum(end - start for start, end in self.ranges)
 
     def fetch(self) -> _KeptRows:
-        """Fetch the other columns, of row groups that have kept rows."""
-        reader = self.piece.file.reader
+        """Fetch the other columns."""
+        if not self.ranges:
+            return self
         with _noting(self.piece.file.task):
-            ranges = self._missing()
-            return replace(self, segments=reader.fetch(ranges)) if ranges else self
+            return replace(self, segments=self.piece.file.reader.fetch(self.ranges))
 
     def read(self) -> list[pa.RecordBatch]:
         """Read the other columns, and return all columns of the kept rows."""
@@ -369,14 +382,6 @@ class _KeptRows:
             # The columns have these types already; only nullability comes from the schema.
             output = pa.Table.from_arrays(output.columns, schema=task.spec.output)
         return output.to_batches()
-
-    def _missing(self) -> list[ByteRange]:
-        """Where the other columns are, unless they have been fetched."""
-        if self.segments is not None:
-            return []
-        file = self.piece.file
-        groups = tuple(group for group, _ in self._hits())
-        return file.reader.missing_ranges(file.of_others.leaves, groups)
 
     def _hits(self) -> list[tuple[int, pa.BooleanArray | None]]:
         """The row groups that have kept rows, and which those are; None is all."""

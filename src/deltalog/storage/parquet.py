@@ -172,7 +172,7 @@ class ParquetReader:
         """Rows of the file."""
         return self.metadata.num_rows
 
-    @property
+    @cached_property
     def row_group_starts(self) -> list[int]:
         """The row number at which each row group starts, and the number of rows at the end."""
         starts = [0]

@@ -286,6 +286,18 @@ def test_statistics_of_other_columns_are_not_looked_at() -> None:
 
 
 @pytest.mark.usefixtures("read_in_parts")
+def test_row_groups_without_a_row_that_is_left_are_not_fetched() -> None:
+    texts = [f"{value:0999}" for value in range(400)]
+    stored = {"row_group_size": 100, "compression": "none", "use_dictionary": False}
+    table = DataTable([("s", "string")], features=["deletionVectors"])
+    (vector,) = table.vectors([*range(100, 200), 7])
+    table.commit(table.add({"s": texts}, options=stored, deletionVector=vector))
+    store, scan = counted(table)
+    assert scan.to_table().column("s").to_pylist() == [*texts[:7], *texts[8:100], *texts[200:]]
+    assert store.bytes_read < 330 * 1000
+
+
+@pytest.mark.usefixtures("read_in_parts")
 def test_only_row_groups_with_matches_are_read_whole(table: DataTable) -> None:
     """Statistics do not tell where these rows are; once their ids were read, it is known."""
     read = {}
