@@ -17,7 +17,7 @@ from deltalog.paths import FileInfo
 from deltalog.storage import atomic
 from deltalog.storage.fsspec_files import milliseconds
 from deltalog.storage.obstore_settings import obstore_settings
-from deltalog.storage.pool import send_together, while_waiting
+from deltalog.storage.pool import interruptibly, send_together
 from deltalog.storage.s3 import S3Files
 
 if TYPE_CHECKING:
@@ -315,10 +315,7 @@ class ObstoreFiles(S3Files):
             return otherwise()
         errors: Any = import_module("obstore.exceptions")
         try:
-            if threading.current_thread() is threading.main_thread():
-                # obstore looks for no signals: whoever waits in another way can be interrupted.
-                return while_waiting(lambda: ask(client, key), lambda: None)
-            return ask(client, key)
+            return interruptibly(lambda: ask(client, key))
         except errors.InvalidPathError:  # an object with such a name is among those listed
             return otherwise()
         except FileNotFoundError as error:

@@ -60,6 +60,16 @@ def send_together(function: Callable[[_Item], _Result], items: Sequence[_Item]) 
     return list(_SENDERS.pool().map(function, items))
 
 
+def interruptibly(wait: Callable[[], _Result]) -> _Result:
+    """The result of `wait`, for clients that look for no signals while they wait for a store.
+
+    The main thread leaves it to a thread of the pool: that wait ends with Ctrl-C.
+    """
+    if threading.current_thread() is not threading.main_thread() or _REQUESTS.is_inside():
+        return wait()
+    return _REQUESTS.pool().submit(wait).result()
+
+
 def while_waiting(wait: Callable[[], _Result], work: Callable[[], object]) -> _Result:
     """The result of `wait`, which waits for a store, and meanwhile `work` is done in this thread.
 
