@@ -2,10 +2,10 @@
 
 pyarrow (26) ends the process when it is asked for a column chunk (`row_group(n).column(n)`) whose
 bounds or sizes are damaged, and when a damaged footer is written out again. A damaged file must not
-end the process, so column chunks are read from the footer's bytes here: a tree in Thrift's compact
-protocol, of which a few numbered fields matter.
+end the process, so column chunks are read from the footer's bytes here, of which a few numbered
+fields matter.
 
-Protocol: none; Apache Parquet's `parquet.thrift`, Apache Thrift's compact protocol
+Protocol: none; Apache Parquet's `parquet.thrift`
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from deltalog.errors import DataFileUnreadableError
+from deltalog.storage import thrift
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -48,11 +49,6 @@ _COLUMN_CHUNK: Final[_Fields] = {
     }
 }
 _FOOTER: Final[_Fields] = {_ROW_GROUPS: {_COLUMNS: _COLUMN_CHUNK}, _COLUMN_ORDERS: {}}
-# Kinds of values in Thrift's compact protocol, and the bytes of those that always have as many.
-_VARINTS: Final = frozenset({4, 5, 6})
-_BINARY, _LISTS, _STRUCT = 8, frozenset({9, 10}), 12
-_BOOLEANS: Final = frozenset({1, 2})
-_SIZES: Final = {1: 0, 2: 0, 3: 1, 7: 8}
 
 NullCounts = list[list[int | None]]
 
@@ -240,21 +236,21 @@ class _FooterReader:
             if number in wanted:
                 fields[number] = self._value(head & 15, wanted[number])
             else:
-                self._position = _pass_value(data, self._position, head & 15)
+                self._position = thrift.pass_value(data, self._position, head & 15)
         self._position += 1
         return fields
 
     def _value(self, kind: int, wanted: _Fields) -> Any:
         """A number, bytes, a struct or a list; None for other kinds."""
-        if kind in _VARINTS:
+        if kind in thrift.INTEGERS:
             return self._integer()
-        if kind == _STRUCT:
+        if kind == thrift.STRUCT:
             return self.struct(wanted)
-        if kind in _LISTS:
+        if kind in thrift.LISTS:
             return self._list(wanted)
         start = self._position
-        self._position = _pass_value(self._data, start, kind)
-        if kind != _BINARY:
+        self._position = thrift.pass_value(self._data, start, kind)
+        if kind != thrift.BINARY:
             return None
         while self._data[start] & 0x80:  # its length
             start += 1
@@ -264,95 +260,21 @@ class _FooterReader:
         """The structs of a list; None in the places of column chunks that are not wanted."""
         head = self._data[self._position]
         self._position += 1
-        if head & 15 != _STRUCT:
+        if head & 15 != thrift.STRUCT:
             raise TypeError(f"expected a list of structs, found elements of type {head & 15}")
-        length = self._varint() if head >> 4 == 15 else head >> 4
+        length = head >> 4
+        if length == 15:
+            length, self._position = thrift.varint(self._data, self._position)
         leaves = self._leaves if wanted is _COLUMN_CHUNK else None
         structs: list[dict[int, Any] | None] = []
         for place in range(length):
             if leaves is None or place in leaves:
                 structs.append(self.struct(wanted))
             else:
-                self._position = _pass_struct(self._data, self._position)
+                self._position = thrift.pass_struct(self._data, self._position)
                 structs.append(None)
         return structs
 
-    def _varint(self) -> int:
-        found = shift = 0
-        while (byte := self._data[self._position]) & 0x80:
-            found |= (byte & 0x7F) << shift
-            shift += 7
-            self._position += 1
-        self._position += 1
-        return found | byte << shift
-
     def _integer(self) -> int:
-        zigzag = self._varint()
+        zigzag, self._position = thrift.varint(self._data, self._position)
         return (zigzag >> 1) ^ -(zigzag & 1)
-
-
-def _pass_struct(data: bytes, position: int) -> int:
-    """Where a struct ends; it is the innermost loop over a footer, so that it calls little."""
-    while head := data[position]:
-        position += 1
-        if head < 16:  # the field's number follows
-            while data[position] > 127:
-                position += 1
-            position += 1
-        kind = head & 15
-        if 3 < kind < 7:
-            while data[position] > 127:
-                position += 1
-            position += 1
-        elif kind == 12:
-            position = _pass_struct(data, position)
-        elif kind == 8 and data[position] < 128:
-            position += data[position] + 1
-        elif kind not in _BOOLEANS:
-            position = _pass_value(data, position, kind)
-    return position + 1
-
-
-def _pass_value(data: bytes, position: int, kind: int) -> int:
-    """Where a value of a kind ends.
-
-    Raises:
-        TypeError: there is no such kind.
-    """
-    if kind in _VARINTS:
-        while data[position] & 0x80:
-            position += 1
-        return position + 1
-    if kind == _BINARY:
-        length = shift = 0
-        while (byte := data[position]) & 0x80:
-            length |= (byte & 0x7F) << shift
-            shift += 7
-            position += 1
-        return position + 1 + (length | byte << shift)
-    if kind == _STRUCT:
-        return _pass_struct(data, position)
-    if kind in _LISTS:
-        return _pass_list(data, position)
-    if kind not in _SIZES:
-        raise TypeError(f"no value is of type {kind}")
-    return position + _SIZES[kind]
-
-
-def _pass_list(data: bytes, position: int) -> int:
-    head = data[position]
-    position += 1
-    kind, length = head & 15, head >> 4
-    if length == 15:
-        length = shift = 0
-        while (byte := data[position]) & 0x80:
-            length |= (byte & 0x7F) << shift
-            shift += 7
-            position += 1
-        length |= byte << shift
-        position += 1
-    if kind in _BOOLEANS:  # in a list one is a byte of its own
-        return position + length
-    for _ in range(length):
-        position = _pass_value(data, position, kind)
-    return position

@@ -1,0 +1,242 @@
+"""Thrift's compact protocol, in which Parquet stores its footers, page headers and indexes.
+
+A struct is a dictionary from the numbers of its fields to their kinds and values, so that what is
+not understood survives when a changed struct is written again. Nothing here trusts the bytes:
+lengths beyond their end and unknown kinds raise an error. Parquet has no maps.
+
+Protocol: none; Apache Thrift's compact protocol
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+Struct = dict[int, "Value"]
+
+TRUE, FALSE, BYTE, DOUBLE, BINARY, LIST, SET, STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
+INT16, INT32, INT64 = 4, 5, 6
+INTEGERS: Final = frozenset({INT16, INT32, INT64})
+LISTS: Final = frozenset({LIST, SET})
+BOOLEANS: Final = frozenset({TRUE, FALSE})
+_SIZES: Final = {TRUE: 0, FALSE: 0, BYTE: 1, DOUBLE: 8}
+_MOST_LEVELS: Final = 64
+
+
+class Value(NamedTuple):
+    """A field's value.
+
+    Attributes:
+        kind: how it is stored.
+        value: an integer; a boolean; the bytes of a text, a byte or a double; a `Struct`; an
+            `Elements`.
+    """
+
+    kind: int
+    value: Any
+
+
+class Elements(NamedTuple):
+    """A list or a set.
+
+    Attributes:
+        kind: of every element.
+        values: as in `Value`.
+    """
+
+    kind: int
+    values: list[Any]
+
+
+def read_struct(data: bytes, position: int = 0) -> tuple[Struct, int]:
+    """A struct, and where it ends.
+
+    Raises:
+        LookupError: it goes on behind the end of the bytes.
+        TypeError: a kind of values that does not exist.
+        RecursionError: structs inside structs, many times over.
+    """
+    reader = _Reader(data, position)
+    return reader.struct(_MOST_LEVELS), reader.position
+
+
+def write_struct(fields: Struct) -> bytes:
+    """The bytes of a struct; its fields are stored in the order of their numbers."""
+    out = bytearray()
+    _write_struct(out, fields)
+    return bytes(out)
+
+
+class _Reader:
+    """Reads values one after the other."""
+
+    def __init__(self, data: bytes, position: int) -> None:
+        self._data = data
+        self.position = position
+
+    def struct(self, levels: int) -> Struct:
+        if not levels:
+            raise RecursionError("structs inside structs")
+        fields: Struct = {}
+        number = 0
+        while head := self._data[self.position]:
+            self.position += 1
+            number = number + (head >> 4) if head >> 4 else self._integer()
+            kind = head & 15
+            value = kind == TRUE if kind in BOOLEANS else self._value(kind, levels - 1)
+            fields[number] = Value(kind, value)
+        self.position += 1
+        return fields
+
+    def _value(self, kind: int, levels: int) -> Any:
+        if kind in INTEGERS:
+            return self._integer()
+        if kind == STRUCT:
+            return self.struct(levels)
+        if kind in LISTS:
+            return self._elements(levels)
+        start = self.position
+        self.position = pass_value(self._data, start, kind)
+        if kind == BINARY:
+            while self._data[start] & 0x80:  # its length
+                start += 1
+            start += 1
+        if self.position > len(self._data):
+            raise IndexError(f"a value ends at {self.position} of {len(self._data)} bytes")
+        return self._data[start : self.position]
+
+    def _elements(self, levels: int) -> Elements:
+        head = self._data[self.position]
+        self.position += 1
+        kind, length = head & 15, head >> 4
+        if length == 15:
+            length, self.position = varint(self._data, self.position)
+        if length > len(self._data) - self.position:  # every element takes a byte or more
+            raise IndexError(f"a list of {length} elements in {len(self._data)} bytes")
+        if kind in BOOLEANS:  # here one is a byte of its own
+            flags = self._data[self.position : self.position + length]
+            self.position += length
+            return Elements(kind, [flag == TRUE for flag in flags])
+        return Elements(kind, [self._value(kind, levels) for _ in range(length)])
+
+    def _integer(self) -> int:
+        zigzag, self.position = varint(self._data, self.position)
+        return (zigzag >> 1) ^ -(zigzag & 1)
+
+
+def varint(data: bytes, position: int) -> tuple[int, int]:
+    """A number of seven bits a byte, and where it ends."""
+    found = shift = 0
+    while (byte := data[position]) & 0x80:
+        found |= (byte & 0x7F) << shift
+        shift += 7
+        position += 1
+    return found | byte << shift, position + 1
+
+
+def pass_struct(data: bytes, position: int) -> int:
+    """Where a struct ends; it is the innermost loop over a footer, so that it calls little."""
+    while head := data[position]:
+        position += 1
+        if head < 16:  # the field's number follows
+            while data[position] > 127:
+                position += 1
+            position += 1
+        kind = head & 15
+        if 3 < kind < 7:
+            while data[position] > 127:
+                position += 1
+            position += 1
+        elif kind == 12:
+            position = pass_struct(data, position)
+        elif kind == 8 and data[position] < 128:
+            position += data[position] + 1
+        elif kind not in BOOLEANS:
+            position = pass_value(data, position, kind)
+    return position + 1
+
+
+def pass_value(data: bytes, position: int, kind: int) -> int:
+    """Where a value of a kind ends.
+
+    Raises:
+        TypeError: there is no such kind.
+    """
+    if kind in INTEGERS:
+        while data[position] & 0x80:
+            position += 1
+        return position + 1
+    if kind == BINARY:
+        length, position = varint(data, position)
+        return position + length
+    if kind == STRUCT:
+        return pass_struct(data, position)
+    if kind in LISTS:
+        return _pass_list(data, position)
+    if kind not in _SIZES:
+        raise TypeError(f"no value is of type {kind}")
+    return position + _SIZES[kind]
+
+
+def _pass_list(data: bytes, position: int) -> int:
+    head = data[position]
+    position += 1
+    kind, length = head & 15, head >> 4
+    if length == 15:
+        length, position = varint(data, position)
+    if kind in BOOLEANS:  # in a list one is a byte of its own
+        return position + length
+    for _ in range(length):
+        position = pass_value(data, position, kind)
+    return position
+
+
+def _write_struct(out: bytearray, fields: Struct) -> None:
+    last = 0
+    for number, (kind, value) in sorted(fields.items()):
+        if 0 < number - last < 16:
+            out.append((number - last) << 4 | kind)
+        else:
+            out.append(kind)
+            _write_varint(out, _zigzag(number))
+        last = number
+        if kind not in BOOLEANS:
+            _write_value(out, kind, value)
+    out.append(0)
+
+
+def _write_value(out: bytearray, kind: int, value: Any) -> None:
+    if kind in INTEGERS:
+        _write_varint(out, _zigzag(value))
+    elif kind == STRUCT:
+        _write_struct(out, value)
+    elif kind in LISTS:
+        _write_elements(out, value)
+    else:
+        if kind == BINARY:
+            _write_varint(out, len(value))
+        out += value
+
+
+def _write_elements(out: bytearray, elements: Elements) -> None:
+    kind, values = elements
+    if len(values) < 15:
+        out.append(len(values) << 4 | kind)
+    else:
+        out.append(15 << 4 | kind)
+        _write_varint(out, len(values))
+    for value in values:
+        if kind in BOOLEANS:
+            out.append(TRUE if value else FALSE)
+        else:
+            _write_value(out, kind, value)
+
+
+def _zigzag(number: int) -> int:
+    return number << 1 if number >= 0 else ~(number << 1)
+
+
+def _write_varint(out: bytearray, number: int) -> None:
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
