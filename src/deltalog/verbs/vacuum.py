@@ -75,7 +75,7 @@ class VacuumPlan:
         default_retention_ms: how long the table's properties keep them.
         enforces_retention: whether a retention shorter than the table's raises.
         swept_version: the newest version up to which a lite vacuum has deleted all removed files
-            afterwards; None if unknown.
+            afterwards; None if unknown, or if an earlier one came further.
     """
 
     files: pa.Table
@@ -226,9 +226,6 @@ def remember_lite(store: Store, plan: VacuumPlan) -> None:
     """
     if plan.swept_version is None:
         return
-    known = _last_lite(store)
-    if known is not None and known.swept_version > plan.swept_version:
-        return
     note = {_LAST_VERSION: plan.swept_version, _LAST_CUTOFF: plan.cutoff_ms}
     try:
         store.put(_LAST_VACUUM_PATH, dumps(note))
@@ -242,6 +239,7 @@ class VacuumStart(Verb[VacuumPlan]):
 
     plan: VacuumPlan
     name: ClassVar[str] = START
+    needs_latest: ClassVar[bool] = False  # the plan is checked again with what the commit finds
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> VacuumPlan:
         """Record the retention."""
@@ -266,6 +264,7 @@ class VacuumEnd(Verb["VacuumEnd"]):
 
     num_deleted: int | None
     name: ClassVar[str] = END
+    needs_latest: ClassVar[bool] = False
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Self:
         """Record the status."""
@@ -318,11 +317,12 @@ def _check_retention(
 
 
 def _planned_lite(snapshot: Snapshot, plan: VacuumPlan) -> VacuumPlan:
-    files, swept = removed_files(
-        snapshot, cutoff_ms=plan.cutoff_ms, since=_last_lite(snapshot.store)
-    )
+    last = _last_lite(snapshot.store)
+    files, swept = removed_files(snapshot, cutoff_ms=plan.cutoff_ms, since=last)
     # Files that were kept for a version are left, so a later vacuum must read these commits again.
-    return replace(plan, files=files, swept_version=None if plan.keep_versions else swept)
+    is_behind = last is not None and swept is not None and swept < last.swept_version
+    is_known = not plan.keep_versions and not is_behind
+    return replace(plan, files=files, swept_version=swept if is_known else None)
 
 
 def _last_lite(store: Store) -> LiteVacuum | None:

@@ -10,7 +10,8 @@ from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import (
     StorageError,
 )
-from deltalog.testing import FaultyStore, Harm, InjectedFault
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
+from deltalog.verbs.restore import Restore
 from tests.support.aging import AgingTable
 from tests.support.facade import FEED, VECTORS, make, rows, store_of
 from tests.support.vacuuming import (
@@ -44,6 +45,39 @@ def test_vacuum_deletes_only_when_told_and_logs_only_when_it_deletes() -> None:
     assert len(forced(table, dry_run=False)) == 1
     assert forced(table, dry_run=False) == []
     assert table.snapshot().version == before + 2
+
+
+def test_a_vacuum_looks_for_newer_versions_once() -> None:
+    table = old_and_new()
+    counting = CountingStore(table.kept)
+    table.store = counting
+    shown = DeltaTable(counting)
+    counting.reset()
+    assert len(shown.vacuum(0, enforce_retention_duration=False, dry_run=False)) == 1
+    assert counting.counts["stat"] == 1  # of the shown version; that of the next one fails
+    assert counting.counts["list_from"] == 1
+
+
+class _Restored(CountingStore):
+    """Another writer restores version 1 just before the first commit of this one."""
+
+    table: AgingTable | None = None
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        table, self.table = self.table, None
+        if table is not None:
+            table.store = table.kept
+            table.do(Restore(target=table.snapshot(1), asked=1))
+        super().put_if_absent(path, data)
+
+
+def test_what_was_restored_before_the_start_was_committed_stays() -> None:
+    table = old_and_new()
+    store = _Restored(table.kept)
+    shown = DeltaTable(store)
+    store.table = table
+    assert shown.vacuum(0, enforce_retention_duration=False, dry_run=False) == []
+    assert sorted(table.rows()) == [(1,), (2,), (3,)]
 
 
 def _table() -> DeltaTable:
