@@ -31,6 +31,7 @@ from deltalog.rows.small_files import SmallFileReader, grouped, is_small
 from deltalog.scan.plan import make_tasks, read_spec
 from deltalog.scan.reader import read_task, read_tasks
 from deltalog.storage.pool import Background, read_ahead
+from deltalog.storage.store import is_local
 from deltalog.write.files import FileWriter
 from deltalog.write.rows_to_files import WriteLimits
 
@@ -150,7 +151,7 @@ class BinReader:
         for is_run_small, run in groupby(grouped(tasks), key=is_small):
             if not is_run_small:
                 large = (task for group in run for task in group)
-                if self.num_tasks == 1:
+                if self.num_tasks == 1 or not is_local(self.snapshot.store):
                     yield from read_tasks(large)
                 else:
                     for task in large:

@@ -8,6 +8,7 @@ calendar are left to the scan.
 
 from __future__ import annotations
 
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -20,11 +21,14 @@ from deltalog.scan.rebase import file_rebase
 from deltalog.scan.transform import FileProjection, project_file
 from deltalog.schema import to_arrow_type
 from deltalog.storage.parquet import open_parquet
+from deltalog.storage.pool import map_in_pool
+from deltalog.storage.store import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from deltalog.scan.task import ReadSpec, ScanTask
+    from deltalog.storage.parquet import ParquetReader
 
 SMALL_BYTES: Final = 4 * 1024 * 1024
 _MOST_FILES: Final = 128
@@ -70,8 +74,8 @@ class SmallFileReader:
         run: list[pa.Table] = []
         before: FileProjection | None = None
         last: ScanTask | None = None
-        for task in group:
-            found = self._physical(task)
+        for task, reader in zip(group, self._open(group), strict=True):
+            found = None if reader is None else self._physical(task, reader)
             if run and (
                 found is None
                 or found[1] is not before
@@ -88,24 +92,40 @@ class SmallFileReader:
             batches += self._logical(run, before, last)
         return batches
 
-    def _physical(self, task: ScanTask) -> tuple[pa.Table, FileProjection] | None:
-        """Return a file's columns and their mapping; None if the scan must read the file."""
-        spec = self._spec
-        if spec.metadata_columns or task.deletion_vector is not None:
+    def _open(self, group: Group) -> Iterator[ParquetReader | None]:
+        """Open the files of a group; None in the place of one that the scan must read.
+
+        Cost: of a store that is reached by requests, all of them are fetched at once.
+        """
+        if not is_local(group[0].store):
+            return iter(map_in_pool(self._open_one, group))
+        return map(self._open_one, group)
+
+    def _open_one(self, task: ScanTask) -> ParquetReader | None:
+        if self._spec.metadata_columns or task.deletion_vector is not None:
             return None
+        with self._noting(task):
+            return open_parquet(task.store, task.path, size_bytes=task.size_bytes)
+
+    def _physical(
+        self, task: ScanTask, reader: ParquetReader
+    ) -> tuple[pa.Table, FileProjection] | None:
+        """Return a file's columns and their mapping; None if the scan must read the file."""
+        with self._noting(task), closing(reader):
+            if file_rebase(reader, self._spec.time_zone) is not None:
+                return None
+            projection = self._projection(reader.arrow_schema, task.path)
+            leaves = [reader.leaves[leaf] for leaf in projection.leaves]
+            everything = len(leaves) == len(reader.leaves)
+            return reader.read(None if everything else leaves), projection
+
+    @contextmanager
+    def _noting(self, task: ScanTask) -> Iterator[None]:
+        """Say in errors which file of which table was read."""
         try:
-            reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
-            try:
-                if file_rebase(reader, spec.time_zone) is not None:
-                    return None
-                projection = self._projection(reader.arrow_schema, task.path)
-                leaves = [reader.leaves[leaf] for leaf in projection.leaves]
-                everything = len(leaves) == len(reader.leaves)
-                return reader.read(None if everything else leaves), projection
-            finally:
-                reader.close()
+            yield
         except DeltaError as error:
-            error.add_note(f"while reading {task.path!r} of table {spec.table!r}")
+            error.add_note(f"while reading {task.path!r} of table {self._spec.table!r}")
             raise
 
     def _projection(self, schema: pa.Schema, path: str) -> FileProjection:

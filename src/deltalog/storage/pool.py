@@ -121,32 +121,36 @@ def read_ahead(
         depth: how many results may be computed before they are asked for.
         sends_requests: whether `function` waits for a store most of the time. Then it must not
             call `Background` either.
-        bytes_of: the memory that an item's result takes. No more results are computed ahead than
-            fit into `MOST_BYTES`, but always one.
+        bytes_of: the memory that an item's result takes. All calls together compute no more results
+            ahead than fit into `MOST_BYTES`, but each call always one.
     """
-    # As `Background`: a thread must not wait for its own pool.
-    if _FILES.is_inside() or (sends_requests and _REQUESTS.is_inside()):
+    # As `Background`: a thread must not wait for its own pool, nor one of the first for the second.
+    if _REQUESTS.is_inside() or (_FILES.is_inside() and not sends_requests):
         yield from map(function, items)
         return
     waiting: deque[tuple[Future[_Result], int]] = deque()
-    num_bytes = 0
     pool = (_REQUESTS if sends_requests else _FILES).pool()
+
+    def oldest() -> _Result:
+        future, num_bytes = waiting.popleft()
+        _AHEAD.give_back(num_bytes)
+        return future.result()
+
     try:
         for item in items:
-            more = 0 if bytes_of is None else bytes_of(item)
-            while waiting and num_bytes + more > MOST_BYTES:
-                num_bytes -= waiting[0][1]
-                yield waiting.popleft()[0].result()
-            waiting.append((pool.submit(function, item), more))
-            num_bytes += more
+            num_bytes = 0 if bytes_of is None else bytes_of(item)
+            while waiting and not _AHEAD.has_room(num_bytes):
+                yield oldest()
+            _AHEAD.take(num_bytes)
+            waiting.append((pool.submit(function, item), num_bytes))
             if len(waiting) > depth:
-                num_bytes -= waiting[0][1]
-                yield waiting.popleft()[0].result()
+                yield oldest()
         while waiting:
-            yield waiting.popleft()[0].result()
+            yield oldest()
     finally:
-        for future, _ in waiting:
+        for future, num_bytes in waiting:
             future.cancel()
+            _AHEAD.give_back(num_bytes)
 
 
 @contextmanager
@@ -190,6 +194,31 @@ class Background:
             future.cancel()
         wait_for(self._waiting)
         self._waiting.clear()
+
+
+class _BytesAhead:
+    """The bytes of results that nobody has asked for yet."""
+
+    def __init__(self) -> None:
+        self.forget()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.forget)
+
+    def forget(self) -> None:
+        self._lock = threading.Lock()
+        self._held = 0
+
+    def has_room(self, num_bytes: int) -> bool:
+        """Whether as many more may be held; others may take them meanwhile."""
+        return self._held + num_bytes <= MOST_BYTES
+
+    def take(self, num_bytes: int) -> None:
+        with self._lock:
+            self._held += num_bytes
+
+    def give_back(self, num_bytes: int) -> None:
+        with self._lock:
+            self._held -= num_bytes
 
 
 class _Threads:
@@ -237,7 +266,8 @@ _CORES: Final = os.cpu_count() or 1
 MOST_REQUESTS: Final = 64
 """How many requests are under way at once."""
 MOST_BYTES: Final = 256 * 1024 * 1024
-"""How many bytes a scan fetches before it decodes them."""
+"""How many bytes scans fetch before they decode them."""
+_AHEAD: Final = _BytesAhead()
 _REQUESTS: Final = _Threads("deltalog-io", MOST_REQUESTS)
 _SENDERS: Final = _Threads("deltalog-send", 16)
 _FILES: Final = _Threads("deltalog-scan", max(4, 2 * _CORES))

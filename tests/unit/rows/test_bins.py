@@ -9,6 +9,7 @@ from deltalog.rows.bins import RunOptions
 from deltalog.testing import CountingStore
 from deltalog.verbs.optimize import Compact
 from tests.support.logs import DictStore
+from tests.support.meeting import MeetingStore
 from tests.support.optimizing import IDS, OptimizedTable, numbered
 from tests.support.statements import ROW_IDS
 
@@ -53,6 +54,23 @@ def test_every_file_is_opened_once() -> None:
     # A footer and the columns of each small file, and one file that is written.
     assert verbs.count("put_if_absent") == 1
     assert verbs.count("read_ranges") == 20
+
+
+@pytest.mark.parametrize("is_small", [True, False])
+@pytest.mark.parametrize("num_tasks", [1, 2])
+def test_requests_of_a_bin_are_under_way_at_once(
+    is_small: bool, num_tasks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_small:
+        monkeypatch.setattr("deltalog.rows.small_files.SMALL_BYTES", 0)
+    kept = DictStore()
+    files = [[{"id": n, "p": str(n % 2)}] for n in range(80)]
+    OptimizedTable(COLUMNS, *files, partition_by=["p"], store=kept)
+    store = MeetingStore(kept, 30, turn=1)
+    table = OptimizedTable.reopened(store)
+    table.optimize(Compact, options=RunOptions(max_concurrent_tasks=num_tasks))
+    assert store.still_to_meet == 0
+    assert table.files().num_rows == 2
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,12 +10,8 @@ from deltalog.expressions import parse_sql
 from deltalog.scan import Scan, open_changes, plan_scan
 from deltalog.testing import CountingStore
 from tests.support import logs
+from tests.support.meeting import MeetingStore
 from tests.support.raw_tables import DataTable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from deltalog.storage.store import ByteRange, Store
 
 NUM_FILES = 6
 
@@ -118,32 +111,6 @@ def test_a_small_file_is_one_request(table: DataTable) -> None:
     store, scan = counted(table)
     assert scan.to_table().num_rows == 5998
     assert store.counts == {"read_ranges": NUM_FILES + 2}  # two deletion vectors
-
-
-class MeetingStore(CountingStore):
-    """A store that answers the first reads of some data files when they are under way at once.
-
-    Args:
-        store: with the files.
-        meeting: how many reads meet.
-        turn: which read of a file it is: its footer, its first columns, the others.
-    """
-
-    def __init__(self, store: Store, meeting: int, *, turn: int) -> None:
-        super().__init__(store)
-        self._turn = turn
-        self._turns: Counter[str] = Counter()
-        self.still_to_meet = meeting
-        self._meeting = threading.Barrier(meeting)
-
-    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
-        with self._lock:
-            self._turns[path] += 1
-            meets = self._turns[path] == self._turn and self.still_to_meet > 0
-            self.still_to_meet -= meets
-        if meets:
-            self._meeting.wait(60)
-        return super().read_ranges(path, ranges)
 
 
 def many_files() -> DataTable:

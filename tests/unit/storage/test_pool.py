@@ -106,6 +106,32 @@ def test_results_ahead_fit_into_the_memory(
     assert found == list(zip(map(str, sizes), taken, strict=True))
 
 
+def test_what_is_read_ahead_by_all_fits_into_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltalog.storage.pool.MOST_BYTES", 100)
+    begun: list[str] = []
+
+    def items(name: str) -> Iterator[str]:
+        for _ in range(4):
+            begun.append(name)
+            yield name
+
+    def ahead(name: str) -> Iterator[str]:
+        return read_ahead(str, items(name), depth=9, sends_requests=True, bytes_of=lambda _: 40)
+
+    first, second = ahead("a"), ahead("b")
+    assert next(first) == "a"
+    assert begun == ["a"] * 3
+    assert next(second) == "b"
+    assert begun == ["a"] * 3 + ["b"] * 2  # always one of its own
+    assert list(first) == ["a"] * 3
+    assert list(second) == ["b"] * 3
+    third = ahead("c")
+    assert next(third) == "c"
+    del third  # what it held ahead is free again
+    assert next(ahead("d")) == "d"
+    assert begun[-6:] == ["c"] * 3 + ["d"] * 3
+
+
 def test_reading_ahead_fails_where_the_result_was_due() -> None:
     def reciprocal(number: int) -> float:
         return 1 / number
