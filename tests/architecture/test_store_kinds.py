@@ -34,7 +34,6 @@ A_LOCAL_URL = "Hadoop's spelling of a local path in a log or a manifest"
 OTHERWISE_MEANT = {
     ("sharing/server/downloads.py", "file"): A_FILE_ACTION,
     ("sharing/server/endpoints.py", "file"): A_FILE_ACTION,
-    ("sharing/server/file_lines.py", "file"): A_FILE_ACTION,
     ("sharing/server/query.py", "file"): A_FILE_ACTION,
     ("sharing/server/view_lines.py", "file"): A_FILE_ACTION,
     ("sharing/server/view_query.py", "file"): A_FILE_ACTION,

@@ -18,6 +18,7 @@ from deltalog.sharing.wire.lines import (
     ParquetMetadata,
     ParquetProtocol,
     QueryStatus,
+    encode_file_line,
     encode_line,
     parse_line,
 )
@@ -180,3 +181,26 @@ def test_what_is_no_line(text: bytes) -> None:
 def test_unknown_lines_and_members_are_ignored() -> None:
     assert parse_line(b'{"later":{"a":1}}') is None
     assert parse_line(b'{"protocol":{"minReaderVersion":1,"later":[]}}') == ParquetProtocol()
+
+
+@pytest.mark.parametrize("kind", ["file", "add", "cdf", "remove"])
+@pytest.mark.parametrize("is_delta", [False, True])
+def test_lines_that_are_made_of_columns_have_the_members_of_the_messages(
+    kind: str, *, is_delta: bool
+) -> None:
+    values: dict[str, Any] = {"partitionValues": {"p": "1"}, "size": 5}
+    if not is_delta:
+        values["stats"] = "{}"
+    line = encode_file_line(
+        kind,
+        is_delta=is_delta,
+        file_id="a",
+        url="https://files/1",
+        values=values,
+        change={"version": 3, "timestamp": 4},
+        expires_ms=9,
+        vector_id="v" if is_delta else None,
+    )
+    message = parse_line(line)
+    assert isinstance(message, DeltaFileLine if is_delta else ParquetFileLine)
+    assert orjson.loads(encode_line(message)) == orjson.loads(line)

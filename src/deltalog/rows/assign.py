@@ -56,7 +56,7 @@ _NESTED = (StructType, ArrayType, MapType)
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class NewValue:
     """The new value of one column or struct field.
 
     Args:
@@ -96,7 +96,7 @@ class Fields:
     is_null: Expression | None = None
 
 
-Node = Value | Fields
+Node = NewValue | Fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class Scope:
             is_try=is_try,
         )
 
-    def value(self, value: object, field: Field, name: str) -> Value:
+    def value(self, value: object, field: Field, name: str) -> NewValue:
         """Resolve the new value of a column, with a cast to the column's type.
 
         Raises:
@@ -137,20 +137,20 @@ class Scope:
             error.add_note(f"in the new value of column {name!r}")
             raise
 
-    def _value(self, value: object, target: DataType, name: str) -> Value:
+    def _value(self, value: object, target: DataType, name: str) -> NewValue:
         raw = self.parse(value) if isinstance(value, str) else lit(value)
         if isinstance(raw, Literal) and isinstance(raw.value, list | tuple | dict | None):
             raw = Literal(raw.value, target)
         found = resolve(raw, self.schema, self.session)
         source = type_of(found, self.schema)
         if source == target:
-            return Value(found, name)
+            return NewValue(found, name)
         # Structs go by name, at every depth: a cast would go by place.
         if isinstance(source, _NESTED) and isinstance(target, _NESTED):
             arrow = pa.schema([pa.field(name, to_arrow_type(source))])
             fit = Fit(arrow, StructType([Field(name, target)]), time_zone=self.session.time_zone)
-            return Value(found, name, fit)
-        return Value(resolve(Cast(found, target, self.is_try), self.schema, self.session), name)
+            return NewValue(found, name, fit)
+        return NewValue(resolve(Cast(found, target, self.is_try), self.schema, self.session), name)
 
 
 class Assignments:
@@ -177,7 +177,7 @@ class Assignments:
     @property
     def replaced(self) -> set[str]:
         """The columns whose whole value is replaced, so that the old value need not be read."""
-        return {name for name, node in self._nodes.items() if isinstance(node, Value)}
+        return {name for name, node in self._nodes.items() if isinstance(node, NewValue)}
 
     def compute(self, old: pa.RecordBatch, scope: pa.RecordBatch) -> dict[str, Array]:
         """Return the new values by column.
@@ -231,7 +231,7 @@ def assignments(
     Raises:
         InvalidInputError: a column does not exist, is assigned twice, or is an identity column.
     """
-    found: list[tuple[Path, Value]] = []
+    found: list[tuple[Path, NewValue]] = []
     for key, value in values.items():
         path = canonical_path(schema, key)
         field = find_field(schema, path)
@@ -370,7 +370,7 @@ def enforced(
 
 
 def _compute(node: Node, old: Array, data_type: DataType, scope: pa.RecordBatch) -> Array:
-    if isinstance(node, Value):
+    if isinstance(node, NewValue):
         return node.compute(scope)
     if not isinstance(data_type, StructType):
         raise InvalidInputError(f"cannot assign fields of {data_type}")
@@ -387,16 +387,16 @@ def _compute(node: Node, old: Array, data_type: DataType, scope: pa.RecordBatch)
 
 
 def _columns_of(node: Node) -> set[Path]:
-    if isinstance(node, Value):
+    if isinstance(node, NewValue):
         return columns(node.expression)
     found = {path for part in node.parts.values() for path in _columns_of(part)}
     return found if node.is_null is None else found | columns(node.is_null)
 
 
-def _put(nodes: dict[str, Any], path: Path, value: Value) -> None:
+def _put(nodes: dict[str, Any], path: Path, value: NewValue) -> None:
     for name in path[:-1]:
         inner = nodes.setdefault(name, {})
-        if isinstance(inner, Value):
+        if isinstance(inner, NewValue):
             raise _twice(path)
         nodes = inner
     if path[-1] in nodes:
@@ -413,6 +413,6 @@ def _twice(path: Path) -> InvalidInputError:
 
 def _frozen(nodes: Mapping[str, Any]) -> dict[str, Node]:
     return {
-        name: node if isinstance(node, Value) else Fields(_frozen(node))
+        name: node if isinstance(node, NewValue) else Fields(_frozen(node))
         for name, node in nodes.items()
     }

@@ -28,7 +28,8 @@ def load_snapshot(
 
     Raises:
         TableNotFoundError: there is no table.
-        VersionNotFoundError: the version or the timestamp is after the latest one.
+        VersionNotFoundError: the version is after the latest one; the timestamp is before the first
+            one, or in the future.
         MalformedLogError: the version cannot be built from the log; its subclasses say why.
 
     Cost: hint, one listing, the commits after the checkpoint, a few small leaves of the

@@ -122,7 +122,8 @@ class Snapshot:
         """Statistics of the live files, typed; rows as in `files`.
 
         Args:
-            schema: the leaves to return, by physical names, nested as in `stats.schema`.
+            schema: the leaves to return, by physical names, nested as in
+                `deltalog.stats.stats_schema`.
 
         Returns:
             A table with this schema. A statistic that is missing, malformed or of an unexpected

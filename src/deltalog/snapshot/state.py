@@ -264,7 +264,7 @@ class LogState:
         """Statistics of the live files, rows as in `files`.
 
         Args:
-            schema: the leaves to return, nested as in `stats.schema`.
+            schema: the leaves to return, nested as in `deltalog.stats.stats_schema`.
         """
         leaves = leaves_of_schema(schema)
         if not leaves:

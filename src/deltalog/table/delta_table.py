@@ -74,7 +74,8 @@ class DeltaTable:
 
     The object shows one version at a time. Reads see that version until `update_incremental` or
     `load_as_version` moves the object; an operation that changes the table moves it to the version
-    that it made. The object may be shared by threads, pickled, and used after a fork.
+    that it made. Rows are appended and overwritten by `write_deltalake`, or in a `transaction()`.
+    The object may be shared by threads, pickled, and used after a fork.
 
     Arguments that methods share are explained here only:
 

@@ -85,7 +85,7 @@ def assemble(
     time_ms = None
     if configuration.in_commit_timestamps is not None:
         time_ms = in_commit_timestamps.next_timestamp_ms(now_ms, base.previous_commit_timestamp_ms)
-    configuration = _with_provenance(configuration, base, version, time_ms)
+    configuration = _with_timestamp_enablement(configuration, base, version, time_ms)
     check_protocol(configuration.protocol)
     check_writable(
         configuration, table=pending.store.root, version=version, has_log_tail=has_log_tail
@@ -150,7 +150,7 @@ def isolation_level(pending: PendingTransaction, configuration: TableConfigurati
     return configuration.properties.isolation_level
 
 
-def _with_provenance(
+def _with_timestamp_enablement(
     configuration: TableConfiguration, base: CommitBase, version: int, time_ms: int | None
 ) -> TableConfiguration:
     """Record since which version and time the table has in-commit timestamps.

@@ -19,6 +19,7 @@ import pyarrow as pa
 from deltalog.errors import DeltaError
 from deltalog.kernels import arrow
 from deltalog.storage.pool import Background
+from deltalog.storage.store import is_local
 from deltalog.write.open_files import FilePlan, FileQueue, FinishedFile
 from deltalog.write.partition import split
 
@@ -81,8 +82,8 @@ class RowsToFiles:
         target = max(1, plan.spec.target_file_size_bytes)
         # Small target sizes need small row groups, or files would exceed the target by far.
         self._max_bytes = min(limits.row_group_bytes, max(1, target // 2))
-        self._is_native = getattr(plan.store, "native_path", None) is not None
-        fitting = limits.files_at_once if self._is_native else limits.open_bytes // target
+        self._is_local = is_local(plan.store)
+        fitting = limits.files_at_once if self._is_local else limits.open_bytes // target
         self._num_queues = max(1, min(limits.files_at_once, fitting))
 
     def write(self, physical: pa.RecordBatch, logical: pa.RecordBatch) -> None:
@@ -190,12 +191,12 @@ class RowsToFiles:
         rows = pa.Table.from_batches(waiting.batches)
         self._waiting_bytes -= waiting.num_bytes
         self._plan.look_at(rows)
-        queue = self._lane(key, rows.schema)
+        queue = self._queue_for(key, rows.schema)
         self._sent_bytes += waiting.num_bytes
         self._put(queue, rows)
         self._close_some(key)
 
-    def _lane(self, key: _Key, schema: pa.Schema) -> FileQueue:
+    def _queue_for(self, key: _Key, schema: pa.Schema) -> FileQueue:
         queues = self._queues.pop(key, [])
         self._queues[key] = queues  # the last in order is the one used last
         if queues and (queues[0].queued == 0 or self._columns):
@@ -215,7 +216,7 @@ class RowsToFiles:
         """Close the least recently written files, if there are too many."""
         for key in list(self._queues):
             queues = list(self._all_queues())
-            size = 0 if self._is_native else sum(queue.size_bytes for queue in queues)
+            size = 0 if self._is_local else sum(queue.size_bytes for queue in queues)
             if len(queues) <= self._limits.open_files and size <= self._limits.open_bytes:
                 return
             if key != used:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from deltalog.schema import Field
 from deltalog.storage import open_store
@@ -94,15 +95,24 @@ def test_rows_of_a_stream_are_not_held() -> None:
     assert most < 1_500_000
 
 
-def test_files_that_are_held_in_memory_are_closed_earlier() -> None:
-    spec = spec_of(BY_P, writer_properties=WriterProperties(max_row_group_size=100))
-    assert isinstance(spec.store, DictStore)
+class NowhereStore(DictStore):
+    """No file has a path of the operating system, as in a store that is reached by requests."""
+
+    def native_path(self, path: str) -> str | None:
+        del path
+        return None
+
+
+@pytest.mark.parametrize("store", [DictStore(), NowhereStore()])
+def test_files_that_are_held_in_memory_are_closed_earlier(store: DictStore) -> None:
+    properties = WriterProperties(max_row_group_size=100)
+    spec = spec_of(BY_P, store=store, writer_properties=properties)
     limits = WriteLimits(waiting_bytes=1_000, open_bytes=5_000, files_at_once=1)
     with FileWriter(spec, limits=limits) as writer:
         for start in range(0, 10_000, 1_000):
             numbers = list(range(start, start + 1_000))
             writer.write(batch_of(BY_P, a=numbers, p=[str(number % 10) for number in numbers]))
-        assert len(spec.store.files) > 10
+        assert len(store.files) > 10
         written = writer.finish()
     assert set(read_back(spec, written).column("a").to_pylist()) == set(range(10_000))
 

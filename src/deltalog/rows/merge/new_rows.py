@@ -1,7 +1,8 @@
 """Compute the rows that a merge writes: updated rows and inserted rows.
 
 Owns the values that a merge writes: `rows.apply` reads the matching rows, and here each clause
-computes the new versions of its rows, and the rows that it inserts.
+computes the new versions of its rows, and the rows that it inserts. `clauses` says which one that
+is.
 
 Protocol: Add CDC File, Row Tracking, Identity Columns
 """
@@ -14,11 +15,12 @@ import pyarrow as pa
 
 from deltalog.deletion_vectors import keep_mask
 from deltalog.errors import InternalError
-from deltalog.expressions import columns, filter_mask
+from deltalog.expressions import columns
 from deltalog.features.identity_columns import identity_columns
 from deltalog.kernels import Array, compute
 from deltalog.rows.apply import NewVersions
 from deltalog.rows.assign import enforced, updating_enforcer
+from deltalog.rows.merge.clauses import first_true
 from deltalog.rows.merge.names import SOURCE, TARGET
 from deltalog.rows.request import Action
 from deltalog.write.enforce import Enforcer
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.deletion_vectors import DeletionBitmap
+    from deltalog.expressions import Expression
     from deltalog.rows.assign import Assignments
     from deltalog.rows.merge.match import MergeMatches
     from deltalog.rows.merge.plan import MergePlan, ResolvedClause
@@ -201,7 +204,7 @@ class Inserts:
         } or dict(self._spec.identity_starts)
 
     def _picked(self, place: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield columns of the rows that a clause inserts: its condition is the first true one."""
+        """Yield columns of the rows that a clause inserts."""
         conditions = [clause.condition for clause in self._clauses[: place + 1]]
         used = {
             path[1]
@@ -214,13 +217,8 @@ class Inserts:
             if mask is not None and not mask.true_count:
                 continue
             rows = batch if mask is None else batch.filter(mask)
-            for condition in conditions[:-1]:
-                if condition is not None and rows.num_rows:
-                    holds = filter_mask(condition, _as_scope(rows))
-                    rows = rows.filter(compute.invert(holds))
-            last = conditions[-1]
-            if last is not None and rows.num_rows:
-                rows = rows.filter(filter_mask(last, _as_scope(rows)))
+            if any(condition is not None for condition in conditions):
+                rows = rows.filter(compute.equal(_clause_numbers(conditions, rows), place))
             if rows.num_rows:
                 yield rows
 
@@ -229,6 +227,13 @@ def _assigned(clause: ResolvedClause) -> Assignments:
     if clause.given.action is not Action.INSERT or clause.assigned is None:
         raise InternalError(f"{clause.given} inserts nothing")
     return clause.assigned
+
+
+def _clause_numbers(conditions: Sequence[Expression | None], rows: pa.RecordBatch) -> Array:
+    def scope(places: Array | None, _: Expression) -> pa.RecordBatch:
+        return _as_scope(rows if places is None else rows.take(places))
+
+    return first_true(conditions, rows.num_rows, scope)
 
 
 def _as_scope(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -19,6 +19,7 @@ from deltalog.expressions import columns, evaluate, filter_mask, type_of
 from deltalog.expressions.trees import conjunction
 from deltalog.kernels import Array, arrow, compute
 from deltalog.metadata_columns import FILE_NUMBER, ROW_INDEX
+from deltalog.rows.merge.clauses import first_true
 from deltalog.rows.merge.join import KeyIndex, cross
 from deltalog.rows.merge.names import SOURCE, TARGET
 from deltalog.schema import to_arrow_type
@@ -163,29 +164,15 @@ class PairMatcher:
         *,
         first: int,
     ) -> Array:
-        """Return for each row or pair the first clause whose condition is true; NULL if none."""
-        clause_numbers = pa.nulls(len(where), pa.int8())
-        open_rows: Array = None  # places in `clause_numbers` that no clause has taken; None is all
-        for place, clause in enumerate(clauses):
-            at, of = (
-                (where, sources)
-                if open_rows is None
-                else (where.take(open_rows), sources.take(open_rows))
-            )
-            if not len(at):
-                break
-            code = pa.scalar(first + place, pa.int8())
-            if clause.condition is None:
-                return compute.if_else(compute.is_null(clause_numbers), code, clause_numbers)
-            scope = self._scope(batch, at, of, [clause.condition])
-            holds = filter_mask(clause.condition, scope)
-            mask = holds
-            if open_rows is not None:
-                mask = _scatter(holds, open_rows, len(where))
-            clause_numbers = compute.if_else(mask, code, clause_numbers)
-            left = compute.indices_nonzero(compute.invert(holds)).cast(pa.int64())
-            open_rows = left if open_rows is None else open_rows.take(left)
-        return clause_numbers
+        """Return the clause of each row or pair; NULL if none concerns it."""
+
+        def scope(places: Array | None, condition: Expression) -> pa.RecordBatch:
+            if places is None:
+                return self._scope(batch, where, sources, [condition])
+            return self._scope(batch, where.take(places), sources.take(places), [condition])
+
+        conditions = [clause.condition for clause in clauses]
+        return first_true(conditions, len(where), scope, first=first)
 
     def _scope(
         self, batch: pa.RecordBatch, where: Array, sources: Array, expressions: Sequence[Any]
@@ -270,12 +257,3 @@ def _without(positions: Array, num_rows: int) -> Array:
     if taken is None:
         return arrow.arange(0, num_rows)
     return compute.indices_nonzero(taken).cast(pa.int64())
-
-
-def _scatter(values: Array, places: Array, count: int) -> Array:
-    """Return a mask of `count` booleans: `values` at `places`, false elsewhere."""
-    chosen = places.filter(values)
-    mask = keep_mask(DeletionBitmap.from_arrow(chosen.cast(pa.int64())), 0, count)
-    if mask is None:
-        return pa.repeat(pa.scalar(value=False), count)
-    return compute.invert(mask)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog._json import dumps
 from deltalog.deletion_vectors import location
 from deltalog.errors import UnsafePathError
 from deltalog.kernels import pc
@@ -22,7 +21,7 @@ from deltalog.paths import canonical_path, check_confined, decode_path, is_absol
 from deltalog.scan.plan import descriptor_of
 from deltalog.sharing.server.faults import invalid
 from deltalog.sharing.server.formats import without_locations
-from deltalog.sharing.wire.lines import ACTION_OF_KIND
+from deltalog.sharing.wire.lines import encode_file_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -99,39 +98,6 @@ def _relative(path: str, root: str) -> str:
     return path
 
 
-def encode_file_line(
-    response_format: ResponseFormat,
-    kind: str,
-    *,
-    file_id: str,
-    url: str,
-    values: Mapping[str, Any],
-    change: Mapping[str, int],
-    expires_ms: int,
-    vector_id: str | None = None,
-) -> bytes:
-    """Return the line of a file.
-
-    Args:
-        response_format: of the answer.
-        kind: `file`, `add`, `cdf` or `remove`.
-        file_id: of the file.
-        url: of the file.
-        values: the other members of the file, or of the action of the format `delta`.
-        change: `version` and `timestamp`, where the line has them.
-        expires_ms: when the URL expires.
-        vector_id: of the deletion vector's file.
-    """
-    if not response_format.is_delta:
-        line = {"url": url, "id": file_id, **values, **change, "expirationTimestamp": expires_ms}
-        return dumps({kind: line}) + b"\n"
-    vector = {} if vector_id is None else {"deletionVectorFileId": vector_id}
-    action = {ACTION_OF_KIND[kind]: {**values, "path": url}}
-    expiry = {"expirationTimestamp": expires_ms}
-    line = {"id": file_id, **vector, **change, **expiry, "deltaSingleAction": action}
-    return dumps({"file": line}) + b"\n"
-
-
 class FileLines:
     """Encodes the lines of a table's files.
 
@@ -194,8 +160,8 @@ class FileLines:
             if (stats := row.get("stats")) is not None:
                 values["stats"] = stats
         return encode_file_line(
-            self._format,
             kind,
+            is_delta=self._format.is_delta,
             file_id=self._hash(path),
             url=self._sign(path_in_table(path, self._root)),
             values=values,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deltalog._json import dumps
-from deltalog.sharing.server.file_lines import encode_file_line
+from deltalog.sharing.wire.lines import encode_file_line
 
 if TYPE_CHECKING:
     from deltalog.sharing.server.formats import ResponseFormat
@@ -46,8 +46,8 @@ def encode_view_line(
         elif kind != "cdf":
             values["modificationTime"] = change.get("timestamp", 0)
     return encode_file_line(
-        response_format,
         kind,
+        is_delta=response_format.is_delta,
         file_id=file.name,
         url=url,
         values=values,

@@ -222,6 +222,41 @@ def encode_line(line: Line) -> bytes:
     return dumps(line_to_json(line)) + b"\n"
 
 
+def encode_file_line(
+    kind: str,
+    *,
+    is_delta: bool,
+    file_id: str,
+    url: str,
+    values: Mapping[str, Any],
+    change: Mapping[str, int],
+    expires_ms: int,
+    vector_id: str | None = None,
+) -> bytes:
+    """Return the line of a file, from columns of the log: a table may have a million files.
+
+    Args:
+        kind: `file`, `add`, `cdf` or `remove`.
+        is_delta: whether the answer is in the format `delta`.
+        file_id: of the file.
+        url: of the file.
+        values: the other members of the file, or of the action of the format `delta`.
+        change: `version` and `timestamp`, where the line has them.
+        expires_ms: when the URL expires.
+        vector_id: of the deletion vector's file.
+
+    The members are those that `parse_line` reads; `values` are put in as they are.
+    """
+    if not is_delta:
+        line = {"url": url, "id": file_id, **values, **change, "expirationTimestamp": expires_ms}
+        return dumps({kind: line}) + b"\n"
+    vector = {} if vector_id is None else {"deletionVectorFileId": vector_id}
+    action = {ACTION_OF_KIND[kind]: {**values, "path": url}}
+    expiry = {"expirationTimestamp": expires_ms}
+    line = {"id": file_id, **vector, **change, **expiry, "deltaSingleAction": action}
+    return dumps({"file": line}) + b"\n"
+
+
 def line_to_json(line: Line) -> dict[str, Any]:
     """Return the wrapped object of one line."""
     if isinstance(line, ParquetFileLine):
