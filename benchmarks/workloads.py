@@ -215,6 +215,22 @@ WORKLOADS = (
         goal=1,
     ),
     Workload(
+        name="path-commits",
+        title="1,000 commits of one row, the table named by its path each time",
+        table="rows",
+        ours="deltalog_path_commits",
+        others=("deltalake_path_commits",),
+        goal=5,
+    ),
+    Workload(
+        name="appender",
+        title="1,000 rows by 16 threads that wait for their version, against 1,000 commits",
+        table="rows",
+        ours="deltalog_appender",
+        others=("deltalake_small_commits",),
+        goal=20,
+    ),
+    Workload(
         name="fsync",
         title="what waiting for the disk costs them: with it, against without",
         table="rows",

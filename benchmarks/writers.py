@@ -10,7 +10,9 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +24,7 @@ Call = Callable[[], object]
 PARTITIONS = 100
 CHANGED_PART = 1_000  # one row in so many, side by side, at the end of one file and in the next
 COMMITS = 1_000
+APPENDERS = 16
 MERGED_PART = 50  # of the rows
 MERGED_ROWS = 200_000  # at most
 
@@ -170,6 +173,56 @@ def deltalake_small_commits(path: Path, needle: int) -> Call:
         return table.version()
 
     return call
+
+
+def deltalog_path_commits(path: Path, needle: int) -> Call:
+    import deltalog
+
+    load_verbs()
+    del path, needle
+    return _path_commits(deltalog)
+
+
+def deltalake_path_commits(path: Path, needle: int) -> Call:
+    import deltalake
+
+    del path, needle
+    return _path_commits(deltalake)
+
+
+def _path_commits(library: Any) -> Call:
+    row, target = pa.table({"id": [1], "name": ["one"]}), str(_scratch() / "table")
+    library.write_deltalake(target, row)
+
+    def call() -> object:
+        for _ in range(COMMITS):
+            library.write_deltalake(target, row, mode="append")
+        return library.DeltaTable(target).version()
+
+    return call
+
+
+def deltalog_appender(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable, write_deltalake
+
+    load_verbs()
+
+    del path, needle
+    row, target = pa.table({"id": [1], "name": ["one"]}), _scratch() / "table"
+    write_deltalake(target, row)
+    table = DeltaTable(target)
+
+    def call() -> object:
+        append_by_threads(table, row, COMMITS)
+        return COMMITS
+
+    return call
+
+
+def append_by_threads(table: Any, row: pa.Table, times: int) -> None:
+    """Append a row many times, by threads that wait for the version of each."""
+    with table.appender() as appender, ThreadPoolExecutor(APPENDERS) as threads:
+        list(threads.map(lambda _: appender.append(row).result(), range(times)))
 
 
 def deltalog_checkpoint(path: Path, needle: int) -> Call:
@@ -363,6 +416,9 @@ WRITERS: Mapping[str, Callable[[Path, int], Call]] = {
         pyarrow_write,
         deltalog_partitioned,
         deltalake_partitioned,
+        deltalog_path_commits,
+        deltalake_path_commits,
+        deltalog_appender,
         deltalog_small_commits,
         deltalog_small_commits_unsynced,
         deltalake_small_commits,

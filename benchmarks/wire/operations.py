@@ -170,6 +170,13 @@ OPERATIONS = (
         writes=True,
     ),
     Operation(
+        name="appender",
+        title="open and append {appends:,} rows by 16 threads, against one after the other",
+        table="logged",
+        subject="appender",
+        writes=True,
+    ),
+    Operation(
         name="delete",
         title="open and delete rows of two files",
         table="logged",

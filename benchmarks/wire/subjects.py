@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from benchmarks.writers import load_verbs
+from benchmarks.writers import append_by_threads, load_verbs
 
 Call = Callable[[], object]
 _APPENDED_ROWS = 1_000
@@ -84,6 +84,28 @@ def _appends(library: Any, place: Place) -> Call:
         for _ in range(place.times):
             library.write_deltalake(table, row, mode="append")
         return table.version()
+
+    return call
+
+
+def _appender(place: Place) -> Call:
+    row = _rows([-1])
+    library = import_module("deltalog")
+
+    def call() -> object:
+        table = _table(library, place)
+        append_by_threads(table, row, place.times)
+        return place.times
+
+    return call
+
+
+def _one_by_one(place: Place) -> Call:
+    appended = _appends(import_module("deltalake"), place)
+
+    def call() -> object:
+        appended()
+        return place.times
 
     return call
 
@@ -225,6 +247,8 @@ _ALIKE: Mapping[str, Callable[[Any, Place], Call]] = {
     "vacuum": _vacuum,
 }
 _OTHERS: Mapping[str, Callable[[Place], Call]] = {
+    "deltalog_appender": _appender,
+    "deltalake_appender": _one_by_one,
     "deltalog_plan": _deltalog_plan,
     "deltalake_plan": _deltalake_plan,
     "deltalog_point": _deltalog_point,

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.table.alter import TableAlterer
+    from deltalog.table.appender import Appender
     from deltalog.table.merge import TableMerger
     from deltalog.table.optimize import TableOptimizer
     from deltalog.table.transaction import TableTransaction
@@ -769,6 +770,44 @@ class DeltaTable:
         self._check_latest("begin a transaction")
         options = _options(commit_properties, post_commithook_properties)
         return TableTransaction(self, options)
+
+    def appender(
+        self,
+        *,
+        wait_ms: float = 2.0,
+        most_rows: int = 1_000_000,
+        most_bytes: int = 128 * 1024 * 1024,
+        waiting_bytes: int = 256 * 1024 * 1024,
+        writer_properties: WriterProperties | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> Appender:
+        """Begin to append rows of many threads or tasks, in a version per window.
+
+        `with table.appender() as appender: version = appender.append(rows).result()`; in a
+        coroutine `await appender.append_async(rows)`. Each caller has an answer of its own; rows
+        whose answer is a version outlive this process. Leaving the block commits what is left.
+
+        Args:
+            wait_ms: how long the first rows of a version wait for others. What comes while a
+                version is committed goes into the next one, also with 0.
+            most_rows: of a version, unless one caller gives more at once.
+            most_bytes: likewise, of rows in memory.
+            waiting_bytes: of rows that are not committed yet; with more, callers wait.
+
+        Cost: one data file per window and partition, and one commit.
+        """
+        from deltalog.table.appender import Appender, AppendWindow
+
+        self._check_latest("append")
+        window = AppendWindow(
+            wait_ms=wait_ms,
+            most_rows=most_rows,
+            most_bytes=most_bytes,
+            waiting_bytes=waiting_bytes,
+        )
+        options = _options(commit_properties, post_commithook_properties)
+        return Appender(self, window, writer_properties=writer_properties, options=options)
 
     def delete(
         self,

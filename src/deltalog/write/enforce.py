@@ -188,6 +188,11 @@ class Enforcer:
             self._check_rule(rule, result)
         return result
 
+    @property
+    def identity_next(self) -> Mapping[str, int]:
+        """Identity column → the value that the next row gets; only columns that the data lacks."""
+        return self._next
+
     # --- made once
 
     def _check_explicit(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,3 +39,7 @@ class WriteSpec:
     identity_starts: Mapping[str, int] = field(default_factory=dict)
     data_change: bool = True
     now_ms: int | None = None
+
+    def starting_at(self, identity_starts: Mapping[str, int]) -> Self:
+        """The same, with other first values of identity columns."""
+        return replace(self, identity_starts=dict(identity_starts))

@@ -1,0 +1,327 @@
+"""Append rows of many threads and tasks in few versions: a version per window, not per caller.
+
+Owns the window, the limit on waiting rows, and that every caller gets an answer of its own.
+`verbs.append` writes and commits a window.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from deltalog.clock import Stopwatch
+from deltalog.errors import InternalError, InvalidInputError
+from deltalog.rows.file_options import FileOptions
+from deltalog.transaction.properties import USUAL, CommitOptions
+from deltalog.verbs.append import AppendParts
+from deltalog.write.source import open_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from deltalog.table.target import LatestTable
+    from deltalog.write.options import WriterProperties
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendWindow:
+    """When the rows that wait become a version.
+
+    Args:
+        wait_ms: how long the first rows wait for others. What comes while a version is committed
+            goes into the next one, also with 0.
+        most_rows: a version has no more, unless one caller gives more at once.
+        most_bytes: likewise, of the rows in memory.
+        waiting_bytes: of rows that are not committed yet; with more, callers wait.
+    """
+
+    wait_ms: float = 2.0
+    most_rows: int = 1_000_000
+    most_bytes: int = 128 * 1024 * 1024
+    waiting_bytes: int = 256 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        """Raise for numbers out of range."""
+        if not self.wait_ms >= 0:
+            raise InvalidInputError(
+                f"wait_ms: expected a number of milliseconds, 0 or more, found {self.wait_ms!r}"
+            )
+        for name in ("most_rows", "most_bytes", "waiting_bytes"):
+            number = getattr(self, name)
+            if not isinstance(number, int) or number < 1:
+                raise InvalidInputError(f"{name}: expected a number above 0, found {number!r}")
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    """The rows of one caller."""
+
+    rows: pa.Table
+    admitted: Future[None] = field(default_factory=Future)
+    answer: Future[int] = field(default_factory=Future)
+    waited: Stopwatch = field(default_factory=Stopwatch)
+
+    @property
+    def num_bytes(self) -> int:
+        return self.rows.nbytes
+
+    def take_back(self) -> None:
+        """Nobody waits for them: leave them out of the next version, if that is not begun."""
+        self.admitted.cancel()
+        self.answer.cancel()
+
+
+class Appender:
+    """Appends rows of many threads and tasks in few versions; a context manager.
+
+    `DeltaTable.appender` makes it and explains its arguments. All methods may be called by several
+    threads.
+
+    Args:
+        table: that shows the latest version.
+        window: when rows become a version.
+        writer_properties: Parquet options of new files.
+        options: of each commit.
+
+    Raises:
+        InvalidInputError: the options name an application's transaction, which can be in one
+            version only.
+    """
+
+    def __init__(
+        self,
+        table: LatestTable,
+        window: AppendWindow,
+        *,
+        writer_properties: WriterProperties | None = None,
+        options: CommitOptions = USUAL,
+    ) -> None:
+        if options.properties is not None and options.properties.app_transactions:
+            raise InvalidInputError(
+                "an appender makes several versions, and an application's transaction is in one: "
+                "record it with write_deltalake or in a transaction()"
+            )
+        self._table = table
+        self._window = window
+        self._file_options = FileOptions(writer_properties=writer_properties)
+        self._options = options
+        self._changed = threading.Condition()
+        self._outside: deque[_Request] = deque()  # there is no room for them yet
+        self._inside: deque[_Request] = deque()  # for the next versions
+        self._committing: list[_Request] = []
+        self._inside_rows = 0
+        self._held_bytes = 0
+        self._hurries = 0
+        self._is_closed = False
+        self._is_running = False
+        self._pid = os.getpid()
+        self._committer = ThreadPoolExecutor(1, thread_name_prefix="deltalog-append")
+        self._committer_thread: int | None = None
+
+    def append(self, data: object) -> Future[int]:
+        """Hand rows over, and return the promise of the version that they will be in.
+
+        Waits while too many rows of others wait. A promise that is cancelled before its version is
+        begun takes its rows back.
+
+        Args:
+            data: as `write_deltalake` takes it; it is read at once.
+
+        Returns:
+            A future. Its result is the version, when that is committed: then the rows outlive this
+            process. Its exception is this caller's own, if the rows break a rule of the table
+            (`SchemaMismatchError`, `ConstraintViolationError`), or that of the commit; after
+            `CommitOutcomeUnknownError` the rows may be in the table.
+
+        Raises:
+            InvalidInputError: the data is of an unknown type, or the appender is closed.
+        """
+        request = _Request(_table_of(data))
+        self._hand_over(request)
+        try:
+            request.admitted.result()
+        except BaseException:
+            request.take_back()
+            raise
+        return request.answer
+
+    async def append_async(self, data: object) -> int:
+        """Append rows, and return the version that they are in.
+
+        Args:
+            data: as for `append`; it is read in this thread.
+
+        Raises:
+            DeltaError: as the future of `append`, and as `append`.
+        """
+        request = _Request(_table_of(data))
+        self._hand_over(request)
+        try:
+            await asyncio.wrap_future(request.admitted)
+            return await asyncio.wrap_future(request.answer)
+        except asyncio.CancelledError:
+            request.take_back()
+            raise
+
+    def flush(self) -> None:
+        """Commit what was handed over, without waiting for more; return when all is answered."""
+        with self._changed:
+            answers = [
+                request.answer for request in (*self._committing, *self._inside, *self._outside)
+            ]
+            self._hurries += 1
+            self._changed.notify_all()
+        try:
+            wait(answers)
+        finally:
+            with self._changed:
+                self._hurries -= 1
+
+    def close(self) -> None:
+        """Commit what was handed over, and take no more; return when all is answered."""
+        with self._changed:
+            self._is_closed = True
+            refused = list(self._outside)
+            self._outside.clear()
+            self._changed.notify_all()
+        for request in refused:
+            if request.admitted.set_running_or_notify_cancel():
+                request.admitted.set_exception(self._closed())
+        self._committer.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
+    # --- callers
+
+    def _hand_over(self, request: _Request) -> None:
+        if os.getpid() != self._pid:
+            raise InvalidInputError(
+                "this appender is of the process that forked this one; make one here"
+            )
+        with self._changed:
+            if self._is_closed:
+                raise self._closed()
+            # The committer's own thread, in a callback of an answer, cannot wait for itself.
+            is_urgent = threading.get_ident() == self._committer_thread
+            if not is_urgent and (self._outside or not self._has_room(request)):
+                self._outside.append(request)
+                return
+            self._admit(request)
+
+    def _has_room(self, request: _Request) -> bool:
+        held = self._held_bytes
+        return not held or held + request.num_bytes <= self._window.waiting_bytes
+
+    def _admit(self, request: _Request) -> None:
+        if not request.admitted.set_running_or_notify_cancel():
+            return
+        request.admitted.set_result(None)
+        self._inside.append(request)
+        self._inside_rows += request.rows.num_rows
+        self._held_bytes += request.num_bytes
+        if not self._is_running:
+            self._is_running = True
+            self._committer.submit(self._run)
+        self._changed.notify_all()
+
+    def _closed(self) -> InvalidInputError:
+        return InvalidInputError(
+            f"cannot append to {self._table.snapshot.store.root}: the appender is closed"
+        )
+
+    # --- the committer's thread
+
+    def _run(self) -> None:
+        """Commit window after window until no rows are left."""
+        self._committer_thread = threading.get_ident()
+        while self._take():
+            self._commit(self._committing)
+            self._let_in()
+
+    def _take(self) -> bool:
+        """Take the rows of the next version; False if there are none."""
+        window = self._window
+        with self._changed:
+            if not self._inside:
+                self._is_running = False
+                return False
+            left_ms = window.wait_ms - self._inside[0].waited.elapsed_ms()
+            if left_ms > 0:
+                self._changed.wait_for(self._is_due, left_ms / 1000)
+            rows = num_bytes = 0
+            while self._inside:
+                request = self._inside[0]
+                rows += request.rows.num_rows
+                num_bytes += request.num_bytes
+                is_full = rows > window.most_rows or num_bytes > window.most_bytes
+                if self._committing and is_full:
+                    break
+                self._committing.append(self._inside.popleft())
+                self._inside_rows -= request.rows.num_rows
+        return True
+
+    def _is_due(self) -> bool:
+        window = self._window
+        return (
+            self._is_closed
+            or self._hurries > 0
+            or self._inside_rows >= window.most_rows
+            or self._held_bytes >= min(window.most_bytes, window.waiting_bytes)
+            or len(self._outside) > 0
+        )
+
+    def _commit(self, window: list[_Request]) -> None:
+        """Commit rows, and answer their callers."""
+        wanted = [request for request in window if request.answer.set_running_or_notify_cancel()]
+        if not wanted:
+            return
+        try:
+            version, errors = self._append([request.rows for request in wanted])
+        except BaseException as failure:  # noqa: BLE001  # every caller waits for an answer
+            for request in wanted:
+                request.answer.set_exception(failure)
+            return
+        for request, error in zip(wanted, errors, strict=True):
+            if error is None:
+                request.answer.set_result(version)
+            else:
+                request.answer.set_exception(error)
+
+    def _append(self, parts: Sequence[pa.Table]) -> tuple[int, Sequence[Exception | None]]:
+        verb = AppendParts(parts=parts, file_options=self._file_options)
+        ran = self._table.carry_out(verb, self._options)
+        if ran.value is None:
+            raise InternalError(f"nothing was staged by {verb}")
+        return ran.committed.version, ran.value.errors
+
+    def _let_in(self) -> None:
+        """Forget committed rows, and let others in that waited for their room."""
+        with self._changed:
+            self._held_bytes -= sum(request.num_bytes for request in self._committing)
+            self._committing.clear()
+            while self._outside and self._has_room(self._outside[0]):
+                self._admit(self._outside.popleft())
+
+
+def _table_of(data: object) -> pa.Table:
+    """All rows of `data`, which the caller may change afterwards."""
+    return open_batches(data).read_all()
