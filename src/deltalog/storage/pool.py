@@ -1,6 +1,7 @@
 """The threads of the process: many small requests at once, files read ahead, files encoded.
 
-There are two pools, and a few threads beside the first; there are no others in deltalog. The first
+There are two pools, and a few threads beside the first; an appender has a thread of its own, and there
+are no others in deltalog. The first
 waits for stores: its threads are many, whatever the cores. There `map_in_pool` sends requests that
 a file system can only send one by one, and `read_ahead` opens the next files of a store that is
 reached by requests; `send_together` has the few threads for what those threads send. The second
