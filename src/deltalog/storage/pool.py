@@ -1,15 +1,15 @@
 """The threads of the process: many small requests at once, files read ahead, files encoded.
 
-There are two pools, and a few threads beside the first; an appender has a thread of its own, and there
-are no others in deltalog. The first
-waits for stores: its threads are many, whatever the cores. There `map_in_pool` sends requests that
-a file system can only send one by one, and `read_ahead` opens the next files of a store that is
-reached by requests; `send_together` has the few threads for what those threads send. The second
-computes: its threads are few, as the cores are. There `read_ahead` decodes the next files while the
-caller works on the current batches, and `Background` encodes files while the caller makes the next
-rows. Threads of the second may wait for the first, never the other way round, so
-that neither can block the other for ever. A forked child makes its own threads. A thread that wants
-everything done in one order does all of it itself, inside `alone`.
+There are two pools, and a few threads beside the first; an appender has a thread of its own, and
+there are no others in deltalog. The first waits for stores: its threads are many, whatever the
+cores. There `map_in_pool` sends requests that a file system can only send one by one, and
+`read_ahead` opens the next files of a store that is reached by requests; `send_together` has the
+few threads for what those threads send. The second computes: its threads are few, as the cores are.
+There `read_ahead` decodes the next files while the caller works on the current batches, and
+`Background` encodes files while the caller makes the next rows. Threads of the second may wait for
+the first, never the other way round, so that neither can block the other for ever. A forked child
+makes its own threads. A thread that wants everything done in one order does all of it itself,
+inside `alone`.
 """
 
 from __future__ import annotations
