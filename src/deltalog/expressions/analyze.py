@@ -124,12 +124,12 @@ class _Resolver:
 
     def _refuse_dotted(self, node: Column, index: int) -> None:
         """Suggest backticks if `a.b` can only mean the column whose name has a dot."""
-        names = {name.lower(): name for name in self._schema.names}
-        meant = names.get(node.name.lower())
-        if index == 0 and len(node.path) > 1 and meant and node.path[0].lower() not in names:
+        if index or len(node.path) == 1 or self._schema.fields_named(node.path[0]):
+            return
+        if meant := self._schema.fields_named(node.name):
             raise InvalidInputError(
-                f"there is no column {node.path[0]!r}; for the column {meant!r}, whose name has "
-                "a dot, put the name in backticks"
+                f"there is no column {node.path[0]!r}; for the column {meant[-1].name!r}, whose "
+                "name has a dot, put the name in backticks"
             )
 
     def _map_key(self, node: Column, index: int) -> Typed:

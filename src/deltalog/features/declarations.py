@@ -105,7 +105,9 @@ def check_declarations(
         InvalidInputError: it names the column or the constraint, and says why.
     """
     # A declaration counts as changed if a column that it names does.
-    unchanged = {field.name for field in known.fields if field in schema.fields} if known else set()
+    now = {field.name: field for field in schema.fields}
+    before = known.fields if known else ()
+    unchanged = {field.name for field in before if now.get(field.name) == field}
     _check_nested(schema)
     _check_identity(schema, partition_columns)
     for name, text in generation_expressions(schema).items():

@@ -184,7 +184,7 @@ def _parts(
 
 def _resolve(schema: StructType, path: str | Path) -> tuple[Path, Field]:
     if isinstance(path, str):
-        is_dotted = "." in path and not _matches(schema, path)
+        is_dotted = "." in path and not schema.fields_named(path)
         path = tuple(path.split(".")) if is_dotted else (path,)
     if not path:
         raise InvalidInputError("cannot look up a column without a name")
@@ -215,14 +215,8 @@ def _step(current: DataType, name: str, path: Path, resolved: list[str]) -> Fiel
             )
 
 
-def _matches(schema: StructType, name: str) -> list[Field]:
-    exact = [field for field in schema.fields if field.name == name]
-    folded = name.lower()
-    return exact or [field for field in schema.fields if field.name.lower() == folded]
-
-
 def _by_name(struct: StructType, name: str, path: Path, resolved: list[str]) -> Field:
-    found = _matches(struct, name)
+    found = struct.fields_named(name)
     if len(found) == 1:
         return found[0]
     whole = ".".join(path)

@@ -41,7 +41,8 @@ def conform(data: Data, schema: pa.Schema) -> Data:
 
     Cost: what has its type already is not copied.
     """
-    unknown = [name for name in data.schema.names if name not in schema.names]
+    known = set(schema.names)
+    unknown = [name for name in data.schema.names if name not in known]
     if unknown:
         raise SchemaMismatchError(
             f"the data has column(s) {', '.join(map(repr, unknown))} that the schema lacks: "

@@ -306,15 +306,37 @@ class StructType(Interchange):
     """
 
     fields: tuple[Field, ...] = ()
+    _by_folded: dict[str, list[Field]] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     def __init__(self, fields: Sequence[Field] = ()) -> None:
         """Keep any sequence of fields as a tuple."""
         object.__setattr__(self, "fields", tuple(fields))
+        object.__setattr__(self, "_by_folded", None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the fields alone."""
+        return type(self), (self.fields,)
 
     @property
     def type(self) -> str:
         """`struct`, the kind of type."""
         return "struct"
+
+    def fields_named(self, name: str) -> Sequence[Field]:
+        """The fields of exactly this name, or else those whose name differs in case only.
+
+        Cost: one pass over the fields for all calls: tables have thousands of columns.
+        """
+        index = self._by_folded
+        if index is None:
+            index = {}
+            for column in self.fields:
+                index.setdefault(column.name.lower(), []).append(column)
+            object.__setattr__(self, "_by_folded", index)
+        found = index.get(name.lower(), [])
+        return [column for column in found if column.name == name] or found
 
     @property
     def names(self) -> tuple[str, ...]:
