@@ -8,7 +8,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from typing import cast
 
 import pytest
@@ -165,6 +167,36 @@ def test_buckets_without_order_are_left_to_s3fs(server: Scripted, store: FsspecS
         bucket = one._own_path("x").partition("/")[0]
         assert files._clients.client(bucket, writes=False) is None  # type: ignore[union-attr]
     assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    ("bucket", "place"),
+    [
+        ("plain-1", "https://plain-1.s3.us-east-1.amazonaws.com/x"),
+        # A host's name has no case: another bucket would answer.
+        ("MyLegacyBucket", "https://s3.us-east-1.amazonaws.com/MyLegacyBucket/x"),
+        ("my_bucket", "https://s3.us-east-1.amazonaws.com/my_bucket/x"),
+        ("foo-", "https://s3.us-east-1.amazonaws.com/foo-/x"),
+        ("a.b", "https://s3.us-east-1.amazonaws.com/a.b/x"),
+        ("xn--abc", "https://s3.us-east-1.amazonaws.com/xn--abc/x"),
+    ],
+)
+def test_buckets_are_asked_by_their_own_names(
+    bucket: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+    options = {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_REGION": "us-east-1",
+        "s3_client": "obstore",
+    }
+    store = FsspecStore(f"s3://{bucket}/t", options)
+    files = store._open_files(store._place("x"))
+    client = files._clients.client(bucket, writes=False)  # type: ignore[union-attr]
+    url = import_module("obstore").sign(client, "GET", "x", timedelta(seconds=9))
+    assert url.partition("?")[0] == place
 
 
 def test_large_uploads_are_left_to_s3fs(server: Scripted, store: FsspecStore) -> None:

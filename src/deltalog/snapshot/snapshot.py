@@ -58,7 +58,7 @@ class Snapshot:
         context: of the table.
         protocol: of this version.
         metadata: of this version.
-        known_checksum: the version's checksum, if this process has just written or read it.
+        known_checksum: the version's checksum, if this process has just written it.
     """
 
     known_checksum: VersionChecksum | None = None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from deltalog.errors import InvalidInputError
 from deltalog.paths import FileInfo
 from deltalog.storage import atomic
-from deltalog.storage.pool import map_in_pool
+from deltalog.storage.pool import map_in_pool, send_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -188,7 +188,7 @@ class FsspecFiles:
         if len(wanted) > 1 and getattr(self.filesystem, "async_impl", False):
             answers = self._fetch_together(wanted)
         else:
-            answers = map_in_pool(self._fetch_one, wanted)
+            answers = send_together(self._fetch_one, wanted)
         queue = iter(answers)
         return [b"" if _is_empty(part) else bytes(next(queue)) for part in parts]
 

@@ -35,6 +35,8 @@ _PAGE_NAMES: Final = 1000
 _MOST_IN_ONE_PUT: Final = 50 * 1024 * 1024
 _USUAL_BUCKET: Final = re.compile(r"(?!.*--(?:x|xa|ol)-s3$)[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
 """No ARN; no S3 Express, whose listings have no order."""
+_IN_HOST: Final = re.compile(r"(?!xn--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+"""Other names cannot be part of a host's: an upper-case letter would name another bucket."""
 # Sorts after every other character.
 _LAST: Final = "\U0010ffff"
 
@@ -96,8 +98,9 @@ class ObstoreClients:
             bucket,
             config={
                 **self._config,
-                # A certificate for `*.s3.…` does not hold for `a.b.s3.…`.
-                "virtual_hosted_style_request": self._is_virtual and "." not in bucket,
+                # A certificate for `*.s3.…` does not hold for `a.b.s3.…` either.
+                "virtual_hosted_style_request": self._is_virtual
+                and _IN_HOST.fullmatch(bucket) is not None,
             },
             client_options={**self._options, **timeouts},
             retry_config={

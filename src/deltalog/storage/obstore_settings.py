@@ -119,8 +119,9 @@ def _check_file(path: Path) -> None:
 
 def _settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in arguments.items() if value is not None}
-    for name in ("use_listings_cache", "skip_instance_cache"):
-        given.pop(name, None)
+    given.pop("skip_instance_cache", None)
+    if given.pop("use_listings_cache", False):
+        raise _BeyondObstoreError("listings are kept")
     for_client = _part(given, "client_kwargs")
     for_config = _part(given, "config_kwargs")
     for_buckets = _part(for_config, "s3")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from deltalog.errors import DataFileUnreadableError
+from deltalog.errors import DataFileUnreadableError, ObjectNotFoundError, StorageError
 from deltalog.storage import thrift
 
 if TYPE_CHECKING:
@@ -125,7 +125,15 @@ def fetch_tail(store: Store, path: str, size_bytes: int, *, footer_only: bool = 
     """
     is_small = size_bytes <= _SMALL_FILE_BYTES and not footer_only
     start = 0 if is_small else max(0, size_bytes - _TAIL_BYTES)
-    (tail,) = store.read_ranges(path, [(start, size_bytes)])
+    try:
+        (tail,) = store.read_ranges(path, [(start, size_bytes)])
+    except ObjectNotFoundError:
+        raise
+    except StorageError:  # S3's answer to a range that begins behind the end
+        true_size = store.stat(path).size_bytes
+        if true_size == size_bytes:
+            raise
+        return fetch_tail(store, path, true_size, footer_only=footer_only)
     if len(tail) != size_bytes - start or tail[-4:] not in _MAGIC:
         true_size = store.stat(path).size_bytes
         if true_size != size_bytes:

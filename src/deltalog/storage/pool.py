@@ -17,14 +17,13 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from concurrent.futures import Future
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -44,7 +43,7 @@ def map_in_pool(
     if len(items) <= batch_size or _REQUESTS.is_inside():
         return [function(item) for item in items]
     batches = [items[start : start + batch_size] for start in range(0, len(items), batch_size)]
-    results = _REQUESTS.pool().map(lambda batch: [function(item) for item in batch], batches)
+    results = _REQUESTS.map(lambda batch: [function(item) for item in batch], batches)
     return [result for batch in results for result in batch]
 
 
@@ -58,17 +57,20 @@ def send_together(function: Callable[[_Item], _Result], items: Sequence[_Item]) 
         return map_in_pool(function, items)
     if len(items) <= 1 or _SENDERS.is_inside():
         return [function(item) for item in items]
-    return list(_SENDERS.pool().map(function, items))
+    return _SENDERS.map(function, items)
 
 
 def interruptibly(wait: Callable[[], _Result]) -> _Result:
     """The result of `wait`, for clients that look for no signals while they wait for a store.
 
-    The main thread leaves it to a thread of the pool: that wait ends with Ctrl-C.
+    The main thread leaves it to another one: that wait ends with Ctrl-C. It is none of a pool,
+    because the process waits for those when it ends.
     """
     if threading.current_thread() is not threading.main_thread() or _REQUESTS.is_inside():
         return wait()
-    return _REQUESTS.pool().submit(wait).result()
+    answer: Future[_Result] = Future()
+    threading.Thread(target=_answer, args=(answer, wait), name="deltalog-wait", daemon=True).start()
+    return answer.result()
 
 
 def while_waiting(wait: Callable[[], _Result], work: Callable[[], object]) -> _Result:
@@ -78,7 +80,7 @@ def while_waiting(wait: Callable[[], _Result], work: Callable[[], object]) -> _R
     """
     if _REQUESTS.is_inside():
         return wait()
-    future = _REQUESTS.pool().submit(wait)
+    future = _REQUESTS.submit(wait)
     try:
         work()
     finally:
@@ -96,11 +98,12 @@ def meanwhile(ask: Callable[[], object]) -> Iterator[None]:
     if _REQUESTS.is_inside():
         yield
         return
-    future = _REQUESTS.pool().submit(ask)
+    future = _REQUESTS.submit(ask)
     try:
         yield
     finally:
-        wait_for([future])
+        if not future.cancel():
+            wait_for([future])
 
 
 def read_ahead(
@@ -130,15 +133,16 @@ def read_ahead(
         yield from map(function, items)
         return
     waiting: deque[tuple[Future[_Result], int]] = deque()
-    pool = (_REQUESTS if sends_requests else _FILES).pool()
+    pool = _REQUESTS if sends_requests else _FILES
 
     def oldest() -> _Result:
         future, num_bytes = waiting.popleft()
         _AHEAD.give_back(num_bytes)
         return future.result()
 
+    failures: list[Exception] = []
     try:
-        for item in items:
+        for item in _until_failure(items, failures):
             num_bytes = 0 if bytes_of is None else bytes_of(item)
             while waiting and not _AHEAD.has_room(num_bytes):
                 yield oldest()
@@ -148,10 +152,20 @@ def read_ahead(
                 yield oldest()
         while waiting:
             yield oldest()
+        for failure in failures:
+            raise failure
     finally:
         for future, num_bytes in waiting:
             future.cancel()
             _AHEAD.give_back(num_bytes)
+
+
+def _until_failure(items: Iterable[_Item], failures: list[Exception]) -> Iterator[_Item]:
+    """The items up to an exception, which is left to be raised after the results before it."""
+    try:
+        yield from items
+    except Exception as error:  # noqa: BLE001  # raised later
+        failures.append(error)
 
 
 @contextmanager
@@ -182,7 +196,7 @@ class Background:
             return
         while len(self._waiting) >= self._depth:
             self._waiting.popleft().result()
-        self._waiting.append(_FILES.pool().submit(work))
+        self._waiting.append(_FILES.submit(work))
 
     def wait(self) -> None:
         """Wait until all work is done; raises the first exception."""
@@ -246,6 +260,24 @@ class _Threads:
                 )
             return self._pool
 
+    def submit(self, function: Callable[..., _Result], *arguments: Any) -> Future[_Result]:
+        """Let a thread call `function`; while the interpreter ends, the calling thread does."""
+        try:
+            return self.pool().submit(function, *arguments)
+        except RuntimeError:  # no thread begins anything any more
+            answer: Future[_Result] = Future()
+            _answer(answer, lambda: function(*arguments))
+            return answer
+
+    def map(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+        """The results for all items, in order; after an exception the others are not begun."""
+        futures = [self.submit(function, item) for item in items]
+        try:
+            return [future.result() for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
+
     def is_inside(self) -> bool:
         """Whether the calling thread is one of these."""
         return getattr(self._inside, "yes", False)
@@ -261,6 +293,16 @@ class _Threads:
 
     def _mark(self) -> None:
         self._inside.yes = True
+
+
+def _answer(answer: Future[_Result], act: Callable[[], _Result]) -> None:
+    """Do something, and make its result or exception that of `answer`."""
+    try:
+        result = act()
+    except BaseException as error:  # noqa: BLE001  # whoever waits gets it
+        answer.set_exception(error)
+    else:
+        answer.set_result(result)
 
 
 _CORES: Final = os.cpu_count() or 1

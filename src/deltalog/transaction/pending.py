@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from deltalog.actions import AddCDCFile, AddFile
     from deltalog.context import TableContext
     from deltalog.expressions import Expression
+    from deltalog.log.checksum import VersionChecksum
     from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
@@ -80,6 +81,7 @@ class PendingTransaction:
         app_transactions: application transactions by application.
         own_paths: files written for this transaction alone, decoded; deleted if it fails.
         is_sent: whether a commit request may be under way.
+        checksum_before: of the version that was read, as its writer left it.
         is_committed: whether the commit has succeeded.
         progress: counts the files that are read.
     """
@@ -112,6 +114,7 @@ class PendingTransaction:
         self.app_transactions: dict[str, AppTransaction] = {}
         self.own_paths: list[str] = []
         self.is_sent = False
+        self.checksum_before: VersionChecksum | None = None
         self.is_committed = False
         self.progress = ProgressCount(None)
         self._configuration = configuration

@@ -128,8 +128,10 @@ def _checksum(done: _PostCommit) -> None:
     previous = None
     if before is not None and before.version == snapshot.version - 1:
         previous = before.known_checksum
-        if previous is None and before.segment.checksum is None and not whole:
-            return
+        if previous is None and not whole:
+            if before.segment.checksum is None:
+                return
+            previous = done.pending.checksum_before  # of another writer: better to count, if whole
     snapshot.known_checksum = write_checksum(
         snapshot, previous=previous, whole=whole, txn_id=done.txn_id
     )
@@ -200,7 +202,7 @@ def reading_ahead(pending: PendingTransaction, hooks: PostCommitHookProperties) 
     known = before
 
     def ask() -> None:
-        known.known_checksum = read_checksum(known, known.version)
+        pending.checksum_before = read_checksum(known, known.version)
 
     with meanwhile(ask):
         yield

@@ -2,14 +2,20 @@ from __future__ import annotations
 
 import io
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltalog.errors import DataFileUnreadableError
-from deltalog.storage.parquet_footer import column_chunks
+from deltalog.errors import DataFileUnreadableError, StorageError
+from deltalog.storage.parquet_footer import column_chunks, fetch_tail
+from tests.support.logs import DictStore
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.storage.store import ByteRange
 
 
 def file_of(table: pa.Table, **options: Any) -> bytes:
@@ -82,3 +88,22 @@ def test_what_is_not_told_is_none() -> None:
 def test_a_footer_that_is_none_is_refused(damaged: bytes) -> None:
     with pytest.raises(DataFileUnreadableError, match="footer"):
         null_counts(damaged)
+
+
+class StrictStore(DictStore):
+    """Refuses a range that begins behind the end of the file, as S3 does."""
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """As `Store`."""
+        if any(start >= len(self.files[path]) for start, _ in ranges):
+            raise StorageError("416: the requested range is not satisfiable")
+        return super().read_ranges(path, ranges)
+
+
+def test_a_length_that_is_far_too_long_is_asked_for() -> None:
+    store = StrictStore()
+    store.files["f"] = data = file_of(pa.table({"a": range(10)}))
+    assert fetch_tail(store, "f", len(data) + 10_000_000).size_bytes == len(data)
+    store.files["empty"] = b""
+    with pytest.raises(StorageError, match="416"):
+        fetch_tail(store, "empty", 0)

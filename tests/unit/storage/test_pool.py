@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from deltalog.storage.pool import Background, alone, map_in_pool, read_ahead, send_together
+from deltalog.storage.pool import (
+    Background,
+    alone,
+    map_in_pool,
+    meanwhile,
+    read_ahead,
+    send_together,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -215,3 +224,68 @@ def test_alone_a_thread_does_everything_itself_and_in_order() -> None:
         assert list(ahead) == [1, 2]
     found = map_in_pool(lambda _: threading.current_thread(), range(2))
     assert threading.main_thread() not in found
+
+
+def test_results_before_a_failure_of_an_earlier_stage_are_not_lost() -> None:
+    def items() -> Iterator[int]:
+        yield from range(5)
+        raise ZeroDivisionError
+
+    results = read_ahead(str, items(), depth=9, sends_requests=True)
+    assert [next(results) for _ in range(5)] == list("01234")
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+
+
+LATE = """
+import threading, time
+from deltalog.storage.pool import map_in_pool, read_ahead
+
+def late():
+    threading.main_thread().join()
+    time.sleep(0.3)
+    print(map_in_pool(str, [1, 2]), list(read_ahead(str, [3, 4], depth=2, sends_requests=True)))
+
+map_in_pool(str, [1, 2])
+threading.Thread(target=late).start()
+"""
+
+
+def test_a_thread_that_outlives_the_main_one_works_alone() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", LATE], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert run.stdout.strip() == "['1', '2'] ['3', '4']"
+
+
+WAITING = """
+import signal, sys, threading, time
+from deltalog.storage.pool import interruptibly
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent may have ignored it
+main = threading.main_thread().ident
+threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT)).start()
+try:
+    interruptibly(lambda: time.sleep(600))
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+
+
+def test_a_process_ends_though_an_interrupted_wait_goes_on() -> None:
+    run = subprocess.run([sys.executable, "-c", WAITING], timeout=60, check=False)
+    assert run.returncode == 7
+
+
+def test_what_is_dispensable_is_not_waited_for_before_it_has_begun() -> None:
+    held = threading.Event()
+    threads = [threading.Thread(target=map_in_pool, args=(lambda _: held.wait(60), range(64)))]
+    threads[0].start()
+    asked: list[int] = []
+    try:
+        with meanwhile(lambda: asked.append(1)):
+            pass
+    finally:
+        held.set()
+        threads[0].join(60)
+    assert asked == []

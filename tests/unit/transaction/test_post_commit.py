@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from deltalog._json import loads
+from deltalog._json import dumps, loads
 from deltalog.context import utc_context
 from deltalog.log.names import checksum_name, commit_path, log_path
 from deltalog.snapshot import load_snapshot
@@ -86,6 +86,20 @@ class MeetingStore(CountingStore):
         if path.endswith(".json"):
             self._meeting.wait(60)
         super().put_if_absent(path, data)
+
+
+def test_a_checkpoint_s_checksum_is_counted_whatever_others_have_written() -> None:
+    store = DictStore()
+    given = table(configuration={"delta.checkpointInterval": "3"})
+    known = load_snapshot(utc_context(given)).configuration
+    tx = PendingTransaction(utc_context(store), None, operation="CREATE TABLE", configuration=known)
+    commit(tx)
+    for number in range(2):
+        commit(pending(store, new_file(f"{number}")))
+    wrong = {**loads(store.files[log_path(checksum_name(2))]), "numFiles": 900}
+    store.files[log_path(checksum_name(2))] = dumps(wrong)
+    commit(pending(MeetingStore(store), new_file("2")))
+    assert loads(store.files[log_path(checksum_name(3))])["numFiles"] == 3
 
 
 @pytest.mark.protocol("B-19")
