@@ -10,14 +10,13 @@ from __future__ import annotations
 import errno
 import io
 import os
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import DataFileUnreadableError
+from deltalog.storage.parquet_parts import Segments
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from deltalog.storage.parquet_parts import Segments
 
 _SLICE_BYTES: Final = 8 * 1024 * 1024
 _NO_COPY: Final = frozenset(
@@ -26,7 +25,7 @@ _NO_COPY: Final = frozenset(
 
 
 class LocalBytes:
-    """A local file; a context manager.
+    """A local file.
 
     Args:
         native: the operating system's path.
@@ -53,15 +52,13 @@ class LocalBytes:
         for first in range(start, end, _SLICE_BYTES):
             write_all(out, self.read(first, min(end, first + _SLICE_BYTES)))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the file."""
         os.close(self._file)
 
 
 class FetchedBytes:
-    """Parts of a file that were fetched; a context manager.
+    """Parts of a file that were fetched.
 
     Args:
         segments: the parts.
@@ -90,11 +87,9 @@ class FetchedBytes:
         """Append these bytes to a file that is open for writing."""
         write_all(out, self.read(start, end))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
+    def close(self) -> None:
+        """Forget the parts."""
+        self._segments = Segments()
 
 
 class EncodedBytes:

@@ -171,12 +171,12 @@ class StoredGroup:
         """Numbers of its compressions."""
         return frozenset(chunk.codec for chunk in self.chunks)
 
-    def ranges(self) -> list[ByteRange]:
-        """Where its pages, indexes and Bloom filters are, sorted."""
+    def ranges(self, size_bytes: int) -> list[ByteRange]:
+        """Where its pages, indexes and Bloom filters are in a file of this length, sorted."""
         found = [(chunk.start, chunk.end) for chunk in self.chunks]
         for chunk in self.chunks:
-            for place in _EXTRAS:
-                found += [spot] if (spot := _spot(chunk, place)) is not None else []
+            spots = (_spot(chunk, place) for place in _EXTRAS)
+            found += [spot for spot in spots if spot is not None and spot[1] <= size_bytes]
         return sorted(found)
 
 

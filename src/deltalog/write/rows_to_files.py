@@ -69,7 +69,7 @@ class RowsToFiles:
         self._columns = plan.spec.configuration.partition_schema.fields
         self._background = Background(limits.files_at_once + 1)
         self._queues: dict[_Key, list[FileQueue]] = {}
-        self._waiting: dict[_Key, _WaitingRows] = {}
+        self._waiting: dict[_Key, WaitingRows] = {}
         self._gathered: list[tuple[pa.RecordBatch, pa.RecordBatch]] = []
         self._gathered_rows = 0
         self._gathered_bytes = 0
@@ -92,7 +92,7 @@ class RowsToFiles:
             physical: with the columns of files.
             logical: the same rows with their partition columns.
         """
-        for rows, start in self._pieces(physical):
+        for rows, start in pieces(physical, max_rows=self._max_rows, max_bytes=self._max_bytes):
             if self._columns:
                 self._gather(rows, logical.slice(start, rows.num_rows))
             else:
@@ -124,17 +124,6 @@ class RowsToFiles:
                     error,
                 )
 
-    def _pieces(self, batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """Yield slices of at most one row group, with their first rows."""
-        rows = batch.num_rows
-        if not rows:
-            return
-        most = min(self._max_rows, max(1, rows * self._max_bytes // max(1, batch.nbytes)))
-        # Slices of equal size, instead of full ones and a small rest.
-        size = -(-rows // -(-rows // most))
-        for start in range(0, rows, size):
-            yield batch.slice(start, size), start
-
     def _gather(self, physical: pa.RecordBatch, logical: pa.RecordBatch) -> None:
         """Collect rows, so that many at a time are split by partition."""
         self._gathered.append((physical, logical))
@@ -160,14 +149,14 @@ class RowsToFiles:
 
     def _add(self, values: Values, rows: pa.RecordBatch) -> None:
         key = (values, len(rows.schema) > len(self._plan.layout.arrow_schema()))
-        waiting = self._waiting.setdefault(key, _WaitingRows())
+        waiting = self._waiting.setdefault(key, WaitingRows())
         size = rows.nbytes
         if waiting.num_rows and (
             waiting.num_rows + rows.num_rows > self._max_rows
             or waiting.num_bytes + size > self._max_bytes
         ):
             self._send(key)
-            waiting = self._waiting.setdefault(key, _WaitingRows())
+            waiting = self._waiting.setdefault(key, WaitingRows())
         waiting.add(rows, size)
         self._waiting_bytes += size
         if waiting.num_rows >= self._max_rows or waiting.num_bytes >= self._max_bytes:
@@ -234,7 +223,21 @@ class RowsToFiles:
             yield from queues
 
 
-class _WaitingRows:
+def pieces(
+    batch: pa.RecordBatch, *, max_rows: int, max_bytes: int
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield slices of at most one row group, with their first rows."""
+    rows = batch.num_rows
+    if not rows:
+        return
+    most = min(max_rows, max(1, rows * max_bytes // max(1, batch.nbytes)))
+    # Slices of equal size, instead of full ones and a small rest.
+    size = -(-rows // -(-rows // most))
+    for start in range(0, rows, size):
+        yield batch.slice(start, size), start
+
+
+class WaitingRows:
     """Waiting rows of one partition."""
 
     def __init__(self) -> None:
