@@ -104,10 +104,14 @@ def copy_rows(
         tasks = make_numbered_tasks(snapshot, spec, files)
     if without is not None:
         tasks = map(_without, tasks, without)
-    if kept is not None:
-        tasks = kept.tasks((number, task, None) for number, task in enumerate(tasks))
+    if kept is None:
+        tasks = progress.each(tasks)
+    else:
+        # Rows to leave out are in the tasks' vectors.
+        numbered = enumerate(progress.each(tasks))
+        tasks = kept.tasks((number, task, DeletionBitmap()) for number, task in numbered)
     copied = 0
-    for batch in read_tasks(progress.each(tasks)):
+    for batch in read_tasks(tasks):
         if not batch.num_rows:
             continue
         copied += batch.num_rows
@@ -144,6 +148,12 @@ def _without(task: ScanTask, positions: pa.Int64Array | None) -> ScanTask:
     return replace(task, deletion_vector=inline_descriptor(bitmap))
 
 
+def write_after(kept: KeptGroups, number: int, batch: pa.RecordBatch, schema: pa.Schema) -> None:
+    """Write rows as `write_copied` does, after the row groups of files before the given one."""
+    rows, ids = _with_ids(batch)
+    kept.write(number, 0, conform(rows, schema), **ids)
+
+
 def write_copied(writer: FileWriter, batch: pa.RecordBatch, schema: pa.Schema) -> None:
     """Write rows that were in the table before; their row ids, if read, are kept."""
     rows, ids = _with_ids(batch)
@@ -159,7 +169,9 @@ def _with_ids(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, Any]]:
     }
     if not found:
         return batch, {}
-    return batch.drop_columns([name for name in _ID_PARAMETERS if name in batch.schema.names]), found
+    return batch.drop_columns(
+        [name for name in _ID_PARAMETERS if name in batch.schema.names]
+    ), found
 
 
 _ID_PARAMETERS: Final = {ROW_ID: "row_ids", ROW_COMMIT_VERSION: "row_commit_versions"}

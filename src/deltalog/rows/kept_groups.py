@@ -51,7 +51,7 @@ LEAST_BYTES: int | None = 1024 * 1024
 
 Row groups shrink with every rewrite. Small ones are put together with others.
 """
-LEAST_COMPACTED_BYTES: int | None = 8 * 1024 * 1024
+LEAST_COMPACTED_BYTES: int | None = 4 * 1024 * 1024
 """The same where files are put together, for the sake of larger row groups."""
 
 _CODECS: Final = {"none": 0, "snappy": 1, "gzip": 2, "brotli": 4, "zstd": 6, "lz4": 7}
@@ -167,21 +167,19 @@ class KeptGroups:
     Args:
         snapshot: that the files belong to.
         writer: of the new files.
-        spec: of the writer.
         least_bytes: of a row group that is copied; None copies none.
     """
 
-    def __init__(
-        self, snapshot: Snapshot, writer: FileWriter, spec: WriteSpec, *, least_bytes: int | None
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, writer: FileWriter, *, least_bytes: int | None) -> None:
         self._snapshot = snapshot
         self._writer = writer
-        self._spec = spec
+        self._spec = spec = writer.spec
         self._least_bytes = least_bytes
         self._has_ids = spec.configuration.row_ids_enabled
         self._codec = _codec(spec.configuration)
         self._files: dict[int, _KeptFile] = {}
         self._begun: int | None = None
+        self._beside: Values | None = None
         self._copied = 0
         self.why_not: WhyNot | None = next((why for why, test in _OF_ALL if test(spec)), None)
 
@@ -195,14 +193,23 @@ class KeptGroups:
         """Rows of the row groups that were copied so far."""
         return self._writer.copied.num_rows
 
+    def is_large(self, size_bytes: int | None) -> bool:
+        """Whether a file of this size may have a row group that is copied."""
+        least = self._least_bytes
+        return self.is_possible and least is not None and (size_bytes or least) >= least
+
+    def has(self, number: int) -> bool:
+        """Whether row groups of a file that was looked at are copied."""
+        return number in self._files
+
     def tasks(
         self, tasks: Iterable[tuple[int, ScanTask, DeletionBitmap | None]]
     ) -> Iterator[ScanTask]:
-        """Yield the tasks without the row groups that are copied.
+        """Yield the tasks without the row groups that are copied, if anything else is left.
 
         Args:
             tasks: number of the file, the task that reads all its rows that stay or change, and
-                further rows that change.
+                which of these change; None is a file of which nothing is copied.
 
         Cost: the footer of each file that is large enough; those of a store that is reached by
         requests are read ahead.
@@ -217,10 +224,11 @@ class KeptGroups:
             if is_local
             else read_ahead(self._look, tasks, depth=MOST_REQUESTS, sends_requests=True)
         )
-        for number, task, kept in looked:
+        for number, rest, kept in looked:
             if kept is not None:
                 self._files[number] = kept
-            yield task
+            if rest is not None:
+                yield rest
 
     def write(
         self,
@@ -241,12 +249,20 @@ class KeptGroups:
             row_commit_versions: kept row commit versions.
         """
         self.advance(number, first_row)
-        if (file := self._files.get(number)) is None:
+        file = self._files.get(number)
+        values = self._beside if file is None else file.values
+        if values is None:
             self._writer.write(rows, row_ids=row_ids, row_commit_versions=row_commit_versions)
         else:
             self._writer.write_spliced(
-                file.values, rows, row_ids=row_ids, row_commit_versions=row_commit_versions
+                values, rows, row_ids=row_ids, row_commit_versions=row_commit_versions
             )
+
+    def put_together(self) -> None:
+        """Write the rows of all other files, which are of the same partition, beside the copies."""
+        spliced = self._writer.splice(with_row_ids=self._has_ids)
+        self._beside = next(iter(self._files.values())).values
+        spliced.begin(self._beside, 0)
 
     def advance(self, number: int, first_row: int) -> None:
         """Copy the row groups that come before a row of a file."""
@@ -286,11 +302,10 @@ class KeptGroups:
 
     def _look(
         self, job: tuple[int, ScanTask, DeletionBitmap | None]
-    ) -> tuple[int, ScanTask, _KeptFile | None]:
+    ) -> tuple[int, ScanTask | None, _KeptFile | None]:
         """Decide about the row groups of a file; the task is left with those that are read."""
         number, task, changed = job
-        size = task.size_bytes
-        if self._least_bytes is None or (size is not None and size < self._least_bytes):
+        if changed is None or not self.is_large(task.size_bytes):
             return number, task, None
         try:
             found = self._kept(task, changed)
@@ -303,15 +318,16 @@ class KeptGroups:
         marked = gone.union(
             *(DeletionBitmap.from_range(kept.starts[n], kept.starts[n + 1]) for n in kept.kept)
         )
+        if marked.cardinality >= kept.starts[-1]:
+            return number, None, kept
         return number, replace(task, deletion_vector=inline_descriptor(marked)), kept
 
     def _kept(
-        self, task: ScanTask, changed: DeletionBitmap | None
+        self, task: ScanTask, changed: DeletionBitmap
     ) -> tuple[_KeptFile, DeletionBitmap] | None:
         gone = DeletionBitmap()
         if task.deletion_vector is not None:
             gone = load_bitmap(task.store, task.deletion_vector)
-        all_changed = gone if changed is None else gone | changed
         reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes, footer_only=True)
         try:
             native = native_path(task.store, task.path)
@@ -323,7 +339,7 @@ class KeptGroups:
             facts = _FileFacts(reader, stored, size, template, self._spec.time_zone)
             if any(test(facts) for _, test in _OF_FILES):
                 return None
-            kept = self._groups(stored, reader.row_group_starts, all_changed)
+            kept = self._groups(stored, reader.row_group_starts, gone | changed)
             if not kept:
                 return None
             source = SourceFile(

@@ -168,9 +168,7 @@ class LocalChange:
                 writer,
                 schema,
                 without=[selected.positions[number] for number in cut],
-                kept=KeptGroups(
-                    self._snapshot, writer, spec, least_bytes=kept_groups.LEAST_BYTES
-                ),
+                kept=KeptGroups(self._snapshot, writer, least_bytes=kept_groups.LEAST_BYTES),
                 progress=transaction.progress,
             )
             written = writer.finish()

@@ -158,7 +158,5 @@ def _copied_by_system(file: int, start: int, end: int, out: Any) -> int:
 
 def _whole(data: bytes, start: int, end: int) -> bytes:
     if len(data) != end - start:
-        raise DataFileUnreadableError(
-            f"expected {end - start} bytes at {start}, found {len(data)}"
-        )
+        raise DataFileUnreadableError(f"expected {end - start} bytes at {start}, found {len(data)}")
     return data

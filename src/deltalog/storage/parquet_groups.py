@@ -16,7 +16,7 @@ from deltalog.storage import thrift
 from deltalog.storage.thrift import Struct, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from deltalog.storage.store import ByteRange
 

@@ -7,6 +7,7 @@ a single request makes it.
 from __future__ import annotations
 
 import contextlib
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -179,11 +180,10 @@ class NewFile:
         if self._native is not None:
             # Nothing is in the file yet, but its directories may be new.
             self._temporary = write_temporary(self._native, b"", syncs=syncs_files(self._store))
-            self._out = (
-                pa.OSFile(self._temporary, "wb")
-                if for_arrow
-                else Path(self._temporary).open("wb", buffering=0)
-            )
+            if for_arrow:
+                self._out = pa.OSFile(self._temporary, "wb")
+            else:
+                self._out = io.FileIO(self._temporary, "wb")
         return self._out
 
     @property

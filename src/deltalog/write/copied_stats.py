@@ -57,18 +57,23 @@ def collect_copied(
     """
     leaves = list(leaf_columns(schema))
     paths = [leaf.parts for leaf in leaves]
+    leaf_of = {path: leaf for leaf, path in enumerate(paths)}
     unknown: dict[tuple[int, ...], list[int]] = {}
     columns = stats.columns()
     for number, (path, field) in enumerate(columns):
         has_bounds = stats.has_bounds(number)
-        leaf = paths.index(path) if isinstance(field.type, PrimitiveType) else None
+        leaf = leaf_of[path] if isinstance(field.type, PrimitiveType) else None
         left = []
         for group in groups:
             found = (
                 None
                 if leaf is None
                 else _known(
-                    footer, footer.groups[group].chunks[leaf], reader, leaf, leaves[leaf].type,
+                    footer,
+                    footer.groups[group].chunks[leaf],
+                    reader,
+                    leaf,
+                    leaves[leaf].type,
                     has_bounds=has_bounds,
                 )
             )
@@ -107,7 +112,7 @@ def _known(
     if null_count is None:
         return None
     if not has_bounds or null_count == chunk.num_values:
-        return pa.nulls(0, kind), null_count
+        return pa.array([], kind), null_count
     physical = reader.metadata.schema.column(leaf).physical_type
     stored = _stored_bounds(footer, chunk, physical)
     bounds = (
@@ -127,10 +132,9 @@ def _stored_bounds(
     found = {number: value for number, (_, value) in chunk.statistics.items()}
     low, high = found.get(_MIN), found.get(_MAX)
     flags = (found.get(_MIN_IS_EXACT), found.get(_MAX_IS_EXACT))
-    is_fixed = physical in _FIXED_WIDTH
     if False in flags or not footer.has_orders:
         return None
-    if not is_fixed and flags != (True, True):
-        if not footer.created_by.startswith(_CUTS_NOTHING):
-            return None
+    may_be_cut = physical not in _FIXED_WIDTH and flags != (True, True)
+    if may_be_cut and not footer.created_by.startswith(_CUTS_NOTHING):
+        return None
     return [low, high] if isinstance(low, bytes) and isinstance(high, bytes) else None

@@ -67,10 +67,13 @@ class FileWriter:
     Args:
         spec: of the table.
         limits: how much is held in memory; None uses the defaults.
+
+    Attributes:
+        spec: the same.
     """
 
     def __init__(self, spec: WriteSpec, *, limits: WriteLimits | None = None) -> None:
-        self._spec = spec
+        self.spec = spec
         self._layout = Layout(spec.configuration)
         self._limits = limits or WriteLimits()
         self._plan = FilePlan(spec=spec, layout=self._layout)
@@ -143,7 +146,7 @@ class FileWriter:
         if self._spliced is not None:
             self._spliced.finish()
         parts = self._parts.finish()
-        configuration = self._spec.configuration
+        configuration = self.spec.configuration
         return WrittenFiles(
             adds=tuple(self._add(part) for part in parts),
             identity_marks=dict(identity_marks or {}),
@@ -164,10 +167,10 @@ class FileWriter:
     def _add(self, part: FinishedFile) -> AddFile:
         return AddFile(
             path=part.path,
-            partition_values=partition_values(self._spec, part),
+            partition_values=partition_values(self.spec, part),
             size_bytes=part.size_bytes,
             modification_time_ms=part.modified_ms,
-            data_change=self._spec.data_change,
+            data_change=self.spec.data_change,
             stats=part.stats,
         )
 

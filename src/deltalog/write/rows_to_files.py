@@ -45,6 +45,8 @@ class WriteLimits:
         files_at_once: how many files of one partition are written at the same time.
         split_bytes: less data stays in one file: two small files cost readers more than a second
             core saves.
+        spliced_bytes: from this size on, a file with copied row groups takes no rows of further
+            files: their bounds stay narrow, and they are written at the same time.
     """
 
     row_group_bytes: int = 64 * 1024 * 1024
@@ -53,6 +55,7 @@ class WriteLimits:
     open_bytes: int = 512 * 1024 * 1024
     files_at_once: int = _FILES_AT_ONCE
     split_bytes: int = 32 * 1024 * 1024
+    spliced_bytes: int = 8 * 1024 * 1024
 
 
 class RowsToFiles:
@@ -246,6 +249,7 @@ class WaitingRows:
         self.num_bytes = 0
 
     def add(self, rows: pa.RecordBatch, size: int) -> None:
+        """Add rows of this many bytes in memory."""
         self.batches.append(rows)
         self.num_rows += rows.num_rows
         self.num_bytes += size

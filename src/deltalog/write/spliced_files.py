@@ -115,7 +115,10 @@ class SplicedFiles:
             num_bytes: length of the file.
         """
         file = self._files.pop(values, None)
-        if file is not None and file.num_bytes + num_bytes > self._plan.spec.target_file_size_bytes:
+        target = self._plan.spec.target_file_size_bytes
+        if file is not None and (
+            file.num_bytes >= self._limits.spliced_bytes or file.num_bytes + num_bytes > target
+        ):
             self._close(file)
             file = None
         if file is None:
