@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -178,6 +179,7 @@ class KeptGroups:
         self._has_ids = spec.configuration.row_ids_enabled
         self._codec = _codec(spec.configuration)
         self._files: dict[int, _KeptFile] = {}
+        self._lock = threading.Lock()
         self._begun: int | None = None
         self._beside: Values | None = None
         self._copied = 0
@@ -335,7 +337,8 @@ class KeptGroups:
             stored = read_stored(reader.footer_bytes(), size)
             if stored is None:
                 return None
-            template = self._writer.splice(with_row_ids=self._has_ids).template
+            with self._lock:  # several files may be looked at at the same time
+                template = self._writer.splice(with_row_ids=self._has_ids).template
             facts = _FileFacts(reader, stored, size, template, self._spec.time_zone)
             if any(test(facts) for _, test in _OF_FILES):
                 return None

@@ -28,6 +28,7 @@ _LONGEST_INDEX_BYTES: Final = 64 * 1024 * 1024
 _MOST_ORDINALS: Final = 1 << 15
 _DATA_PAGES: Final = {0: 5, 3: 8}  # type of page → field of its header
 _INDEX_PAGE, _DICTIONARY_PAGE = 1, 2
+_NUM_VALUES_OF_PAGE: Final = 100  # no field of a page's header itself
 _DOUBLE, _FLOAT, _FIXED = 5, 4, 7
 # Fields of FileMetaData,
 _VERSION, _SCHEMA, _NUM_ROWS, _GROUPS, _NOTES, _CREATED_BY, _ORDERS, _CIPHER = range(1, 9)
@@ -463,18 +464,17 @@ def _pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) -> tupl
     if num_rows is not None and chunk.num_values != num_rows:
         raise ValueError(f"{chunk.num_values} values in {num_rows} rows")
     while position < chunk.end:
-        header, header_bytes = _page_header(source, position, chunk.end)
-        end = position + header_bytes + _natural(header, 3)
-        if end > chunk.end:
+        header = _page_header(source, position, chunk.end)
+        end = position + header.num_bytes + header.body_bytes
+        if end > chunk.end or header.body_bytes < 0:
             raise ValueError(f"a page from {position} to {end} in pages up to {chunk.end}")
-        kind = _number(header, 1)
-        if kind in _DATA_PAGES:
-            num_values += _natural(_struct(header, _DATA_PAGES[kind]), 1)
+        if header.kind in _DATA_PAGES:
+            num_values += header.num_values
             found.append(Page(position, end - position))
-        elif kind == _DICTIONARY_PAGE and position != chunk.start:
+        elif header.kind == _DICTIONARY_PAGE and position != chunk.start:
             raise ValueError(f"a dictionary at {position} behind other pages")
-        elif kind not in {_DICTIONARY_PAGE, _INDEX_PAGE}:
-            raise ValueError(f"a page of type {kind} at {position}")
+        elif header.kind not in {_DICTIONARY_PAGE, _INDEX_PAGE}:
+            raise ValueError(f"a page of type {header.kind} at {position}")
         position = end
     if num_values != chunk.num_values:
         raise ValueError(f"expected {chunk.num_values} values, found {num_values}")
@@ -484,18 +484,47 @@ def _pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) -> tupl
     return tuple(found)
 
 
-def _page_header(source: ByteSource, position: int, end: int) -> tuple[Struct, int]:
+class _PageHeader(NamedTuple):
+    num_bytes: int
+    kind: int
+    body_bytes: int
+    num_values: int
+
+
+def _page_header(source: ByteSource, position: int, end: int) -> _PageHeader:
     for num_bytes in (_HEADER_BYTES, _LONGEST_HEADER_BYTES):
         data = source.read(position, min(end, position + num_bytes))
         try:
-            header, length = thrift.read_struct(data)
+            header = _parsed_header(data)
         except LookupError:
             if len(data) < num_bytes:
                 raise
         else:
-            if length <= len(data):
-                return header, length
+            if header.num_bytes <= len(data):
+                return header
     raise ValueError(f"a page header of more than {_LONGEST_HEADER_BYTES} bytes at {position}")
+
+
+def _parsed_header(data: bytes) -> _PageHeader:
+    """The header of a page, of which few fields are read: a file has many pages."""
+    numbers: dict[int, int] = {}
+    position = number = 0
+    while head := data[position]:
+        position += 1
+        number += head >> 4
+        if not head >> 4:
+            raise TypeError("fields that are far apart")
+        kind = head & 15
+        if kind in thrift.INTEGERS:
+            numbers[number], position = thrift.integer(data, position)
+            continue
+        if kind == thrift.STRUCT and number in _DATA_PAGES.values():
+            first = data[position]
+            if first >> 4 != 1 or first & 15 not in thrift.INTEGERS:
+                raise TypeError("a data page without a number of values")
+            numbers[_NUM_VALUES_OF_PAGE], _ = thrift.integer(data, position + 1)
+        position = thrift.pass_value(data, position, kind)
+    return _PageHeader(position + 1, numbers[1], numbers[3], numbers.get(_NUM_VALUES_OF_PAGE, -1))
 
 
 def _flat_leaves(schema: Sequence[SchemaElement]) -> Iterator[bool]:

@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
@@ -34,7 +34,7 @@ from deltalog.write.open_files import FinishedFile
 from deltalog.write.rows_to_files import WaitingRows, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from deltalog.stats import StatsCollector
     from deltalog.storage.parquet import Footer
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from deltalog.write.open_files import FilePlan
     from deltalog.write.partition import Values
     from deltalog.write.rows_to_files import WriteLimits
+
+_PART_BYTES: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +133,8 @@ class SplicedFiles:
         """Append row groups of a file as they are stored."""
         file = self._files[values]
         self._flush(file)
-        self._put(file, _Copy(self._plan, self._schema, source, numbers))
+        for part in _parts(source.stored, numbers):
+            self._put(file, _Copy(self._plan, self._schema, source, part))
         groups = [source.stored.groups[number] for number in numbers]
         self.copied.num_groups += len(groups)
         self.copied.num_rows += sum(group.num_rows for group in groups)
@@ -189,6 +192,20 @@ class SplicedFiles:
             if len(self._files) < self._limits.open_files and not is_full:
                 return
             self._close(self._files.pop(values))
+
+
+def _parts(stored: StoredFooter, numbers: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Row groups in parts that may be in memory together."""
+    part: list[int] = []
+    size = 0
+    for number in numbers:
+        more = stored.groups[number].stored_bytes
+        if part and size + more > _PART_BYTES:
+            yield tuple(part)
+            part, size = [], 0
+        part.append(number)
+        size += more
+    yield tuple(part)
 
 
 class _Part(Protocol):
