@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable, Field, convert_to_deltalake, write_deltalake
+from deltalog.context import utc_context
 from deltalog.errors import DataFileUnreadableError
 from deltalog.rows import kept_groups
 from deltalog.rows.kept_groups import _OF_ALL, _OF_FILES, _OF_GROUPS, WhyNot, _is_known
+from deltalog.testing.stores import CountingStore
 from deltalog.write.options import WriterProperties
 from tests.support.copied_groups import (
     GROUP_ROWS,
@@ -25,6 +27,7 @@ from tests.support.copied_groups import (
     numbered,
     stored_groups,
 )
+from tests.support.logs import DictStore
 
 IDS = {"delta.enableRowTracking": "true"}
 
@@ -75,9 +78,7 @@ def test_an_update_encodes_only_the_row_groups_that_it_changes(tmp_path: Path) -
     table = grouped_table(tmp_path)
     copied = copied_by(table, lambda it: it.update({"t": "'new'"}, predicate="id in (5, 39)"))
     assert copied == 2
-    expected = [
-        "new" if row["id"] in (5, 39) else row["t"] for row in numbered().to_pylist()
-    ]
+    expected = ["new" if row["id"] in (5, 39) else row["t"] for row in numbered().to_pylist()]
     assert rows_of(table).column("t").to_pylist() == expected
     assert ids_of(table) == list(range(40))
 
@@ -173,9 +174,9 @@ def test_partitions_keep_their_values(tmp_path: Path) -> None:
     table.delete("id in (0, 1)")
     assert sorted(str(add["partitionValues"]["p"]) for add in new_adds(table)) == ["None", "a b"]
     assert sorted(ids_of(table)) == list(range(2, 40))
-    assert dict(
-        zip(ids_of(table), rows_of(table).column("p").to_pylist(), strict=True)
-    ) == {n: None if n % 2 else "a b" for n in range(2, 40)}
+    assert dict(zip(ids_of(table), rows_of(table).column("p").to_pylist(), strict=True)) == {
+        n: None if n % 2 else "a b" for n in range(2, 40)
+    }
 
 
 def test_rows_keep_ids_that_the_copied_groups_hold(tmp_path: Path) -> None:
@@ -335,3 +336,40 @@ def test_damaged_pages_are_an_error_before_anything_is_committed(tmp_path: Path)
     assert path.name in " ".join([str(caught.value), *caught.value.__notes__])
     assert DeltaTable(tmp_path).version() == 0
     assert [one.name for one in tmp_path.glob("**/*part-*")] == [path.name]
+
+
+@pytest.mark.parametrize("hits", ["id = 12", "id in (1, 12, 25, 38)"])
+def test_a_store_that_is_reached_by_requests(tmp_path: Path, hits: str) -> None:
+    table = grouped_table(tmp_path)
+    (before,) = [path.read_bytes() for path in tmp_path.glob("*.parquet")]
+    files = {
+        str(path.relative_to(tmp_path)): path.read_bytes()
+        for path in tmp_path.rglob("*")
+        if path.is_file()
+    }
+    store = DictStore(files)
+    DeltaTable.from_context(utc_context(CountingStore(store))).delete(hits)
+    table.delete(hits)
+    (after,) = [
+        data for path, data in store.files.items() if path.endswith(".parquet") and data != before
+    ]
+    assert after == only_file(table)
+    num_changed = hits.count(",") + 1
+    assert num_copied(before, after) == 4 - num_changed
+
+
+def test_a_damaged_file_of_such_a_store(tmp_path: Path) -> None:
+    grouped_table(tmp_path)
+    files = {
+        str(path.relative_to(tmp_path)): path.read_bytes()
+        for path in tmp_path.rglob("*")
+        if path.is_file()
+    }
+    (name,) = [path for path in files if path.endswith(".parquet")]
+    data = bytearray(files[name])
+    start = bytes(data).index(stored_groups(bytes(data))[3][:64])
+    data[start : start + 16] = b"\xff" * 16
+    store = DictStore({**files, name: bytes(data)})
+    with pytest.raises(DataFileUnreadableError):
+        DeltaTable.from_context(utc_context(store)).delete("id = 12")
+    assert store.files.keys() == files.keys()
