@@ -58,7 +58,7 @@ VALUES: Final[dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]]] = {
 }
 
 
-def _pyarrow(file: Path, rows: pa.Table, codec: str) -> None:
+def _pyarrow(file: Path, rows: pa.Table, codec: Any) -> None:
     pq.write_table(
         rows,
         file,
@@ -86,9 +86,8 @@ def _duckdb(file: Path, rows: pa.Table, codec: str) -> None:
 
 
 def _deltalake(file: Path, rows: pa.Table, codec: str) -> None:
-    properties = deltalake.WriterProperties(
-        max_row_group_size=GROUP_ROWS, compression=codec.upper()
-    )
+    name: Any = codec.upper()
+    properties = deltalake.WriterProperties(max_row_group_size=GROUP_ROWS, compression=name)
     scratch = file.parent / "peer"
     deltalake.write_deltalake(scratch, rows, writer_properties=properties)
     (written,) = scratch.glob("*.parquet")

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -332,6 +333,10 @@ class KeptGroups:
             gone = load_bitmap(task.store, task.deletion_vector)
         reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes, footer_only=True)
         try:
+            everything = gone | changed
+            starts = reader.row_group_starts
+            if all(everything.count_between(*ends) for ends in pairwise(starts)):
+                return None  # before the footer is looked through
             native = native_path(task.store, task.path)
             size = Path(native).stat().st_size if native is not None else reader.size_bytes or 0
             stored = read_stored(reader.footer_bytes(), size)
@@ -342,7 +347,7 @@ class KeptGroups:
             facts = _FileFacts(reader, stored, size, template, self._spec.time_zone)
             if any(test(facts) for _, test in _OF_FILES):
                 return None
-            kept = self._groups(stored, reader.row_group_starts, gone | changed)
+            kept = self._groups(stored, starts, everything)
             if not kept:
                 return None
             source = SourceFile(
@@ -357,7 +362,7 @@ class KeptGroups:
                     source=source,
                     values=self._values(task),
                     kept=kept,
-                    starts=reader.row_group_starts,
+                    starts=starts,
                 ),
                 gone,
             )

@@ -100,22 +100,21 @@ class SplicedFile:
         store: where the file is to be.
         path: decoded.
         template: footer of a file of the same schema, see `empty_footer`.
+
+    Attributes:
+        size_bytes: bytes written so far.
     """
 
     def __init__(self, store: Store, path: str, template: StoredFooter) -> None:
         self._file = NewFile(store, path)
         self._template = template
+        self.size_bytes = 0
         self._groups: list[Struct] = []
         # Indexes go behind all row groups, as readers expect them beside the footer.
         self._later: list[tuple[Struct, str, bytes]] = []
         with self._file.whole_or_gone():
             self._out = self._file.open(for_arrow=False)
             self._write(_MAGIC)
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes written so far."""
-        return self._file.size_bytes
 
     def append(self, groups: GroupsToCopy) -> None:
         """Append row groups.
@@ -159,6 +158,7 @@ class SplicedFile:
             runs.append((start, end))
         for start, end in runs:
             source.copy(start, end, self._out)
+            self.size_bytes += end - start
         fields, columns = moved_group(group, starts, has_orders=groups.footer.has_orders)
         for number, (chunk, column) in enumerate(zip(chunks, columns, strict=True)):
             shift = starts[number] - chunk.start
@@ -173,3 +173,4 @@ class SplicedFile:
 
     def _write(self, data: bytes) -> None:
         write_all(self._out, data)
+        self.size_bytes += len(data)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from deltalog.write.rows_to_files import WriteLimits
 
 _PART_BYTES: Final = 64 * 1024 * 1024
+"""Of row groups that are in memory together, where their bytes are fetched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +105,8 @@ class SplicedFiles:
         self._files: dict[Values, _OpenFile] = {}
         self._closing: list[_OpenFile] = []
         self._is_local = is_local(plan.store)
-        target = max(1, plan.spec.target_file_size_bytes)
-        self._max_bytes = min(limits.row_group_bytes, max(1, target // 2))
+        self._target = max(1, plan.spec.target_file_size_bytes)
+        self._max_bytes = min(limits.row_group_bytes, max(1, self._target // 2))
         self.copied = CopiedGroups()
         self.template = empty_footer(schema, **plan.options)
 
@@ -116,24 +117,18 @@ class SplicedFiles:
             values: serialised partition values.
             num_bytes: length of the file.
         """
-        file = self._files.pop(values, None)
-        target = self._plan.spec.target_file_size_bytes
-        if file is not None and (
-            file.num_bytes >= self._limits.spliced_bytes or file.num_bytes + num_bytes > target
-        ):
-            self._close(file)
-            file = None
-        if file is None:
-            self._make_room(num_bytes)
-            file = _OpenFile(self._plan, values, self.template)
-        file.num_bytes += num_bytes
-        self._files[values] = file
+        file = self._files.get(values)
+        if file is not None and file.num_bytes >= self._limits.spliced_bytes:
+            num_bytes = max(num_bytes, self._target)  # fits into no file but a new one
+        self._file_for(values, num_bytes)
 
     def copy(self, values: Values, source: SourceFile, numbers: tuple[int, ...]) -> None:
         """Append row groups of a file as they are stored."""
-        file = self._files[values]
-        self._flush(file)
-        for part in _parts(source.stored, numbers):
+        for part in _parts(source.stored, numbers, min(_PART_BYTES, self._target)):
+            size = sum(source.stored.groups[number].stored_bytes for number in part)
+            file = self._file_for(values, size)
+            self._flush(file)
+            file.copied_bytes += size
             self._put(file, _Copy(self._plan, self._schema, source, part))
         groups = [source.stored.groups[number] for number in numbers]
         self.copied.num_groups += len(groups)
@@ -142,7 +137,7 @@ class SplicedFiles:
 
     def write(self, values: Values, physical: pa.RecordBatch) -> None:
         """Append rows, with the columns of the files."""
-        file, most = self._files[values], self._plan.row_group_rows
+        file, most = self._file_for(values, 0), self._plan.row_group_rows
         for rows, _ in pieces(physical, max_rows=most, max_bytes=self._max_bytes):
             size, waiting = rows.nbytes, file.waiting
             if (
@@ -164,6 +159,18 @@ class SplicedFiles:
         self._background.cancel()
         for file in (*self._closing, *self._files.values()):
             file.abandon()
+
+    def _file_for(self, values: Values, more_bytes: int) -> _OpenFile:
+        """The open file of a partition, or a new one if that is full or has no room for more."""
+        file = self._files.pop(values, None)
+        if file is not None and file.is_full(self._target, more_bytes):
+            self._close(file)
+            file = None
+        if file is None:
+            self._make_room(more_bytes)
+            file = _OpenFile(self._plan, values, self.template)
+        self._files[values] = file
+        return file
 
     def _flush(self, file: _OpenFile) -> None:
         """Encode the waiting rows, as one row group."""
@@ -194,13 +201,15 @@ class SplicedFiles:
             self._close(self._files.pop(values))
 
 
-def _parts(stored: StoredFooter, numbers: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Row groups in parts that may be in memory together."""
+def _parts(
+    stored: StoredFooter, numbers: Sequence[int], most_bytes: int
+) -> Iterator[tuple[int, ...]]:
+    """Row groups in parts of at most so many bytes, or of one row group."""
     part: list[int] = []
     size = 0
     for number in numbers:
         more = stored.groups[number].stored_bytes
-        if part and size + more > _PART_BYTES:
+        if part and size + more > most_bytes:
             yield tuple(part)
             part, size = [], 0
         part.append(number)
@@ -236,7 +245,7 @@ class _OpenFile:
     Attributes:
         turns: parts that were not appended yet.
         waiting: rows for the next row group.
-        num_bytes: length of the files whose rows go into it.
+        copied_bytes: length of the row groups that are copied into it.
         is_closed: whether it is complete.
     """
 
@@ -249,8 +258,18 @@ class _OpenFile:
         self._stats = plan.collector()
         self.turns: deque[_Turn] = deque()
         self.waiting = WaitingRows()
-        self.num_bytes = 0
+        self.copied_bytes = 0
         self.is_closed = False
+
+    @property
+    def num_bytes(self) -> int:
+        """Its length so far, as far as it is known."""
+        return max(self._sink.size_bytes, self.copied_bytes)
+
+    def is_full(self, target_bytes: int, more_bytes: int) -> bool:
+        """Whether it has the target size, or would exceed it with so many bytes more."""
+        size = self.num_bytes
+        return size >= target_bytes or (self.copied_bytes > 0 and size + more_bytes > target_bytes)
 
     def run(self, turn: _Turn) -> None:
         """Prepare a part, and append all parts whose turn it is."""

@@ -151,11 +151,18 @@ def test_statistics_are_those_of_rewriting(tmp_path: Path, change: Any, is_maska
     ]
 
 
+def max_of(file: Path, leaf: int) -> Any:
+    """The maximum of the third row group, as the footer has it."""
+    statistics = pq.read_metadata(file).row_group(2).column(leaf).statistics
+    assert statistics is not None
+    return statistics.max
+
+
 def test_nan_is_in_the_statistics_and_not_lost_to_readers(tmp_path: Path) -> None:
     nan = float("nan")
     rows = pa.table({"id": range(40), "x": [nan if n == 25 else float(n) for n in range(40)]})
     pq.write_table(rows, tmp_path / "foreign.parquet", row_group_size=GROUP_ROWS)
-    assert pq.read_metadata(tmp_path / "foreign.parquet").row_group(2).column(1).statistics.max
+    assert max_of(tmp_path / "foreign.parquet", 1) == 29.0  # without the NaN
     convert_to_deltalake(tmp_path)
     table = DeltaTable(tmp_path)
     assert copied_by(table, lambda it: it.delete("id = 3")) == 3
@@ -164,7 +171,7 @@ def test_nan_is_in_the_statistics_and_not_lost_to_readers(tmp_path: Path) -> Non
     footer = pq.read_metadata(tmp_path / add["path"])
     bounds = [footer.row_group(n).column(1).statistics for n in range(4)]
     assert not any(one is not None and one.has_min_max for one in bounds)
-    assert footer.row_group(2).column(0).statistics.max == 29
+    assert max_of(tmp_path / add["path"], 0) == 29
 
 
 def test_partitions_keep_their_values(tmp_path: Path) -> None:
@@ -373,3 +380,16 @@ def test_a_damaged_file_of_such_a_store(tmp_path: Path) -> None:
     with pytest.raises(DataFileUnreadableError):
         DeltaTable.from_context(utc_context(store)).delete("id = 12")
     assert store.files.keys() == files.keys()
+
+
+def test_files_of_the_target_size_are_followed_by_others(tmp_path: Path) -> None:
+    table = grouped_table(tmp_path)
+    before = only_file(table)
+    group_bytes = max(map(len, stored_groups(before)))
+    table.alter.set_table_properties({"delta.targetFileSize": str(2 * group_bytes)})
+    table = DeltaTable(tmp_path)
+    table.delete("id = 12")
+    files = [Path(uri.removeprefix("file://")).read_bytes() for uri in table.file_uris()]
+    assert len(files) > 1
+    assert sum(num_copied(before, file) for file in files) == 3
+    assert sorted(ids_of(DeltaTable(tmp_path))) == [n for n in range(40) if n != 12]

@@ -135,6 +135,7 @@ def test_bounds_without_an_order_are_left_out() -> None:
     old = with_footer(file_of(), lambda fields: fields.pop(7))
     footer = pq.read_metadata(io.BytesIO(spliced(groups_of(old, 0))))
     statistics = footer.row_group(0).column(0).statistics
+    assert statistics is not None
     assert not statistics.has_min_max
     assert statistics.null_count == 0
 
