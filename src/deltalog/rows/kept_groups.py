@@ -25,6 +25,7 @@ from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.rebase import file_rebase
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_groups import read_stored
+from deltalog.storage.parquet_parts import guarded
 from deltalog.storage.pool import MOST_REQUESTS, read_ahead
 from deltalog.storage.store import native_path
 from deltalog.write.encode import is_materialising
@@ -339,7 +340,7 @@ class KeptGroups:
                 return None  # before the footer is looked through
             native = native_path(task.store, task.path)
             size = Path(native).stat().st_size if native is not None else reader.size_bytes or 0
-            stored = read_stored(reader.footer_bytes(), size)
+            stored = read_stored(guarded(task.store, task.path, reader.footer_bytes), size)
             if stored is None:
                 return None
             with self._lock:  # several files may be looked at at the same time

@@ -205,14 +205,13 @@ class ParquetReader:
         return guarded(self._store, self.path, lambda: self._column_chunks(leaves))
 
     def footer_bytes(self) -> bytes:
-        """The footer as it is stored.
-
-        Raises:
-            As `read`.
-
-        Cost: as `null_counts`.
-        """
-        return guarded(self._store, self.path, self._footer_bytes)
+        """The footer as it is stored; call it in `guarded`."""
+        if self.footer.data is None and self._native is not None:
+            self.footer.data = local_footer(self._native)
+        elif self.footer.data is None:
+            tail = fetch_tail(self._store, self.path, self._size, footer_only=True)
+            self.footer.data = tail.footer
+        return self.footer.data
 
     def leaf_indices(self, columns: Sequence[Column] | None) -> list[int]:
         """The numbers of the leaf columns that `columns` name, ascending; others are ignored.
@@ -336,21 +335,12 @@ class ParquetReader:
         asked = None if leaves is None else frozenset(leaves)
         if (known := self.footer.chunks.get(asked)) is not None:
             return known
-        found = column_chunks(self._footer_bytes(), asked)
+        found = column_chunks(self.footer_bytes(), asked)
         shape = [len(self.leaf_paths)] * self.metadata.num_row_groups
         if [len(columns) for columns in found] != shape:
             raise pa.ArrowInvalid("the footer's row groups are not of its columns")
         self.footer.chunks[asked] = found
         return found
-
-    def _footer_bytes(self) -> bytes:
-        if self.footer.data is None:
-            if self._native is None:
-                tail = fetch_tail(self._store, self.path, self._size, footer_only=True)
-                self.footer.data = tail.footer
-            else:
-                self.footer.data = local_footer(self._native)
-        return self.footer.data
 
     @property
     def _all_groups(self) -> list[int]:

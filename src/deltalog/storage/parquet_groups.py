@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from deltalog.errors import DataFileUnreadableError
-from deltalog.storage import thrift
+from deltalog.storage import thrift, thrift_fields
+from deltalog.storage.parquet_schema import SchemaElement, element_of, flat_leaves
 from deltalog.storage.thrift import Struct, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from deltalog.storage.store import ByteRange
 
-_DAMAGES: Final = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
+DAMAGES: Final = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 _FIRST_BYTE: Final = 4  # behind the magic bytes
 _HEADER_BYTES: Final = 512
 _LONGEST_HEADER_BYTES: Final = 1024 * 1024
@@ -29,7 +30,7 @@ _MOST_ORDINALS: Final = 1 << 15
 _DATA_PAGES: Final = {0: 5, 3: 8}  # type of page → field of its header
 _INDEX_PAGE, _DICTIONARY_PAGE = 1, 2
 _NUM_VALUES_OF_PAGE: Final = 100  # no field of a page's header itself
-_DOUBLE, _FLOAT, _FIXED = 5, 4, 7
+_DOUBLE, _FLOAT = 5, 4
 # Fields of FileMetaData,
 _VERSION, _SCHEMA, _NUM_ROWS, _GROUPS, _NOTES, _CREATED_BY, _ORDERS, _CIPHER = range(1, 9)
 # of RowGroup,
@@ -43,25 +44,6 @@ _DATA_AT, _INDEX_PAGE_AT, _DICTIONARY_AT, _STATISTICS = range(9, 13)
 _BLOOM_AT, _BLOOM_BYTES = 14, 15
 _NULL_COUNT = 3
 _BOUNDS: Final = frozenset({1, 2, 5, 6, 7, 8})  # of Statistics: all but counts
-
-Annotation = tuple[Any, ...] | None
-# Old annotations, as the newer ones.
-_CONVERTED: Final[dict[int, Annotation]] = {
-    0: (1, ()),
-    1: (2, ()),
-    2: None,
-    3: (3, ()),
-    4: (4, ()),
-    5: (5,),
-    6: (6, ()),
-    9: (8, ((1, True), (2, ((1, ()),)))),
-    10: (8, ((1, True), (2, ((2, ()),)))),
-    17: None,
-    18: None,
-    19: (12, ()),
-    20: (13, ()),
-}
-_PLAIN_INTEGERS: Final = {1: b"\x20", 2: b"\x40"}  # physical type → its width in bits
 
 
 class ByteSource(Protocol):
@@ -79,28 +61,6 @@ class ByteSource(Protocol):
     def copy(self, start: int, end: int, out: Any) -> None:
         """Append these bytes to a file that is open for writing."""
         ...
-
-
-class SchemaElement(NamedTuple):
-    """A column or a group of columns, as far as it says what stored values mean.
-
-    Attributes:
-        name: of the column.
-        physical: number of the physical type; None is a group.
-        length: of values of fixed length.
-        repetition: whether it is required, optional or repeated.
-        num_children: of a group.
-        field_id: None is none.
-        annotation: the logical type, in whichever way the writer has stored it.
-    """
-
-    name: bytes
-    physical: int | None
-    length: int | None
-    repetition: int | None
-    num_children: int
-    field_id: int | None
-    annotation: Annotation
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,30 +82,30 @@ class StoredChunk:
     @property
     def meta(self) -> Struct:
         """The fields of `ColumnMetaData`."""
-        return _struct(self.fields, _META)
+        return thrift_fields.struct(self.fields, _META)
 
     @property
     def codec(self) -> int | None:
         """Number of the compression."""
-        return _number(self.meta, _CODEC)
+        return thrift_fields.number(self.meta, _CODEC)
 
     @property
     def null_count(self) -> int | None:
         """How many values are NULL; None if the footer does not say."""
         if _STATISTICS not in self.meta:
             return None
-        count = _number(_struct(self.meta, _STATISTICS), _NULL_COUNT)
+        count = thrift_fields.number(thrift_fields.struct(self.meta, _STATISTICS), _NULL_COUNT)
         return count if count is not None and 0 <= count <= self.num_values else None
 
     @property
     def statistics(self) -> Struct:
         """The fields of `Statistics`."""
-        return _struct(self.meta, _STATISTICS) if _STATISTICS in self.meta else {}
+        return thrift_fields.struct(self.meta, _STATISTICS) if _STATISTICS in self.meta else {}
 
     @property
     def is_floating(self) -> bool:
         """Whether its values are floating-point numbers."""
-        return _number(self.meta, _TYPE) in {_DOUBLE, _FLOAT}
+        return thrift_fields.number(self.meta, _TYPE) in {_DOUBLE, _FLOAT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +136,7 @@ class StoredGroup:
         """Where its pages, indexes and Bloom filters are in a file of this length, sorted."""
         found = [(chunk.start, chunk.end) for chunk in self.chunks]
         for chunk in self.chunks:
-            spots = (_spot(chunk, place) for place in _EXTRAS)
+            spots = (extra_range(chunk, place) for place in _EXTRAS)
             found += [spot for spot in spots if spot is not None and spot[1] <= size_bytes]
         return sorted(found)
 
@@ -217,26 +177,30 @@ def read_stored(footer: bytes, size_bytes: int) -> StoredFooter | None:
         if _CIPHER in fields:
             return None
         end = size_bytes - len(footer) - 8
-        schema = tuple(_element(element) for element in _structs(fields, _SCHEMA)[1:])
+        schema = tuple(
+            element_of(element) for element in thrift_fields.structs(fields, _SCHEMA)[1:]
+        )
         groups = []
-        for group in _structs(fields, _GROUPS):
-            columns = _structs(group, _COLUMNS)
+        for group in thrift_fields.structs(fields, _GROUPS):
+            columns = thrift_fields.structs(group, _COLUMNS)
             if any({_OTHER_FILE, _CRYPTO, _ENCRYPTED} & column.keys() for column in columns):
                 return None
             chunks = tuple(_chunk(column, end) for column in columns)
-            groups.append(StoredGroup(group, _natural(group, _GROUP_ROWS), chunks))
-        num_leaves = len(list(_flat_leaves(schema)))
+            groups.append(StoredGroup(group, thrift_fields.natural(group, _GROUP_ROWS), chunks))
+        num_leaves = len(list(flat_leaves(schema)))
         if any(len(group.chunks) != num_leaves for group in groups):
             raise ValueError("the row groups are not of the schema's columns")
-        orders = _structs(fields, _ORDERS) if _ORDERS in fields else []
+        orders = thrift_fields.structs(fields, _ORDERS) if _ORDERS in fields else []
         return StoredFooter(
             fields=fields,
             groups=tuple(groups),
             schema=schema,
-            created_by=_bytes(fields, _CREATED_BY).decode() if _CREATED_BY in fields else "",
+            created_by=thrift_fields.text(fields, _CREATED_BY).decode()
+            if _CREATED_BY in fields
+            else "",
             has_orders=len(orders) == num_leaves and all(1 in order for order in orders),
         )
-    except _DAMAGES as error:
+    except DAMAGES as error:
         raise DataFileUnreadableError(f"cannot read a Parquet footer: {error!r}") from error
 
 
@@ -282,59 +246,18 @@ def check_pages(group: StoredGroup, schema: Sequence[SchemaElement], source: Byt
 
     Cost: a read and some ten microseconds per page.
     """
-    is_flat = _flat_leaves(schema)
+    is_flat = flat_leaves(schema)
     try:
         return tuple(
             _pages(chunk, source, group.num_rows if flat else None)
             for chunk, flat in zip(group.chunks, is_flat, strict=True)
         )
-    except _DAMAGES as error:
+    except DAMAGES as error:
         raise DataFileUnreadableError(f"cannot copy a row group: {error!r}") from error
 
 
 Pages = tuple[tuple[Page, ...], ...]
 """By leaf column."""
-
-
-class Indexes(NamedTuple):
-    """What stands beside the pages of a column chunk, as it is in its new place.
-
-    Attributes:
-        bloom: the Bloom filter.
-        bounds: the column index.
-        offsets: the offset index, of the pages' new places.
-    """
-
-    bloom: bytes | None = None
-    bounds: bytes | None = None
-    offsets: bytes | None = None
-
-
-def moved_indexes(
-    chunk: StoredChunk, pages: Sequence[Page] | None, source: ByteSource, shift: int
-) -> Indexes:
-    """Indexes and Bloom filter of a column chunk; what is damaged is left out.
-
-    Bounds of floating-point numbers are left out, too: writers leave NaN out of them.
-
-    Args:
-        chunk: as it is stored.
-        pages: that it has; None trusts its offset index.
-        source: of the file.
-        shift: from the old place of its pages to the new one.
-    """
-    bloom = _read_extra(chunk, "bloom", source)
-    if bloom is not None and not _is_bloom(bloom):
-        bloom = None
-    offsets = _read_extra(chunk, "offsets", source)
-    moved = None if offsets is None else _moved_offsets(offsets, pages, shift)
-    if moved is None:
-        return Indexes(bloom)
-    bounds = None if chunk.is_floating else _read_extra(chunk, "bounds", source)
-    data, num_pages = moved
-    if bounds is not None and not _is_column_index(bounds, num_pages):
-        bounds = None
-    return Indexes(bloom, bounds, data)
 
 
 def moved_group(
@@ -372,6 +295,21 @@ def put_spot(column: Struct, place: str, start: int, num_bytes: int) -> None:
     fields[length] = Value(thrift.INT32, num_bytes)
 
 
+def extra_range(chunk: StoredChunk, place: str) -> ByteRange | None:
+    """Where the `bloom`, `bounds` or `offsets` of a column chunk are; None if there are none."""
+    at, length, is_inner = _EXTRAS[place]
+    fields = chunk.meta if is_inner else chunk.fields
+    try:
+        start, num_bytes = thrift_fields.number(fields, at), thrift_fields.number(fields, length)
+    except TypeError:
+        return None
+    if start is None or num_bytes is None:
+        return None
+    if start < _FIRST_BYTE or not 0 < num_bytes <= _LONGEST_INDEX_BYTES:
+        return None
+    return start, start + num_bytes
+
+
 # Where a column chunk's fields say where something is, and how long; whether in its metadata.
 _EXTRAS: Final = {
     "bloom": (_BLOOM_AT, _BLOOM_BYTES, True),
@@ -384,7 +322,7 @@ def _moved_chunk(chunk: StoredChunk, shift: int, *, keeps_bounds: bool) -> Struc
     places = {at for at, _, _ in _EXTRAS.values()} | {length for _, length, _ in _EXTRAS.values()}
     meta = {key: value for key, value in chunk.meta.items() if key not in {_BLOOM_AT, _BLOOM_BYTES}}
     for place in (_DATA_AT, _INDEX_PAGE_AT, _DICTIONARY_AT):
-        at = _number(meta, place)
+        at = thrift_fields.number(meta, place)
         if at is None:
             continue
         if chunk.start <= at < chunk.end:
@@ -402,60 +340,6 @@ def _moved_chunk(chunk: StoredChunk, shift: int, *, keeps_bounds: bool) -> Struc
     column[_CHUNK_START] = Value(thrift.INT64, 0)  # deprecated: writers are to put 0
     column[_META] = Value(thrift.STRUCT, meta)
     return column
-
-
-def _moved_offsets(
-    data: bytes, pages: Sequence[Page] | None, shift: int
-) -> tuple[bytes, int] | None:
-    """An offset index of the pages' new places, and their number; None if it is damaged."""
-    try:
-        index, end = thrift.read_struct(data)
-        places = _structs(index, 1)
-        found = [Page(_natural(place, 1), _natural(place, 2)) for place in places]
-        if end > len(data) or (pages is not None and found != list(pages)):
-            return None
-        for place in places:
-            place[1] = Value(thrift.INT64, place[1].value + shift)
-        return thrift.write_struct(index), len(places)
-    except _DAMAGES:
-        return None
-
-
-def _is_column_index(data: bytes, num_pages: int) -> bool:
-    try:
-        index, end = thrift.read_struct(data)
-        return end <= len(data) and all(len(index[n].value.values) == num_pages for n in (1, 2, 3))
-    except _DAMAGES:
-        return False
-
-
-def _is_bloom(data: bytes) -> bool:
-    try:
-        header, end = thrift.read_struct(data)
-        return end + _natural(header, 1) == len(data)
-    except _DAMAGES:
-        return False
-
-
-def _read_extra(chunk: StoredChunk, place: str, source: ByteSource) -> bytes | None:
-    spot = _spot(chunk, place)
-    if spot is None or spot[1] > source.size_bytes:
-        return None
-    return source.read(*spot)
-
-
-def _spot(chunk: StoredChunk, place: str) -> ByteRange | None:
-    at, length, is_inner = _EXTRAS[place]
-    fields = chunk.meta if is_inner else chunk.fields
-    try:
-        start, num_bytes = _number(fields, at), _number(fields, length)
-    except TypeError:
-        return None
-    if start is None or num_bytes is None:
-        return None
-    if start < _FIRST_BYTE or not 0 < num_bytes <= _LONGEST_INDEX_BYTES:
-        return None
-    return start, start + num_bytes
 
 
 def _pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) -> tuple[Page, ...]:
@@ -478,7 +362,7 @@ def _pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) -> tupl
         position = end
     if num_values != chunk.num_values:
         raise ValueError(f"expected {chunk.num_values} values, found {num_values}")
-    first = _number(chunk.meta, _DATA_AT)
+    first = thrift_fields.number(chunk.meta, _DATA_AT)
     if found and first not in {found[0].start, chunk.start}:
         raise ValueError(f"expected the first data page at {first}, found it at {found[0].start}")
     return tuple(found)
@@ -527,114 +411,18 @@ def _parsed_header(data: bytes) -> _PageHeader:
     return _PageHeader(position + 1, numbers[1], numbers[3], numbers.get(_NUM_VALUES_OF_PAGE, -1))
 
 
-def _flat_leaves(schema: Sequence[SchemaElement]) -> Iterator[bool]:
-    """Whether each leaf column has one value for each row."""
-
-    def below(position: int, *, is_flat: bool) -> tuple[list[bool], int]:
-        element = schema[position]
-        is_flat = is_flat and element.repetition != _REPEATED
-        position += 1
-        if not element.num_children:
-            return [is_flat], position
-        found: list[bool] = []
-        for _ in range(element.num_children):
-            inner, position = below(position, is_flat=is_flat)
-            found += inner
-        return found, position
-
-    position = 0
-    while position < len(schema):
-        found, position = below(position, is_flat=True)
-        yield from found
-
-
-_REPEATED: Final = 2
-
-
-def _element(fields: Struct) -> SchemaElement:
-    physical = _number(fields, 1)
-    field_id = _number(fields, 9)
-    return SchemaElement(
-        name=_bytes(fields, 4),
-        physical=physical,
-        length=_number(fields, 2) if physical == _FIXED else None,
-        repetition=_number(fields, 3),
-        num_children=_number(fields, 5) or 0,
-        field_id=None if field_id is None or field_id < 0 else field_id,
-        annotation=_annotation(fields, physical),
-    )
-
-
-def _annotation(fields: Struct, physical: int | None) -> Annotation:
-    logical = fields.get(10)
-    converted = _number(fields, 6)
-    if logical is not None:
-        ((kind, value),) = _plain(logical.value)
-        if kind == 5:
-            return (5, *(_number(_struct(logical.value, 5), n) or 0 for n in (1, 2)))
-        if kind == 10 and value == ((1, _PLAIN_INTEGERS.get(physical or 0)), (2, True)):
-            return None
-        return (kind, value)
-    if converted is None:
-        return None
-    if converted == 5:
-        return (5, _number(fields, 7) or 0, _number(fields, 8) or 0)
-    return _CONVERTED.get(converted, ("converted", converted))
-
-
-def _plain(value: Any) -> Any:
-    """A value of Thrift that can be compared, whatever integers it was stored as."""
-    if isinstance(value, dict):
-        return tuple((number, _plain(value[number].value)) for number in sorted(value))
-    if isinstance(value, thrift.Elements):
-        return tuple(map(_plain, value.values))
-    return value
-
-
 def _chunk(fields: Struct, end: int) -> StoredChunk:
-    meta = _struct(fields, _META)
-    start, dictionary = _natural(meta, _DATA_AT), _number(meta, _DICTIONARY_AT)
+    meta = thrift_fields.struct(fields, _META)
+    start, dictionary = (
+        thrift_fields.natural(meta, _DATA_AT),
+        thrift_fields.number(meta, _DICTIONARY_AT),
+    )
     if dictionary is not None and 0 < dictionary < start:
         start = dictionary
-    stored, num_values = _natural(meta, _STORED_BYTES), _natural(meta, _NUM_VALUES)
+    stored, num_values = (
+        thrift_fields.natural(meta, _STORED_BYTES),
+        thrift_fields.natural(meta, _NUM_VALUES),
+    )
     if start < _FIRST_BYTE or start + stored > end:
         raise ValueError(f"a column chunk of {stored} bytes at {start}, where {end} are")
     return StoredChunk(fields, start, start + stored, num_values)
-
-
-def _structs(fields: Struct, number: int) -> list[Struct]:
-    kind, value = fields[number]
-    if kind not in thrift.LISTS or (value.values and value.kind != thrift.STRUCT):
-        raise TypeError(f"expected a list of structs in field {number}")
-    return list(value.values)
-
-
-def _struct(fields: Struct, number: int) -> Struct:
-    kind, value = fields[number]
-    if kind != thrift.STRUCT:
-        raise TypeError(f"expected a struct in field {number}, found a value of type {kind}")
-    found: Struct = value
-    return found
-
-
-def _number(fields: Struct, number: int) -> int | None:
-    if number not in fields:
-        return None
-    kind, value = fields[number]
-    if kind not in thrift.INTEGERS:
-        raise TypeError(f"expected a number in field {number}, found a value of type {kind}")
-    return int(value)
-
-
-def _natural(fields: Struct, number: int) -> int:
-    found = _number(fields, number)
-    if found is None or found < 0:
-        raise ValueError(f"expected a number from 0 in field {number}, found {found}")
-    return found
-
-
-def _bytes(fields: Struct, number: int) -> bytes:
-    kind, value = fields[number]
-    if kind != thrift.BINARY:
-        raise TypeError(f"expected a text in field {number}, found a value of type {kind}")
-    return bytes(value)

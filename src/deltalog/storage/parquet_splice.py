@@ -18,10 +18,10 @@ from deltalog.storage.parquet_groups import (
     check_pages,
     make_footer,
     moved_group,
-    moved_indexes,
     put_spot,
     read_stored,
 )
+from deltalog.storage.parquet_indexes import moved_indexes
 from deltalog.storage.parquet_sink import NewFile, encode_parquet
 
 if TYPE_CHECKING:
