@@ -20,7 +20,9 @@ from deltalog.errors import InternalError
 from deltalog.kernels import Array, arrow, compute
 from deltalog.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from deltalog.progress import ProgressCount
+from deltalog.rows import kept_groups
 from deltalog.rows.decide import FileDecision, copied_rows
+from deltalog.rows.kept_groups import KeptGroups
 from deltalog.rows.planned import FileCounts
 from deltalog.scan.plan import make_numbered_tasks, read_spec
 from deltalog.scan.reader import read_tasks
@@ -120,8 +122,9 @@ def change_rows(
         writer: writes them to data files.
         feed: writes change data files; None if the change data feed is off.
 
-    Cost: for masked files, all columns of the row groups that hold updated rows; for rewritten
-    files, all columns of the whole file. Files that are removed whole are not read.
+    Cost: all columns of the row groups that hold updated rows, and in rewritten files also of those
+    that cannot be copied as they are stored (`rows.kept_groups`). Files that are removed whole are
+    not read.
     """
     work = _FileEditor(transaction, transaction.read_snapshot, edits, change, writer, feed)
     work.write_rows()
@@ -143,7 +146,7 @@ class _FileEditor:
         self._edits = edits
         self._selected = edits.selected
         self._change = change
-        self._writer = writer
+        self._kept = KeptGroups(snapshot, writer, least_bytes=kept_groups.LEAST_BYTES)
         self._feed = feed
         self._schema = transaction.configuration.arrow_schema
         self._names = self._columns_to_read()
@@ -154,11 +157,13 @@ class _FileEditor:
     def write_rows(self) -> None:
         progress = self._edits.progress
         progress.expect(sum(self._is_read(number) for number in range(len(self._done))))
-        for batch in read_tasks(progress.each(self._tasks())):
+        for batch in read_tasks(self._kept.tasks(progress.each(self._tasks()))):
             if batch.num_rows:
                 self._take(batch)
+        self._kept.finish()
+        self._copied += self._kept.num_rows
 
-    def _tasks(self) -> Iterator[ScanTask]:
+    def _tasks(self) -> Iterator[tuple[int, ScanTask, DeletionBitmap | None]]:
         ids = [ROW_ID, ROW_COMMIT_VERSION] if self._has_ids else []
         spec = read_spec(
             self._snapshot,
@@ -170,7 +175,14 @@ class _FileEditor:
         numbers = (number for number, is_read in enumerate(are_read) if is_read)
         tasks = make_numbered_tasks(self._snapshot, spec, files, are_read=are_read)
         for number, task in zip(numbers, tasks, strict=True):
-            yield self._only_selected(task, number)
+            yield number, self._only_selected(task, number), self._changes_of(number)
+
+    def _changes_of(self, number: int) -> DeletionBitmap | None:
+        """The rows that change in a file that is rewritten; None for other files."""
+        positions = self._selected.positions[number]
+        if self._edits.decisions[number] is not FileDecision.REWRITTEN or positions is None:
+            return None
+        return DeletionBitmap.from_arrow(positions)
 
     def _columns_to_read(self) -> list[str]:
         """All columns, or only `edits.reads` if neither copies nor change data need the others."""
@@ -201,23 +213,24 @@ class _FileEditor:
 
         A batch never spans two files.
         """
-        number = batch.column(FILE_NUMBER)[0].as_py()
+        number, first_row = (batch.column(name)[0].as_py() for name in (FILE_NUMBER, ROW_INDEX))
+        place = (number, first_row)
         ids = [batch.column(name) for name in (ROW_ID, ROW_COMMIT_VERSION)] if self._has_ids else []
         rows = batch.column(ROW_INDEX)
         old = conform(batch.select(self._names), self._schema)
         positions = self._selected.positions[number]
         if self._edits.decisions[number] is not FileDecision.REWRITTEN or positions is None:
-            self._write(ids, self._changed(number, old))
+            self._write(place, ids, self._changed(number, old))
             return
         rest = positions.slice(self._done[number])
         is_hit = compute.is_in(rows, value_set=rest)
         if not is_hit.true_count:
             self._copied += old.num_rows
-            self._put(old, ids)
+            self._put(place, old, ids)
             return
         changed = self._changed(number, old.filter(is_hit))
         self._copied += old.num_rows - is_hit.true_count
-        self._put(*self._merged(old, ids, is_hit, changed))
+        self._put(place, *self._merged(old, ids, is_hit, changed))
 
     def _changed(self, number: int, old: pa.RecordBatch) -> NewVersions:
         first = self._done[number]
@@ -233,14 +246,14 @@ class _FileEditor:
                 self._feed.write(changed.rows, "update_postimage")
         return changed
 
-    def _write(self, ids: list[Array], changed: NewVersions) -> None:
+    def _write(self, place: tuple[int, int], ids: list[Array], changed: NewVersions) -> None:
         """Write only the new versions of rows."""
         if changed.is_updated is not None:
             ids = [column.filter(changed.is_updated) for column in ids]
         if ids:
             # Row Tracking: NULL is read as the commit version of the file that this commit adds.
             ids[1] = pa.nulls(changed.rows.num_rows, pa.int64())
-        self._put(changed.rows, ids)
+        self._put(place, changed.rows, ids)
 
     def _merged(
         self, old: pa.RecordBatch, ids: list[Array], is_hit: Array, changed: NewVersions
@@ -264,13 +277,14 @@ class _FileEditor:
             ids = [column.filter(stays) for column in ids]
         return merged, ids
 
-    def _put(self, rows: pa.RecordBatch, ids: list[Array]) -> None:
+    def _put(self, place: tuple[int, int], rows: pa.RecordBatch, ids: list[Array]) -> None:
+        """Write rows of a file, the first of which was at this place (file, physical position)."""
         if not rows.num_rows:
             return
         if ids:
-            self._writer.write(rows, row_ids=ids[0], row_commit_versions=ids[1])
+            self._kept.write(*place, rows, row_ids=ids[0], row_commit_versions=ids[1])
         else:
-            self._writer.write(rows)
+            self._kept.write(*place, rows)
 
     def stage(self) -> FileCounts:
         """Stage removals and deletion vectors; return the metrics with the counted copies."""

@@ -13,22 +13,23 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from deltalog.clock import Stopwatch
+from deltalog.deletion_vectors import DeletionBitmap
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.kernels import compute
-from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID
-from deltalog.rows.copy import (
-    ROW_GROUP_BYTES,
-    write_copied,
-)
+from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
+from deltalog.paths import decode_path
+from deltalog.rows import kept_groups
+from deltalog.rows.copy import ROW_GROUP_BYTES, write_after, write_between, write_copied
 from deltalog.rows.file_options import FileOptions
+from deltalog.rows.kept_groups import KeptGroups
 from deltalog.rows.small_files import SmallFileReader, grouped, is_small
-from deltalog.scan.plan import make_tasks, read_spec
+from deltalog.scan.plan import make_numbered_tasks, make_tasks, read_spec
 from deltalog.scan.reader import read_task, read_tasks
 from deltalog.storage.pool import Background, read_ahead
 from deltalog.storage.store import is_local
@@ -36,7 +37,7 @@ from deltalog.write.files import FileWriter
 from deltalog.write.rows_to_files import WriteLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from deltalog.scan.task import ReadSpec, ScanTask
     from deltalog.snapshot import Snapshot
@@ -135,10 +136,8 @@ class BinReader:
             columns: only these; None is all columns and, with row tracking, the row ids. Only
                 reads with None are reported as progress, as a file may be read twice.
         """
-        configuration = self.snapshot.configuration
         if columns is None:
-            ids = (ROW_ID, ROW_COMMIT_VERSION) if configuration.row_ids_enabled else ()
-            columns = [*configuration.schema.names, *ids]
+            columns = self._columns()
             report = self._report
         else:
             report = _nothing
@@ -163,22 +162,76 @@ class BinReader:
                 for group in run:
                     yield from small.read(group)
 
+    def look(self, files: pa.Table, kept: KeptGroups) -> dict[int, ScanTask | None]:
+        """Look for row groups that can be copied, and return the tasks of the files that have any.
+
+        Args:
+            files: of a bin.
+            kept: notes these row groups.
+
+        Returns:
+            By number of the file, the tasks that read the other row groups, None if there are none.
+
+        Cost: the footers of large files.
+        """
+        sizes: list[Any] = files.column("size").to_pylist()
+        are_large = [kept.is_large(size) for size in sizes]
+        if not any(are_large):
+            return {}
+        names = [*self._columns(), ROW_INDEX]
+        spec = read_spec(self.snapshot, columns=names, predicate=None)
+        numbers = [number for number, is_large in enumerate(are_large) if is_large]
+        tasks = make_numbered_tasks(self.snapshot, spec, files, are_read=are_large)
+        jobs = ((*job, DeletionBitmap()) for job in zip(numbers, tasks, strict=True))
+        rest = {task.path: task for task in kept.tasks(jobs)}
+        paths: list[Any] = files.column("path").to_pylist()
+        return {n: rest.get(decode_path(paths[n])) for n in numbers if kept.has(n)}
+
+    def read_rest(self, task: ScanTask | None) -> Counted:
+        """Return the rows of a task of `look`."""
+        tasks = _reported([] if task is None else [task], self._report)
+        if task is None:
+            self._report()
+        if self.num_tasks == 1:
+            return Counted(read_tasks(tasks), joins=False)
+        return Counted(chain.from_iterable(map(read_task, tasks)), joins=False)
+
     def writer(self) -> FileWriter:
         """A writer that fills one file before it begins the next, to keep the order of rows."""
-        return FileWriter(
-            self.spec, limits=WriteLimits(files_at_once=1, row_group_bytes=ROW_GROUP_BYTES)
-        )
+        target = self.spec.target_file_size_bytes
+        limits = WriteLimits(files_at_once=1, row_group_bytes=ROW_GROUP_BYTES, spliced_bytes=target)
+        return FileWriter(self.spec, limits=limits)
 
     def write(self, writer: FileWriter, batch: pa.RecordBatch) -> None:
         """Write rows with their row ids."""
         write_copied(writer, batch, self._schema)
 
+    def write_between(self, kept: KeptGroups, batch: pa.RecordBatch) -> None:
+        """Write rows of `read_rest` between the row groups of their file that are copied."""
+        write_between(kept, batch, self._schema)
+
+    def write_after(self, kept: KeptGroups, number: int, batch: pa.RecordBatch) -> None:
+        """Write rows of other files, from that number on, after the row groups before them."""
+        write_after(kept, number, batch, self._schema)
+
+    def _columns(self) -> list[str]:
+        """All columns and, with row tracking, the row ids."""
+        configuration = self.snapshot.configuration
+        ids = (ROW_ID, ROW_COMMIT_VERSION) if configuration.row_ids_enabled else ()
+        return [*configuration.schema.names, *ids]
+
 
 class Counted:
-    """Iterates over batches, joins small ones, and counts them as they were read."""
+    """Iterates over batches, joins small ones, and counts them as they were read.
 
-    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+    Args:
+        batches: as they are read.
+        joins: whether small ones are joined; where others belong between them they are not.
+    """
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], *, joins: bool = True) -> None:
         self._batches = batches
+        self._least_rows = _JOINED_ROWS if joins else 1
         self.count = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -191,7 +244,7 @@ class Counted:
                 continue
             waiting.append(batch)
             rows += batch.num_rows
-            if rows >= _JOINED_ROWS:
+            if rows >= self._least_rows:
                 yield from _joined(waiting)
                 waiting, rows = [], 0
         yield from _joined(waiting)
@@ -238,12 +291,52 @@ def rewrite_here(job: BinRewrite) -> list[Rewritten]:
 
 
 def copy_bin(rows: BinReader, one: Bin) -> Rewritten:
-    """Copy the rows of a bin, in their order, into fewer files."""
-    batches = rows.read(one.files)
+    """Copy the rows of a bin, in their order, into fewer files with larger row groups."""
+    return copy_with_groups(rows, one, least_bytes=kept_groups.LEAST_COMPACTED_BYTES)
+
+
+def copy_with_groups(rows: BinReader, one: Bin, *, least_bytes: int | None) -> Rewritten:
+    """Copy the rows of a bin, in their order, into fewer files.
+
+    Args:
+        rows: of the bins.
+        one: the bin.
+        least_bytes: stored size from which on a row group is copied as it is; None copies none.
+    """
     with rows.writer() as writer:
-        for batch in batches:
-            rows.write(writer, batch)
-        return Rewritten(written=writer.finish(), num_batches=batches.count)
+        kept = KeptGroups(rows.snapshot, writer, least_bytes=least_bytes)
+        tasks = rows.look(one.files, kept)
+        num_batches = 0
+        if not tasks:
+            batches = rows.read(one.files)
+            for batch in batches:
+                rows.write(writer, batch)
+            num_batches = batches.count
+        else:
+            kept.put_together()
+            for first, length in _runs(one.files.num_rows, tasks):
+                if first in tasks:
+                    batches = rows.read_rest(tasks[first])
+                    for batch in batches:
+                        rows.write_between(kept, batch)
+                else:
+                    batches = rows.read(one.files.slice(first, length))
+                    for batch in batches:
+                        rows.write_after(kept, first, batch)
+                num_batches += batches.count
+            kept.finish()
+        return Rewritten(written=writer.finish(), num_batches=num_batches)
+
+
+def _runs(num_files: int, alone: Collection[int]) -> Iterator[tuple[int, int]]:
+    """The first file and the number of files of each run; those of `alone` are runs of one."""
+    first = 0
+    for number in (*sorted(alone), num_files):
+        if number > first:
+            yield first, number - first
+        if number < num_files:
+            yield number, 1
+        first = number + 1
 
 
 class _BinWork:

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
-from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID
+from deltalog.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from deltalog.progress import ProgressCount
 from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.scan.plan import make_tasks, read_spec
+from deltalog.scan.plan import make_numbered_tasks, make_tasks, read_spec
 from deltalog.scan.reader import read_tasks
 from deltalog.schema.conform import conform
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from deltalog.expressions import Expression
+    from deltalog.rows.kept_groups import KeptGroups
     from deltalog.scan.task import ScanTask
     from deltalog.snapshot import Snapshot
     from deltalog.write.files import FileWriter
@@ -74,6 +75,7 @@ def copy_rows(
     schema: pa.Schema,
     *,
     without: Sequence[pa.Int64Array | None] | None = None,
+    kept: KeptGroups | None = None,
     progress: ProgressCount | None = None,
 ) -> int:
     """Copy the live rows of some files, in the schema that the table will have.
@@ -84,27 +86,56 @@ def copy_rows(
         writer: writes the rows.
         schema: of the writer's rows; may have more columns than the snapshot's.
         without: for each file, positions of rows to leave out besides those of its vector.
+        kept: copies row groups in which nothing changes; None reads and writes all rows.
         progress: counted in files.
 
     Returns:
         The number of copied rows.
     """
     ids = (ROW_ID, ROW_COMMIT_VERSION) if snapshot.configuration.row_ids_enabled else ()
-    spec = read_spec(
-        snapshot,
-        columns=[*snapshot.configuration.schema.names, *ids],
-        predicate=None,
-    )
-    tasks = make_tasks(snapshot, spec, files)
-    if without is not None:
-        tasks = map(_without, tasks, without)
+    names = snapshot.configuration.schema.names
     progress = progress or ProgressCount(None)
     progress.expect(files.num_rows)
+    more = () if kept is None else (ROW_INDEX,)
+    spec = read_spec(snapshot, columns=[*names, *ids, *more], predicate=None)
+    if kept is None:
+        tasks = make_tasks(snapshot, spec, files)
+    else:
+        tasks = make_numbered_tasks(snapshot, spec, files)
+    if without is not None:
+        tasks = map(_without, tasks, without)
+    if kept is None:
+        tasks = progress.each(tasks)
+    else:
+        # Rows to leave out are in the tasks' vectors.
+        numbered = enumerate(progress.each(tasks))
+        tasks = kept.tasks((number, task, DeletionBitmap()) for number, task in numbered)
     copied = 0
-    for batch in read_tasks(progress.each(tasks)):
-        write_copied(writer, batch, schema)
+    for batch in read_tasks(tasks):
+        if not batch.num_rows:
+            continue
         copied += batch.num_rows
+        if kept is None:
+            write_copied(writer, batch, schema)
+        else:
+            write_between(kept, batch, schema)
+    if kept is not None:
+        kept.finish()
+        copied += kept.num_rows
     return copied
+
+
+def write_between(kept: KeptGroups, batch: pa.RecordBatch, schema: pa.Schema) -> None:
+    """Write rows of one file as `write_copied` does, between the row groups that are copied.
+
+    Args:
+        kept: the row groups.
+        batch: with the columns `FILE_NUMBER` and `ROW_INDEX`.
+        schema: of the writer's rows.
+    """
+    number, first_row = (batch.column(name)[0].as_py() for name in (FILE_NUMBER, ROW_INDEX))
+    rows, ids = _with_ids(batch.drop_columns([FILE_NUMBER, ROW_INDEX]))
+    kept.write(number, first_row, conform(rows, schema), **ids)
 
 
 def _without(task: ScanTask, positions: pa.Int64Array | None) -> ScanTask:
@@ -117,17 +148,30 @@ def _without(task: ScanTask, positions: pa.Int64Array | None) -> ScanTask:
     return replace(task, deletion_vector=inline_descriptor(bitmap))
 
 
+def write_after(kept: KeptGroups, number: int, batch: pa.RecordBatch, schema: pa.Schema) -> None:
+    """Write rows as `write_copied` does, after the row groups of files before the given one."""
+    rows, ids = _with_ids(batch)
+    kept.write(number, 0, conform(rows, schema), **ids)
+
+
 def write_copied(writer: FileWriter, batch: pa.RecordBatch, schema: pa.Schema) -> None:
     """Write rows that were in the table before; their row ids, if read, are kept."""
-    ids: Mapping[str, Any] = {
-        name: batch.column(name)
-        for name in (ROW_ID, ROW_COMMIT_VERSION)
+    rows, ids = _with_ids(batch)
+    writer.write(conform(rows, schema), **ids)
+
+
+def _with_ids(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, Any]]:
+    """The rows without row ids, and these, if they were read, as a writer takes them."""
+    found = {
+        parameter: batch.column(name)
+        for name, parameter in _ID_PARAMETERS.items()
         if name in batch.schema.names
     }
-    if ids:
-        batch = batch.drop_columns(list(ids))
-    writer.write(
-        conform(batch, schema),
-        row_ids=ids.get(ROW_ID),
-        row_commit_versions=ids.get(ROW_COMMIT_VERSION),
-    )
+    if not found:
+        return batch, {}
+    return batch.drop_columns(
+        [name for name in _ID_PARAMETERS if name in batch.schema.names]
+    ), found
+
+
+_ID_PARAMETERS: Final = {ROW_ID: "row_ids", ROW_COMMIT_VERSION: "row_commit_versions"}

@@ -17,11 +17,13 @@ import pyarrow as pa
 from deltalog.clock import Stopwatch
 from deltalog.conditions import as_condition
 from deltalog.expressions import to_sql
+from deltalog.rows import kept_groups
 from deltalog.rows.apply import FileEdits, NewVersions, change_rows, file_counts, stage_files
 from deltalog.rows.assign import Scope, assignments, enforced, updating_enforcer
 from deltalog.rows.copy import ROW_GROUP_BYTES, copy_rows, read_rows
 from deltalog.rows.decide import FileDecision, decide_files, explain_decisions
 from deltalog.rows.find import find_matching_files
+from deltalog.rows.kept_groups import KeptGroups
 from deltalog.rows.planned import ChangeMetrics, RowCounts
 from deltalog.rows.request import Action
 from deltalog.scan.plan import make_tasks, read_spec
@@ -166,6 +168,7 @@ class LocalChange:
                 writer,
                 schema,
                 without=[selected.positions[number] for number in cut],
+                kept=KeptGroups(self._snapshot, writer, least_bytes=kept_groups.LEAST_BYTES),
                 progress=transaction.progress,
             )
             written = writer.finish()

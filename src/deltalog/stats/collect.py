@@ -71,6 +71,34 @@ class StatsCollector:
         """The number of rows so far."""
         return self._num_records
 
+    def columns(self) -> list[tuple[Path, Field]]:
+        """The columns that get statistics."""
+        return [(column.path, column.field) for column in self._columns]
+
+    def has_bounds(self, number: int) -> bool:
+        """Whether a column of `columns` gets a minimum and a maximum."""
+        return self._columns[number].has_bounds
+
+    def count_rows(self, num_rows: int) -> None:
+        """Add rows, whose columns are added one by one with `update_column`."""
+        self._num_records += num_rows
+
+    def update_column(self, number: int, values: Array, *, null_count: int | None = None) -> None:
+        """Add values of one column.
+
+        Args:
+            number: of the column in `columns`.
+            values: all of them, or the smallest and the greatest, if `null_count` is given.
+            null_count: how many of all values are NULL.
+        """
+        self._columns[number].add(values, null_count)
+
+    def merge(self, other: StatsCollector) -> None:
+        """Add what another collector of the same columns has collected."""
+        self._num_records += other._num_records
+        for mine, theirs in zip(self._columns, other._columns, strict=True):
+            mine.merge(theirs)
+
     def update(self, data: pa.RecordBatch | pa.Table) -> None:
         """Add rows of the file, with physical column names.
 
@@ -106,6 +134,7 @@ class StatsCollector:
 class _ColumnStats:
     def __init__(self, path: Path, field: Field, prefix_length: int) -> None:
         self.path = path
+        self.field = field
         self.null_count = 0
         self._prefix_length = prefix_length
         self.has_bounds = has_bounds(field)
@@ -120,9 +149,18 @@ class _ColumnStats:
         if values is None:
             self.null_count += batch.num_rows
             return
-        self.null_count += values.null_count
+        self.add(values, None)
+
+    def add(self, values: Array, null_count: int | None) -> None:
+        self.null_count += values.null_count if null_count is None else null_count
         if self.has_bounds and values.null_count < len(values):
             self._widen(values)
+
+    def merge(self, other: _ColumnStats) -> None:
+        self.null_count += other.null_count
+        self._has_nan = self._has_nan or other._has_nan
+        if other._low is not None:
+            self._include(other._low, other._high)
 
     def _widen(self, values: Array) -> None:
         if pt.is_dictionary(values.type):
@@ -138,8 +176,10 @@ class _ColumnStats:
                 values = values.filter(pc.invert(is_nan))
         ends = pc.min_max(values)
         low, high = ends["min"].as_py(), ends["max"].as_py()
-        if low is None:
-            return
+        if low is not None:
+            self._include(low, high)
+
+    def _include(self, low: Any, high: Any) -> None:
         self._low = low if self._low is None else min(self._low, low)
         self._high = high if self._high is None else max(self._high, high)
 

@@ -204,6 +204,15 @@ class ParquetReader:
         """
         return guarded(self._store, self.path, lambda: self._column_chunks(leaves))
 
+    def footer_bytes(self) -> bytes:
+        """The footer as it is stored; call it in `guarded`."""
+        if self.footer.data is None and self._native is not None:
+            self.footer.data = local_footer(self._native)
+        elif self.footer.data is None:
+            tail = fetch_tail(self._store, self.path, self._size, footer_only=True)
+            self.footer.data = tail.footer
+        return self.footer.data
+
     def leaf_indices(self, columns: Sequence[Column] | None) -> list[int]:
         """The numbers of the leaf columns that `columns` name, ascending; others are ignored.
 
@@ -326,13 +335,7 @@ class ParquetReader:
         asked = None if leaves is None else frozenset(leaves)
         if (known := self.footer.chunks.get(asked)) is not None:
             return known
-        if self.footer.data is None:
-            if self._native is None:
-                tail = fetch_tail(self._store, self.path, self._size, footer_only=True)
-                self.footer.data = tail.footer
-            else:
-                self.footer.data = local_footer(self._native)
-        found = column_chunks(self.footer.data, asked)
+        found = column_chunks(self.footer_bytes(), asked)
         shape = [len(self.leaf_paths)] * self.metadata.num_row_groups
         if [len(columns) for columns in found] != shape:
             raise pa.ArrowInvalid("the footer's row groups are not of its columns")

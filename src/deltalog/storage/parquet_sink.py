@@ -7,6 +7,7 @@ a single request makes it.
 from __future__ import annotations
 
 import contextlib
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -47,12 +48,29 @@ def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> F
     return sink.file
 
 
+def encode_parquet(
+    table: pa.Table, *, row_group_size: int | None = None, **options: Any
+) -> pa.Buffer:
+    """The bytes of a Parquet file, for row groups that are put into another file.
+
+    Args:
+        table: the rows; without any, the file has no row group.
+        row_group_size: the greatest number of rows of a row group.
+        options: as `ParquetSink`'s.
+    """
+    out = pa.BufferOutputStream()
+    statistics = with_exact_bounds(table.schema, options.pop("write_statistics", True))
+    with pq.ParquetWriter(out, table.schema, write_statistics=statistics, **options) as writer:
+        if table.num_rows:
+            writer.write(table, row_group_size=row_group_size)
+    return out.getvalue()
+
+
 class ParquetSink:
     """Writes one Parquet file piece by piece; a context manager.
 
     The file appears at `path` when the `with` block ends without an exception, and never replaces
-    another. A local file is written under a temporary name beside it; elsewhere the file is held
-    in memory.
+    another, see `NewFile`.
 
     Args:
         store: where the file is to be.
@@ -72,22 +90,13 @@ class ParquetSink:
     metadata: pq.FileMetaData
 
     def __init__(self, store: Store, path: str, schema: pa.Schema, **options: Any) -> None:
-        self._store = store
-        self._path = path
-        self._native = native_path(store, path)
-        self._temporary: str | None = None
-        self._failure: BaseException | None = None
-        self._out: Any = pa.BufferOutputStream()
+        self._file = NewFile(store, path)
         self._writer: pq.ParquetWriter | None = None
         self._collected: list[pq.FileMetaData] = []
         statistics = with_exact_bounds(schema, options.pop("write_statistics", True))
         with self._whole_or_gone():
-            if self._native is not None:
-                # Nothing is in the file yet, but its directories may be new.
-                self._temporary = write_temporary(self._native, b"", syncs=syncs_files(store))
-                self._out = pa.OSFile(self._temporary, "wb")
             self._writer = pq.ParquetWriter(
-                self._out,
+                self._file.open(),
                 schema,
                 metadata_collector=self._collected,
                 write_statistics=statistics,
@@ -102,7 +111,7 @@ class ParquetSink:
     @property
     def size_bytes(self) -> int:
         """Bytes encoded so far."""
-        return int(self._out.tell())
+        return self._file.size_bytes
 
     def close(self) -> FileInfo:
         """Write the footer and give the file its name.
@@ -111,24 +120,86 @@ class ParquetSink:
             AlreadyExistsError: there is a file of that name.
         """
         with self._whole_or_gone() as writer:
-            size = self._finish(writer)
+            writer.close()
+            info = self._file.finish()
         self.metadata = self._collected[0]
-        self.file = FileInfo(self._path, size, now_ms())
+        self.file = info
         return self.file
 
     def abandon(self) -> None:
         """Delete what was written so far."""
-        if self._temporary is not None:
-            with contextlib.suppress(OSError):  # a full disk may fail here once more
-                self._out.close()
-            with contextlib.suppress(OSError):
-                Path(self._temporary).unlink()
+        self._file.abandon()
         if self._writer is not None:
             # Else the writer writes a footer when it is garbage-collected.
             self._writer.is_open = False
 
-    def _finish(self, writer: pq.ParquetWriter) -> int:
-        writer.close()
+    @contextlib.contextmanager
+    def _whole_or_gone(self) -> Iterator[Any]:
+        """Give the writer; after a failure nothing of the file is left, and it fails for good."""
+        try:
+            with self._file.whole_or_gone():
+                yield self._writer
+        except BaseException:
+            self.abandon()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+
+class NewFile:
+    """A file that gets its name when all of it is written, and never replaces another.
+
+    A local file is written under a temporary name beside it; elsewhere the file is held in memory.
+
+    Args:
+        store: where the file is to be.
+        path: decoded.
+    """
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._native = native_path(store, path)
+        self._temporary: str | None = None
+        self._failure: BaseException | None = None
+        self._out: Any = pa.BufferOutputStream()
+
+    def open(self, *, for_arrow: bool = True) -> Any:
+        """Open the file, and return the stream into it; call it in `whole_or_gone`.
+
+        Args:
+            for_arrow: whether Arrow writes it. Else a local file has a descriptor.
+        """
+        if self._native is not None:
+            # Nothing is in the file yet, but its directories may be new.
+            self._temporary = write_temporary(self._native, b"", syncs=syncs_files(self._store))
+            if for_arrow:
+                self._out = pa.OSFile(self._temporary, "wb")
+            else:
+                self._out = io.FileIO(self._temporary, "wb")
+        return self._out
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes written so far."""
+        return int(self._out.tell())
+
+    def finish(self) -> FileInfo:
+        """Give the file its name; call it in `whole_or_gone`.
+
+        Raises:
+            AlreadyExistsError: there is a file of that name.
+        """
+        return FileInfo(self._path, self._finish(), now_ms())
+
+    def _finish(self) -> int:
         if self._temporary is not None and self._native is not None:
             size = int(self._out.tell())
             self._out.close()
@@ -146,16 +217,24 @@ class ParquetSink:
                 raise
         return len(data)
 
+    def abandon(self) -> None:
+        """Delete what was written so far."""
+        if self._temporary is not None:
+            with contextlib.suppress(OSError):  # a full disk may fail here once more
+                self._out.close()
+            with contextlib.suppress(OSError):
+                Path(self._temporary).unlink()
+
     @contextlib.contextmanager
-    def _whole_or_gone(self) -> Iterator[Any]:
-        """Give the writer; after a failure nothing of the file is left, and it fails for good.
+    def whole_or_gone(self) -> Iterator[None]:
+        """After a failure nothing of the file is left, and it fails for good.
 
         A writer of Arrow that failed once would say of later calls what has nothing to do with it.
         """
         if self._failure is not None:
             raise self._failure
         try:
-            yield self._writer
+            yield
         except BaseException as error:
             self.abandon()
             self._failure = error
@@ -164,12 +243,3 @@ class ParquetSink:
             where = join(self._store.root, self._path)
             self._failure = storage_error(error, operation="write", path=where)
             raise self._failure from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abandon()

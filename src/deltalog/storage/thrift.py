@@ -119,8 +119,14 @@ class _Reader:
         return Elements(kind, [self._value(kind, levels) for _ in range(length)])
 
     def _integer(self) -> int:
-        zigzag, self.position = varint(self._data, self.position)
-        return (zigzag >> 1) ^ -(zigzag & 1)
+        number, self.position = integer(self._data, self.position)
+        return number
+
+
+def integer(data: bytes, position: int) -> tuple[int, int]:
+    """An integer, which may be below zero, and where it ends."""
+    zigzag, position = varint(data, position)
+    return (zigzag >> 1) ^ -(zigzag & 1), position
 
 
 def varint(data: bytes, position: int) -> tuple[int, int]:

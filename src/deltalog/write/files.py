@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from deltalog.actions import AddFile
+from deltalog.errors import InternalError
 from deltalog.kernels import Array
 from deltalog.write.encode import Layout
 from deltalog.write.enforce import Enforcer
 from deltalog.write.open_files import FilePlan
 from deltalog.write.rows_to_files import RowsToFiles, WriteLimits
 from deltalog.write.source import open_batches
+from deltalog.write.spliced_files import CopiedGroups, SplicedFiles
 from deltalog.write.written import WrittenFiles, rules_of
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltalog.write.open_files import FinishedFile
+    from deltalog.write.partition import Values
     from deltalog.write.spec import WriteSpec
 
 
@@ -64,12 +67,18 @@ class FileWriter:
     Args:
         spec: of the table.
         limits: how much is held in memory; None uses the defaults.
+
+    Attributes:
+        spec: the same.
     """
 
     def __init__(self, spec: WriteSpec, *, limits: WriteLimits | None = None) -> None:
-        self._spec = spec
+        self.spec = spec
         self._layout = Layout(spec.configuration)
-        self._parts = RowsToFiles(FilePlan(spec=spec, layout=self._layout), limits or WriteLimits())
+        self._limits = limits or WriteLimits()
+        self._plan = FilePlan(spec=spec, layout=self._layout)
+        self._parts = RowsToFiles(self._plan, self._limits)
+        self._spliced: SplicedFiles | None = None
 
     def write(
         self,
@@ -90,6 +99,38 @@ class FileWriter:
         )
         self._parts.write(physical, batch)
 
+    def splice(self, *, with_row_ids: bool) -> SplicedFiles:
+        """Return the writer of files into which row groups are copied; one for all calls.
+
+        Args:
+            with_row_ids: whether these files have the hidden columns of row tracking.
+        """
+        if self._spliced is None:
+            schema = self._layout.arrow_schema(with_row_ids=with_row_ids)
+            self._spliced = SplicedFiles(self._plan, self._limits, schema)
+        return self._spliced
+
+    def write_spliced(
+        self,
+        values: Values,
+        batch: pa.RecordBatch,
+        *,
+        row_ids: Array | None = None,
+        row_commit_versions: Array | None = None,
+    ) -> None:
+        """Add rows of one partition to the files of `splice`; the rest is as in `write`."""
+        if self._spliced is None:
+            raise InternalError("rows for spliced files, of which there are none")
+        physical = self._layout.encode(
+            batch, row_ids=row_ids, row_commit_versions=row_commit_versions
+        )
+        self._spliced.write(values, physical)
+
+    @property
+    def copied(self) -> CopiedGroups:
+        """What was copied as it is stored."""
+        return CopiedGroups() if self._spliced is None else self._spliced.copied
+
     def finish(
         self,
         *,
@@ -102,8 +143,10 @@ class FileWriter:
             identity_marks: the last assigned identity values, for the high water marks.
             identity_starts: the first assigned identity values.
         """
+        if self._spliced is not None:
+            self._spliced.finish()
         parts = self._parts.finish()
-        configuration = self._spec.configuration
+        configuration = self.spec.configuration
         return WrittenFiles(
             adds=tuple(self._add(part) for part in parts),
             identity_marks=dict(identity_marks or {}),
@@ -117,15 +160,17 @@ class FileWriter:
 
     def abandon(self) -> None:
         """Delete the files that were written."""
+        if self._spliced is not None:
+            self._spliced.abandon()
         self._parts.abandon()
 
     def _add(self, part: FinishedFile) -> AddFile:
         return AddFile(
             path=part.path,
-            partition_values=partition_values(self._spec, part),
+            partition_values=partition_values(self.spec, part),
             size_bytes=part.size_bytes,
             modification_time_ms=part.modified_ms,
-            data_change=self._spec.data_change,
+            data_change=self.spec.data_change,
             stats=part.stats,
         )
 

@@ -46,6 +46,8 @@ class WriteLimits:
         files_at_once: how many files of one partition are written at the same time.
         split_bytes: less data stays in one file: two small files cost readers more than a second
             core saves.
+        spliced_bytes: from this size on, a file with copied row groups takes no rows of further
+            files: their bounds stay narrow, and they are written at the same time.
     """
 
     row_group_bytes: int = 64 * 1024 * 1024
@@ -54,6 +56,7 @@ class WriteLimits:
     open_bytes: int = 512 * 1024 * 1024
     files_at_once: int = _FILES_AT_ONCE
     split_bytes: int = 32 * 1024 * 1024
+    spliced_bytes: int = 8 * 1024 * 1024
 
 
 class RowsToFiles:
@@ -70,7 +73,7 @@ class RowsToFiles:
         self._columns = plan.spec.configuration.partition_schema.fields
         self._background = Background(limits.files_at_once + 1)
         self._queues: dict[_Key, list[FileQueue]] = {}
-        self._waiting: dict[_Key, _WaitingRows] = {}
+        self._waiting: dict[_Key, WaitingRows] = {}
         self._gathered: list[tuple[pa.RecordBatch, pa.RecordBatch]] = []
         self._gathered_rows = 0
         self._gathered_bytes = 0
@@ -93,7 +96,7 @@ class RowsToFiles:
             physical: with the columns of files.
             logical: the same rows with their partition columns.
         """
-        for rows, start in self._pieces(physical):
+        for rows, start in pieces(physical, max_rows=self._max_rows, max_bytes=self._max_bytes):
             if self._columns:
                 self._gather(rows, logical.slice(start, rows.num_rows))
             else:
@@ -125,17 +128,6 @@ class RowsToFiles:
                     error,
                 )
 
-    def _pieces(self, batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """Yield slices of at most one row group, with their first rows."""
-        rows = batch.num_rows
-        if not rows:
-            return
-        most = min(self._max_rows, max(1, rows * self._max_bytes // max(1, batch.nbytes)))
-        # Slices of equal size, instead of full ones and a small rest.
-        size = -(-rows // -(-rows // most))
-        for start in range(0, rows, size):
-            yield batch.slice(start, size), start
-
     def _gather(self, physical: pa.RecordBatch, logical: pa.RecordBatch) -> None:
         """Collect rows, so that many at a time are split by partition."""
         self._gathered.append((physical, logical))
@@ -161,14 +153,14 @@ class RowsToFiles:
 
     def _add(self, values: Values, rows: pa.RecordBatch) -> None:
         key = (values, len(rows.schema) > len(self._plan.layout.arrow_schema()))
-        waiting = self._waiting.setdefault(key, _WaitingRows())
+        waiting = self._waiting.setdefault(key, WaitingRows())
         size = rows.nbytes
         if waiting.num_rows and (
             waiting.num_rows + rows.num_rows > self._max_rows
             or waiting.num_bytes + size > self._max_bytes
         ):
             self._send(key)
-            waiting = self._waiting.setdefault(key, _WaitingRows())
+            waiting = self._waiting.setdefault(key, WaitingRows())
         waiting.add(rows, size)
         self._waiting_bytes += size
         if waiting.num_rows >= self._max_rows or waiting.num_bytes >= self._max_bytes:
@@ -235,7 +227,21 @@ class RowsToFiles:
             yield from queues
 
 
-class _WaitingRows:
+def pieces(
+    batch: pa.RecordBatch, *, max_rows: int, max_bytes: int
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield slices of at most one row group, with their first rows."""
+    rows = batch.num_rows
+    if not rows:
+        return
+    most = min(max_rows, max(1, rows * max_bytes // max(1, batch.nbytes)))
+    # Slices of equal size, instead of full ones and a small rest.
+    size = -(-rows // -(-rows // most))
+    for start in range(0, rows, size):
+        yield batch.slice(start, size), start
+
+
+class WaitingRows:
     """Waiting rows of one partition."""
 
     def __init__(self) -> None:
@@ -244,6 +250,7 @@ class _WaitingRows:
         self.num_bytes = 0
 
     def add(self, rows: pa.RecordBatch, size: int) -> None:
+        """Add rows of this many bytes in memory."""
         self.batches.append(rows)
         self.num_rows += rows.num_rows
         self.num_bytes += size

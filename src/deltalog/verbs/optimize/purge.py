@@ -18,7 +18,8 @@ from deltalog.column_mapping import Mode
 from deltalog.expressions import to_sql
 from deltalog.kernels import compute, pc
 from deltalog.paths import decode_path
-from deltalog.rows.bins import BinRewrite, RunOptions, copy_bin
+from deltalog.rows import kept_groups
+from deltalog.rows.bins import BinRewrite, RunOptions, copy_with_groups
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_parts import walk_leaves
 from deltalog.storage.pool import map_in_pool
@@ -106,7 +107,7 @@ def _pack(snapshot: Snapshot, files: pa.Table, target_size_bytes: int) -> list[B
 
 
 def _copy(rows: BinReader, one: Bin) -> Rewritten:
-    found = copy_bin(rows, one)
+    found = copy_with_groups(rows, one, least_bytes=kept_groups.LEAST_BYTES)
     tags = one.files.column("tags")[0].as_py()
     provider = one.files.column("clusteringProvider")[0].as_py()
     if "cube" not in one.files.column_names or cubes_of(one.files)[0].as_py() is None:

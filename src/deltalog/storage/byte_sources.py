@@ -1,0 +1,162 @@
+"""Where the bytes come from that are copied from one file into another.
+
+A local file is copied by the system where it can, without a way through this process.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.errors import DataFileUnreadableError
+from deltalog.storage.parquet_parts import Segments
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SLICE_BYTES: Final = 8 * 1024 * 1024
+_NO_COPY: Final = frozenset(
+    {errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EBADF}
+)
+
+
+class LocalBytes:
+    """A local file.
+
+    Args:
+        native: the operating system's path.
+
+    Attributes:
+        size_bytes: the file's length.
+    """
+
+    def __init__(self, native: str) -> None:
+        self._file = os.open(native, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        self.size_bytes = os.fstat(self._file).st_size
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes from `start` to `end`.
+
+        Raises:
+            DataFileUnreadableError: the file ends before.
+        """
+        return _whole(_read_at(self._file, end - start, start), start, end)
+
+    def copy(self, start: int, end: int, out: Any) -> None:
+        """Append these bytes to a file that is open for writing."""
+        start = _copied_by_system(self._file, start, end, out)
+        for first in range(start, end, _SLICE_BYTES):
+            write_all(out, self.read(first, min(end, first + _SLICE_BYTES)))
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+class FetchedBytes:
+    """Parts of a file that were fetched.
+
+    Args:
+        segments: the parts.
+        size_bytes: the file's length.
+
+    Attributes:
+        size_bytes: the same.
+    """
+
+    def __init__(self, segments: Segments, size_bytes: int) -> None:
+        self._segments = segments
+        self.size_bytes = size_bytes
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes from `start` to `end`.
+
+        Raises:
+            DataFileUnreadableError: the file ends before.
+        """
+        try:
+            return self._segments.read(start, end)
+        except OSError as error:
+            raise DataFileUnreadableError(str(error)) from error
+
+    def copy(self, start: int, end: int, out: Any) -> None:
+        """Append these bytes to a file that is open for writing."""
+        write_all(out, self.read(start, end))
+
+    def close(self) -> None:
+        """Forget the parts."""
+        self._segments = Segments()
+
+
+class EncodedBytes:
+    """A file in memory.
+
+    Args:
+        data: all of it.
+
+    Attributes:
+        size_bytes: its length.
+    """
+
+    def __init__(self, data: pa.Buffer) -> None:
+        self._view = memoryview(data)
+        self.size_bytes = len(self._view)
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes from `start` to `end`.
+
+        Raises:
+            DataFileUnreadableError: the file ends before.
+        """
+        return _whole(bytes(self._view[start:end]), start, end)
+
+    def copy(self, start: int, end: int, out: Any) -> None:
+        """Append these bytes to a file that is open for writing."""
+        write_all(out, self._view[start:end])
+
+    def footer(self) -> bytes:
+        """The footer of a Parquet file that this process has written."""
+        length = int.from_bytes(self._view[-8:-4], "little")
+        return self.read(self.size_bytes - 8 - length, self.size_bytes - 8)
+
+
+def write_all(out: Any, data: bytes | memoryview) -> None:
+    """Write all of the data to a file, which may take it in parts."""
+    view = memoryview(data)
+    while view:
+        taken = out.write(view)
+        view = view[len(view) if taken is None else taken :]
+
+
+def _read_at(file: int, num_bytes: int, start: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(file, num_bytes, start)
+    os.lseek(file, start, os.SEEK_SET)  # Windows; one thread uses the descriptor at a time
+    return os.read(file, num_bytes)
+
+
+def _copied_by_system(file: int, start: int, end: int, out: Any) -> int:
+    """Up to where the system has copied the bytes; `start` where it cannot."""
+    copy = getattr(os, "copy_file_range", None)
+    if copy is None or not isinstance(out, io.FileIO):
+        return start
+    try:
+        while start < end:
+            copied = copy(file, out.fileno(), end - start, offset_src=start)
+            if not copied:
+                break  # reading says why
+            start += copied
+    except OSError as error:
+        if error.errno not in _NO_COPY:
+            raise
+    return start
+
+
+def _whole(data: bytes, start: int, end: int) -> bytes:
+    if len(data) != end - start:
+        raise DataFileUnreadableError(f"expected {end - start} bytes at {start}, found {len(data)}")
+    return data

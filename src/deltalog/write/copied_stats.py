@@ -1,0 +1,140 @@
+"""Statistics of row groups that are copied, as if their rows had been written.
+
+A footer's bounds are taken where they are exact. Other columns are decoded: texts that may be cut
+off, floating-point numbers (footers leave NaN out), lists and maps (footers count their elements).
+
+Protocol: Per-file Statistics
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.schema import PrimitiveType
+from deltalog.stats.schema import find_leaf
+from deltalog.storage.parquet_bounds import decode_bounds
+from deltalog.storage.parquet_parts import leaf_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.stats import StatsCollector
+    from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet_groups import StoredChunk, StoredFooter
+    from deltalog.storage.parquet_parts import Segments
+
+_MAX, _MIN, _MAX_IS_EXACT, _MIN_IS_EXACT = 5, 6, 7, 8
+_FIXED_WIDTH: Final = frozenset({"BOOLEAN", "INT32", "INT64"})
+# They leave out a long bound instead of cutting it off.
+_CUTS_NOTHING: Final = ("parquet-cpp-arrow ",)
+
+
+def collect_copied(
+    stats: StatsCollector,
+    reader: ParquetReader,
+    footer: StoredFooter,
+    groups: Sequence[int],
+    *,
+    schema: pa.Schema,
+    segments: Segments | None = None,
+) -> None:
+    """Add the statistics of some row groups of a file.
+
+    Args:
+        stats: collects them.
+        reader: of the file; for this thread alone.
+        footer: of the file.
+        groups: numbers.
+        schema: of the file, with the types of the table.
+        segments: with all column chunks of these row groups; None fetches those that are decoded.
+
+    Raises:
+        DataFileUnreadableError: a column that has to be decoded is damaged.
+
+    Cost: none beyond the footer for columns with exact bounds; the others are decoded.
+    """
+    leaves = list(leaf_columns(schema))
+    paths = [leaf.parts for leaf in leaves]
+    leaf_of = {path: leaf for leaf, path in enumerate(paths)}
+    unknown: dict[tuple[int, ...], list[int]] = {}
+    columns = stats.columns()
+    for number, (path, field) in enumerate(columns):
+        has_bounds = stats.has_bounds(number)
+        leaf = leaf_of[path] if isinstance(field.type, PrimitiveType) else None
+        left = []
+        for group in groups:
+            found = (
+                None
+                if leaf is None
+                else _known(
+                    footer,
+                    footer.groups[group].chunks[leaf],
+                    reader,
+                    leaf,
+                    leaves[leaf].type,
+                    has_bounds=has_bounds,
+                )
+            )
+            if found is None:
+                left.append(group)
+            else:
+                stats.update_column(number, found[0], null_count=found[1])
+        if left:
+            unknown.setdefault(tuple(left), []).append(number)
+    for left_groups, numbers in unknown.items():
+        wanted = [_first_leaf(paths, columns[number][0]) for number in numbers]
+        table = reader.read_leaves(sorted(set(wanted)), left_groups, segments)
+        for number in numbers:
+            values = find_leaf(table, columns[number][0])
+            for chunk in () if values is None else values.chunks:
+                stats.update_column(number, chunk)
+    stats.count_rows(sum(footer.groups[group].num_rows for group in groups))
+
+
+def _first_leaf(paths: Sequence[tuple[str, ...]], column: tuple[str, ...]) -> int:
+    """A leaf column that shows which values of a list, a map or a variant are NULL."""
+    return next(n for n, path in enumerate(paths) if path[: len(column)] == column)
+
+
+def _known(
+    footer: StoredFooter,
+    chunk: StoredChunk,
+    reader: ParquetReader,
+    leaf: int,
+    kind: pa.DataType,
+    *,
+    has_bounds: bool,
+) -> tuple[pa.Array[Any], int] | None:
+    """The smallest and the greatest value, and the number of NULLs; None if it is not known."""
+    null_count = chunk.null_count
+    if null_count is None:
+        return None
+    if not has_bounds or null_count == chunk.num_values:
+        return pa.array([], kind), null_count
+    physical = reader.metadata.schema.column(leaf).physical_type
+    stored = _stored_bounds(footer, chunk, physical)
+    bounds = (
+        None
+        if stored is None
+        else decode_bounds(
+            stored, are_ordered=footer.has_orders, physical_type=physical, arrow_type=kind
+        )
+    )
+    return None if bounds is None or bounds.null_count else (bounds, null_count)
+
+
+def _stored_bounds(
+    footer: StoredFooter, chunk: StoredChunk, physical: str
+) -> list[bytes | None] | None:
+    """The bounds as they are stored, if they are values of the column."""
+    found = {number: value for number, (_, value) in chunk.statistics.items()}
+    low, high = found.get(_MIN), found.get(_MAX)
+    flags = (found.get(_MIN_IS_EXACT), found.get(_MAX_IS_EXACT))
+    if False in flags or not footer.has_orders:
+        return None
+    may_be_cut = physical not in _FIXED_WIDTH and flags != (True, True)
+    if may_be_cut and not footer.created_by.startswith(_CUTS_NOTHING):
+        return None
+    return [low, high] if isinstance(low, bytes) and isinstance(high, bytes) else None
