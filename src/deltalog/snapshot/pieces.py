@@ -36,6 +36,7 @@ SHARE_BYTES: Final = 16 << 20
 """Target size of a checkpoint's share: some hundred thousand files without statistics."""
 _FEWEST_BYTES: Final = 8
 """Least size of a live file in a checkpoint, whatever the compression."""
+_ONE_SHARE: Final = 1 << 62
 
 
 def holds_more_files(snapshot: Snapshot, num_files: int) -> bool:
@@ -127,6 +128,27 @@ def cut_snapshot(
     return CutSnapshot(snapshot=snapshot, shares=tuple(shares), newer=newer, named=survivors.keys)
 
 
+def live_pieces(snapshot: Snapshot, state: LogState) -> tuple[SnapshotPiece, ...]:
+    """The live files of a version, one row group of the checkpoint each; the commits' come last.
+
+    The state keeps them, with the columns that they cache; `SnapshotPiece.forget` drops them.
+
+    Args:
+        snapshot: the version.
+        state: of its log, from `Snapshot.read_log`.
+
+    Cost: the commits after the checkpoint; the footers of the checkpoint.
+    """
+    if state.pieces is None:
+        cut = cut_snapshot(snapshot, state, share_bytes=_ONE_SHARE)
+        groups = (
+            [] if state.checkpoint is None else PartialCheckpoint.each_of_adds(state.checkpoint)
+        )
+        older = (SnapshotPiece(cut, group, _nothing()) for group in groups)
+        state.pieces = (*older, SnapshotPiece(cut, None, cut.newer))
+    return state.pieces
+
+
 class SnapshotPiece(Snapshot):
     """Some of a version's files, as a snapshot of these files only.
 
@@ -153,6 +175,21 @@ class SnapshotPiece(Snapshot):
         to the caller, who has the whole.
         """
         return act(self._state)
+
+    @property
+    def row_group(self) -> PartialCheckpoint | None:
+        """The share of the checkpoint; None for the commits after it."""
+        found = self._state.checkpoint
+        return found if isinstance(found, PartialCheckpoint) else None
+
+    @property
+    def held_bytes(self) -> int:
+        """The size of the columns that are cached."""
+        return self._state.held_bytes
+
+    def forget(self, *, statistics: bool) -> None:
+        """Drop the columns that are cached; `statistics` says whether these go, too."""
+        self._state.forget(statistics=statistics)
 
     def __getstate__(self) -> dict[str, Any]:
         """Refuse to pickle: the copy would have all files."""

@@ -134,6 +134,17 @@ class Snapshot:
         """
         return self.read_log(lambda state: state.stats(schema))
 
+    def stats_where(self, schema: pa.Schema, where: pa.BooleanArray) -> pa.Table:
+        """Statistics of some live files, typed; nothing of it is cached.
+
+        Args:
+            schema: as in `stats`.
+            where: which files, one boolean for each row of `files`.
+
+        Cost: as `stats`; of JSON texts, only those of the files are parsed.
+        """
+        return self.read_log(lambda state: state.stats_where(schema, where))
+
     @property
     def num_files(self) -> int:
         """The number of live logical files."""
