@@ -24,7 +24,6 @@ from deltalog.actions.codec import (
     txn_from_json,
 )
 from deltalog.errors import MalformedLogError
-from deltalog.log.together import VERSION_FIELD, read_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,7 +32,8 @@ if TYPE_CHECKING:
     from deltalog.log.names import LogFile
     from deltalog.storage.store import Store
 
-VERSION_COLUMN: Final = VERSION_FIELD.name
+VERSION_COLUMN: Final = "version"
+_VERSION_FIELD: Final = pa.field(VERSION_COLUMN, pa.int64())
 _BATCH_BYTES: Final = 32 << 20
 _BATCH_FILES: Final = 512
 _GROUP_BYTES: Final = 16 << 20
@@ -160,12 +160,19 @@ def _in_groups(
 
 def _parse(commits: Sequence[tuple[int, bytes]], commit_infos: bool) -> CommitTable:  # noqa: FBT001
     if sum(len(data) for _, data in commits) >= _TOGETHER_BYTES:
+        from deltalog.log.together import read_together  # noqa: PLC0415  # few need pyarrow.json
+
         together = read_together(commits)
         if together is not None:
             actions = _ActionLists(keep_commit_infos=commit_infos)
             for version, line, values in together.others:
                 actions.add_line(version, line, values)
-            return actions.table(together.files)
+            return actions.table(
+                {
+                    kind: files.append_column(_VERSION_FIELD, versions)
+                    for kind, (files, versions) in together.files.items()
+                }
+            )
     actions = _ActionLists(keep_commit_infos=commit_infos)
     for version, data in commits:
         actions.add_commit(version, data)
@@ -232,7 +239,7 @@ class _FileActions:
     def table(self, schema: pa.Schema, build: Callable[..., pa.Table]) -> pa.Table:
         empty = not self.actions
         files = schema.empty_table() if empty else build(self.actions, where=self.where)
-        return files.append_column(VERSION_FIELD, pa.array(self.versions, pa.int64()))
+        return files.append_column(_VERSION_FIELD, pa.array(self.versions, pa.int64()))
 
 
 class _ActionLists:

@@ -24,7 +24,6 @@ from deltalog.storage.pool import read_ahead
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-VERSION_FIELD: Final = pa.field("version", pa.int64())
 _SLICE_BYTES: Final = 2 << 20
 _SLICES_AHEAD: Final = 3
 _MOST_BYTES: Final = (1 << 31) - 2  # of an array with 32-bit offsets
@@ -39,7 +38,7 @@ class Together:
         others: version, number and object of every other line, in order; none has a file action.
     """
 
-    files: Mapping[str, pa.Table]
+    files: Mapping[str, tuple[pa.Table, pa.Int64Array]]
     others: Sequence[tuple[int, int, dict[str, Any]]]
 
 
@@ -71,7 +70,7 @@ def read_together(commits: Sequence[tuple[int, bytes]]) -> Together | None:
         if table is None:
             return None
         version: Any = version_of_commit.take(commit_of_line.filter(is_kind))
-        files[kind] = table.append_column(VERSION_FIELD, version)
+        files[kind] = table, version
     return Together(files, others)
 
 

@@ -10,16 +10,14 @@ Protocol: Per-file Statistics, Partition Values
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pyarrow as pa
 
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.errors import MalformedLogError
 from deltalog.kernels import compute
-from deltalog.scan.checkpoint_groups import may_hold_matches
 from deltalog.scan.judge import Judged, as_mask, judge
-from deltalog.snapshot.pieces import SnapshotPiece, live_pieces
 from deltalog.storage.pool import read_ahead
 
 if TYPE_CHECKING:
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.snapshot import Snapshot
+    from deltalog.snapshot.pieces import SnapshotPiece
     from deltalog.snapshot.state import LogState
 
 __all__ = ["Judged", "Pruned", "as_mask", "judge", "prune"]
@@ -167,7 +166,7 @@ class _PrunedInPieces(Pruned):
             pruned: _PrunedInPieces = self
             if state is not self.state:  # other files of the log stand in for damaged ones
                 pruned = _prune_in_pieces(self.snapshot, state, self.predicate)
-            pieces = [one.snapshot for one in pruned.left]
+            pieces = [cast("SnapshotPiece", one.snapshot) for one in pruned.left]
             found = read_ahead(act, pruned.left, depth=_PIECES_AHEAD)
             return [result for result, _ in zip(found, _bounded(pieces), strict=True)]
 
@@ -184,7 +183,7 @@ def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
     Cost: the log's columns that the predicate needs: partition values, and the statistics of its
     columns only. Of a large checkpoint, those of row groups that its footers do not rule out.
     """
-    if predicate is None or isinstance(snapshot, SnapshotPiece):
+    if predicate is None or snapshot.is_piece:
         return _prune_at_once(snapshot, predicate)
 
     def run(state: LogState) -> Pruned | None:
@@ -200,7 +199,9 @@ def _is_large(state: LogState) -> bool:
 
 
 def _prune_at_once(
-    snapshot: Snapshot, predicate: Expression | None, *, bounds_first: bool = False
+    snapshot: Snapshot,
+    predicate: Expression | None,
+    stats_where: Callable[[pa.Schema, pa.BooleanArray], pa.Table] | None = None,
 ) -> Pruned:
     num_files = snapshot.num_files
     if predicate is None or not num_files:
@@ -212,7 +213,7 @@ def _prune_at_once(
         partition_values=lambda: snapshot.files(["partitionValues"]).column(0),
         stats=snapshot.stats,
         time_zone=snapshot.context.time_zone,
-        stats_where=snapshot.stats_where if bounds_first else None,
+        stats_where=stats_where,
     )
     left = num_files if judged.by_partition is None else judged.by_partition.true_count
     kept = num_files if judged.keep is None else judged.keep.true_count
@@ -228,6 +229,9 @@ def _prune_at_once(
 
 
 def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression) -> _PrunedInPieces:
+    from deltalog.scan.checkpoint_groups import may_hold_matches  # noqa: PLC0415  # large tables
+    from deltalog.snapshot.pieces import live_pieces  # noqa: PLC0415  # as above
+
     pieces = live_pieces(snapshot, state)
     groups = [piece.row_group for piece in pieces]
     may_match = iter(
@@ -244,7 +248,9 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
     results = read_ahead(
         # What is asked for again and again is cached: not so the statistics of a few files.
         lambda piece: _prune_at_once(
-            piece, predicate, bounds_first=bounds_first and not piece.held_bytes
+            piece,
+            predicate,
+            piece.stats_where if bounds_first and not piece.held_bytes else None,
         ),
         read,
         depth=_PIECES_AHEAD,
@@ -272,11 +278,10 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
     )
 
 
-def _bounded(pieces: Sequence[Snapshot]) -> Iterator[None]:
+def _bounded(pieces: Sequence[SnapshotPiece]) -> Iterator[None]:
     """After each of the pieces was read, let it forget its columns if all hold too many."""
     held = 0
     for piece in pieces:
-        assert isinstance(piece, SnapshotPiece)  # noqa: S101  # it is one of `live_pieces`
         size = piece.held_bytes
         held += size
         if held > _HELD_BYTES:

@@ -10,7 +10,7 @@ Protocol: Snapshots, Action Reconciliation
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from deltalog._json import loads
 from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
@@ -58,10 +58,12 @@ class Snapshot:
         context: of the table.
         protocol: of this version.
         metadata: of this version.
+        is_piece: whether it has only some of the version's files.
         known_checksum: the version's checksum, if this process has just written or read it.
     """
 
     known_checksum: VersionChecksum | None = None
+    is_piece: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -133,17 +135,6 @@ class Snapshot:
         and one pass through them; nothing for leaves that are cached.
         """
         return self.read_log(lambda state: state.stats(schema))
-
-    def stats_where(self, schema: pa.Schema, where: pa.BooleanArray) -> pa.Table:
-        """Statistics of some live files, typed; nothing of it is cached.
-
-        Args:
-            schema: as in `stats`.
-            where: which files, one boolean for each row of `files`.
-
-        Cost: as `stats`; of JSON texts, only those of the files are parsed.
-        """
-        return self.read_log(lambda state: state.stats_where(schema, where))
 
     @property
     def num_files(self) -> int:

@@ -178,25 +178,6 @@ class LogState:
         """Whether checkpoint columns are cached, which a later version can reuse."""
         return self.checkpoint is not None and self.checkpoint.holds_columns
 
-    @property
-    def held_bytes(self) -> int:
-        """The size of the columns that are cached, here and of the checkpoint."""
-        columns = (*self._live.values(), *self._live_stats.values())
-        held = sum(column.nbytes for column in columns)
-        return held if self.checkpoint is None else held + self.checkpoint.held_bytes
-
-    def forget(self, *, statistics: bool) -> None:
-        """Drop the columns that are cached; which files are live and how many they are stays.
-
-        Args:
-            statistics: whether statistics are dropped, too.
-        """
-        self._live = {}
-        if statistics:
-            self._live_stats = {}
-        if self.checkpoint is not None:
-            self.checkpoint.forget(statistics=statistics)
-
     def extended(self, commits: Sequence[LogFile], checksum: FileInfo | None) -> LogState:
         """The state after more commits, which reuses the cache of this one.
 
@@ -300,32 +281,10 @@ class LogState:
             table = parse_stats(texts, schema_of_leaves(missing))
             columns = [leaf_of(table, path) for path, _ in missing]
             if self.checkpoint is not None:
-                older = self.keep(_numbered(self.checkpoint.stats(missing)))
-                columns = pa.concat_tables([older, _numbered(columns)]).columns
+                older = self.keep(numbered(self.checkpoint.stats(missing)))
+                columns = pa.concat_tables([older, numbered(columns)]).columns
             live.update(zip(missing, columns, strict=True))
         return nest([(leaf[0], live[leaf]) for leaf in leaves])
-
-    def stats_where(self, schema: pa.Schema, where: pa.BooleanArray) -> pa.Table:
-        """Statistics of some live files.
-
-        Args:
-            schema: as in `stats`.
-            where: which of them, one boolean for each.
-        """
-        leaves = leaves_of_schema(schema)
-        if all(leaf in self._live_stats for leaf in leaves):
-            return self.stats(schema).filter(where)
-        newer = self.live_commit_adds.column("stats")
-        older_files = len(where) - len(newer)
-        table = parse_stats(newer.filter(where.slice(older_files)), schema_of_leaves(leaves))
-        columns = [leaf_of(table, path) for path, _ in leaves]
-        if self.checkpoint is not None:
-            of_adds: Any = where.slice(0, older_files)
-            if (kept := self._kept_adds) is not None:
-                of_adds = compute.replace_with_mask(_as_one(kept), _as_one(kept), of_adds)
-            older = _numbered(self.checkpoint.stats_where(leaves, of_adds))
-            columns = pa.concat_tables([older, _numbered(columns)]).columns
-        return nest([(leaf[0], column) for leaf, column in zip(leaves, columns, strict=True)])
 
     @cached_property
     def num_files(self) -> int:
@@ -480,10 +439,6 @@ def _with_stats(
     return adds, [leaf_of(stats, path) for path, _ in leaves]
 
 
-def _as_one(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
-    whole: Any = column.combine_chunks()
-    return whole  # type: ignore[no-any-return]  # an array
-
-
-def _numbered(columns: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:
+def numbered(columns: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:
+    """The columns as a table, so that they can be filtered and put together."""
     return pa.Table.from_arrays(list(columns), [str(number) for number in range(len(columns))])
