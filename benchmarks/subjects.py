@@ -42,6 +42,19 @@ def deltalake_plan(path: Path, needle: int) -> Call:
     return lambda: len(DeltaTable(path).file_uris(file_pruning_predicate=[("id", "=", needle)]))
 
 
+def deltalog_plan_mixed(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable, col
+
+    return lambda: len(list(DeltaTable(path).scan(predicate=col("mixed") == needle).tasks()))
+
+
+def deltalake_plan_mixed(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable
+
+    asked = [("mixed", "=", needle)]
+    return lambda: len(DeltaTable(path).file_uris(file_pruning_predicate=asked))
+
+
 def deltalog_count_files(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
@@ -135,6 +148,8 @@ SUBJECTS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalake_open,
         deltalog_plan,
         deltalake_plan,
+        deltalog_plan_mixed,
+        deltalake_plan_mixed,
         deltalog_count_files,
         deltalake_count_files,
         deltalog_read,

@@ -110,9 +110,9 @@ WORKLOADS = (
         others=("deltalake_plan",),
         goal=5,
         why=(
-            "the statistics are a million JSON texts, 155 MB: decoding them takes a third of "
-            "the time, pyarrow.json most of the rest; where a checkpoint has them as structs, "
-            "none of that is needed"
+            "the statistics are a million JSON texts, 155 MB, which pyarrow.json goes through at "
+            "300 MB a second and core, though it is asked for two values only; where a "
+            "checkpoint has them as structs, none of that is needed"
         ),
     ),
     Workload(
@@ -123,8 +123,8 @@ WORKLOADS = (
         others=("deltalake_count_files",),
         goal=4,
         why=(
-            "60,000 lines go through orjson one by one, into dictionaries and from there into "
-            "columns"
+            "listing and reading 5,000 files takes a third of the time, pyarrow.json on their "
+            "18 MB another third"
         ),
     ),
     Workload(

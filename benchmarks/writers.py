@@ -390,6 +390,34 @@ def _vacuum(table: object) -> object:
     return len(table.vacuum(dry_run=False))  # type: ignore[attr-defined]  # as above
 
 
+_ROW = pa.table({"id": [1], "mixed": [1], "day": pa.array([1], pa.int32())})
+
+
+def deltalog_append_row(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable, write_deltalake
+
+    load_verbs()
+    del needle
+
+    def call() -> object:
+        write_deltalake(path, _ROW, mode="append")
+        return DeltaTable(path).version()
+
+    return call
+
+
+def deltalake_append_row(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable, write_deltalake
+
+    del needle
+
+    def call() -> object:
+        write_deltalake(path, _ROW, mode="append")
+        return DeltaTable(path).version()
+
+    return call
+
+
 def deltalog_vacuum_lite(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
@@ -436,6 +464,8 @@ WRITERS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalake_compact,
         deltalog_z_order,
         deltalake_z_order,
+        deltalog_append_row,
+        deltalake_append_row,
         deltalog_vacuum_lite,
         deltalake_vacuum_lite,
     )

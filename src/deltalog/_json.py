@@ -104,13 +104,17 @@ def iter_objects(data: bytes, where: str = "commit") -> list[dict[str, Any]]:
 
     Cost: orjson per line; the standard library parses files with objects that span several lines.
     """
+    objects = plain_objects([line for line in data.split(b"\n") if line])
+    return _stream_objects(data, where) if objects is None else objects
+
+
+def plain_objects(lines: Iterable[bytes]) -> list[dict[str, Any]] | None:
+    """The object in each line, by orjson alone; None if a line is not one whole object."""
     try:
-        objects = [orjson.loads(line) for line in data.split(b"\n") if line]
+        objects = [orjson.loads(line) for line in lines]
     except orjson.JSONDecodeError:
-        return _stream_objects(data, where)
-    if all(type(value) is dict for value in objects):
-        return objects
-    return _stream_objects(data, where)
+        return None
+    return objects if all(type(value) is dict for value in objects) else None
 
 
 def parse_lexemes(text: str | bytes, where: str = "JSON text") -> Any:

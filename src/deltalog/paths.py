@@ -85,7 +85,7 @@ def encode_path(path: str) -> str:
 
 def is_absolute(path: str) -> bool:
     """Whether a decoded path is absolute: `/x`, `file:/x`, `s3://bucket/x`, `C:/x`."""
-    return path.startswith("/") or _SCHEME.match(path) is not None
+    return path.startswith("/") or (":" in path and _SCHEME.match(path) is not None)
 
 
 def join(root: str, path: str) -> str:

@@ -13,6 +13,7 @@ from deltalog.arguments import as_timestamp_ms
 from deltalog.catalog import LogTail, RatifiedCommit
 from deltalog.context import utc_context
 from deltalog.errors import DeltaError
+from deltalog.log import reader
 from deltalog.paths import decode_path
 from deltalog.replay.keys import vector_ids
 from deltalog.snapshot import Snapshot, find_version, load_snapshot
@@ -104,6 +105,14 @@ def test_every_version(entry: Entry) -> None:
     found = [check(entry, None, latest)]
     found += [check(entry, int(text), facts) for text, facts in expected["versions"].items()]
     assert [problem for problem in found if problem is not None] == []
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+def test_commits_parsed_together(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+    latest = entry.expected("latest")
+    assert check(entry, None, latest) is None
+    monkeypatch.setattr(reader, "_TOGETHER_BYTES", 0)
+    assert check(entry, None, latest) is None
 
 
 @pytest.mark.protocol("D-51", "D-52", "B-22", "PROV-01")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +35,8 @@ from tests.property.test_checkpoint_laws import LAYOUTS, commits, tables, withou
 from tests.property.test_replay_laws import Model, histories
 from tests.support import logs
 from tests.support.logs import DictStore
+
+pruning = import_module("deltalog.scan.prune")  # the room has a function of that name
 
 WHERE = (
     "k > 0",
@@ -123,6 +126,32 @@ def test_pieces_prune_as_the_whole_does(
     assert [one.num_left for one in counted] == [one.num_left for one in answers]
     assert [one.left_bytes for one in counted] == [one.left_bytes for one in answers]
     assert all((one.files is None) == (one.num_left > 0) for one in counted)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
+@given(data=st.data())
+@settings(max_examples=15)
+def test_a_large_table_is_pruned_as_a_small_one(
+    layout: tuple[CheckpointLayout, int | None], data: st.DataObject
+) -> None:
+    store = data.draw(checkpointed(layout))
+    whole = load_snapshot(utc_context(store))
+    schema = whole.configuration.schema
+    predicate = resolve_predicate(as_expression(data.draw(st.sampled_from(WHERE)), schema), schema)
+    want = prune(whole, predicate)
+    snapshot = load_snapshot(utc_context(store))
+    members = FILE_SCHEMA.names
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pruning, "_LARGE_BYTES", 0)
+        patch.setattr(pruning, "_HELD_BYTES", data.draw(st.sampled_from([0, 1 << 20])))
+        for _ in range(2):  # the second time with what is cached
+            got = prune(snapshot, predicate)
+            assert got.files(members).equals(want.files(members))
+            assert got.num_records().to_pylist() == want.num_records().to_pylist()
+            assert live_rows(got) == live_rows(want)
+            if want.num_records():  # of no file, every row matches
+                assert got.is_exact == want.is_exact
+            assert got.explain()[0] == want.explain()[0]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())

@@ -1,7 +1,7 @@
 """The actions of the transaction log: values, their JSON and Arrow forms, table properties.
 
 Core: no I/O. Modules import only those before them: property_values, properties, settable, model,
-descriptors, commit_rules, codec, arrow.
+descriptors, commit_rules, codec, arrow, arrow_lines.
 
 Protocol: Actions, Table Properties
 """

@@ -97,13 +97,16 @@ SIDECAR_TYPE: Final = _struct("path", "sizeInBytes", "modificationTime", "tags")
 
 
 _DICT_OR_NONE: Final = frozenset({dict, type(None)})
-# Without partition values, the rows of an add are incomplete; removes of old writers have only a
-# path.
-_REQUIRED: Final = {
+REQUIRED: Final = {
     "add": {"path": "str", "partitionValues": "map"},
     "remove": {"path": "str"},
     "cdc": {"path": "str", "partitionValues": "map"},
 }
+"""The members that a file action must have, and what they are.
+
+Without partition values, the rows of an add are incomplete; removes of old writers have a path at
+most.
+"""
 
 
 def adds_from_json(adds: Sequence[Any], *, where: Location | None = None) -> pa.Table:
@@ -140,7 +143,7 @@ def _table(
         columns = [_column(field, actions) for field in schema]
     except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError) as error:
         columns = _checked_columns(schema, actions, kind, where, error)
-    for name, expected in _REQUIRED[kind].items():
+    for name, expected in REQUIRED[kind].items():
         column = columns[schema.get_field_index(name)]
         if column.null_count:
             row = column.is_null().index(pa.scalar(value=True)).as_py()

@@ -20,6 +20,7 @@ from deltalog.checkpoints.schema import MARKERS, chunked, valid_rows
 from deltalog.log.names import SIDECAR_DIRECTORY
 from deltalog.paths import check_confined, is_absolute
 from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_bounds import decode_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,6 +62,13 @@ class CheckpointFile(Protocol):
 
     def count(self, kind: str) -> int:
         """The number of actions of the kind."""
+        ...
+
+    def bounds(self, kind: str, leaves: Sequence[Leaf]) -> Mapping[Leaf, pa.Array[Any]]:
+        """The least and the greatest value of leaves that every action of the kind has.
+
+        Those that the file does not tell are left out.
+        """
         ...
 
     def batches(
@@ -197,10 +205,40 @@ class ParquetCheckpointFile:
         marker = reader.leaf_indices([(kind, MARKERS[kind])])
         if len(marker) != 1:
             return 0
-        nulls = [group[marker[0]] for group in self._nulls(reader)]
-        if self._group is not None or any(count is None for count in nulls):
+        groups = self._row_groups(reader, kind)
+        nulls = [self._nulls(reader)[group][marker[0]] for group in groups]
+        if any(count is None for count in nulls):
             return len(self.actions(kind, []))
-        return reader.num_rows - sum(count or 0 for count in nulls)
+        rows = sum(reader.metadata.row_group(group).num_rows for group in groups)
+        return rows - sum(count or 0 for count in nulls)
+
+    def bounds(self, kind: str, leaves: Sequence[Leaf]) -> Mapping[Leaf, pa.Array[Any]]:
+        """See `CheckpointFile`; nothing if several row groups hold them. Cost: the footer."""
+        reader = self._open()
+        marker = reader.leaf_indices([(kind, MARKERS[kind])])
+        groups = self._row_groups(reader, kind)
+        if len(groups) != 1:
+            return {}
+        chunks = reader.column_chunks()[groups[0]]
+        absent = chunks[marker[0]].null_count
+        found: dict[Leaf, pa.Array[Any]] = {}
+        for leaf in leaves:
+            index = reader.leaf_indices([leaf])
+            # A leaf that is null where the action is not is unknown there.
+            if len(index) != 1 or absent is None or chunks[index[0]].null_count != absent:
+                continue
+            chunk, kind_of_leaf = chunks[index[0]], _type_at(reader.arrow_schema, leaf)
+            if kind_of_leaf is None:
+                continue
+            bounds = decode_bounds(
+                [chunk.min_value, chunk.max_value],
+                are_ordered=chunk.is_ordered,
+                physical_type=reader.metadata.schema.column(index[0]).physical_type,
+                arrow_type=kind_of_leaf,
+            )
+            if bounds is not None and not bounds.null_count:
+                found[leaf] = bounds
+        return found
 
     def _row_groups(self, reader: ParquetReader, kind: str) -> list[int]:
         """The row groups that may have such actions, by the null counts of the footer."""
@@ -218,6 +256,18 @@ class ParquetCheckpointFile:
         if self._known_nulls is None:
             self._known_nulls = reader.null_counts()
         return self._known_nulls
+
+
+def _type_at(schema: pa.Schema, leaf: Leaf) -> pa.DataType | None:
+    """The type of a leaf below structs alone; None if there is none."""
+    found: Any = pa.struct(schema)
+    for name in leaf:
+        place = found.get_field_index(name) if pa.types.is_struct(found) else -1
+        if place < 0:
+            return None
+        found = found.field(place).type
+    kind: pa.DataType = found
+    return None if pa.types.is_nested(kind) else kind
 
 
 def _with_marker(reader: ParquetReader, kind: str, fields: Sequence[Leaf]) -> Sequence[Leaf]:
@@ -282,3 +332,8 @@ class JsonCheckpointFile:
     def count(self, kind: str) -> int:
         """See `CheckpointFile`."""
         return self._tables[kind].num_rows
+
+    def bounds(self, kind: str, leaves: Sequence[Leaf]) -> Mapping[Leaf, pa.Array[Any]]:
+        """See `CheckpointFile`."""
+        del kind, leaves
+        return {}

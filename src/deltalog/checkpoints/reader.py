@@ -67,6 +67,9 @@ class Checkpoint:
     Args:
         store: of the table.
         files: of the checkpoint.
+
+    Attributes:
+        held_row_groups: its adds, one row group each, once somebody has asked for them.
     """
 
     def __init__(self, store: Store, files: CheckpointFiles) -> None:
@@ -75,6 +78,7 @@ class Checkpoint:
         self._columns: dict[tuple[str, str], pa.ChunkedArray[Any]] = {}
         self._stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
         self._values: dict[str, list[dict[str, Any]]] = {}
+        self.held_row_groups: Sequence[Checkpoint] | None = None
 
     @property
     def version(self) -> int:
@@ -84,7 +88,33 @@ class Checkpoint:
     @property
     def holds_columns(self) -> bool:
         """Whether any column of file actions is cached."""
-        return bool(self._columns or self._stats)
+        return bool(self._columns or self._stats) or any(
+            part.holds_columns for part in self.held_row_groups or ()
+        )
+
+    @property
+    def store(self) -> Store:
+        """The store of the table."""
+        return self._store
+
+    def parts_of_adds(self) -> list[CheckpointFile]:
+        """The row groups that hold adds, in order. Cost: the footers, which are read at once."""
+        with self._unreadable():
+            files = self._sources("add")
+            parts = map_in_pool(lambda file: file.parts("add", least_bytes=0), files)
+        return [part for of_file in parts for part in of_file]
+
+    @property
+    def held_bytes(self) -> int:
+        """The size of the columns that are cached."""
+        columns = (*self._columns.values(), *self._stats.values())
+        return sum(column.nbytes for column in columns)
+
+    def forget(self, *, statistics: bool) -> None:
+        """Drop the columns that are cached; `statistics` says whether these go, too."""
+        self._columns = {}
+        if statistics:
+            self._stats = {}
 
     def __getstate__(self) -> tuple[Store, CheckpointFiles]:
         return self._store, self.files
@@ -119,17 +149,17 @@ class Checkpoint:
 
         Cost: the leaves of the columns that are not cached.
         """
-        schema = _SCHEMAS[kind]
-        missing = [name for name in names if (kind, name) not in self._columns]
+        schema, held = _SCHEMAS[kind], self._columns  # `forget` may replace them meanwhile
+        missing = [name for name in names if (kind, name) not in held]
         if missing:
             wanted = [schema.field(name) for name in missing]
             with self._unreadable():
                 parts = map_in_pool(partial(_read_members, kind, wanted), self._sources(kind))
             for number, field in enumerate(wanted):
                 chunks = [chunk for part in parts for chunk in part[number].chunks]
-                self._columns[kind, field.name] = chunked(chunks, field.type)
+                held[kind, field.name] = chunked(chunks, field.type)
         with self._unreadable():  # with a corrupt footer, columns may differ in length
-            return pa.Table.from_arrays([self._columns[kind, name] for name in names], list(names))
+            return pa.Table.from_arrays([held[kind, name] for name in names], list(names))
 
     def iter_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
         """All `add` actions with members and statistics, in the order of `columns`, for one pass.
@@ -143,7 +173,8 @@ class Checkpoint:
 
         Cost: the leaves that are not cached; they are not cached here either.
         """
-        held = [name for name in FILE_SCHEMA.names if ("add", name) in self._columns]
+        columns = dict(self._columns)
+        held = [name for name in FILE_SCHEMA.names if ("add", name) in columns]
         missing = [field for field in FILE_SCHEMA if field.name not in held]
         row = 0
         with self._unreadable():
@@ -152,7 +183,7 @@ class Checkpoint:
                 sources += stats_sources(file.leaves("add"), leaves)
                 for actions in file.batches("add", list(dict.fromkeys(sources)), batch_rows):
                     rows = len(actions)
-                    known = {name: self._columns["add", name].slice(row, rows) for name in held}
+                    known = {name: columns["add", name].slice(row, rows) for name in held}
                     yield AddBatch(rows, partial(self._decode, actions, known, missing, leaves))
                     row += rows
 
@@ -185,7 +216,8 @@ class Checkpoint:
 
         Cost: the leaves that are not cached; see `checkpoints.stats`.
         """
-        missing = [leaf for leaf in leaves if leaf not in self._stats]
+        held = self._stats  # `forget` may replace them meanwhile
+        missing = [leaf for leaf in leaves if leaf not in held]
         if missing:
             with self._unreadable():
                 files = [part for file in self._sources("add") for part in file.parts("add")]
@@ -195,8 +227,31 @@ class Checkpoint:
                 )
             for number, leaf in enumerate(missing):
                 chunks = [chunk for part in parts for chunk in part[number].chunks]
-                self._stats[leaf] = chunked(chunks, leaf[1])
-        return [self._stats[leaf] for leaf in leaves]
+                held[leaf] = chunked(chunks, leaf[1])
+        return [held[leaf] for leaf in leaves]
+
+    def stats_where(
+        self, leaves: Sequence[StatsLeaf], where: pa.BooleanArray
+    ) -> list[pa.ChunkedArray[Any]]:
+        """Statistics of some `add` actions, a column per leaf; they are not cached.
+
+        Args:
+            leaves: paths with types, as in `stats.schema`.
+            where: which of the actions, one boolean for each.
+
+        Cost: the leaves; of JSON texts, only those wanted are parsed.
+        """
+        parts = []
+        row = 0
+        with self._unreadable():
+            for file in self._sources("add"):
+                rows = file.count("add")
+                parts.append(read_stats(file, leaves, where.slice(row, rows)))
+                row += rows
+        return [
+            chunked([chunk for part in parts for chunk in part[number].chunks], kind)
+            for number, (_, kind) in enumerate(leaves)
+        ]
 
     @cached_property
     def _top_files(self) -> Sequence[CheckpointFile]:

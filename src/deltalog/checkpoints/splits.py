@@ -9,15 +9,17 @@ Protocol: Checkpoints, Sidecar Files
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from deltalog.checkpoints.layout import open_checkpoint_file
 from deltalog.checkpoints.reader import Checkpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from deltalog.checkpoints.layout import CheckpointFile
+    import pyarrow as pa
+
+    from deltalog.checkpoints.layout import CheckpointFile, Leaf
     from deltalog.log.segment import CheckpointFiles
     from deltalog.paths import FileInfo
     from deltalog.storage.store import Store
@@ -85,9 +87,40 @@ class PartialCheckpoint(Checkpoint):
         with self._unreadable():
             adds = self._sources("add")
         for part in adds:
-            one = PartialCheckpoint(self._store, self.files, ())
-            one._parts = {"add": [part], "remove": []}
-            yield one
+            yield PartialCheckpoint._of_adds(self, part)
+
+    @classmethod
+    def _of_adds(cls, whole: Checkpoint, part: CheckpointFile) -> PartialCheckpoint:
+        one = cls(whole.store, whole.files, ())
+        one._parts = {"add": [part], "remove": []}
+        return one
+
+    @classmethod
+    def each_of_adds(cls, whole: Checkpoint) -> Sequence[PartialCheckpoint]:
+        """The adds of a checkpoint, one row group each, in order; without the removes.
+
+        The checkpoint keeps them, with the columns that they cache.
+
+        Cost: the footers, which are read at once.
+        """
+        if whole.held_row_groups is None:
+            parts = whole.parts_of_adds()
+            whole.held_row_groups = [cls._of_adds(whole, part) for part in parts]
+        return cast("Sequence[PartialCheckpoint]", whole.held_row_groups)
+
+    def bounds(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, pa.Array[Any]]:
+        """The least and the greatest value of some leaves of its adds, as the footer has them.
+
+        Args:
+            leaves: paths below `add`.
+
+        Returns:
+            Two values for each leaf that every add has, and whose bounds the footer tells; only of
+            a single row group.
+        """
+        with self._unreadable():
+            parts = self._sources("add")
+            return parts[0].bounds("add", leaves) if len(parts) == 1 else {}
 
     def _sources(self, kind: str) -> Sequence[CheckpointFile]:
         if kind not in self._parts:

@@ -31,17 +31,42 @@ StatsLeaf = tuple[tuple[str, ...], pa.DataType]
 
 _PARSED: Final = ("add", "stats_parsed")
 _JSON: Final = ("add", "stats")
+_BATCH_ROWS: Final = 1 << 16
 _ALIASES: Final = {"nullCount": "nullCounts"}
 _CURRENT: Final = {alias: name for name, alias in _ALIASES.items()}
 
 
-def read_stats(file: CheckpointFile, leaves: Sequence[StatsLeaf]) -> list[pa.ChunkedArray[Any]]:
+def read_stats(
+    file: CheckpointFile,
+    leaves: Sequence[StatsLeaf],
+    where: pa.BooleanArray | None = None,
+) -> list[pa.ChunkedArray[Any]]:
     """One column per leaf, one row per `add` of the file.
 
-    Cost: the leaves of `stats_parsed`, or the JSON texts and one pass through them.
+    Args:
+        file: of the checkpoint.
+        leaves: of the statistics.
+        where: which adds are wanted; None is all.
+
+    Cost: the leaves of `stats_parsed`, or the JSON texts and one pass through those wanted.
     """
-    have = set(file.leaves("add"))
-    return stats_of(file.actions("add", stats_sources(have, leaves)), leaves)
+    sources = stats_sources(set(file.leaves("add")), leaves)
+    if _JSON not in sources and where is None:
+        return stats_of(file.actions("add", sources), leaves)
+    # JSON texts are many times larger than the columns parsed from them: few are held at a time.
+    parts = []
+    row = 0
+    for actions in file.batches("add", sources, _BATCH_ROWS):
+        wanted = None if where is None else where.slice(row, len(actions))
+        row += len(actions)
+        if wanted is None:
+            parts.append(stats_of(actions, leaves))
+        elif wanted.true_count:
+            parts.append(stats_of(actions.filter(wanted), leaves))
+    return [
+        chunked([chunk for part in parts for chunk in part[number].chunks], kind)
+        for number, (_, kind) in enumerate(leaves)
+    ]
 
 
 def stats_sources(

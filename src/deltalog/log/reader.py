@@ -33,8 +33,11 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 VERSION_COLUMN: Final = "version"
+_VERSION_FIELD: Final = pa.field(VERSION_COLUMN, pa.int64())
 _BATCH_BYTES: Final = 32 << 20
 _BATCH_FILES: Final = 512
+_GROUP_BYTES: Final = 16 << 20
+_TOGETHER_BYTES: Final = 64 << 10  # less is parsed line by line sooner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +135,47 @@ def read_commits(
 def parse_commits(
     commits: Iterable[tuple[LogFile, bytes]], *, commit_infos: bool = False
 ) -> CommitTable:
-    """Parse commits that are already read, oldest first; see `read_commits`."""
-    actions = _ActionLists(keep_commit_infos=commit_infos)
+    """Parse commits that are already read, oldest first; see `read_commits`.
+
+    Cost: file actions make no Python objects where there are many and their lines are regular.
+    """
+    return concat_commits([_parse(group, commit_infos) for group in _in_groups(commits)])
+
+
+def _in_groups(
+    commits: Iterable[tuple[LogFile, bytes]],
+) -> Iterator[list[tuple[int, bytes]]]:
+    """Version and bytes of each commit, in groups of bounded size."""
+    group: list[tuple[int, bytes]] = []
+    size = 0
     for file, data in commits:
-        actions.add_commit(file.end_version or file.version, data)
+        if group and size + len(data) > _GROUP_BYTES:
+            yield group
+            group, size = [], 0
+        group.append((file.end_version or file.version, data))
+        size += len(data)
+    if group:
+        yield group
+
+
+def _parse(commits: Sequence[tuple[int, bytes]], commit_infos: bool) -> CommitTable:  # noqa: FBT001
+    if sum(len(data) for _, data in commits) >= _TOGETHER_BYTES:
+        from deltalog.log.together import read_together  # noqa: PLC0415  # few need pyarrow.json
+
+        together = read_together(commits)
+        if together is not None:
+            actions = _ActionLists(keep_commit_infos=commit_infos)
+            for version, line, values in together.others:
+                actions.add_line(version, line, values)
+            return actions.table(
+                {
+                    kind: files.append_column(_VERSION_FIELD, versions)
+                    for kind, (files, versions) in together.files.items()
+                }
+            )
+    actions = _ActionLists(keep_commit_infos=commit_infos)
+    for version, data in commits:
+        actions.add_commit(version, data)
     return actions.table()
 
 
@@ -199,9 +239,7 @@ class _FileActions:
     def table(self, schema: pa.Schema, build: Callable[..., pa.Table]) -> pa.Table:
         empty = not self.actions
         files = schema.empty_table() if empty else build(self.actions, where=self.where)
-        return files.append_column(
-            pa.field(VERSION_COLUMN, pa.int64()), pa.array(self.versions, pa.int64())
-        )
+        return files.append_column(_VERSION_FIELD, pa.array(self.versions, pa.int64()))
 
 
 class _ActionLists:
@@ -214,28 +252,41 @@ class _ActionLists:
         self._keep_infos = keep_commit_infos
 
     def add_commit(self, version: int, data: bytes) -> None:
-        files, small = self._files, self._values
         for line, values in enumerate(iter_objects(data, f"version {version}"), 1):
-            # "Unrecognized actions … are never required in order to correctly interpret the
-            # transaction log", so kinds that are not known here are passed over.
-            for kind, value in values.items():
-                if value is None:
-                    continue
-                if (found := files.get(kind)) is not None:
-                    found.actions.append(value)
-                    found.versions.append(version)
-                    found.lines.append(line)
-                elif (parse := _SMALL.get(kind)) is not None:
-                    small[kind].append((version, parse(_node(kind, value, version, line))))
-                elif kind == "commitInfo" and self._keep_infos and isinstance(value, dict):
-                    self._infos.setdefault(version, value)
+            self.add_line(version, line, values)
 
-    def table(self) -> CommitTable:
+    def add_line(self, version: int, line: int, values: Mapping[str, Any]) -> None:
+        # "Unrecognized actions … are never required in order to correctly interpret the transaction
+        # log", so kinds that are not known here are passed over.
+        for kind, value in values.items():
+            if value is None:
+                continue
+            if (found := self._files.get(kind)) is not None:
+                found.actions.append(value)
+                found.versions.append(version)
+                found.lines.append(line)
+            elif (parse := _SMALL.get(kind)) is not None:
+                self._values[kind].append((version, parse(_node(kind, value, version, line))))
+            elif kind == "commitInfo" and self._keep_infos and isinstance(value, dict):
+                self._infos.setdefault(version, value)
+
+    def table(self, files: Mapping[str, pa.Table] | None = None) -> CommitTable:
+        """The actions as columns.
+
+        Args:
+            files: the file actions with their versions, if they are columns already.
+        """
         small = self._values
+        if files is None:
+            files = {
+                "add": self._files["add"].table(arrow.FILE_SCHEMA, arrow.adds_from_json),
+                "remove": self._files["remove"].table(arrow.REMOVE_SCHEMA, arrow.removes_from_json),
+                "cdc": self._files["cdc"].table(arrow.CDC_SCHEMA, arrow.cdc_from_json),
+            }
         return CommitTable(
-            adds=self._files["add"].table(arrow.FILE_SCHEMA, arrow.adds_from_json),
-            removes=self._files["remove"].table(arrow.REMOVE_SCHEMA, arrow.removes_from_json),
-            cdc=self._files["cdc"].table(arrow.CDC_SCHEMA, arrow.cdc_from_json),
+            adds=files["add"],
+            removes=files["remove"],
+            cdc=files["cdc"],
             protocol_nodes=tuple(small["protocol"]),
             metadata_nodes=tuple(small["metaData"]),
             txns=tuple(small["txn"]),

@@ -1,33 +1,41 @@
 """File pruning: which files of a snapshot may hold a matching row.
 
-Owns the two passes (partition values, which are exact, then statistics, which are bounds) and their
-explanation. A missing value or statistic keeps the file.
+Owns which parts of the log are read for it, and the explanation. The checkpoint of a large table is
+read row group by row group, on several cores; one whose footer says that no file in it can match is
+not read at all. What is cached of row groups is bounded.
 
 Protocol: Per-file Statistics, Partition Values
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pyarrow as pa
 
-from deltalog.column_mapping import physical_name
+from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.errors import MalformedLogError
-from deltalog.expressions import columns, conjuncts, filter_mask, to_sql
-from deltalog.expressions.trees import conjunction
-from deltalog.kernels import compute, pc
-from deltalog.partition_values import extract, parse_column
-from deltalog.schema import find_field
-from deltalog.stats import plan_skipping
+from deltalog.kernels import compute
+from deltalog.scan.judge import Judged, as_mask, judge
+from deltalog.storage.pool import read_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from deltalog.configuration import TableConfiguration
     from deltalog.expressions import Expression
     from deltalog.snapshot import Snapshot
+    from deltalog.snapshot.pieces import SnapshotPiece
+    from deltalog.snapshot.state import LogState
+
+__all__ = ["Judged", "Pruned", "as_mask", "judge", "prune"]
+
+_Result = TypeVar("_Result")
+
+_LARGE_BYTES: Final = 4 << 20  # of a checkpoint: about a hundred thousand files
+_HELD_BYTES: Final = 128 << 20
+_PIECES_AHEAD: Final = 1  # beside the one that is waited for
+_NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,7 @@ class Pruned:
 
     def num_records(self) -> pa.ChunkedArray[Any]:
         """Physical rows of each file that is kept; NULL without statistics."""
-        table = self.snapshot.stats(pa.schema([("numRecords", pa.int64())]))
+        table = self.snapshot.stats(_NUM_RECORDS)
         if self.keep is not None:
             table = table.filter(self.keep)
         counts: pa.ChunkedArray[Any] = table.column("numRecords")
@@ -102,21 +110,67 @@ class Pruned:
         return lines + [f"by {reason}" for reason in self.reasons]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """What the log says about a predicate, for each of some files.
+@dataclass(frozen=True, slots=True)
+class _PrunedInPieces(Pruned):
+    """The result for a large snapshot, piece by piece.
+
+    `num_files` and `num_by_statistics` count all adds of row groups that were not read, also those
+    that later commits removed.
 
     Args:
-        by_partition: which files' partition values can match; None if no condition needs them.
-        keep: which files may hold a matching row; None is all of them.
-        is_exact: whether every row of every file that is kept matches.
-        reasons: the conditions that pruned, as text.
+        predicate: that pruned.
+        state: of the log, whose pieces these are.
+        left: the results of pieces that have files left, in order.
+        skipped: pieces that were not read.
     """
 
-    by_partition: pa.BooleanArray | None
-    keep: pa.BooleanArray | None
-    is_exact: bool
-    reasons: tuple[str, ...]
+    predicate: Expression = field(kw_only=True)
+    state: LogState = field(kw_only=True)
+    left: tuple[Pruned, ...] = field(kw_only=True)
+    skipped: tuple[SnapshotPiece, ...] = field(kw_only=True)
+
+    def files(self, names: Sequence[str]) -> pa.Table:
+        """Columns of the files that are kept."""
+        none = pa.schema([FILE_SCHEMA.field(name) for name in names]).empty_table()
+        return pa.concat_tables([none, *self._of_each(lambda one: one.files(names))])
+
+    def num_records(self) -> pa.ChunkedArray[Any]:
+        """Physical rows of each file that is kept; NULL without statistics."""
+        counts = self._of_each(lambda one: one.num_records())
+        chunks = [chunk for column in counts for chunk in column.chunks]
+        return pa.chunked_array(chunks, pa.int64())
+
+    def explain(self) -> list[str]:
+        """Explain the result, as lines of text.
+
+        Cost: if commits after the checkpoint name files, the paths of what was skipped.
+        """
+        assumed = sum(_num_adds(piece) for piece in self.skipped)
+        skipped = (
+            sum(piece.num_files for piece in self.skipped) if self.state.names_files else assumed
+        )
+        exact = Pruned(
+            self.snapshot,
+            None,
+            self.num_files - assumed + skipped,
+            self.num_by_partition,
+            self.num_by_statistics - assumed + skipped,
+            is_exact=self.is_exact,
+            reasons=self.reasons,
+        )
+        more = [f"in row groups of the checkpoint that were not read: {skipped}"] if skipped else []
+        return exact.explain() + more
+
+    def _of_each(self, act: Callable[[Pruned], _Result]) -> list[_Result]:
+        def run(state: LogState) -> list[_Result]:
+            pruned: _PrunedInPieces = self
+            if state is not self.state:  # other files of the log stand in for damaged ones
+                pruned = _prune_in_pieces(self.snapshot, state, self.predicate)
+            pieces = [cast("SnapshotPiece", one.snapshot) for one in pruned.left]
+            found = read_ahead(act, pruned.left, depth=_PIECES_AHEAD)
+            return [result for result, _ in zip(found, _bounded(pieces), strict=True)]
+
+        return self.snapshot.read_log(run)
 
 
 def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
@@ -127,8 +181,28 @@ def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
         predicate: resolved against the snapshot's schema; None keeps all files.
 
     Cost: the log's columns that the predicate needs: partition values, and the statistics of its
-    columns only.
+    columns only. Of a large checkpoint, those of row groups that its footers do not rule out.
     """
+    if predicate is None or snapshot.is_piece:
+        return _prune_at_once(snapshot, predicate)
+
+    def run(state: LogState) -> Pruned | None:
+        return _prune_in_pieces(snapshot, state, predicate) if _is_large(state) else None
+
+    return snapshot.read_log(run) or _prune_at_once(snapshot, predicate)
+
+
+def _is_large(state: LogState) -> bool:
+    if state.checkpoint is None:
+        return False
+    return sum(info.size_bytes for info in state.checkpoint.data_files) >= _LARGE_BYTES
+
+
+def _prune_at_once(
+    snapshot: Snapshot,
+    predicate: Expression | None,
+    stats_where: Callable[[pa.Schema, pa.BooleanArray], pa.Table] | None = None,
+) -> Pruned:
     num_files = snapshot.num_files
     if predicate is None or not num_files:
         return Pruned(snapshot, None, num_files, 0, 0, is_exact=True)
@@ -139,6 +213,7 @@ def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
         partition_values=lambda: snapshot.files(["partitionValues"]).column(0),
         stats=snapshot.stats,
         time_zone=snapshot.context.time_zone,
+        stats_where=stats_where,
     )
     left = num_files if judged.by_partition is None else judged.by_partition.true_count
     kept = num_files if judged.keep is None else judged.keep.true_count
@@ -153,79 +228,71 @@ def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
     )
 
 
-def judge(
-    predicate: Expression,
-    configuration: TableConfiguration,
-    *,
-    num_files: int,
-    partition_values: Callable[[], pa.ChunkedArray[Any]],
-    stats: Callable[[pa.Schema], pa.Table],
-    time_zone: str,
-) -> Judged:
-    """Decide per file whether it may hold rows for which `predicate` is true.
+def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression) -> _PrunedInPieces:
+    from deltalog.scan.checkpoint_groups import may_hold_matches  # noqa: PLC0415  # large tables
+    from deltalog.snapshot.pieces import live_pieces  # noqa: PLC0415  # as above
 
-    Args:
-        predicate: resolved against the table's schema.
-        configuration: of the table.
-        num_files: how many files there are.
-        partition_values: returns the `partitionValues` of each.
-        stats: returns the statistics of each, restricted to the leaves of a schema.
-        time_zone: of partition values without a zone.
-    """
-    partition_columns = set(configuration.partition_columns)
-    by_partition: list[Expression] = []
-    others: list[Expression] = []
-    for part in conjuncts(predicate):
-        used = {path[0] for path in columns(part)}
-        (by_partition if used and used <= partition_columns else others).append(part)
-    # Conditions on both kinds of columns go to the statistics pass, with typed partition values.
-    named = sorted({path[0] for path in columns(predicate)} & partition_columns)
-    partitions = _empty_rows(num_files)
-    if named:
-        partitions = _typed(partition_values(), named, configuration, time_zone)
-    keep: pa.BooleanArray | None = None
-    reasons: list[str] = []
-    if by_partition:
-        keep = as_mask(filter_mask(conjunction(by_partition), partitions))
-        reasons.append(f"partition values: {to_sql(conjunction(by_partition))}")
-    if not others:
-        return Judged(by_partition=keep, keep=keep, is_exact=True, reasons=tuple(reasons))
-    left = num_files if keep is None else keep.true_count
-    skipping = plan_skipping(conjunction(others), configuration)
-    if skipping is None or not left:
-        return Judged(by_partition=keep, keep=keep, is_exact=False, reasons=tuple(reasons))
-    bounds = skipping.keep(stats(skipping.stats_schema), partitions)
-    reasons += skipping.explain()
-    return Judged(
-        by_partition=keep,
-        keep=bounds if keep is None else as_mask(pc.and_(keep, bounds)),
-        is_exact=False,
-        reasons=tuple(reasons),
+    pieces = live_pieces(snapshot, state)
+    groups = [piece.row_group for piece in pieces]
+    may_match = iter(
+        may_hold_matches(
+            predicate, snapshot.configuration, [group for group in groups if group is not None]
+        )
+    )
+    is_read = [group is None or next(may_match) for group in groups]
+    read = [piece for piece, yes in zip(pieces, is_read, strict=True) if yes]
+    skipped = tuple(piece for piece, yes in zip(pieces, is_read, strict=True) if not yes)
+    found: list[Pruned] = []
+    # Bounds decide where files are sorted; where they left files, the rest is asked for as well.
+    bounds_first = True
+    results = read_ahead(
+        # What is asked for again and again is cached: not so the statistics of a few files.
+        lambda piece: _prune_at_once(
+            piece,
+            predicate,
+            piece.stats_where if bounds_first and not piece.held_bytes else None,
+        ),
+        read,
+        depth=_PIECES_AHEAD,
+    )
+    bound = _bounded(read)
+    for pruned, piece, is_new in zip(results, read, [not p.held_bytes for p in read], strict=True):
+        if is_new:  # other columns are wanted of pieces with files left, and stay if they are read
+            piece.forget(statistics=False)
+        next(bound)
+        found.append(pruned)
+        bounds_first = not _num_left(pruned)
+    num_skipped = sum(_num_adds(piece) for piece in skipped)
+    return _PrunedInPieces(
+        snapshot,
+        None,
+        sum(one.num_files for one in found) + num_skipped,
+        sum(one.num_by_partition for one in found),
+        sum(one.num_by_statistics for one in found) + num_skipped,
+        is_exact=all(one.is_exact for one in found),
+        reasons=max((one.reasons for one in found), key=len),
+        predicate=predicate,
+        state=state,
+        left=tuple(one for one in found if _num_left(one)),
+        skipped=skipped,
     )
 
 
-def as_mask(mask: pa.BooleanArray | pa.ChunkedArray[Any]) -> pa.BooleanArray:
-    """Combine a boolean column into one array."""
-    whole: Any = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
-    return whole  # type: ignore[no-any-return]  # booleans
+def _bounded(pieces: Sequence[SnapshotPiece]) -> Iterator[None]:
+    """After each of the pieces was read, let it forget its columns if all hold too many."""
+    held = 0
+    for piece in pieces:
+        size = piece.held_bytes
+        held += size
+        if held > _HELD_BYTES:
+            held -= size
+            piece.forget(statistics=True)
+        yield
 
 
-def _typed(
-    texts: pa.ChunkedArray[Any],
-    names: Sequence[str],
-    configuration: TableConfiguration,
-    time_zone: str,
-) -> pa.Table:
-    """The typed values of some partition columns, one row per file."""
-    found = {}
-    for name in names:
-        field = find_field(configuration.schema, (name,))
-        stored = physical_name(field, configuration.column_mapping_mode)
-        found[name] = parse_column(
-            extract(texts, stored), field.type, column=name, time_zone=time_zone
-        )
-    return pa.table(found)
+def _num_left(pruned: Pruned) -> int:
+    return pruned.num_files - pruned.num_by_partition - pruned.num_by_statistics
 
 
-def _empty_rows(count: int) -> pa.Table:
-    return pa.table({"_": pa.nulls(count)}).select([])
+def _num_adds(piece: SnapshotPiece) -> int:
+    return 0 if piece.row_group is None else piece.row_group.num_actions("add")

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import pyarrow as pa
 
 from deltalog.checkpoints.splits import PartialCheckpoint, split_checkpoint
+from deltalog.checkpoints.stats import leaf_of, nest
+from deltalog.kernels import compute
 from deltalog.log.hint import read_hint
 from deltalog.log.reader import concat_commits
 from deltalog.replay import Survivors
 from deltalog.snapshot.snapshot import Snapshot
-from deltalog.snapshot.state import LogState
+from deltalog.snapshot.state import LogState, numbered
+from deltalog.stats import leaves_of_schema, parse_stats, schema_of_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,6 +39,7 @@ SHARE_BYTES: Final = 16 << 20
 """Target size of a checkpoint's share: some hundred thousand files without statistics."""
 _FEWEST_BYTES: Final = 8
 """Least size of a live file in a checkpoint, whatever the compression."""
+_ONE_SHARE: Final = 1 << 62
 
 
 def holds_more_files(snapshot: Snapshot, num_files: int) -> bool:
@@ -127,6 +131,28 @@ def cut_snapshot(
     return CutSnapshot(snapshot=snapshot, shares=tuple(shares), newer=newer, named=survivors.keys)
 
 
+def live_pieces(snapshot: Snapshot, state: LogState) -> tuple[SnapshotPiece, ...]:
+    """The live files of a version, one row group of the checkpoint each; the commits' come last.
+
+    The state keeps them, with the columns that they cache; `SnapshotPiece.forget` drops them.
+
+    Args:
+        snapshot: the version.
+        state: of its log, from `Snapshot.read_log`.
+
+    Cost: the commits after the checkpoint; the footers of the checkpoint.
+    """
+    if state.pieces is None:
+        cut = cut_snapshot(snapshot, state, share_bytes=_ONE_SHARE)
+        groups = (
+            [] if state.checkpoint is None else PartialCheckpoint.each_of_adds(state.checkpoint)
+        )
+        nothing = _nothing()
+        older = (SnapshotPiece(cut, group, nothing) for group in groups)
+        state.pieces = (*older, SnapshotPiece(cut, None, cut.newer))
+    return state.pieces
+
+
 class SnapshotPiece(Snapshot):
     """Some of a version's files, as a snapshot of these files only.
 
@@ -136,11 +162,14 @@ class SnapshotPiece(Snapshot):
         newer: actions besides those of the share.
     """
 
+    is_piece = True
+
     def __init__(self, cut: CutSnapshot, checkpoint: Checkpoint | None, newer: CommitTable) -> None:
         whole = cut.snapshot
+        self._piece = _PieceState(whole, checkpoint, newer, cut.named)
         super().__init__(
             whole.context,
-            _PieceState(whole, checkpoint, newer, cut.named),
+            self._piece,
             protocol=whole.protocol,
             metadata=whole.metadata,
         )
@@ -153,6 +182,32 @@ class SnapshotPiece(Snapshot):
         to the caller, who has the whole.
         """
         return act(self._state)
+
+    @property
+    def row_group(self) -> PartialCheckpoint | None:
+        """The share of the checkpoint; None for the commits after it."""
+        found = self._state.checkpoint
+        return found if isinstance(found, PartialCheckpoint) else None
+
+    def stats_where(self, schema: pa.Schema, where: pa.BooleanArray) -> pa.Table:
+        """Statistics of some live files, typed; nothing of it is cached.
+
+        Args:
+            schema: as in `stats`.
+            where: which files, one boolean for each row of `files`.
+
+        Cost: as `stats`; of JSON texts, only those of the files are parsed.
+        """
+        return self._piece.stats_where(schema, where)
+
+    @property
+    def held_bytes(self) -> int:
+        """The size of the columns that are cached."""
+        return self._piece.held_bytes
+
+    def forget(self, *, statistics: bool) -> None:
+        """Drop the columns that are cached; `statistics` says whether these go, too."""
+        self._piece.forget(statistics=statistics)
 
     def __getstate__(self) -> dict[str, Any]:
         """Refuse to pickle: the copy would have all files."""
@@ -170,6 +225,52 @@ class _PieceState(LogState):
         self.__dict__["survivors"] = Survivors(
             adds=_all_rows(newer.adds), removes=_all_rows(newer.removes), keys=named
         )
+
+    @property
+    def held_bytes(self) -> int:
+        """The size of the columns that are cached, here and of the checkpoint."""
+        columns = (*self._live.values(), *self._live_stats.values())
+        held = sum(column.nbytes for column in columns)
+        return held if self.checkpoint is None else held + self.checkpoint.held_bytes
+
+    def forget(self, *, statistics: bool) -> None:
+        """Drop the columns that are cached; which files are live and how many they are stays.
+
+        Args:
+            statistics: whether statistics are dropped, too.
+        """
+        self._live = {}
+        if statistics:
+            self._live_stats = {}
+        if self.checkpoint is not None:
+            self.checkpoint.forget(statistics=statistics)
+
+    def stats_where(self, schema: pa.Schema, where: pa.BooleanArray) -> pa.Table:
+        """Statistics of some live files.
+
+        Args:
+            schema: as in `stats`.
+            where: which of them, one boolean for each.
+        """
+        leaves = leaves_of_schema(schema)
+        if all(leaf in self._live_stats for leaf in leaves):
+            return self.stats(schema).filter(where)
+        texts = self.live_commit_adds.column("stats")
+        older_files = len(where) - len(texts)
+        table = parse_stats(texts.filter(where.slice(older_files)), schema_of_leaves(leaves))
+        columns = [leaf_of(table, path) for path, _ in leaves]
+        if self.checkpoint is not None:
+            of_adds: Any = where.slice(0, older_files)
+            if (kept := self._kept_adds) is not None:
+                of_adds = compute.replace_with_mask(_as_one(kept), _as_one(kept), of_adds)
+            older = numbered(self.checkpoint.stats_where(leaves, of_adds))
+            columns = pa.concat_tables([older, numbered(columns)]).columns
+        return nest([(leaf[0], column) for leaf, column in zip(leaves, columns, strict=True)])
+
+
+def _as_one(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+    whole: Any = column.combine_chunks()
+    return whole  # type: ignore[no-any-return]  # an array
 
 
 def _all_rows(table: pa.Table) -> pa.Int64Array:

@@ -10,7 +10,7 @@ Protocol: Snapshots, Action Reconciliation
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from deltalog._json import loads
 from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
@@ -58,10 +58,12 @@ class Snapshot:
         context: of the table.
         protocol: of this version.
         metadata: of this version.
+        is_piece: whether it has only some of the version's files.
         known_checksum: the version's checksum, if this process has just written it.
     """
 
     known_checksum: VersionChecksum | None = None
+    is_piece: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -90,6 +90,9 @@ class LogState:
         checkpoint: the segment's checkpoint with its cache, if it is open.
         unreadable: names of checkpoints that could not be read, with the reason.
         retained: bytes of the newest commits by path, without gaps.
+
+    Attributes:
+        pieces: what `pieces.live_pieces` made of it, with what they have cached.
     """
 
     def __init__(
@@ -110,6 +113,7 @@ class LogState:
         self._parsed_to = parsed_to
         self._retained = dict(retained or {})
         self._room = _RETAINED_BYTES
+        self.pieces: tuple[Any, ...] | None = None
         self._live: dict[str, pa.ChunkedArray[Any]] = {}
         self._live_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
         if checkpoint is None and segment.checkpoint is not None:
@@ -247,7 +251,8 @@ class LogState:
         Cost: the leaves that are not cached; the checkpoint's paths if later commits name any
         file.
         """
-        missing = [name for name in names if name not in self._live]
+        live = self._live  # `forget` may replace them meanwhile
+        missing = [name for name in names if name not in live]
         if missing:
             tables = [self.live_commit_adds.select(missing)]
             if self.checkpoint is not None:
@@ -255,10 +260,10 @@ class LogState:
                 self.checkpoint.columns("add", list(dict.fromkeys(needed)))  # in one go
                 tables.insert(0, self.keep(self.checkpoint.columns("add", missing)))
             table = pa.concat_tables(tables)
-            self._live.update({name: table.column(name) for name in missing})
+            live.update({name: table.column(name) for name in missing})
         if not names:
             return self.files(["size"]).select([])
-        return pa.Table.from_arrays([self._live[name] for name in names], list(names))
+        return pa.Table.from_arrays([live[name] for name in names], list(names))
 
     def stats(self, schema: pa.Schema) -> pa.Table:
         """Statistics of the live files, rows as in `files`.
@@ -269,16 +274,17 @@ class LogState:
         leaves = leaves_of_schema(schema)
         if not leaves:
             return self.files([])
-        missing = [leaf for leaf in leaves if leaf not in self._live_stats]
+        live = self._live_stats  # as in `files`
+        missing = [leaf for leaf in leaves if leaf not in live]
         if missing:
             texts = self.live_commit_adds.column("stats")
             table = parse_stats(texts, schema_of_leaves(missing))
             columns = [leaf_of(table, path) for path, _ in missing]
             if self.checkpoint is not None:
-                older = self.keep(_numbered(self.checkpoint.stats(missing)))
-                columns = pa.concat_tables([older, _numbered(columns)]).columns
-            self._live_stats.update(zip(missing, columns, strict=True))
-        return nest([(leaf[0], self._live_stats[leaf]) for leaf in leaves])
+                older = self.keep(numbered(self.checkpoint.stats(missing)))
+                columns = pa.concat_tables([older, numbered(columns)]).columns
+            live.update(zip(missing, columns, strict=True))
+        return nest([(leaf[0], live[leaf]) for leaf in leaves])
 
     @cached_property
     def num_files(self) -> int:
@@ -369,6 +375,11 @@ class LogState:
             removes.column(VERSION_COLUMN),
         )
 
+    @property
+    def names_files(self) -> bool:
+        """Whether `commits` name any file, so that the checkpoint's may be replaced."""
+        return len(self.survivors.keys) > 0
+
     def _keys(self, files: pa.Table) -> pa.ChunkedArray[pa.StringScalar]:
         paths = cast("pa.ChunkedArray[pa.StringScalar]", files.column("path"))
         keys = file_keys(paths, files.column("deletionVector"), self.store.root)
@@ -380,7 +391,7 @@ class LogState:
 
     def _kept(self, kind: str) -> pa.ChunkedArray[pa.BooleanScalar] | None:
         """Which of the checkpoint's actions no later commit replaces; None is all of them."""
-        if self.checkpoint is None or len(self.survivors.keys) == 0:
+        if self.checkpoint is None or not self.names_files:
             return None
         keys = self._keys(self.checkpoint.columns(kind, _KEY_COLUMNS))
         kept: Any = not_mentioned(keys, self.survivors.keys)
@@ -428,5 +439,6 @@ def _with_stats(
     return adds, [leaf_of(stats, path) for path, _ in leaves]
 
 
-def _numbered(columns: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:
+def numbered(columns: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:
+    """The columns as a table, so that they can be filtered and put together."""
     return pa.Table.from_arrays(list(columns), [str(number) for number in range(len(columns))])

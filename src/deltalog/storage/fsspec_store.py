@@ -323,9 +323,11 @@ class FsspecStore:
         act: Callable[[Files, Sequence[str]], _Result],
     ) -> list[tuple[list[int], _Result]]:
         """Act once per file system; returns the numbers of its paths and the result of each."""
-        groups: dict[Place, list[int]] = {}
-        for number, path in enumerate(paths):
-            groups.setdefault(self._place(path), []).append(number)
+        absolute = [number for number, path in enumerate(paths) if is_absolute(path)]
+        relative = sorted({*range(len(paths))}.difference(absolute))  # nearly all
+        groups: dict[Place, list[int]] = {(self._kind, ""): relative} if relative else {}
+        for number in absolute:
+            groups.setdefault(self._place(paths[number]), []).append(number)
         results = []
         for place, numbers in groups.items():
 

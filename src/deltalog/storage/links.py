@@ -30,11 +30,14 @@ def check_inside(root: str, paths: Sequence[str]) -> None:
 
     Cost: a few system calls for each directory.
     """
+    homes: dict[str, str] = {}
     for directory in {path.rpartition("/")[0] for path in paths if not is_absolute(path)}:
         home, _, below = directory.partition("/")
         if home != LOG_DIRECTORY:
             home, below = "", directory
-        real = os.path.realpath(f"{root}/{home}")
+        if home not in homes:
+            homes[home] = os.path.realpath(f"{root}/{home}")
+        real = homes[home]
         if below and not _is_below(os.path.realpath(f"{real}/{below}"), real):
             raise UnsafePathError(
                 f"files in {directory!r} are refused: a link leads from there out of the table at "
