@@ -10,11 +10,11 @@ Protocol: Table Features, Change Metadata, Column Mapping
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deltalog import column_mapping
 from deltalog.actions.properties import TableProperties
+from deltalog.cached import cached_property
 from deltalog.errors import InvalidMetadataError
 from deltalog.features import in_commit_timestamps, row_ids
 from deltalog.features.protocol_change import supported_features

@@ -9,13 +9,13 @@ Protocol: Checkpoints, V2 Spec, Sidecar Files
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
 from deltalog._json import iter_objects
 from deltalog.actions.arrow import adds_from_json, removes_from_json
+from deltalog.cached import cached_property
 from deltalog.checkpoints.schema import MARKERS, chunked, valid_rows
 from deltalog.log.names import SIDECAR_DIRECTORY
 from deltalog.paths import check_confined, is_absolute

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from deltalog import errors
 from deltalog._json import JsonObject
 from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.actions.codec import sidecar_from_json
+from deltalog.cached import cached_property
 from deltalog.checkpoints.layout import open_checkpoint_file, sidecar_location
 from deltalog.checkpoints.schema import (
     PARTITION_VALUES,

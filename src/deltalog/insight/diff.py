@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog.cached import cached_property
 from deltalog.errors import InvalidInputError
 from deltalog.insight.metadata_diff import schema_changes, setting_changes, shared_columns
 from deltalog.kernels import compute

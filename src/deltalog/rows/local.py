@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from deltalog.cached import cached_property
 from deltalog.clock import Stopwatch
 from deltalog.conditions import as_condition
 from deltalog.expressions import to_sql

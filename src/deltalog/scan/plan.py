@@ -9,13 +9,13 @@ Protocol: Per-file Statistics, Column Mapping, Deletion Vectors
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from deltalog.actions.model import DeletionVectorDescriptor
+from deltalog.cached import cached_property
 from deltalog.column_mapping import physical_name
 from deltalog.errors import DeletionVectorError, InvalidInputError
 from deltalog.expressions import columns as columns_of

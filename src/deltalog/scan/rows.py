@@ -8,12 +8,12 @@ Protocol: none
 
 from __future__ import annotations
 
-from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
+from deltalog.cached import cached_property
 from deltalog.errors import InvalidInputError
 
 if TYPE_CHECKING:

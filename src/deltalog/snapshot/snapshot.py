@@ -9,11 +9,11 @@ Protocol: Snapshots, Action Reconciliation
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from deltalog._json import loads
 from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
+from deltalog.cached import cached_property
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import CheckpointUnreadableError, MalformedLogError, ObjectNotFoundError
 from deltalog.log.history import read_commit_time_ms, read_history

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -26,6 +26,7 @@ from deltalog.actions.codec import (
     protocol_from_json,
     txn_from_json,
 )
+from deltalog.cached import cached_property
 from deltalog.checkpoints.reader import AddBatch, Checkpoint
 from deltalog.checkpoints.stats import leaf_of, nest
 from deltalog.errors import (

@@ -9,12 +9,12 @@ silently (9999-12-31 would be 1816).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
 
+from deltalog.cached import cached_property
 from deltalog.errors import DataFileUnreadableError
 from deltalog.storage.parquet_footer import (
     ColumnChunks,
@@ -27,6 +27,7 @@ from deltalog.storage.parquet_footer import (
 )
 from deltalog.storage.parquet_parts import (
     Column,
+    FetchedParts,
     Segments,
     coalesce,
     guarded,
@@ -131,7 +132,7 @@ class ParquetReader:
         self.path = path
         self._store = store
         self._native = native_path(store, path)
-        self._segments = Segments()
+        self._fetched = FetchedParts()
         self._size = size_bytes or 0
         tail: FileTail | None = None
         metadata = None if footer is None else footer.metadata
@@ -350,11 +351,8 @@ class ParquetReader:
         if self._native is not None:
             source: Any = pa.OSFile(self._native, "rb")
         else:
-            source = pa.PythonFile(RangedFile(self._fetched, self._size), mode="r")
+            source = pa.PythonFile(RangedFile(self._fetched.read, self._size), mode="r")
         return pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit="us")
-
-    def _fetched(self, start: int, end: int) -> bytes:
-        return self._segments.read(start, end)
 
     def _read(
         self, groups: list[int], indices: list[int], segments: Segments | None = None
@@ -365,7 +363,7 @@ class ParquetReader:
         if self._native is None:
             if segments is None:
                 segments = self._fetch(self._missing(groups, indices))
-            self._segments = segments
+            self._fetched.segments = segments
         try:
             if len(groups) > 1 and self._stored_bytes(groups, indices) > _SIDE_BY_SIDE_BYTES:
                 found = self._read_side_by_side(groups, indices)
@@ -374,7 +372,7 @@ class ParquetReader:
                     groups, column_indices=indices, use_threads=self._is_worth_threads(groups)
                 )
         finally:
-            self._segments = Segments()
+            self._fetched.segments = Segments()
         # Arrow compares neither: by a damaged footer columns may have any number of rows.
         rows = sum(self.metadata.row_group(group).num_rows for group in groups)
         for name, column in zip(found.column_names, found.columns, strict=True):

@@ -90,6 +90,24 @@ class Segments:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
+class FetchedParts:
+    """What Arrow reads a file from: the parts that were fetched.
+
+    Arrow holds on to it outside of what Python's garbage collector sees. So it must not be an
+    attribute of the reader that holds Arrow's file: neither would ever be freed.
+
+    Attributes:
+        segments: what may be read now.
+    """
+
+    def __init__(self) -> None:
+        self.segments = Segments()
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes from `start` to `end`."""
+        return self.segments.read(start, end)
+
+
 class Leaf(NamedTuple):
     """A leaf column.
 

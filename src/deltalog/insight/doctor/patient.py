@@ -6,11 +6,11 @@ Protocol: none
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog.cached import cached_property
 from deltalog.errors import InternalError
 from deltalog.paths import LOG_DIRECTORY, decode_path
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from deltalog.cached import cached_property
 from deltalog.clock import Stopwatch
 from deltalog.expressions import to_sql
 from deltalog.kernels import compute

@@ -10,12 +10,12 @@ import threading
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import finalize
 
+from deltalog.cached import cached_property
 from deltalog.sharing.server.owned import make_owned, remove_left_over, remove_owned
 from deltalog.sharing.server.work import check_client
 from deltalog.storage import Store, open_store

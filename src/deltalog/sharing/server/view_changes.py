@@ -10,9 +10,9 @@ Protocol: Read Change Data Feed from a Table, Read Data from a Table (startingVe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from deltalog.cached import cached_property
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns as columns_of

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from deltalog._json import dumps
 from deltalog.actions.model import Metadata, Protocol
+from deltalog.cached import cached_property
 from deltalog.column_mapping import Mode, physical_name
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError

@@ -6,7 +6,7 @@ Owns the entry points; how a frame is made is `native`'s.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.arguments import as_columns
+from deltalog.cached import cached_property
 from deltalog.metadata_columns import METADATA
 from deltalog.paths import store_kind
 from deltalog.scan import METADATA_COLUMNS, plan_scan

@@ -12,9 +12,9 @@ import sys
 import threading
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from deltalog.cached import cached_property
 from deltalog.errors import DeltaError, InternalError, StorageError
 from deltalog.testing.catalog import InMemoryCatalog
 from deltalog.testing.stores import _Wrapper
