@@ -104,9 +104,15 @@ class ReadPlan:
         lines = [f"read by Spark's own Parquet reader: {native} files"]
         if self.num_vectors:
             lines.append(f"of these with deletion vectors, by an anti-join: {self.num_vectors}")
+        return [*lines, *self.of_workers]
+
+    @property
+    def of_workers(self) -> list[str]:
+        """Explain how many files Python workers read, and why: the operator's name, too."""
+        lines = [f"because {reason}" for reason in self.reasons]
         if self.unfit.num_rows:
-            lines.append(f"read by Python workers: {self.unfit.num_rows} files")
-        return lines + [f"because {reason}" for reason in self.reasons]
+            lines.insert(0, f"read by Python workers: {self.unfit.num_rows} files")
+        return lines
 
 
 def plan_read(scan: Scan, *, objection: str | None = None) -> ReadPlan:
@@ -211,7 +217,11 @@ def rows_frame(spark: SparkSession, plan: ReadPlan) -> DataFrame:
             for batch in plan.unfit.select(TASK_COLUMNS).to_batches(max_chunksize=4096)
             for row in batch.to_pylist()
         ]
-        frames.append(task_frame(spark, tasks, rows, max_bytes=MAX_PARTITION_BYTES))
+        frames.append(
+            task_frame(
+                spark, tasks, rows, max_bytes=MAX_PARTITION_BYTES, what="; ".join(plan.of_workers)
+            )
+        )
     return with_comments(reduce(DataFrame.union, frames), rows)
 
 
