@@ -9,12 +9,14 @@ Protocol: none
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import StructType as StoredType
 
 from deltalog.locations import open_table_store
-from deltalog.spark.reading.batch_source import check_columns, rows_schema
+from deltalog.spark.reading.batch_source import check_columns, open_feed, rows_schema
+from deltalog.spark.reading.native_changes import changes_frame, changes_rows, plan_changes
 from deltalog.spark.reading.options import metadata_columns_of, parse_read_options
 from deltalog.spark.reading.scan import SparkScan, objection_to_native
 from deltalog.spark.reading.state import most_files_here
@@ -57,8 +59,7 @@ def frame_by_options(
             why = objection or "Spark's own Parquet reader reads none of its files exactly"
             _log.info("%s is read by Python workers: %s", options.path, why)
             return None
-        scan, rows = found
-        frame = scan.to_df()
+        frame, rows = found
         if columns is None:
             return frame
         asked = StoredType.fromDDL(columns) if isinstance(columns, str) else columns
@@ -73,23 +74,27 @@ def _objection(options: ReadOptions, given: Mapping[str, str]) -> str | None:
     asked = [name for name in given if name.lower() in _OF_WORKERS]
     if asked and not (asked[0].lower() == "pushfilters" and options.push_filters):
         return f"the option {asked[0]} concerns them alone"
-    if options.changes:
-        return "the change feed is theirs"
     store, _ = open_table_store(options.path, options.storage or None, None)
     return objection_to_native(options.path, store, options.storage, native=None)
 
 
-def _planned(spark: SparkSession, options: ReadOptions) -> tuple[SparkScan, StructType] | None:
-    """Return the planned scan and the schema of its rows; None if Spark reads none of the files."""
+def _planned(spark: SparkSession, options: ReadOptions) -> tuple[DataFrame, StructType] | None:
+    """Return the rows and their schema; None if Spark reads none of the files."""
     check_reads(spark)
-    says_zone = options.unzoned is None
+    if options.unzoned is not None:  # no option says the zone
+        options = replace(options, time_zone=session_time_zone(spark))
     snapshot = load_version(
         options.path,
         options.storage,
         version=options.version,
         timestamp=options.timestamp,
-        time_zone=options.time_zone if says_zone else session_time_zone(spark),
+        time_zone=options.time_zone,
     )
+    if options.changes:
+        plan = plan_changes(open_feed(options, snapshot))
+        if plan.tasks and not plan.groups:
+            return None
+        return changes_frame(spark, plan), changes_rows(plan.changes)
     hidden = metadata_columns_of(options.metadata_columns, snapshot)
     scan = SparkScan(
         spark=spark,
@@ -98,4 +103,4 @@ def _planned(spark: SparkSession, options: ReadOptions) -> tuple[SparkScan, Stru
         most_files=most_files_here(spark),
     )
     rows = rows_schema(snapshot.configuration.schema, hidden)
-    return (scan, rows) if scan.uses_native_reader else None
+    return (scan.to_df(), rows) if scan.uses_native_reader else None
