@@ -92,7 +92,7 @@ def _planned(spark: SparkSession, options: ReadOptions) -> tuple[DataFrame, Stru
     )
     if options.changes:
         plan = plan_changes(open_feed(options, snapshot))
-        if plan.tasks and not plan.groups:
+        if plan.tasks and (not plan.groups or len(plan.tasks) > most_files_here(spark)):
             return None
         return changes_frame(spark, plan), changes_rows(plan.changes)
     hidden = metadata_columns_of(options.metadata_columns, snapshot)
