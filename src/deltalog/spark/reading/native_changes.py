@@ -24,6 +24,7 @@ from deltalog.metadata_columns import CHANGE_TYPE, METADATA
 from deltalog.paths import encode_path
 from deltalog.scan import CHANGE_COLUMNS
 from deltalog.schema import StructType
+from deltalog.schema.types import STRING
 from deltalog.spark.reading.batch_source import change_fields
 from deltalog.spark.reading.file_keys import KEY, FileKey, key_of
 from deltalog.spark.reading.file_values import FileValues
@@ -40,7 +41,7 @@ from deltalog.spark.reading.native import (
 from deltalog.spark.reading.options import MAX_PARTITION_BYTES
 from deltalog.spark.reading.positions import NUMBER, ROW, only_marked, without_deleted
 from deltalog.spark.reading.task_frame import task_frame
-from deltalog.spark.session.types import quoted, stored_spark_schema
+from deltalog.spark.session.types import quoted, stored_spark_schema, to_spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -206,7 +207,7 @@ def _group_frame(spark: SparkSession, plan: ChangesPlan, files: pa.Table) -> Dat
     stored = stored_spark_schema(spec.data_columns, spec.mode)
     constants = dict(CHANGE_COLUMNS)
     if kind == "said":
-        stored = stored.add(CHANGE_TYPE, "string")
+        stored = stored.add(CHANGE_TYPE, to_spark_type(STRING))
         del constants[CHANGE_TYPE]
     values = FileValues(spec, files, more=constants)
     raw = parquet_frame(spark, spec, stored, distinct)
