@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import deltalog.spark
+from deltalog.spark import door
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -37,6 +40,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.filterwarnings("ignore::FutureWarning:pyspark"))
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+
+
+@pytest.fixture(autouse=True)
+def _closed_door(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Leave `spark.read` to PySpark after a test that has registered the formats."""
+    yield
+    if "spark" in request.fixturenames:
+        session: SparkSession = request.getfixturevalue("spark")
+        if door._doors:
+            deltalog.spark.unregister(session)
+            deltalog.spark.unregister(session, name="delta")
 
 
 @pytest.fixture(scope="session")

@@ -115,7 +115,7 @@ def test_the_change_feed_is_read_between_bounds(spark: SparkSession, tmp_path: P
 
 def test_filters_of_spark_prune_files(spark: SparkSession, tmp_path: Path) -> None:
     partitioned(tmp_path)
-    deltalog.spark.register(spark)
+    deltalog.spark.register(spark, native=False)
     found = load(spark, tmp_path).where("day = date'2024-01-02' and name like 'n1%' and id > 1")
     assert sorted(row.id for row in found.collect()) == [10]
     assert spark.conf.get("spark.sql.python.filterPushdown.enabled") == "true"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from deltalog.spark.create import IdentityGenerator
     from deltalog.spark.engine.checkpoint import checkpoint
     from deltalog.spark.reading.scan import SparkScan, read, scan
-    from deltalog.spark.registration import register
+    from deltalog.spark.registration import register, unregister
     from deltalog.spark.shared_tables import load_as_spark, load_table_changes_as_spark
     from deltalog.spark.table import DeltaTable
     from deltalog.spark.writing.frame import write
@@ -41,6 +41,7 @@ _ORIGINS = {
     "load_table_changes_as_spark": "deltalog.spark.shared_tables",
     "read": "deltalog.spark.reading.scan",
     "register": "deltalog.spark.registration",
+    "unregister": "deltalog.spark.registration",
     "scan": "deltalog.spark.reading.scan",
     "write": "deltalog.spark.writing.frame",
 }
@@ -55,6 +56,7 @@ __all__ = [
     "read",
     "register",
     "scan",
+    "unregister",
     "write",
 ]
 

@@ -1,15 +1,18 @@
 """Register the formats in a session.
 
 PySpark finds `deltalog` and `deltalog_sharing` by itself if the driver's Python has this package;
-registering is for sessions that do not search, such as remote ones, and to use another name for
-`deltalog`.
+registering has `spark.read` plan their tables in the session, makes them known to sessions that do
+not search, such as remote ones, and gives `deltalog` another name.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
+from pyspark.errors import AnalysisException
+
 from deltalog.errors import InvalidInputError
+from deltalog.spark.door import close_door, open_door
 from deltalog.spark.sharing.source import SharingSource
 from deltalog.spark.source import DeltalogSource, DeltaSource
 
@@ -24,20 +27,57 @@ def register(
     *,
     name: Literal["deltalog", "delta"] = "deltalog",
     push_filters: bool = True,
+    native: bool = True,
 ) -> None:
     """Register the formats for Delta tables and for shared tables in a session.
+
+    Batches that `spark.read` loads in these formats are then planned as by `deltalog.spark.read`;
+    `unregister` ends that.
 
     Args:
         spark: the session, classic or remote.
         name: `delta` lets pipelines with `format("delta")` run without Delta's jar.
         push_filters: let Spark push filters to Python sources; by default sessions do not.
+        native: False leaves reads to Python workers.
+
+    Raises:
+        InvalidInputError: another name, or Spark has that format already, as from Delta's jar.
+    """
+    _check_name(name)
+    try:
+        spark.dataSource.register(_NAMED[name])
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
+        raise InvalidInputError(
+            f"cannot register {name!r}: Spark has a format of this name from a jar, and keeps it; "
+            "say format('deltalog') for deltalog's, or start the session without the jar"
+        ) from error
+    spark.dataSource.register(SharingSource)
+    if push_filters:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    if native:
+        open_door(spark, name)
+    else:
+        close_door(spark, name)
+
+
+def unregister(spark: SparkSession, *, name: Literal["deltalog", "delta"] = "deltalog") -> None:
+    """Leave what `spark.read` loads in a format to Python workers, as before `register`.
+
+    Spark has no way to forget a format: it stays known to the session.
+
+    Args:
+        spark: the session.
+        name: of the format.
 
     Raises:
         InvalidInputError: another name.
     """
+    _check_name(name)
+    close_door(spark, name)
+
+
+def _check_name(name: str) -> None:
     if name not in _NAMED:
         raise InvalidInputError(f"cannot register {name!r}: expected one of {sorted(_NAMED)}")
-    spark.dataSource.register(_NAMED[name])
-    spark.dataSource.register(SharingSource)
-    if push_filters:
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

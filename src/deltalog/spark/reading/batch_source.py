@@ -143,10 +143,16 @@ def _snapshot(options: ReadOptions) -> Snapshot:
     )
 
 
-def _changes(
+def open_feed(
     options: ReadOptions, latest: Snapshot, predicate: Expression | None = None
 ) -> Changes:
-    """Open the requested change feed; an end after the latest version becomes the latest."""
+    """Open the requested change feed; an end after the latest version becomes the latest.
+
+    Args:
+        options: which feed.
+        latest: the newest version.
+        predicate: over the columns of the feed.
+    """
     if options.metadata_columns:
         raise InvalidInputError("cannot add metadata columns to a change feed: it has none")
     end = _bound(options.end, options.time_zone)
@@ -306,7 +312,7 @@ class BatchReader(FilteringReader):
         """Return one partition per balanced split of the files."""
         options = self._options
         if options.changes:
-            tasks = list(_changes(options, self._snapshot, self._predicate).tasks())
+            tasks = list(open_feed(options, self._snapshot, self._predicate).tasks())
         else:
             names = [name for name in self._rows.names if name != METADATA]
             scan = plan_scan(

@@ -8,6 +8,7 @@ Protocol: Partition Value Serialization, Row Tracking
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -51,9 +52,17 @@ class FileValues:
         spec: what is read.
         files: `TASK_COLUMNS`, with `location` and `name` of each file.
         partitions: whether partition values are among them.
+        more: other columns of `files` that are, with their types.
     """
 
-    def __init__(self, spec: ReadSpec, files: pa.Table, *, partitions: bool = True) -> None:
+    def __init__(
+        self,
+        spec: ReadSpec,
+        files: pa.Table,
+        *,
+        partitions: bool = True,
+        more: Mapping[str, pa.DataType] = MappingProxyType({}),
+    ) -> None:
         self._files = files
         self._types: dict[str, DataType] = {}
         self._arrays: dict[str, Any] = {}
@@ -71,6 +80,9 @@ class FileValues:
                 array = _modified(files, kind) if column == "modified" else files.column(column)
                 self._add(name, from_arrow_type(kind), array)
 
+        for name, kind in more.items():
+            self._add(name, from_arrow_type(kind), files.column(name))
+
     def _add(self, name: str, kind: DataType, array: Any) -> None:
         whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
         self._types[name] = kind
@@ -85,20 +97,52 @@ class FileValues:
         """Whether a column is one of these."""
         return name in self._arrays
 
-    def join_to(self, frame: DataFrame, spark: SparkSession, key: FileKey) -> DataFrame:
-        """Join a frame with the column `KEY` to the values that differ among the files."""
+    def join_to(
+        self, frame: DataFrame, spark: SparkSession, key: FileKey, *, always: bool = False
+    ) -> DataFrame:
+        """Join a frame with the column `KEY` to the values that differ among the files.
+
+        Args:
+            frame: rows of the files.
+            spark: the session.
+            key: what tells the files apart.
+            always: join even if no value differs, since a file may be there more than once.
+        """
+        keys = key.of_files(self._files)
+        return self._joined(frame, spark, keys, key.ddl, always=always)
+
+    def join_by_number(self, frame: DataFrame, spark: SparkSession) -> DataFrame:
+        """Join a frame whose column `KEY` is the number of a row of the files, from 0.
+
+        Args:
+            frame: rows of the files.
+            spark: the session.
+        """
+        keys = pa.chunked_array([pa.array(range(self._files.num_rows), pa.int64())])
+        return self._joined(frame, spark, keys, "BIGINT", always=False)
+
+    def _joined(
+        self,
+        frame: DataFrame,
+        spark: SparkSession,
+        keys: pa.ChunkedArray[Any],
+        ddl: str,
+        *,
+        always: bool,
+    ) -> DataFrame:
         varying = {name: a for name, a in self._arrays.items() if not _is_constant(a)}
-        if not varying:
+        if not varying and not always:
             return frame
-        columns: dict[str, Any] = {KEY: key.of_files(self._files)}
+        columns: dict[str, Any] = {KEY: keys}
         columns |= {_column(number): varying[name] for number, name in self._numbered(varying)}
         schema = ", ".join(
             [
-                f"{KEY} {key.ddl}",
+                f"{KEY} {ddl}",
                 *(f"{_column(n)} {_ddl(self._types[x])}" for n, x in self._numbered(varying)),
             ]
         )
-        values = spark.createDataFrame(pa.table(columns), schema)
+        # Of one piece: to Spark a batch without rows is the end.
+        values = spark.createDataFrame(pa.table(columns).combine_chunks(), schema)
         return frame.join(F.broadcast(values), KEY, "inner")
 
     def _numbered(self, names: Mapping[str, Any]) -> list[tuple[int, str]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import reduce
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -57,11 +58,14 @@ from deltalog.spark.session.types import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import Column, SparkSession
     from pyspark.sql.types import StructType as StoredType
 
     from deltalog.scan import ReadSpec, Scan
     from deltalog.schema import DataType
+    from deltalog.storage.store import Store
 
 _FLOATS: Final = (FLOAT, DOUBLE)
 _MOST_NAMESAKES: Final = 4
@@ -104,9 +108,15 @@ class ReadPlan:
         lines = [f"read by Spark's own Parquet reader: {native} files"]
         if self.num_vectors:
             lines.append(f"of these with deletion vectors, by an anti-join: {self.num_vectors}")
+        return [*lines, *self.of_workers]
+
+    @property
+    def of_workers(self) -> list[str]:
+        """Explain how many files Python workers read, and why: the operator's name, too."""
+        lines = [f"because {reason}" for reason in self.reasons]
         if self.unfit.num_rows:
-            lines.append(f"read by Python workers: {self.unfit.num_rows} files")
-        return lines + [f"because {reason}" for reason in self.reasons]
+            lines.insert(0, f"read by Python workers: {self.unfit.num_rows} files")
+        return lines
 
 
 def plan_read(scan: Scan, *, objection: str | None = None) -> ReadPlan:
@@ -119,34 +129,22 @@ def plan_read(scan: Scan, *, objection: str | None = None) -> ReadPlan:
     Cost: the log's columns for the files that survive pruning.
     """
     spec, root = scan.spec, scan.snapshot.store.root
-    files = _named_files(scan)
+    files = named_files(scan.pruned.files(TASK_COLUMNS), root)
     objection = objection or objection_to_place(root) or objection_to_columns(spec)
     if objection is not None or not files.num_rows:
         why = () if objection is None else (objection,)
         return ReadPlan(scan=scan, groups=(), unfit=files, reasons=why, num_vectors=0)
-    reasons: list[str] = []
-    odd = are_unfit_by_name(files.column("location"))
-    if odd.true_count:
-        reasons.append(f"{odd.true_count} have names that Spark would not find")
-    foreign = are_foreign(files.column("path"), root)
-    if foreign.true_count:  # Spark would read them; our tasks refuse what is not trusted
-        odd = compute.or_(odd, foreign)
-        reasons.append(f"{foreign.true_count} are in other stores")
-    if spec.mode is Mode.ID:
-        by_id = are_unfit_by_id(scan.snapshot.store, spec, files)
-        odd = compute.or_(odd, by_id)
-        if by_id.true_count:
-            reasons.append(f"{by_id.true_count} may have columns that only their ids tell apart")
+    odd, reasons = are_unfit(scan.snapshot.store, spec, files)
     has_vector = _has_vector(scan, files)
     fit = compute.invert(odd)
     groups, rest, num_vectors = [], [files.filter(odd)], 0
     for mask in (compute.and_(fit, compute.invert(has_vector)), compute.and_(fit, has_vector)):
-        some, namesakes = _by_name(files.filter(mask))
+        some, namesakes = by_name(files.filter(mask))
         num_vectors = sum(group.num_rows for group in some)  # files with vectors come last
         groups += some
         rest.append(namesakes)
         if namesakes.num_rows:
-            reasons.append(f"{namesakes.num_rows} share their names with too many others")
+            reasons.append(namesakes_reason(namesakes))
     return ReadPlan(
         scan=scan,
         groups=tuple(groups),
@@ -156,14 +154,49 @@ def plan_read(scan: Scan, *, objection: str | None = None) -> ReadPlan:
     )
 
 
-def _named_files(scan: Scan) -> pa.Table:
-    """Return `TASK_COLUMNS` with the location and the bare name of each file."""
-    files = scan.pruned.files(TASK_COLUMNS)
+def named_files(files: pa.Table, root: str) -> pa.Table:
+    """Return files with the location and the bare name of each.
+
+    Args:
+        files: with `path`, as in the log.
+        root: of the table.
+    """
     paths = files.column("path")
     check_all_confined(paths)
-    where = file_locations(paths, scan.snapshot.store.root)
+    where = file_locations(paths, root)
     files = files.append_column("location", where)
     return files.append_column("name", compute.replace_substring_regex(where, "(?s)^.*/", ""))
+
+
+def are_unfit(store: Store, spec: ReadSpec, files: pa.Table) -> tuple[pa.BooleanArray, list[str]]:
+    """Mark the files that Spark would not read exactly, and say why.
+
+    Args:
+        store: of the table.
+        spec: what is read.
+        files: `path`, `location` and `size` of each.
+
+    Cost: the footer of every file, if columns are mapped by id.
+    """
+    reasons: list[str] = []
+    odd = are_unfit_by_name(files.column("location"))
+    if odd.true_count:
+        reasons.append(f"{odd.true_count} have names that Spark would not find")
+    foreign = are_foreign(files.column("path"), store.root)
+    if foreign.true_count:  # Spark would read them; our tasks refuse what is not trusted
+        odd = compute.or_(odd, foreign)
+        reasons.append(f"{foreign.true_count} are in other stores")
+    if spec.mode is Mode.ID:
+        by_id = are_unfit_by_id(store, spec, files)
+        odd = compute.or_(odd, by_id)
+        if by_id.true_count:
+            reasons.append(f"{by_id.true_count} may have columns that only their ids tell apart")
+    return odd, reasons
+
+
+def namesakes_reason(files: pa.Table) -> str:
+    """Say why files of one name are left to our reader."""
+    return f"{files.num_rows} share their names with too many others"
 
 
 def _has_vector(scan: Scan, files: pa.Table) -> pa.BooleanArray:
@@ -177,7 +210,7 @@ def _has_vector(scan: Scan, files: pa.Table) -> pa.BooleanArray:
     return found
 
 
-def _by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
+def by_name(files: pa.Table) -> tuple[list[pa.Table], pa.Table]:
     """Split files into groups of distinct names, and those with too many namesakes."""
     if not files.num_rows:
         return [], files
@@ -211,7 +244,11 @@ def rows_frame(spark: SparkSession, plan: ReadPlan) -> DataFrame:
             for batch in plan.unfit.select(TASK_COLUMNS).to_batches(max_chunksize=4096)
             for row in batch.to_pylist()
         ]
-        frames.append(task_frame(spark, tasks, rows, max_bytes=MAX_PARTITION_BYTES))
+        frames.append(
+            task_frame(
+                spark, tasks, rows, max_bytes=MAX_PARTITION_BYTES, what="; ".join(plan.of_workers)
+            )
+        )
     return with_comments(reduce(DataFrame.union, frames), rows)
 
 
@@ -230,7 +267,7 @@ def _group_frame(spark: SparkSession, plan: ReadPlan, files: pa.Table) -> DataFr
     for name in _kept_columns(spec):
         stored = stored if name is None else stored.add(name, "long")
     values = FileValues(spec, files)
-    options = dict(_READER_OPTIONS)
+    options: dict[str, str] = {}
     if values.need_join and spec.partition_columns.names:
         partitions = hive_partitions(snapshot.configuration, files, snapshot.store.root)
         if partitions is not None:
@@ -238,7 +275,7 @@ def _group_frame(spark: SparkSession, plan: ReadPlan, files: pa.Table) -> DataFr
             options["basePath"] = spark_path(snapshot.store.root)
             for one in to_spark_schema(partitions).fields:
                 stored = stored.add(one)
-    raw = _parquet(spark, spec, options, stored, files)
+    raw = parquet_frame(spark, spec, stored, files, options)
     hidden = raw.metadataColumn(metadata_columns.METADATA)
     has_vectors = files.column("deletionVector").null_count < files.num_rows
     columns = [F.col(quoted(name)) for name in stored.names]
@@ -253,20 +290,33 @@ def _group_frame(spark: SparkSession, plan: ReadPlan, files: pa.Table) -> DataFr
     if has_vectors:
         frame = without_deleted(frame, spark, snapshot.store, files, key)
     frame = values.join_to(frame, spark, key)
-    return frame.select(*_output(spec, values))
+    return frame.select(*output_columns(spec, values))
 
 
-def _parquet(
+def parquet_frame(
     spark: SparkSession,
     spec: ReadSpec,
-    options: dict[str, str],
     stored: StoredType,
     files: pa.Table,
+    options: Mapping[str, str] = MappingProxyType({}),
 ) -> DataFrame:
+    """Return what files hold, read by Spark's own Parquet reader.
+
+    Args:
+        spark: the session.
+        spec: names the table, for errors.
+        stored: the columns, under the names that files have.
+        files: the `location` of each.
+        options: of the reader, beside those by which it does not follow the session.
+
+    Raises:
+        DataFileMissingError: a file is not there.
+    """
     where: list[Any] = files.column("location").to_pylist()  # the one form that Spark takes
     paths = [spark_path(location) for location in where]
     try:
-        frame = spark.read.options(**options).schema(stored).parquet(*paths)
+        read = spark.read.options(**_READER_OPTIONS, **options)
+        frame = read.schema(stored).parquet(*paths)
         frame.schema  # noqa: B018  # a remote session looks for the files now, not in some action
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
@@ -278,8 +328,8 @@ def _parquet(
     return frame
 
 
-def _output(spec: ReadSpec, values: FileValues) -> list[Column]:
-    """Return the output columns over the frame that `_group_frame` has put together."""
+def output_columns(spec: ReadSpec, values: FileValues) -> list[Column]:
+    """Return the output columns over a frame of stored columns, joined with values of files."""
     data = {field.name: field for field in spec.data_columns}
     found, hidden = [], []
     for name in spec.output.names:
@@ -293,7 +343,9 @@ def _output(spec: ReadSpec, values: FileValues) -> list[Column]:
 
 
 def _partition(spec: ReadSpec, values: FileValues, name: str) -> Column:
-    return values.column(name) if values.has(name) else F.col(quoted(spec.physical_names[name]))
+    if values.has(name):
+        return values.column(name)
+    return F.col(quoted(spec.physical_names.get(name, name)))  # in a directory's name, or the file
 
 
 def _shown(field: Field, mode: Mode) -> Column:

@@ -1,4 +1,4 @@
-"""Deleted rows as a DataFrame of positions, with which a scan is anti-joined.
+"""Deleted rows as a DataFrame of positions, with which a scan is joined or anti-joined.
 
 Owns where the deletion vectors are read (on the driver, or by tasks if they mark many rows), and
 the join strategy.
@@ -9,7 +9,7 @@ Protocol: Deletion Vectors
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
@@ -27,11 +27,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from deltalog.actions.model import DeletionVectorDescriptor
+    from deltalog.scan import ScanTask
     from deltalog.spark.reading.file_keys import FileKey
     from deltalog.storage.store import Store
 
 ROW: Final = "__deltalog_row"
 """Column with the position of a row in its file."""
+NUMBER: Final = "__deltalog_number"
+"""Column with the number of the task that wants a row."""
 _POSITION: Final = "__deltalog_position"
 MOST_READ_HERE: Final = 200_000
 """Most deleted rows for which the driver reads the vectors itself: 3 MB."""
@@ -47,22 +50,30 @@ class _Vector:
         descriptor: of the deletion vector.
         key: that identifies the file.
         modulus: of the keys, if they are numbers.
+        without: marks rows that do not count.
+        number: goes with each row, as `NUMBER`.
     """
 
     descriptor: DeletionVectorDescriptor
     key: str | int
     modulus: int
+    without: DeletionVectorDescriptor | None = None
+    number: int | None = None
 
     def positions(self, store: Store) -> pa.Table:
         """Return the columns by which a scan is joined."""
-        rows = load_bitmap(store, self.descriptor).to_arrow().cast(pa.int64())
+        bitmap = load_bitmap(store, self.descriptor)
+        if self.without is not None:
+            bitmap = bitmap - load_bitmap(store, self.without)
+        rows = bitmap.to_arrow().cast(pa.int64())
+        found: dict[str, Any] = {KEY: _repeated(str(self.key), len(rows)), ROW: rows}
         if self.modulus:
             number = pa.scalar(int(self.key) % self.modulus, pa.int64())
             scaled = compute.multiply(rows, pa.scalar(self.modulus, pa.int64()))
-            return pa.table({_POSITION: compute.add(scaled, number)})
-        zeros = pa.repeat(pa.scalar(0, pa.int32()), len(rows))
-        names: Any = pa.DictionaryArray.from_arrays(zeros, pa.array([str(self.key)]))
-        return pa.table({KEY: names.dictionary_decode(), ROW: rows})
+            found = {_POSITION: compute.add(scaled, number)}
+        if self.number is not None:
+            found[NUMBER] = pa.repeat(pa.scalar(self.number, pa.int64()), len(rows))
+        return pa.table(found)
 
 
 def without_deleted(
@@ -77,29 +88,72 @@ def without_deleted(
         files: `deletionVector`, `size` and `name` of each.
         key: what tells them apart.
     """
+    keys: list[Any] = key.of_files(files).to_pylist()
+    rows = files.column("deletionVector").to_pylist()
+    found = ((descriptor_of(row), one) for row, one in zip(rows, keys, strict=True))
+    vectors = [_Vector(vector, one, key.modulus) for vector, one in found if vector is not None]
+    return _joined(frame, spark, store, vectors, key, how="left_anti")
+
+
+def only_marked(
+    frame: DataFrame,
+    spark: SparkSession,
+    tasks: Sequence[ScanTask],
+    keys: Sequence[Any],
+    key: FileKey,
+) -> DataFrame:
+    """Return the rows that tasks want by position, each with the number of its task in `NUMBER`.
+
+    A row that several tasks want comes once for each.
+
+    Args:
+        frame: rows of the files, with the columns `KEY` and `ROW`.
+        spark: the session.
+        tasks: which all return only deleted rows.
+        keys: of the file of each.
+        key: what tells files apart.
+    """
+    vectors = [
+        _Vector(task.deletion_vector, one, key.modulus, task.without, number)
+        for number, (task, one) in enumerate(zip(tasks, keys, strict=True))
+        if task.deletion_vector is not None
+    ]
+    return _joined(frame, spark, tasks[0].store, vectors, key, how="inner")
+
+
+def _joined(
+    frame: DataFrame,
+    spark: SparkSession,
+    store: Store,
+    vectors: Sequence[_Vector],
+    key: FileKey,
+    *,
+    how: Literal["left_anti", "inner"],
+) -> DataFrame:
     if key.modulus:  # one number for a row of any file
         position = key.position(F.col(ROW))
         frame, names = frame.withColumn(_POSITION, position), [_POSITION]
         schema = f"{_POSITION} BIGINT"
     else:
         names, schema = [KEY, ROW], f"{KEY} STRING, {ROW} BIGINT"
-    vectors = _vectors(files, key)
+    if how == "inner":
+        schema += f", {NUMBER} BIGINT"
     num_rows = sum(vector.descriptor.cardinality for vector in vectors)
     if num_rows <= MOST_READ_HERE:
         tables = map_in_pool(lambda vector: vector.positions(store), vectors)
-        positions = spark.createDataFrame(pa.concat_tables(tables), schema)
+        # Of one piece: to Spark a batch without rows is the end, and a vector may mark none.
+        positions = spark.createDataFrame(pa.concat_tables(tables).combine_chunks(), schema)
     else:
         positions = _read_on_cluster(spark, store, vectors, schema)
     if num_rows <= MOST_BROADCAST:
         positions = F.broadcast(positions)
-    return frame.join(positions, names, "left_anti")
+    return frame.join(positions, names, how)
 
 
-def _vectors(files: pa.Table, key: FileKey) -> list[_Vector]:
-    keys: list[Any] = key.of_files(files).to_pylist()
-    rows = files.column("deletionVector").to_pylist()
-    found = ((descriptor_of(row), one) for row, one in zip(rows, keys, strict=True))
-    return [_Vector(vector, one, key.modulus) for vector, one in found if vector is not None]
+def _repeated(text: str, times: int) -> Any:
+    zeros = pa.repeat(pa.scalar(0, pa.int32()), times)
+    names: Any = pa.DictionaryArray.from_arrays(zeros, pa.array([text]))
+    return names.dictionary_decode()
 
 
 def _read_on_cluster(

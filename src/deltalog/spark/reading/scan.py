@@ -146,6 +146,16 @@ class SparkScan:
         """The files that may hold rows."""
         return self._plan.scan.pruned
 
+    @property
+    def uses_native_reader(self) -> bool:
+        """Whether Spark's own Parquet reader reads files, or there are none; planned by tasks: yes.
+
+        A scan whose files all need Python workers is better left to the format, if it was asked:
+        Spark hands its filters to that.
+        """
+        plan = self._plan
+        return isinstance(plan, ClusterPlan) or bool(plan.groups) or not plan.unfit.num_rows
+
     @cached_property
     def _is_on_cluster(self) -> bool:
         return holds_more_files(self.snapshot, self.most_files)

@@ -32,6 +32,7 @@ def task_frame(
     *,
     max_bytes: int,
     in_order: bool = False,
+    what: str = "",
 ) -> DataFrame:
     """Return the rows of scan tasks as a DataFrame.
 
@@ -41,6 +42,7 @@ def task_frame(
         rows: the schema of the rows, with metadata columns as the struct `_metadata`.
         max_bytes: of a split.
         in_order: keep the order of files, so that neighbours stay together.
+        what: names the operator in Spark's plan.
 
     Raises:
         WorkerMismatchError: workers lack this deltalog.
@@ -54,4 +56,4 @@ def task_frame(
     def read(number: int) -> Iterator[pa.RecordBatch]:
         return read_partition(partitions[number], rows)
 
-    return numbered_frame(spark, len(partitions), read, schema)
+    return numbered_frame(spark, len(partitions), read, schema, what=what)

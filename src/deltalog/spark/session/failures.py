@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column
@@ -75,6 +76,45 @@ def as_spark_does() -> Iterator[None]:
         raise _also(SparkTableExistsError, error) from error
     except TableNotFoundError as error:
         raise _also(SparkTableNotFoundError, error) from error
+
+
+@contextmanager
+def as_analysis_errors() -> Iterator[None]:
+    """Raise every error of this block as Spark's, too: what a format raises while Spark plans."""
+    try:
+        with as_spark_does():
+            yield
+    except _Analysis:
+        raise
+    except DeltaError as error:
+        raise _analysis_error(type(error), error.args, vars(error)) from error
+
+
+def _analysis_error(
+    kind: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any]
+) -> DeltaError:
+    """Make an error of one kind that is Spark's as well; it is pickled as a call of this."""
+    cls = _analysis_class(kind)  # type: ignore[arg-type]  # a class can be hashed
+    found = cls.__new__(cls, *args)
+    _Analysis.__init__(found, *args)  # type: ignore[arg-type]  # `kind` takes other arguments
+    found.__dict__.update(state)
+    return found
+
+
+@cache
+def _analysis_class(kind: type[DeltaError]) -> type[DeltaError]:
+    def reduce(self: DeltaError) -> tuple[Any, ...]:
+        return _analysis_error, (kind, self.args, {})
+
+    own = {
+        "__doc__": kind.__doc__,
+        "__module__": kind.__module__,
+        "__reduce__": reduce,
+        "__str__": Exception.__str__,  # Spark's asks `getMessage`
+        "_condition": "PYTHON_DATA_SOURCE_ERROR",
+        "_sql_state": "38000",
+    }
+    return type(kind.__name__, (kind, _Analysis), own)
 
 
 def _also(kind: type[DeltaError], error: DeltaError) -> DeltaError:

@@ -127,8 +127,17 @@ def numbered_frame(
     count: int,
     work: Callable[[int], Iterable[pa.RecordBatch]],
     schema: spark_types.StructType | str,
+    *,
+    what: str = "",
 ) -> DataFrame:
     """Return a frame of the rows that numbered tasks make, each from its number.
+
+    Args:
+        spark: the session.
+        count: of tasks.
+        work: makes the rows of a number.
+        schema: of the rows.
+        what: names the operator in Spark's plan.
 
     Raises:
         WorkerMismatchError: workers lack this deltalog.
@@ -139,7 +148,7 @@ def numbered_frame(
         for number in _numbers(batches):
             yield from work(number)
 
-    return mapped(spark.range(0, count, 1, count), made, schema)
+    return mapped(spark.range(0, count, 1, count), made, schema, what=what)
 
 
 def _numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:

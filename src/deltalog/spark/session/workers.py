@@ -55,6 +55,8 @@ def mapped(
     frame: DataFrame,
     work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: Any,
+    *,
+    what: str = "",
 ) -> DataFrame:
     """`frame.mapInArrow(work, schema)` for functions that need deltalog on workers.
 
@@ -62,6 +64,7 @@ def mapped(
         frame: the rows that tasks get.
         work: maps their batches.
         schema: of the result.
+        what: names the operator in Spark's plan.
     """
     names = frame.columns
     if any("." in name or "`" in name for name in names):
@@ -74,6 +77,8 @@ def mapped(
     def on_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from sent.do(batches)
 
+    if what:
+        on_worker.__name__ = what  # what Spark shows
     return frame.mapInArrow(on_worker, schema)
 
 
