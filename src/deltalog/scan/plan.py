@@ -20,6 +20,7 @@ from deltalog.column_mapping import physical_name
 from deltalog.errors import DeletionVectorError, InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import resolve_predicate, to_sql
+from deltalog.expressions.ordering import sort_keys
 from deltalog.features import check_deletion_vectors, check_readable, row_ids
 from deltalog.metadata_columns import FILE_NUMBER, ROW_TRACKING
 from deltalog.partition_values import value_of
@@ -28,6 +29,7 @@ from deltalog.scan.prune import Pruned, prune
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
 from deltalog.scan.task import ReadSpec, ScanTask, metadata_columns_of, with_metadata_columns
+from deltalog.scan.top import first_rows
 from deltalog.schema import (
     Field,
     StructType,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from deltalog.expressions import Expression
+    from deltalog.expressions.ordering import SortKey
     from deltalog.snapshot import Snapshot
 
 _DESCRIPTOR_PARTS: Final = ("pathOrInlineDv", "sizeInBytes", "cardinality")
@@ -68,11 +71,13 @@ class Scan(Rows):
         snapshot: the version to read.
         spec: columns and predicate, checked against the snapshot's schema.
         limit: maximum number of rows.
+        order: what the rows are arranged by; there is a limit then.
     """
 
     snapshot: Snapshot
     spec: ReadSpec
     limit: int | None = None
+    order: Order | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -94,7 +99,7 @@ class Scan(Rows):
         return scan
 
     def tasks(self) -> Iterator[ScanTask]:
-        """Yield a picklable task per file that may hold matching rows; `limit` is not applied.
+        """Yield a picklable task per file that may hold matching rows, without limit and order.
 
         Cost: the log's columns for the files that survive pruning.
         """
@@ -104,6 +109,9 @@ class Scan(Rows):
         """Yield the rows in batches; memory is bounded whatever the size of the table."""
         missing = self.limit
         if missing == 0:
+            return
+        if self.order is not None and missing is not None:
+            yield from self._first_rows(self.order, missing)
             return
         tasks = self.tasks()
         # With a limit, the first file may suffice: do not open others in advance.
@@ -116,6 +124,21 @@ class Scan(Rows):
             missing -= min(missing, batch.num_rows)
             if not missing:
                 return
+
+    def _first_rows(self, order: Order, limit: int) -> Iterator[pa.RecordBatch]:
+        def tasks(spec: ReadSpec, files: pa.Table) -> Iterator[ScanTask]:
+            return make_tasks(self.snapshot, spec, files)
+
+        rows = first_rows(
+            self.snapshot,
+            order.spec,
+            order.keys,
+            limit,
+            pruned=self.pruned,
+            names=TASK_COLUMNS,
+            tasks=tasks,
+        )
+        yield from rows.select(self.schema.names).cast(self.schema).to_batches()
 
     def count(self) -> int:
         """Count the rows.
@@ -132,7 +155,7 @@ class Scan(Rows):
             known = pruned.num_live_rows()
             if known is not None:
                 return known
-        bare = replace(self, spec=self.spec.without_output(), limit=None)
+        bare = replace(self, spec=self.spec.without_output(), limit=None, order=None)
         bare.__dict__["pruned"] = pruned  # the same predicate prunes the same files
         return sum(batch.num_rows for batch in bare.to_batches())
 
@@ -148,6 +171,8 @@ class Scan(Rows):
             lines.append(f"  predicate: {to_sql(self.spec.predicate)}")
         if self.limit is not None:
             lines.append(f"  limit: {self.limit}")
+        if self.order is not None:
+            lines.append(f"  order: {', '.join(map(str, self.order.keys))}")
         return "\n".join([*lines, *(f"  {line}" for line in self.pruned.explain())])
 
     def __repr__(self) -> str:
@@ -160,8 +185,21 @@ class Scan(Rows):
         return {
             key: value
             for key, value in self.__dict__.items()
-            if key in {"snapshot", "spec", "limit"}
+            if key in {"snapshot", "spec", "limit", "order"}
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What rows are arranged by.
+
+    Args:
+        keys: of the order.
+        spec: of a read that gives the columns of the scan and of the keys.
+    """
+
+    keys: tuple[SortKey, ...]
+    spec: ReadSpec
 
 
 def plan_scan(
@@ -170,6 +208,7 @@ def plan_scan(
     columns: Sequence[str] | None = None,
     predicate: Expression | None = None,
     limit: int | None = None,
+    order_by: object = None,
 ) -> Scan:
     """Plan a scan of some columns and rows.
 
@@ -179,6 +218,7 @@ def plan_scan(
             of `METADATA_COLUMNS` add location and identity. None is every column of the table.
         predicate: only rows for which it is true; its names and types are resolved here.
         limit: maximum number of rows, 0 or more.
+        order_by: what the rows are arranged by, see `sort_keys`; with a limit only.
 
     Raises:
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
@@ -190,7 +230,19 @@ def plan_scan(
         raise InvalidInputError(f"cannot scan {limit} rows: expected a limit of 0 or more")
     spec = read_spec(snapshot, columns=columns, predicate=predicate)
     check_row_ids(snapshot, spec)
-    return Scan(snapshot=snapshot, spec=spec, limit=limit)
+    order = None
+    if order_by is not None:
+        if limit is None:
+            raise InvalidInputError(
+                "order_by gives the first rows of an order, and needs a limit: sort all rows after "
+                "they were read, to_table().sort_by(…)"
+            )
+        keys = sort_keys(order_by, snapshot.configuration.schema)
+        asked = list(snapshot.configuration.schema.names if columns is None else columns)
+        hidden = {key.path[0] for key in keys} - set(spec.output.names)
+        names = [*asked, *sorted(hidden)]
+        order = Order(keys, read_spec(snapshot, columns=names, predicate=predicate))
+    return Scan(snapshot=snapshot, spec=spec, limit=limit, order=order)
 
 
 def check_rows_readable(snapshot: Snapshot) -> None:

@@ -65,12 +65,14 @@ class Pruned:
         table = self.snapshot.files(names)
         return table if self.keep is None else table.filter(self.keep)
 
+    def stats(self, schema: pa.Schema) -> pa.Table:
+        """Statistics of the files that are kept; `schema` is as for `Snapshot.stats`."""
+        table = self.snapshot.stats(schema)
+        return table if self.keep is None else table.filter(self.keep)
+
     def num_records(self) -> pa.ChunkedArray[Any]:
         """Physical rows of each file that is kept; NULL without statistics."""
-        table = self.snapshot.stats(_NUM_RECORDS)
-        if self.keep is not None:
-            table = table.filter(self.keep)
-        counts: pa.ChunkedArray[Any] = table.column("numRecords")
+        counts: pa.ChunkedArray[Any] = self.stats(_NUM_RECORDS).column("numRecords")
         return counts
 
     def num_live_rows(self) -> int | None:
@@ -134,11 +136,11 @@ class _PrunedInPieces(Pruned):
         none = pa.schema([FILE_SCHEMA.field(name) for name in names]).empty_table()
         return pa.concat_tables([none, *self._of_each(lambda one: one.files(names))])
 
-    def num_records(self) -> pa.ChunkedArray[Any]:
-        """Physical rows of each file that is kept; NULL without statistics."""
-        counts = self._of_each(lambda one: one.num_records())
-        chunks = [chunk for column in counts for chunk in column.chunks]
-        return pa.chunked_array(chunks, pa.int64())
+    def stats(self, schema: pa.Schema) -> pa.Table:
+        """Statistics of the files that are kept; `schema` is as for `Snapshot.stats`."""
+        return pa.concat_tables(
+            [schema.empty_table(), *self._of_each(lambda one: one.stats(schema))]
+        )
 
     def explain(self) -> list[str]:
         """Explain the result, as lines of text.

@@ -350,6 +350,7 @@ class DeltaTable:
         *,
         parameters: Parameters = None,
         limit: int | None = None,
+        order_by: Any = None,
     ) -> Scan:
         """Plan a read of rows: to be streamed, counted, explained, or split into picklable tasks.
 
@@ -358,18 +359,24 @@ class DeltaTable:
                 `.row_index`, `.row_id`, `.row_commit_version` and `.file_modification_time` tell
                 where a row lies. None is all columns of the table.
             limit: at most so many rows.
+            order_by: with a limit, gives the first rows of an order: SQL such as `at DESC, id`, or
+                a list of columns and of pairs `("at", "descending")`. NULL comes first and NaN
+                last, with DESC the other way round, as in Spark.
 
         Raises:
             InvalidInputError: an unknown column, or a predicate that is not understood.
             UnsupportedFeatureError: the table has a feature without which its rows cannot be read.
 
-        Cost: none before a result is asked for.
+        Cost: none before a result is asked for. With `order_by` files are read from the best bound
+        on, until no other can hold one of the first rows.
         """
         condition = conditions.as_condition(
             self.schema(), predicate, session=self._session, parameters=parameters
         )
         chosen, most = arguments.as_columns(columns), arguments.as_limit(limit)
-        return plan_scan(self._snapshot, columns=chosen, predicate=condition, limit=most)
+        return plan_scan(
+            self._snapshot, columns=chosen, predicate=condition, limit=most, order_by=order_by
+        )
 
     def count(self) -> int:
         """Return the number of rows, without deleted ones.

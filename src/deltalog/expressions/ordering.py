@@ -1,0 +1,149 @@
+"""The order of rows: what `ORDER BY` says, and how rows of Arrow are arranged by it.
+
+Spark's order: NULL comes before all values, NaN after all others, and both turn with `DESC`, unless
+`NULLS FIRST` or `NULLS LAST` says otherwise.
+
+Protocol: none; Spark SQL's ORDER BY
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions.nodes import Column, Comparison, IsNull, Literal, Or
+from deltalog.kernels import compute
+from deltalog.schema import (
+    ArrayType,
+    MapType,
+    StructType,
+    VariantType,
+    canonical_path_of,
+    find_field,
+)
+
+if TYPE_CHECKING:
+    from deltalog.expressions.nodes import Expression
+    from deltalog.schema import DataType
+
+_ORDERS: Final = ("ascending", "descending")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortKey:
+    """One column that rows are arranged by.
+
+    Args:
+        path: of the column.
+        type: of its values.
+        descending: whether the greatest value comes first.
+        nulls_first: whether NULL comes before all values.
+    """
+
+    path: tuple[str, ...]
+    type: DataType
+    descending: bool
+    nulls_first: bool
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether a value may be NaN, of which statistics know nothing."""
+        return str(self.type) in {"float", "double"}
+
+    def not_after(self, value: Any) -> Expression | None:
+        """A condition that is true of all rows that do not come after one with this value.
+
+        Args:
+            value: Python's; None is NULL.
+
+        Returns:
+            None if it would be true of every row.
+        """
+        if self.has_nan:
+            return None
+        column = Column(self.path)
+        if value is None:
+            return IsNull(column) if self.nulls_first else None
+        operator = ">=" if self.descending else "<="
+        condition: Expression = Comparison(operator, column, Literal(value, self.type))
+        return Or((IsNull(column), condition)) if self.nulls_first else condition
+
+    def __str__(self) -> str:
+        """As SQL says it."""
+        turn = "DESC" if self.descending else "ASC"
+        return f"{'.'.join(self.path)} {turn} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+
+
+def sort_keys(order_by: object, schema: StructType) -> tuple[SortKey, ...]:
+    """The keys of an order.
+
+    Args:
+        order_by: SQL such as `at DESC, id`, or a sequence of such texts and of pairs as pyarrow
+            has them, `("at", "descending")`.
+        schema: of the table.
+
+    Raises:
+        InvalidInputError: it is neither, or names no column, or one whose values have no order.
+    """
+    items = [order_by] if isinstance(order_by, str) else order_by
+    if not isinstance(items, Sequence) or not items:
+        raise _not_understood(order_by)
+    keys = []
+    for item in items:
+        match item:
+            case str():
+                keys += import_module("deltalog.expressions.sql_order").read_order(item)
+            case (str(name), str(turn)) if turn in _ORDERS:
+                keys.append((name, turn == "descending", turn == "ascending"))
+            case _:
+                raise _not_understood(order_by)
+    return tuple(_key(schema, *key) for key in keys)
+
+
+def arranged(rows: pa.Table, keys: Sequence[SortKey], columns: Sequence[Any]) -> pa.Table:
+    """Rows in an order; equal ones stay as they come.
+
+    Args:
+        rows: to be arranged.
+        keys: of the order.
+        columns: the values of each key in these rows.
+    """
+    arrays: list[Any] = []
+    turns: list[tuple[str, str]] = []
+
+    def add(values: Any, *, descending: bool) -> None:
+        turns.append((str(len(arrays)), _ORDERS[descending]))
+        arrays.append(values)
+
+    for key, values in zip(keys, columns, strict=True):
+        if values.null_count:
+            add(compute.is_null(values).cast(pa.int8()), descending=key.nulls_first)
+        if pa.types.is_floating(values.type):
+            is_nan = compute.fill_null(compute.is_nan(values), pa.scalar(value=False))
+            add(is_nan.cast(pa.int8()), descending=key.descending)
+        add(values, descending=key.descending)
+    table = pa.table(dict(zip(map(str, range(len(arrays))), arrays, strict=True)))
+    return rows.take(compute.sort_indices(table, sort_keys=turns))
+
+
+def _key(schema: StructType, name: str, descending: bool, nulls_first: bool) -> SortKey:  # noqa: FBT001
+    path = canonical_path_of(schema, name)
+    kind = find_field(schema, path).type
+    if len(path) > 1 or isinstance(kind, StructType | ArrayType | MapType | VariantType):
+        raise InvalidInputError(
+            f"cannot order rows by {name!r}, of type {kind}: expected a column of numbers, times, "
+            "texts, booleans or bytes that is in no other"
+        )
+    return SortKey(path=path, type=kind, descending=descending, nulls_first=nulls_first)
+
+
+def _not_understood(order_by: object) -> InvalidInputError:
+    return InvalidInputError(
+        "order_by: expected SQL such as 'at DESC, id', or a list of column names and of pairs "
+        f"such as ('at', 'descending'), found {order_by!r}"
+    )
