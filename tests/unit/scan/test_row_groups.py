@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog.scan.plan import plan_scan
-from deltalog.scan.row_groups import surviving_row_groups
+from deltalog.scan.row_groups import FooterPruning
 from deltalog.scan.transform import project_file
 from deltalog.storage.parquet import open_parquet
 from tests.support.raw_tables import DataTable, struct_of
@@ -20,7 +20,9 @@ def survivors(table: DataTable, where: str) -> tuple[int, ...]:
     spec = table.scan(where).spec
     reader = open_parquet(table.store, "part-0.parquet")
     matched = project_file(spec.data_columns, reader.arrow_schema, spec.mode, path="f")
-    return surviving_row_groups(spec.predicate, spec.data_columns, matched.leaf_of, reader)
+    return FooterPruning(
+        spec.predicate, spec.data_columns, matched.leaf_of, reader
+    ).row_groups()
 
 
 def one_file(kind: Any, values: pa.Array[Any], **options: Any) -> DataTable:
