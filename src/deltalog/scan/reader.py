@@ -16,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -73,11 +73,18 @@ def read_tasks(
     first = next(tasks, None)
     if first is None:
         return
-    tasks = chain([first], tasks)
+    second = next(tasks, None)
+    tasks = chain([first] if second is None else [first, second], tasks)
     if native_path(first.store, first.path) is not None:
-        opened = read_ahead(_open, tasks, depth=files_ahead)
+        # Handing a single file or piece to another thread takes longer than reading a row of it.
+        opened = map(_open, tasks) if second is None else read_ahead(_open, tasks, depth=files_ahead)
         pieces = (piece for file in opened for piece in file.pieces())
-        for batches in read_ahead(_Piece.read, pieces, depth=pieces_ahead):
+        some = list(islice(pieces, 1 if second is None else 0))
+        more = list(islice(pieces, len(some)))
+        if some and not more:
+            yield from some[0].read()
+            return
+        for batches in read_ahead(_Piece.read, chain(some, more, pieces), depth=pieces_ahead):
             yield from batches
         return
     # A scan that opens no files ahead, because a few rows may be enough, fetches none ahead either.
@@ -116,11 +123,12 @@ def _open(task: ScanTask) -> _OpenTask:
         others = project_file(other_columns, schema, spec.mode, path=task.path, rebase=rebase)
         unmapped = _unmapped(spec, schema, task.path)
         marked = _marked_rows(task)
+        paged = PagedReader(task.store, reader)
         pruning = FooterPruning(spec.predicate, predicate_columns, matched.leaf_of, reader)
-        groups = pruning.row_groups()
+        every = range(reader.metadata.num_row_groups)
+        groups = every if paged.knows(every, pruning.leaves) else pruning.row_groups()
         if marked is not None:
             groups = _with_rows(groups, reader, marked, only_deleted=task.only_deleted)
-        paged = PagedReader(task.store, reader)
         if groups and (spec.predicate is not None or marked is not None):
             leaves = {*matched.leaves, *others.leaves, *unmapped.leaves}
             paged.load_index(groups, sorted(leaves), pruning.leaves)
@@ -165,7 +173,7 @@ def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
 
 
 def _with_rows(
-    groups: tuple[int, ...], reader: ParquetReader, marked: DeletionBitmap, *, only_deleted: bool
+    groups: Sequence[int], reader: ParquetReader, marked: DeletionBitmap, *, only_deleted: bool
 ) -> tuple[int, ...]:
     """The row groups with any row that is left, or that is deleted if only those are wanted."""
     starts = reader.row_group_starts

@@ -83,11 +83,10 @@ class FooterPruning:
         Cost: local: a read of the footer's bytes. Elsewhere none: they were read before. Some
         microseconds per row group and column of the predicate.
         """
-        metadata = self._reader.metadata
-        every = tuple(range(metadata.num_row_groups))
+        every = tuple(range(self._reader.metadata.num_row_groups))
         if self._skipping is None:
             return every
-        counts = [metadata.row_group(number).num_rows for number in every]
+        counts = [end - start for start, end in pairwise(self._reader.row_group_starts)]
         known = self._reader.column_chunks(self.leaves) if self._leaves else ()
         chunks = {leaf: [group[leaf] for group in known] for leaf in self.leaves}
         keep = self._keep(self._skipping, counts, chunks)

@@ -8,7 +8,6 @@ silently (9999-12-31 would be 1816).
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -147,13 +146,10 @@ class ParquetReader:
         """Rows of the file."""
         return self.metadata.num_rows
 
-    @cached_property
+    @property
     def row_group_starts(self) -> list[int]:
-        """The row number at which each row group starts, and the number of rows at the end."""
-        starts = [0]
-        for number in range(self.metadata.num_row_groups):
-            starts.append(starts[-1] + self.metadata.row_group(number).num_rows)
-        return starts
+        """As `Footer.row_group_starts`."""
+        return self.footer.row_group_starts
 
     def null_counts(self) -> NullCounts:
         """How many values are NULL, by row group and leaf column; None if the footer does not say.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq  # noqa: TID251  # this and `parquet` are the place
 from deltalog.storage import thrift
 from deltalog.storage.parquet_pages import (
     DamagedPageError,
+    PageHeader,
     Pages,
     Rows,
     aligned,
@@ -29,13 +30,15 @@ from deltalog.storage.parquet_pages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from deltalog.storage.parquet_footer import ColumnChunk
     from deltalog.storage.parquet_parts import Segments
     from deltalog.storage.store import ByteRange
 
 _MAGIC: Final = b"PAR1"
+_FEW_OF_DICTIONARY: Final = 0.25  # of the values, to make texts of these alone
+_MOST_DETAILS: Final = 4096
 _THREADED_BYTES: Final = 4 * 1024 * 1024
 # Numbers of fields.
 _NUM_ROWS, _ROW_GROUPS = 3, 4
@@ -62,6 +65,85 @@ class PagedReading:
 
 
 PAGED: Final = PagedReading()
+
+
+class ChunkDetails(NamedTuple):
+    """What a footer says of a column chunk.
+
+    Args:
+        start: type, encodings, path and codec, as they are stored.
+        num_values: NULL or not.
+        uncompressed_bytes: of its pages.
+        data_pages: where they begin.
+        dictionary: where it is; 0 where there is none.
+    """
+
+    start: bytes
+    num_values: int
+    uncompressed_bytes: int
+    data_pages: int
+    dictionary: int
+
+
+class Described:
+    """What excerpts take over from a footer, read when it is needed.
+
+    Args:
+        footer: as it is stored.
+    """
+
+    def __init__(self, footer: bytes) -> None:
+        self._footer = footer
+        self._details: dict[int | None, thrift.Struct] = {}
+
+    @cached_property
+    def frame(self) -> tuple[bytes, bytes]:
+        """What stands before the number of rows and behind the row groups.
+
+        Raises:
+            DamagedPageError: the footer is damaged, or of another order than any writer's.
+        """
+        starts: dict[int, int] = {}
+        ends: dict[int, int] = {}
+        position = number = 0
+        data = self._footer
+        try:
+            while head := data[position]:
+                if not head >> 4:
+                    raise DamagedPageError("a footer whose fields are not in order")
+                number += head >> 4
+                starts[number] = position
+                position = ends[number] = thrift.pass_value(data, position + 1, head & 15)
+            if ends[_NUM_ROWS - 1] != starts[_NUM_ROWS] or ends[_NUM_ROWS] != starts[_ROW_GROUPS]:
+                raise DamagedPageError("a footer whose fields are not in order")
+        except (LookupError, TypeError, RecursionError) as error:
+            raise DamagedPageError(f"cannot read a footer: {error!r}") from error
+        return data[: starts[_NUM_ROWS]], data[ends[_ROW_GROUPS] :]
+
+    def details(self, at: int | None) -> ChunkDetails:
+        """The description of the column chunk that begins there.
+
+        Raises:
+            DamagedPageError: it is damaged.
+        """
+        if (known := self._details.get(at)) is not None:
+            return known
+        try:
+            fields: thrift.Struct = thrift.read_struct(self._footer, at or 0)[0][_META_DATA].value
+            kept = {number: fields[number] for number in (_TYPE, _ENCODINGS, _PATH, _CODEC)}
+            found = ChunkDetails(
+                thrift.write_struct(kept)[:-1],
+                _integer(fields, _NUM_VALUES),
+                _integer(fields, _UNCOMPRESSED_BYTES),
+                _integer(fields, _DATA_PAGES),
+                _integer(fields, _DICTIONARY_PAGE) if _DICTIONARY_PAGE in fields else 0,
+            )
+        except (LookupError, TypeError, RecursionError, AttributeError) as error:
+            raise DamagedPageError(f"cannot read a column chunk's description: {error!r}") from error
+        if len(self._details) >= _MOST_DETAILS:
+            self._details.clear()
+        self._details[at] = found
+        return found
 
 
 class Part(NamedTuple):
@@ -131,21 +213,38 @@ class Excerpt:
             for place in part.ranges()
         )
 
-    def decode(self, footer: bytes, segments: Segments, wanted: Sequence[Rows]) -> pa.Table:
+    def decode(
+        self,
+        footer: Described,
+        segments: Segments,
+        wanted: Sequence[Rows],
+        texts: Mapping[int, str],
+    ) -> pa.Table:
         """The wanted rows.
 
         Args:
-            footer: of the file, as it is stored.
+            footer: of the file.
             segments: with all bytes that are needed.
             wanted: numbers of rows in the file, ascending; all must be in the excerpt.
+            texts: leaves that are texts or bytes in columns of their own, and their names.
 
         Raises:
             DamagedPageError: the pages are not what the index says.
             pa.ArrowException: they cannot be decoded.
         """
-        data, num_bytes = self._file(footer, segments)
+        data, num_bytes, encoded = self._file(footer, segments)
         leaves = [part.leaf for column in self.groups[0].columns for part in column]
-        with pq.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us") as file:
+        num_rows = sum(end - start for start, end in wanted)
+        source = pa.BufferReader(data)
+        with pq.ParquetFile(
+            source,
+            coerce_int96_timestamp_unit="us",
+            read_dictionary=[
+                texts[leaf]
+                for leaf, num_decoded in encoded.items()
+                if leaf in texts and num_rows <= _FEW_OF_DICTIONARY * num_decoded
+            ],
+        ) as file:
             read: Any = file.reader.read_row_groups(
                 list(range(len(self.groups))),
                 column_indices=leaves,
@@ -161,13 +260,23 @@ class Excerpt:
                 for group, (part, *_) in zip(self.groups, parts, strict=True)
                 for start, end in part.rows
             ]
-            cut.append(_cut(values, rows, wanted))
-        return pa.table(cut, schema=read.schema)
+            found = _cut(values, rows, wanted)
+            if parts[0][0].leaf in texts and pa.types.is_dictionary(found.type):
+                found = found.cast(found.type.value_type)
+            cut.append(found)
+        kinds = zip(read.schema, cut, strict=True)
+        schema = pa.schema([field.with_type(column.type) for field, column in kinds])
+        return pa.Table.from_arrays(cut, schema=schema)
 
-    def _file(self, footer: bytes, segments: Segments) -> tuple[bytes, int]:
-        """A Parquet file of the excerpt, and how many bytes Arrow makes of it."""
-        before, after = _frame(footer)
+    def _file(self, footer: Described, segments: Segments) -> tuple[bytes, int, dict[int, int]]:
+        """A Parquet file of the excerpt, how many bytes Arrow makes of it, and dictionaries.
+
+        Those are the columns all of whose values are in dictionaries, with the number of values.
+        """
+        before, after = footer.frame
         out, position, num_bytes = [_MAGIC], len(_MAGIC), 0
+        encoded: dict[int, int] = {}
+        plain: set[int] = set()
         groups: list[bytes] = []
         all_rows = 0
         for group in self.groups:
@@ -180,6 +289,11 @@ class Excerpt:
                     position += stored.num_bytes
                     num_bytes += stored.uncompressed_bytes
                     chunks[part.leaf] = stored.description
+                    if stored.has_only_dictionary:
+                        rows = sum(end - start for start, end in part.rows)
+                        encoded[part.leaf] = encoded.get(part.leaf, 0) + rows
+                    else:
+                        plain.add(part.leaf)
                 num_rows = max(num_rows, sum(end - start for start, end in column[0].rows))
             groups.append(_group(chunks, num_rows, position))
             all_rows += num_rows
@@ -187,7 +301,9 @@ class Excerpt:
             [before, b"\x16", _varint(all_rows), b"\x19", _structs(groups), after]
         )
         out += [described, struct.pack("<I", len(described)), _MAGIC]
-        return b"".join(out), num_bytes
+        for leaf in plain:
+            encoded.pop(leaf, None)
+        return b"".join(out), num_bytes, encoded
 
 
 def plan_excerpt(
@@ -237,9 +353,10 @@ class _StoredChunk(NamedTuple):
     num_bytes: int
     uncompressed_bytes: int
     description: bytes
+    has_only_dictionary: bool
 
 
-def _chunk(part: Part, footer: bytes, segments: Segments, position: int) -> _StoredChunk:
+def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> _StoredChunk:
     """A column chunk of the excerpt.
 
     Args:
@@ -248,55 +365,69 @@ def _chunk(part: Part, footer: bytes, segments: Segments, position: int) -> _Sto
         segments: with its bytes.
         position: where the chunk is to begin in the excerpt.
     """
-    details = _details(footer, part.chunk.details_at)
-    most_bytes = _integer(details, _UNCOMPRESSED_BYTES)
-    kept = {number: details[number] for number in (_TYPE, _ENCODINGS, _PATH, _CODEC)}
+    details = footer.details(part.chunk.details_at)
     pages = part.pages
     if pages is None:
         ((start, end),) = part.ranges()
-        pieces = [segments.read(start, end)]
         moved = position - start
-        for number in (_DATA_PAGES, _DICTIONARY_PAGE):
-            if number in details and _integer(details, number) > 0:
-                kept[number] = _long(_integer(details, number) + moved)
-        num_values, uncompressed_bytes = _integer(details, _NUM_VALUES), most_bytes
-    else:
-        pieces, headers = [], []
-        for first, last in part.spans():
-            data = segments.read(pages.offsets[first], pages.offsets[last])
-            counts = [end - start for start, end in pairwise(pages.rows[first : last + 1])]
-            headers += read_headers(
-                data, counts, is_repeated=part.is_repeated, most_bytes=most_bytes
-            )
-            pieces.append(data)
-        kept[_DATA_PAGES] = _long(position)
-        if any(header.has_dictionary for header in headers):
-            dictionary = segments.read(pages.start, pages.offsets[0])
-            headers.append(read_dictionary_header(dictionary, most_bytes))
-            pieces.insert(0, dictionary)
-            kept[_DICTIONARY_PAGE] = _long(position)
-            kept[_DATA_PAGES] = _long(position + len(dictionary))
-            num_values = sum(header.num_values for header in headers[:-1])
-        else:
-            num_values = sum(header.num_values for header in headers)
-        uncompressed_bytes = sum(header.uncompressed_bytes for header in headers)
+        return _stored(
+            [segments.read(start, end)],
+            details._replace(
+                data_pages=details.data_pages + moved,
+                dictionary=details.dictionary + moved if details.dictionary > 0 else 0,
+            ),
+            has_only_dictionary=False,
+        )
+    pieces: list[bytes] = []
+    headers: list[PageHeader] = []
+    for first, last in part.spans():
+        data = segments.read(pages.offsets[first], pages.offsets[last])
+        counts = [end - start for start, end in pairwise(pages.rows[first : last + 1])]
+        headers += read_headers(
+            data,
+            counts,
+            is_repeated=part.is_repeated,
+            most_bytes=details.uncompressed_bytes,
+        )
+        pieces.append(data)
+    num_values = sum(header.num_values for header in headers)
+    dictionary = 0
+    if any(header.has_dictionary for header in headers):
+        pieces.insert(0, segments.read(pages.start, pages.offsets[0]))
+        dictionary = position
+        position += len(pieces[0])
+        headers.append(read_dictionary_header(pieces[0], details.uncompressed_bytes))
+    size = sum(header.uncompressed_bytes for header in headers)
+    return _stored(
+        pieces,
+        ChunkDetails(details.start, num_values, size, position, dictionary),
+        has_only_dictionary=all(header.has_dictionary for header in headers),
+    )
+
+
+def _stored(
+    pieces: list[bytes], details: ChunkDetails, *, has_only_dictionary: bool
+) -> _StoredChunk:
+    """A column chunk and its description, fields 2 and 3 of which matter."""
     num_bytes = sum(map(len, pieces))
-    kept[_NUM_VALUES] = _long(num_values)
-    kept[_UNCOMPRESSED_BYTES] = _long(uncompressed_bytes)
-    kept[_COMPRESSED_BYTES] = _long(num_bytes)
-    fields = {_FILE_OFFSET: _long(0), _META_DATA: thrift.Value(thrift.STRUCT, kept)}
-    return _StoredChunk(pieces, num_bytes, uncompressed_bytes, thrift.write_struct(fields))
-
-
-def _details(footer: bytes, at: int | None) -> thrift.Struct:
-    """The description of a column chunk in a footer."""
-    try:
-        found: thrift.Struct = thrift.read_struct(footer, at or 0)[0][_META_DATA].value
-        if not all(number in found for number in (_TYPE, _ENCODINGS, _PATH, _CODEC)):
-            raise DamagedPageError("a column chunk lacks a type, encodings, a path or a codec")
-    except (LookupError, TypeError, RecursionError) as error:
-        raise DamagedPageError(f"cannot read a column chunk's description: {error!r}") from error
-    return found
+    parts = [
+        b"\x26\x00\x1c",
+        details.start,
+        b"\x16",
+        _varint(details.num_values),
+        b"\x16",
+        _varint(details.uncompressed_bytes),
+        b"\x16",
+        _varint(num_bytes),
+        b"\x26",
+        _varint(details.data_pages),
+    ]
+    if details.dictionary:
+        parts += [b"\x26", _varint(details.dictionary)]
+    description = b"".join([*parts, b"\x00\x00"])
+    return _StoredChunk(
+        pieces, num_bytes, details.uncompressed_bytes, description, has_only_dictionary
+    )
 
 
 def _integer(details: thrift.Struct, number: int) -> int:
@@ -304,26 +435,6 @@ def _integer(details: thrift.Struct, number: int) -> int:
     if not isinstance(value, int) or value < 0:
         raise DamagedPageError(f"expected a number of 0 or more of a column chunk, found {value!r}")
     return value
-
-
-@lru_cache(maxsize=64)
-def _frame(footer: bytes) -> tuple[bytes, bytes]:
-    """What stands in a footer before the number of rows and behind the row groups."""
-    starts: dict[int, int] = {}
-    ends: dict[int, int] = {}
-    position = number = 0
-    try:
-        while head := footer[position]:
-            if not head >> 4:
-                raise DamagedPageError("a footer whose fields are not in order")
-            number += head >> 4
-            starts[number] = position
-            position = ends[number] = thrift.pass_value(footer, position + 1, head & 15)
-        if ends[_NUM_ROWS - 1] != starts[_NUM_ROWS] or ends[_NUM_ROWS] != starts[_ROW_GROUPS]:
-            raise DamagedPageError("a footer whose fields are not in order")
-    except (LookupError, TypeError, RecursionError) as error:
-        raise DamagedPageError(f"cannot read a footer: {error!r}") from error
-    return footer[: starts[_NUM_ROWS]], footer[ends[_ROW_GROUPS] :]
 
 
 def _group(chunks: Sequence[bytes], num_rows: int, num_bytes: int) -> bytes:
@@ -334,19 +445,26 @@ def _group(chunks: Sequence[bytes], num_rows: int, num_bytes: int) -> bytes:
 
 def _structs(structs: Sequence[bytes]) -> bytes:
     """A list of structs."""
-    head = thrift.write_struct(
-        {1: thrift.Value(thrift.LIST, thrift.Elements(thrift.STRUCT, [{}] * len(structs)))}
-    )
-    return b"".join([head[1 : len(head) - 1 - len(structs)], *structs])
+    length = len(structs)
+    if length < 15:
+        return b"".join([bytes([length << 4 | thrift.STRUCT]), *structs])
+    head = bytearray([15 << 4 | thrift.STRUCT])
+    while length > 127:
+        head.append(length & 127 | 128)
+        length >>= 7
+    head.append(length)
+    return b"".join([bytes(head), *structs])
 
 
 def _varint(number: int) -> bytes:
-    """A number as a value of a struct."""
-    return thrift.write_struct({1: _long(number)})[1:-1]
-
-
-def _long(number: int) -> thrift.Value:
-    return thrift.Value(thrift.INT64, number)
+    """A number that is not negative, as a value of a struct."""
+    out = bytearray()
+    number <<= 1
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
 
 
 def cut_rows(table: pa.Table, rows: Sequence[Rows], wanted: Sequence[Rows]) -> pa.Table:

@@ -9,15 +9,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import pyarrow as pa
+
 from deltalog.clock import now_ms
+from deltalog.storage.parquet_excerpt import Described
+from deltalog.storage.parquet_footer import has_column_orders
 from deltalog.storage.parquet_parts import walk_leaves
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from collections.abc import Mapping
+
     import pyarrow.parquet as pq  # noqa: TID251  # for its name alone
 
     from deltalog.storage.parquet_footer import ColumnChunk, ColumnChunks, FileTail
@@ -51,6 +57,33 @@ class Footer:
     chunks: dict[frozenset[int] | None, ColumnChunks] = field(default_factory=dict)
     pages: dict[tuple[int, int], Pages | None] = field(default_factory=dict)
     bounds: dict[tuple[int, int], list[ColumnChunk] | None] = field(default_factory=dict)
+
+    @cached_property
+    def described(self) -> Described:
+        """What excerpts take over from it; `data` must be known."""
+        return Described(self.data or b"")
+
+    @cached_property
+    def texts(self) -> Mapping[int, str]:
+        """The leaves that are texts or bytes in columns of their own, and their names."""
+        fields = {field.name: field.type for field in self.arrow_schema}
+        return {
+            number: path
+            for number, (path, parts) in enumerate(zip(self.leaf_paths, self.leaves, strict=True))
+            if len(parts) == 1 and (fields[path] in {pa.string(), pa.binary()})
+        }
+
+    @cached_property
+    def has_column_orders(self) -> bool:
+        """Whether it says which order bounds follow; `data` must be known."""
+        return has_column_orders(self.data or b"")
+
+    @cached_property
+    def row_group_starts(self) -> list[int]:
+        """The row number at which each row group starts, and the number of rows at the end."""
+        groups = range(self.metadata.num_row_groups)
+        counts = (self.metadata.row_group(number).num_rows for number in groups)
+        return [0, *accumulate(counts)]
 
     def forget_much(self) -> None:
         """Bound the memory of what is known besides the footer itself."""

@@ -191,7 +191,6 @@ def column_chunks(footer: bytes, leaves: Collection[int] | None = None) -> Colum
         raise DataFileUnreadableError(f"cannot read a Parquet footer: {error!r}") from error
 
 
-@lru_cache(maxsize=64)
 def has_column_orders(footer: bytes) -> bool:
     """Whether a footer says which order bounds follow; False for a damaged one."""
     try:

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_excerpt import PAGED, Excerpt, Part, cut_rows, plan_excerpt
-from deltalog.storage.parquet_footer import has_column_orders
 from deltalog.storage.parquet_pages import (
     DamagedPageError,
     Pages,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 _Key = tuple[int, int, bool]  # row group, leaf, whether it is the offset index
 _REMOTE_GAP_BYTES: Final = 256 * 1024
 _LOCAL_GAP_BYTES: Final = 16 * 1024
+_FEW_GROUPS: Final = 16
 _MOST_INDEX_BYTES: Final = 16 * 1024 * 1024
 _WORTH_WAITING_BYTES: Final = 4 * 1024 * 1024
 
@@ -104,13 +104,24 @@ class PagedReader:
             group, leaf, _ = key
             self._stored[key] = (index.read(*place), chunks[group][leaf])
 
+    def knows(self, groups: Sequence[int], leaves: Sequence[int]) -> bool:
+        """Whether the bounds of all pages of few row groups are known from an earlier read."""
+        known = self._reader.footer.bounds
+        return (
+            PAGED.is_on
+            and 0 < len(groups) <= _FEW_GROUPS
+            and len(leaves) > 0
+            and all(known.get((group, leaf)) is not None for group in groups for leaf in leaves)
+        )
+
     def bounds(self, group: int, leaf: int) -> tuple[Pages, list[ColumnChunk]] | None:
         """The pages of a column chunk and what is known of their values, if it is loaded."""
         pages, bounds = self._pages(group, leaf), self._reader.footer.bounds
         if pages is None:
             return None
         if (group, leaf) not in bounds and (stored := self._stored.get((group, leaf, False))):
-            has_order = has_column_orders(self._reader.stored_footer())
+            self._reader.stored_footer()
+            has_order = self._reader.footer.has_column_orders
             column = self._reader.metadata.schema.column(leaf)
             is_fixed = column.physical_type == "FIXED_LEN_BYTE_ARRAY"
             bounds[group, leaf] = parse_column_index(
@@ -165,7 +176,9 @@ class PagedReader:
             if segments is None:
                 segments = self.fetch(self._reader.outside_tail(excerpt.ranges()))
             try:
-                return excerpt.decode(self._reader.stored_footer(), segments, wanted)
+                self._reader.stored_footer()
+                footer = self._reader.footer
+                return excerpt.decode(footer.described, segments, wanted, footer.texts)
             except (DamagedPageError, pa.ArrowException, OSError):
                 segments = None  # what Arrow says of the whole is the answer
         groups = self._groups(wanted)
