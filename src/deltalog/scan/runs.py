@@ -72,6 +72,8 @@ def live_runs(
         return runs
     first, end = runs[0][0], runs[-1][1]
     num_marked = marked.count_between(first, end)
+    if only_deleted and not num_marked:
+        return []
     if not only_deleted and num_marked < _GAP_ROWS:
         return runs
     marks = marked.between(first, end).to_arrow()
