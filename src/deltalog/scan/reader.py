@@ -77,7 +77,9 @@ def read_tasks(
     tasks = chain([first] if second is None else [first, second], tasks)
     if native_path(first.store, first.path) is not None:
         # Handing a single file or piece to another thread takes longer than reading a row of it.
-        opened = map(_open, tasks) if second is None else read_ahead(_open, tasks, depth=files_ahead)
+        opened = (
+            map(_open, tasks) if second is None else read_ahead(_open, tasks, depth=files_ahead)
+        )
         pieces = (piece for file in opened for piece in file.pieces())
         some = list(islice(pieces, 1 if second is None else 0))
         more = list(islice(pieces, len(some)))

@@ -2,8 +2,9 @@
 
 Uses the bounds in the Parquet footer and in its column index like the statistics in the log, by the
 same rule: a missing bound keeps the rows. Pages of different columns begin at different rows, so
-that the bounds of a page hold for each run of rows that lies in one page of every column. Bounds of floating-point columns are not used: writers leave NaN out of
-them, and Spark orders NaN as the greatest value.
+that the bounds of a page hold for each run of rows that lies in one page of every column. Bounds
+of floating-point columns are not used: writers leave NaN out of them, and Spark orders NaN as the
+greatest value.
 
 Protocol: none (Parquet column statistics and page index)
 """
@@ -92,7 +93,7 @@ class FooterPruning:
         keep = self._keep(self._skipping, counts, chunks)
         return tuple(group for group, kept in zip(every, keep, strict=True) if kept)
 
-    def rows(self, groups: Sequence[int], paged: PagedReader) -> list[Rows]:
+    def rows(self, groups: Sequence[int], paged: PagedReader) -> Sequence[Rows]:
         """The rows of row groups that may match: those of pages whose bounds do not rule it out.
 
         Args:
@@ -137,7 +138,7 @@ class FooterPruning:
                 values = _part_of(chunks[leaf], path[0], self._reader, leaf, kind)
             if values is not None:
                 found.append((path, values))
-        kept: list[bool] = skipping.keep(_stats(found, len(counts))).to_pylist()
+        kept: list[Any] = skipping.keep(_stats(found, len(counts))).to_pylist()
         return kept
 
 

@@ -83,7 +83,7 @@ def live_runs(
         starts, ends = starts.filter(is_long), ends.filter(is_long)
     if len(starts) > _MOST_RUNS:
         return runs
-    wanted = list(zip(starts.to_pylist(), ends.to_pylist(), strict=True))
+    wanted = _pairs(starts, ends)
     if not only_deleted:
         edges = [first, *(edge for run in wanted for edge in run), end]
         wanted = list(zip(edges[::2], edges[1::2], strict=True))
@@ -125,7 +125,7 @@ def _near_places(mask: pa.BooleanArray) -> list[Rows] | None:
     starts, ends = _near(kept, _GAP_ROWS)
     if len(starts) > _MOST_RUNS:
         return None
-    return list(zip(starts.to_pylist(), ends.to_pylist(), strict=True))
+    return _pairs(starts, ends)
 
 
 def _near(numbers: pa.Array[Any], gap: int) -> tuple[pa.Array[Any], pa.Array[Any]]:
@@ -136,6 +136,11 @@ def _near(numbers: pa.Array[Any], gap: int) -> tuple[pa.Array[Any], pa.Array[Any
     firsts = numbers.take(compute.add(lasts, 1))
     ends = compute.add(pa.concat_arrays([numbers.take(lasts), numbers.slice(count - 1)]), 1)
     return pa.concat_arrays([numbers.slice(0, 1), firsts]), ends
+
+
+def _pairs(starts: pa.Array[Any], ends: pa.Array[Any]) -> list[Rows]:
+    bounds: list[list[Any]] = [starts.to_pylist(), ends.to_pylist()]
+    return list(zip(*bounds, strict=True))
 
 
 def _common(some: Sequence[Rows], others: Sequence[Rows]) -> list[Rows]:

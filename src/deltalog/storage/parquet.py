@@ -398,7 +398,9 @@ class ParquetReader:
             return list(ranges)
         return [(start, min(end, tail.start)) for start, end in ranges if start < tail.start]
 
-    def _fetch(self, ranges: Sequence[ByteRange], max_gap_bytes: int = _CHUNK_GAP_BYTES) -> Segments:
+    def _fetch(
+        self, ranges: Sequence[ByteRange], max_gap_bytes: int = _CHUNK_GAP_BYTES
+    ) -> Segments:
         segments = Segments()
         if (tail := self.footer.tail) is not None:
             segments.add(tail.start, tail.data)

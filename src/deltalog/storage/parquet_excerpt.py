@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # this and `parquet` are the places
 
 from deltalog.storage import thrift
+from deltalog.storage.parquet_facts import ChunkDetails
 from deltalog.storage.parquet_pages import (
     DamagedPageError,
     PageHeader,
@@ -32,20 +32,15 @@ from deltalog.storage.parquet_pages import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from deltalog.storage.parquet_facts import Described
     from deltalog.storage.parquet_footer import ColumnChunk
     from deltalog.storage.parquet_parts import Segments
     from deltalog.storage.store import ByteRange
 
 _MAGIC: Final = b"PAR1"
 _FEW_OF_DICTIONARY: Final = 0.25  # of the values, to make texts of these alone
-_MOST_DETAILS: Final = 4096
 _THREADED_BYTES: Final = 4 * 1024 * 1024
-# Numbers of fields.
-_NUM_ROWS, _ROW_GROUPS = 3, 4
-_COLUMNS, _GROUP_BYTES, _GROUP_ROWS = 1, 2, 3
-_FILE_OFFSET, _META_DATA = 2, 3
-_TYPE, _ENCODINGS, _PATH, _CODEC, _NUM_VALUES = 1, 2, 3, 4, 5
-_UNCOMPRESSED_BYTES, _COMPRESSED_BYTES, _DATA_PAGES, _DICTIONARY_PAGE = 6, 7, 9, 11
+_FILE_OFFSET = 2  # number of a field
 _UNWANTED: Final = thrift.write_struct({_FILE_OFFSET: thrift.Value(thrift.INT64, 0)})
 
 
@@ -65,85 +60,6 @@ class PagedReading:
 
 
 PAGED: Final = PagedReading()
-
-
-class ChunkDetails(NamedTuple):
-    """What a footer says of a column chunk.
-
-    Args:
-        start: type, encodings, path and codec, as they are stored.
-        num_values: NULL or not.
-        uncompressed_bytes: of its pages.
-        data_pages: where they begin.
-        dictionary: where it is; 0 where there is none.
-    """
-
-    start: bytes
-    num_values: int
-    uncompressed_bytes: int
-    data_pages: int
-    dictionary: int
-
-
-class Described:
-    """What excerpts take over from a footer, read when it is needed.
-
-    Args:
-        footer: as it is stored.
-    """
-
-    def __init__(self, footer: bytes) -> None:
-        self._footer = footer
-        self._details: dict[int | None, thrift.Struct] = {}
-
-    @cached_property
-    def frame(self) -> tuple[bytes, bytes]:
-        """What stands before the number of rows and behind the row groups.
-
-        Raises:
-            DamagedPageError: the footer is damaged, or of another order than any writer's.
-        """
-        starts: dict[int, int] = {}
-        ends: dict[int, int] = {}
-        position = number = 0
-        data = self._footer
-        try:
-            while head := data[position]:
-                if not head >> 4:
-                    raise DamagedPageError("a footer whose fields are not in order")
-                number += head >> 4
-                starts[number] = position
-                position = ends[number] = thrift.pass_value(data, position + 1, head & 15)
-            if ends[_NUM_ROWS - 1] != starts[_NUM_ROWS] or ends[_NUM_ROWS] != starts[_ROW_GROUPS]:
-                raise DamagedPageError("a footer whose fields are not in order")
-        except (LookupError, TypeError, RecursionError) as error:
-            raise DamagedPageError(f"cannot read a footer: {error!r}") from error
-        return data[: starts[_NUM_ROWS]], data[ends[_ROW_GROUPS] :]
-
-    def details(self, at: int | None) -> ChunkDetails:
-        """The description of the column chunk that begins there.
-
-        Raises:
-            DamagedPageError: it is damaged.
-        """
-        if (known := self._details.get(at)) is not None:
-            return known
-        try:
-            fields: thrift.Struct = thrift.read_struct(self._footer, at or 0)[0][_META_DATA].value
-            kept = {number: fields[number] for number in (_TYPE, _ENCODINGS, _PATH, _CODEC)}
-            found = ChunkDetails(
-                thrift.write_struct(kept)[:-1],
-                _integer(fields, _NUM_VALUES),
-                _integer(fields, _UNCOMPRESSED_BYTES),
-                _integer(fields, _DATA_PAGES),
-                _integer(fields, _DICTIONARY_PAGE) if _DICTIONARY_PAGE in fields else 0,
-            )
-        except (LookupError, TypeError, RecursionError, AttributeError) as error:
-            raise DamagedPageError(f"cannot read a column chunk's description: {error!r}") from error
-        if len(self._details) >= _MOST_DETAILS:
-            self._details.clear()
-        self._details[at] = found
-        return found
 
 
 class Part(NamedTuple):
@@ -297,9 +213,7 @@ class Excerpt:
                 num_rows = max(num_rows, sum(end - start for start, end in column[0].rows))
             groups.append(_group(chunks, num_rows, position))
             all_rows += num_rows
-        described = b"".join(
-            [before, b"\x16", _varint(all_rows), b"\x19", _structs(groups), after]
-        )
+        described = b"".join([before, b"\x16", _varint(all_rows), b"\x19", _structs(groups), after])
         out += [described, struct.pack("<I", len(described)), _MAGIC]
         for leaf in plain:
             encoded.pop(leaf, None)
@@ -326,7 +240,10 @@ def plan_excerpt(
     planned = [
         GroupPart(
             first_row,
-            [_fewest_pages([whole_part(group, leaf) for leaf in leaves], rows) for leaves in columns],
+            [
+                _fewest_pages([whole_part(group, leaf) for leaf in leaves], rows)
+                for leaves in columns
+            ],
         )
         for group, first_row, rows in groups
     ]
@@ -428,13 +345,6 @@ def _stored(
     return _StoredChunk(
         pieces, num_bytes, details.uncompressed_bytes, description, has_only_dictionary
     )
-
-
-def _integer(details: thrift.Struct, number: int) -> int:
-    value = details.get(number, thrift.Value(thrift.INT64, None)).value
-    if not isinstance(value, int) or value < 0:
-        raise DamagedPageError(f"expected a number of 0 or more of a column chunk, found {value!r}")
-    return value
 
 
 def _group(chunks: Sequence[bytes], num_rows: int, num_bytes: int) -> bytes:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 
 from deltalog.clock import now_ms
-from deltalog.storage.parquet_excerpt import Described
+from deltalog.storage import thrift
 from deltalog.storage.parquet_footer import has_column_orders
+from deltalog.storage.parquet_pages import DamagedPageError
 from deltalog.storage.parquet_parts import walk_leaves
 
 if TYPE_CHECKING:
@@ -31,9 +32,103 @@ if TYPE_CHECKING:
 
 _MOST_CHUNKS: Final = 32
 _MOST_PAGES: Final = 4096
-_MOST_FOOTERS: Final = 128
+_MOST_DETAILS: Final = 1024
+_MOST_FOOTERS: Final = 64
 _MOST_FOOTER_BYTES: Final = 64 * 1024
 _SETTLED_MS: Final = 3_000
+# Numbers of fields.
+_NUM_ROWS, _ROW_GROUPS = 3, 4
+_META_DATA = 3
+_TYPE, _ENCODINGS, _PATH, _CODEC, _NUM_VALUES = 1, 2, 3, 4, 5
+_UNCOMPRESSED_BYTES, _DATA_PAGES, _DICTIONARY_PAGE = 6, 9, 11
+
+
+class ChunkDetails(NamedTuple):
+    """What a footer says of a column chunk.
+
+    Args:
+        start: type, encodings, path and codec, as they are stored.
+        num_values: NULL or not.
+        uncompressed_bytes: of its pages.
+        data_pages: where they begin.
+        dictionary: where it is; 0 where there is none.
+    """
+
+    start: bytes
+    num_values: int
+    uncompressed_bytes: int
+    data_pages: int
+    dictionary: int
+
+
+class Described:
+    """What excerpts take over from a footer, read when it is needed.
+
+    Args:
+        footer: as it is stored.
+    """
+
+    def __init__(self, footer: bytes) -> None:
+        self._footer = footer
+        self._details: dict[int | None, ChunkDetails] = {}
+
+    @cached_property
+    def frame(self) -> tuple[bytes, bytes]:
+        """What stands before the number of rows and behind the row groups.
+
+        Raises:
+            DamagedPageError: the footer is damaged, or of another order than any writer's.
+        """
+        starts: dict[int, int] = {}
+        ends: dict[int, int] = {}
+        position = number = 0
+        data = self._footer
+        try:
+            while head := data[position]:
+                if not head >> 4:
+                    raise DamagedPageError("a footer whose fields are not in order")
+                number += head >> 4
+                starts[number] = position
+                position = ends[number] = thrift.pass_value(data, position + 1, head & 15)
+            if ends[_NUM_ROWS - 1] != starts[_NUM_ROWS] or ends[_NUM_ROWS] != starts[_ROW_GROUPS]:
+                raise DamagedPageError("a footer whose fields are not in order")
+        except (LookupError, TypeError, RecursionError) as error:
+            raise DamagedPageError(f"cannot read a footer: {error!r}") from error
+        return data[: starts[_NUM_ROWS]], data[ends[_ROW_GROUPS] :]
+
+    def details(self, at: int | None) -> ChunkDetails:
+        """The description of the column chunk that begins there.
+
+        Raises:
+            DamagedPageError: it is damaged.
+        """
+        if (known := self._details.get(at)) is not None:
+            return known
+        try:
+            fields: thrift.Struct = thrift.read_struct(self._footer, at or 0)[0][_META_DATA].value
+            kept = {number: fields[number] for number in (_TYPE, _ENCODINGS, _PATH, _CODEC)}
+            found = ChunkDetails(
+                thrift.write_struct(kept)[:-1],
+                _integer(fields, _NUM_VALUES),
+                _integer(fields, _UNCOMPRESSED_BYTES),
+                _integer(fields, _DATA_PAGES),
+                _integer(fields, _DICTIONARY_PAGE) if _DICTIONARY_PAGE in fields else 0,
+            )
+        except (LookupError, TypeError, RecursionError, AttributeError) as error:
+            raise DamagedPageError(
+                f"cannot read a column chunk's description: {error!r}"
+            ) from error
+        if len(self._details) >= _MOST_DETAILS:
+            self._details.clear()
+        self._details[at] = found
+        return found
+
+
+def _integer(details: thrift.Struct, number: int) -> int:
+    value = details.get(number, thrift.Value(thrift.INT64, None)).value
+    if not isinstance(value, int) or value < 0:
+        raise DamagedPageError(f"expected a number of 0 or more of a column chunk, found {value!r}")
+    return value
 
 
 @dataclass
@@ -48,6 +143,7 @@ class Footer:
         chunks: what it says of column chunks, by the leaves that were asked for.
         pages: where the pages are, by row group and leaf; None where it is not known.
         bounds: what is known of the values of each page, likewise.
+        num_pages: whose places are known.
     """
 
     metadata: pq.FileMetaData
@@ -57,6 +153,7 @@ class Footer:
     chunks: dict[frozenset[int] | None, ColumnChunks] = field(default_factory=dict)
     pages: dict[tuple[int, int], Pages | None] = field(default_factory=dict)
     bounds: dict[tuple[int, int], list[ColumnChunk] | None] = field(default_factory=dict)
+    num_pages: int = 0
 
     @cached_property
     def described(self) -> Described:
@@ -89,9 +186,10 @@ class Footer:
         """Bound the memory of what is known besides the footer itself."""
         if len(self.chunks) > _MOST_CHUNKS:
             self.chunks.clear()
-        if len(self.pages) > _MOST_PAGES:
+        if self.num_pages > _MOST_PAGES:
             self.pages.clear()
             self.bounds.clear()
+            self.num_pages = 0
 
     @cached_property
     def leaf_paths(self) -> tuple[str, ...]:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.storage.parquet import ParquetReader
-    from deltalog.storage.parquet_parts import Segments
     from deltalog.storage.parquet_footer import ColumnChunk
+    from deltalog.storage.parquet_parts import Segments
     from deltalog.storage.store import ByteRange, Store
 
 _Key = tuple[int, int, bool]  # row group, leaf, whether it is the offset index
@@ -75,22 +75,26 @@ class PagedReader:
         footer, starts = self._reader.footer, self._reader.row_group_starts
         big = [group for group in groups if starts[group + 1] - starts[group] >= PAGED.least_rows]
         unknown = [
-            *((footer.pages, group, leaf) for group in big for leaf in {*leaves, *bounded}),
-            *((footer.bounds, group, leaf) for group in big for leaf in bounded),
+            (group, leaf, has_pages)
+            for group in big
+            for leaf in {*leaves, *bounded}
+            for has_pages in (True, False)
+            if (group, leaf) not in (footer.pages if has_pages else footer.bounds)
+            and (has_pages or leaf in bounded)
         ]
-        unknown = [(known, *key) for known, *key in unknown if tuple(key) not in known]
         if not unknown:
             return
         chunks = self._reader.column_chunks({*leaves, *bounded})
         places: dict[_Key, ByteRange] = {}
-        for known, group, leaf in unknown:
+        for group, leaf, has_pages in unknown:
             chunk = chunks[group][leaf]
-            has_pages = known is footer.pages
             place = chunk.offset_index if has_pages else chunk.column_index
             if place is not None and place[1] <= self._reader.size_bytes:
                 places[group, leaf, has_pages] = place
+            elif has_pages:
+                footer.pages[group, leaf] = None
             else:
-                known[group, leaf] = None
+                footer.bounds[group, leaf] = None
         missing = self._reader.outside_tail(sorted(places.values()))
         if sum(end - start for start, end in missing) > _MOST_INDEX_BYTES:
             return
@@ -211,7 +215,11 @@ class PagedReader:
         paths = self._reader.leaves
         columns = [list(column) for _, column in groupby(leaves, lambda leaf: paths[leaf][0])]
         groups = [
-            (group, starts[group], [(start - starts[group], end - starts[group]) for start, end in rows])
+            (
+                group,
+                starts[group],
+                [(start - starts[group], end - starts[group]) for start, end in rows],
+            )
             for group, rows in self._by_group(wanted)
         ]
         return plan_excerpt(groups, columns, whole_part, len(paths), size)
@@ -228,7 +236,9 @@ class PagedReader:
         known, key = self._reader.footer.pages, (group, leaf)
         if key not in known and (stored := self._stored.get((group, leaf, True))) is not None:
             starts = self._reader.row_group_starts
-            known[key] = parse_offset_index(*stored, starts[group + 1] - starts[group])
+            pages = parse_offset_index(*stored, starts[group + 1] - starts[group])
+            known[key] = pages
+            self._reader.footer.num_pages += 1 if pages is None else len(pages.rows)
         return known.get(key)
 
     def _groups(self, wanted: Sequence[Rows]) -> list[int]:
@@ -238,7 +248,8 @@ class PagedReader:
         """The wanted rows of each row group that has any."""
         starts = self._reader.row_group_starts
         found: list[tuple[int, list[Rows]]] = []
-        for start, end in wanted:
+        for first, end in wanted:
+            start = first
             while start < end:
                 group = bisect_right(starts, start) - 1
                 stop = min(end, starts[group + 1])

@@ -20,8 +20,6 @@ from deltalog.storage.parquet_footer import ColumnChunk
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from deltalog.storage.store import ByteRange
-
 Rows = tuple[int, int]
 """The first row, and the one behind the last."""
 _DAMAGE: Final = (struct.error, LookupError, TypeError, ValueError, AttributeError, RecursionError)
@@ -99,7 +97,8 @@ def parse_offset_index(data: bytes, chunk: ColumnChunk, num_rows: int) -> Pages 
         offsets = (*(offset for offset, _, _ in places), places[-1][0] + places[-1][1])
         rows = (*(row for _, _, row in places), num_rows)
         follow = all(
-            offset + size == after for (offset, size, _), after in zip(places, offsets[1:])  # noqa: B905
+            offset + size == after
+            for (offset, size, _), after in zip(places, offsets[1:])  # noqa: B905
         )
     except _DAMAGE:
         return None
@@ -137,7 +136,9 @@ def parse_column_index(
     for (first, end), only_nulls, low, high, count in zip(
         pairwise(pages.rows), is_null, lows, highs, counts, strict=True
     ):
-        if count is not None and (not 0 <= count <= end - first or only_nulls > (count == end - first)):
+        if count is not None and (
+            not 0 <= count <= end - first or only_nulls > (count == end - first)
+        ):
             return None
         if only_nulls:
             found.append(ColumnChunk(null_count=end - first, is_ordered=has_order))
@@ -168,21 +169,26 @@ def aligned(leaves: Sequence[Pages], wanted: Sequence[Rows]) -> list[Rows]:
         Ascending, with gaps between.
     """
     found: list[Rows] = []
-    for start, end in wanted:
-        if found and end <= found[-1][1]:
+    for rows in wanted:
+        if found and rows[1] <= found[-1][1]:
             continue
-        while True:
-            before = start, end
-            for pages in leaves:
-                first, last = pages.around((start, end))
-                start, end = pages.rows[first], pages.rows[last]
-            if (start, end) == before:
-                break
+        start, end = _around(leaves, rows)
         while found and start <= found[-1][1]:
-            start, end = min(start, found[-1][0]), max(end, found[-1][1])
-            found.pop()
+            before = found.pop()
+            start, end = min(start, before[0]), max(end, before[1])
         found.append((start, end))
     return found
+
+
+def _around(leaves: Sequence[Pages], rows: Rows) -> Rows:
+    """The fewest rows around `rows` at whose ends a page of every leaf begins."""
+    while True:
+        before = rows
+        for pages in leaves:
+            first, last = pages.around(rows)
+            rows = pages.rows[first], pages.rows[last]
+        if rows == before:
+            return rows
 
 
 def read_headers(
@@ -205,7 +211,7 @@ def read_headers(
         fields, kind, found = header
         is_new = kind == _DATA_TYPE_V2
         count = found.num_values
-        if not is_repeated and count != rows or count < rows:
+        if count < rows or (count != rows and not is_repeated):
             raise DamagedPageError(f"expected {rows} rows in a page, found {count} values")
         if is_new and fields.get(_NUM_ROWS) != rows:
             raise DamagedPageError(f"expected {rows} rows in a page, found {fields.get(_NUM_ROWS)}")
@@ -257,7 +263,7 @@ def _data_page(
             raise DamagedPageError(f"{levels} bytes of levels in a page of {size}")
         if _number(details, _NUM_NULLS) > _number(details, _NUM_VALUES):
             raise DamagedPageError("more NULLs than values in a page")
-    encoding = details.get(_ENCODING_V2 if is_new else _ENCODING)
+    encoding = _number(details, _ENCODING_V2 if is_new else _ENCODING)
     found = PageHeader(
         has_dictionary=encoding in _DICTIONARY_ENCODINGS,
         num_values=_number(details, _NUM_VALUES),
@@ -291,10 +297,7 @@ def _number(fields: dict[int, Any], number: int) -> int:
     """A field that is a number and not negative."""
     value = fields.get(number)
     if not isinstance(value, int) or value < 0:
-        raise DamagedPageError(f"expected a number of 0 or more in a page's header, found {value!r}")
+        raise DamagedPageError(
+            f"expected a number of 0 or more in a page's header, found {value!r}"
+        )
     return value
-
-
-def span(pages: Pages, first: int, last: int) -> ByteRange:
-    """Where the pages from `first` up to, not including, `last` are in the file."""
-    return pages.offsets[first], pages.offsets[last]

@@ -20,9 +20,7 @@ def survivors(table: DataTable, where: str) -> tuple[int, ...]:
     spec = table.scan(where).spec
     reader = open_parquet(table.store, "part-0.parquet")
     matched = project_file(spec.data_columns, reader.arrow_schema, spec.mode, path="f")
-    return FooterPruning(
-        spec.predicate, spec.data_columns, matched.leaf_of, reader
-    ).row_groups()
+    return FooterPruning(spec.predicate, spec.data_columns, matched.leaf_of, reader).row_groups()
 
 
 def one_file(kind: Any, values: pa.Array[Any], **options: Any) -> DataTable:
