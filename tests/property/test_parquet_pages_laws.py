@@ -8,7 +8,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import deltalake
+import duckdb
 import hypothesis.strategies as st
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -189,3 +192,69 @@ def test_pages_are_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         by_pages = [part for part in parts if part.pages is not None]
         assert len(by_pages) > len(FLAT)
         assert all(sum(b - a for a, b in part.rows) < 200 for part in by_pages)
+
+
+def pyarrow_file(table: pa.Table, path: Path) -> None:
+    pq.write_table(table, path, write_page_index=True, max_rows_per_page=500)
+
+
+def duckdb_file(table: pa.Table, path: Path) -> None:
+    """It has no page index (DuckDB 2.0)."""
+    rows = duckdb.connect().from_arrow(table)
+    rows.write_parquet(str(path))
+
+
+def polars_file(table: pa.Table, path: Path) -> None:
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    frame.write_parquet(path, data_page_size=4000)
+
+
+def arrow_rs_file(table: pa.Table, path: Path) -> None:
+    properties = deltalake.WriterProperties(
+        data_page_row_count_limit=500,
+        write_batch_size=100,
+        default_column_properties=deltalake.ColumnProperties(statistics_enabled="PAGE"),
+    )
+    directory = path.parent / "table"
+    deltalake.write_deltalake(directory, table, writer_properties=properties)
+    (written,) = directory.glob("*.parquet")
+    written.rename(path)
+
+
+@pytest.mark.parametrize(
+    ("write", "has_index"),
+    [(pyarrow_file, True), (arrow_rs_file, True), (polars_file, None), (duckdb_file, None)],
+)
+def test_files_of_several_writers(
+    write: Any, has_index: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(2)
+    kinds = [kind for kind in KINDS if not pa.types.is_map(kind)]
+    rows = 5_000
+    table = pa.table(
+        {f"c{n}": pa.array([value(kind, rng) for _ in range(rows)], kind)
+         for n, kind in enumerate(kinds)}
+    )  # fmt: skip
+    write(table, tmp_path / "f.parquet")
+    decoded: list[Excerpt] = []
+    decode = Excerpt.decode
+
+    def note(self: Excerpt, *args: Any) -> pa.Table:
+        decoded.append(self)
+        return decode(self, *args)
+
+    monkeypatch.setattr(Excerpt, "decode", note)
+    store = open_store(tmp_path)
+    reader = open_parquet(store, "f.parquet")
+    paged = PagedReader(store, reader)
+    leaves = reader.leaf_indices(None)
+    paged.load_index(range(reader.metadata.num_row_groups), leaves, leaves[:2])
+    whole = reader.read()
+    for wanted in ([(0, 1)], [(777, 1_111)], [(4_999, 5_000)], [(10, 20), (2_000, 2_600)]):
+        expected = pa.concat_tables(whole.slice(start, end - start) for start, end in wanted)
+        assert paged.read(leaves, wanted, None).combine_chunks() == expected.combine_chunks()
+    if has_index:
+        assert len(decoded) == 4
+        assert paged.bounds(0, 0) is not None
+        assert all(part.pages is not None for part in decoded[0].groups[0].columns[0])
