@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 _PIECE_ROWS: Final = 1 << 20
 """Row groups are read together up to this many rows, which bounds the memory for decoding."""
+_AT_ONCE_ROWS: Final = 32 * 1024
+"""Of so few rows, all columns are read with the predicate's: on most pages there is a match."""
 _TOGETHER_BYTES: Final = 1024 * 1024
 """Other columns of up to this size are fetched with the predicate's: quicker than to wait twice."""
 
@@ -274,15 +276,21 @@ class _Piece:
 
     def columns(
         self,
-        projection: FileProjection,
+        projections: Sequence[FileProjection],
         runs: Sequence[Rows],
         segments: Segments | None,
     ) -> dict[str, pa.ChunkedArray[Any]]:
-        """Read the columns of a projection; without `segments` they are fetched first."""
-        if not projection.schema.names:
+        """Read the columns of projections; without `segments` they are fetched first."""
+        wanted = [projection for projection in projections if projection.schema.names]
+        if not wanted:
             return {}
-        table = self.file.paged.read(projection.leaves, runs, segments)
-        return dict(zip(projection.schema.names, projection.apply(table), strict=True))
+        leaves = sorted({leaf for projection in wanted for leaf in projection.leaves})
+        table = self.file.paged.read(leaves, runs, segments)
+        return {
+            name: column
+            for projection in wanted
+            for name, column in zip(projection.schema.names, projection.apply(table), strict=True)
+        }
 
     def _decide(self, segments: Segments | None) -> _KeptRows | None:
         file = self.file
@@ -290,8 +298,9 @@ class _Piece:
         mask = file.keep_mask(self.runs)
         if mask is not None and not mask.true_count:
             return None
-        found = self.columns(file.of_predicate, self.runs, segments)
-        found |= self.columns(file.unmapped, self.runs, segments)
+        has_all = segments is None and spec.predicate is not None and self._is_short()
+        projections = [file.of_predicate, file.unmapped, *([file.of_others] if has_all else [])]
+        found = self.columns(projections, self.runs, segments)
         if spec.predicate is not None:
             rows = TaskRows(file.task, found, self.runs, None, {})
             used = sorted({path[0] for path in columns(spec.predicate)})
@@ -301,7 +310,11 @@ class _Piece:
                 return None
         if mask is not None and mask.true_count == len(mask):
             mask = None
-        return _KeptRows(self, found, mask)
+        return _KeptRows(self, found, mask, has_all=has_all)
+
+    def _is_short(self) -> bool:
+        """Whether the rows are so few that reading all columns at once is quicker."""
+        return sum(end - start for start, end in self.runs) <= _AT_ONCE_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +374,7 @@ class _KeptRows:
         piece: whose rows they are.
         found: the predicate's columns, of all rows of the piece.
         mask: which rows are kept; None is all.
+        has_all: whether the other columns are among them.
         segments: with the column chunks of the other columns; None fetches them.
         ranges: where those are that are still to be fetched.
     """
@@ -368,6 +382,7 @@ class _KeptRows:
     piece: _Piece
     found: Columns
     mask: pa.BooleanArray | None
+    has_all: bool = False
     segments: Segments | None = None
     ranges: Sequence[ByteRange] = ()
 
@@ -414,10 +429,10 @@ class _KeptRows:
         Cost: the row groups that have kept rows, or the pages that have.
         """
         projection = self.piece.file.of_others
-        if not projection.schema.names:
+        if not projection.schema.names or self.has_all:
             return {}
         runs, mask = self._hits()
-        found = self.piece.columns(projection, runs, self.segments)
+        found = self.piece.columns([projection], runs, self.segments)
         return found if mask is None else filtered(found, mask)
 
 

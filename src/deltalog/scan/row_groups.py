@@ -23,6 +23,7 @@ from deltalog.expressions.nodes import And
 from deltalog.scan.runs import merged
 from deltalog.stats import leaves_of_schema, plan_skipping, schema_of_leaves
 from deltalog.storage.parquet_bounds import decode_bounds
+from deltalog.storage.parquet_excerpt import PAGED
 from deltalog.storage.parquet_footer import ColumnChunk
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class FooterPruning:
         counts = [end - start for start, end in pairwise(self._reader.row_group_starts)]
         known = self._reader.column_chunks(self.leaves) if self._leaves else ()
         chunks = {leaf: [group[leaf] for group in known] for leaf in self.leaves}
-        keep = self._keep(self._skipping, counts, chunks)
+        keep = self._skipping.keep(self._stats(self._skipping, counts, chunks)).to_pylist()
         return tuple(group for group, kept in zip(every, keep, strict=True) if kept)
 
     def rows(self, groups: Sequence[int], paged: PagedReader) -> Sequence[Rows]:
@@ -104,10 +105,30 @@ class FooterPruning:
         """
         starts = self._reader.row_group_starts
         every = [(starts[group], starts[group + 1]) for group in groups]
-        if self._skipping is None or not self._leaves:
+        if self._skipping is None or not self._leaves or not PAGED.is_on:
             return merged(every)
+        skipping, kept_facts = self._skipping, self._reader.footer.page_facts
+        key = (tuple(groups), tuple(self._leaves.items()), str(skipping.stats_schema))
+        if (facts := kept_facts.get(key)) is None:
+            cells, chunks = self._cells(groups, paged)
+            if not cells:
+                return merged(every)
+            counts = [end - start for start, end in cells]
+            facts = cells, self._stats(skipping, counts, chunks)
+            if paged.knows(groups, self.leaves):
+                kept_facts[key] = facts
+        cells, stats = facts
+        keep = skipping.keep(stats).to_pylist()
+        return merged([cell for cell, kept in zip(cells, keep, strict=True) if kept])
+
+    def _cells(
+        self, groups: Sequence[int], paged: PagedReader
+    ) -> tuple[list[Rows], dict[int, list[ColumnChunk]]]:
+        """Runs of rows that lie in one page of each column; none if no pages are known."""
+        starts = self._reader.row_group_starts
         cells: list[Rows] = []
         chunks: dict[int, list[ColumnChunk]] = {leaf: [] for leaf in self.leaves}
+        is_known = False
         for group in groups:
             found = {leaf: paged.bounds(group, leaf) for leaf in self.leaves}
             edges = {0, starts[group + 1] - starts[group]}
@@ -115,19 +136,17 @@ class FooterPruning:
             inside = list(pairwise(sorted(edges)))
             cells += [(starts[group] + start, starts[group] + end) for start, end in inside]
             for leaf, known in found.items():
+                is_known = is_known or known is not None
                 chunks[leaf] += _of_cells(inside, known)
-        if len(cells) == len(groups):
-            return merged(every)
-        keep = self._keep(self._skipping, [end - start for start, end in cells], chunks)
-        return merged([cell for cell, kept in zip(cells, keep, strict=True) if kept])
+        return (cells, chunks) if is_known else ([], chunks)
 
-    def _keep(
+    def _stats(
         self,
         skipping: Skipping,
         counts: Sequence[int],
         chunks: Mapping[int, Sequence[ColumnChunk]],
-    ) -> list[bool]:
-        """Which runs of rows may match, by the number of rows and what is known of each column."""
+    ) -> pa.Table:
+        """What is known of runs of rows: how many they are, and what is known of each column."""
         found: list[tuple[tuple[str, ...], pa.Array[Any]]] = []
         for path, kind in leaves_of_schema(skipping.stats_schema):
             values: pa.Array[Any] | None = None
@@ -138,8 +157,7 @@ class FooterPruning:
                 values = _part_of(chunks[leaf], path[0], self._reader, leaf, kind)
             if values is not None:
                 found.append((path, values))
-        kept: list[Any] = skipping.keep(_stats(found, len(counts))).to_pylist()
-        return kept
+        return _stats(found, len(counts))
 
 
 def _of_cells(

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq  # noqa: TID251  # for its name alone
 
     from deltalog.storage.parquet_footer import ColumnChunk, ColumnChunks, FileTail
-    from deltalog.storage.parquet_pages import Pages
+    from deltalog.storage.parquet_pages import Pages, Rows
 
 _MOST_CHUNKS: Final = 32
 _MOST_PAGES: Final = 4096
+_MOST_FACTS: Final = 8
 _MOST_DETAILS: Final = 1024
 _MOST_FOOTERS: Final = 64
 _MOST_FOOTER_BYTES: Final = 64 * 1024
@@ -144,6 +145,7 @@ class Footer:
         pages: where the pages are, by row group and leaf; None where it is not known.
         bounds: what is known of the values of each page, likewise.
         num_pages: whose places are known.
+        page_facts: runs of rows and statistics of them, that pruning made of bounds.
     """
 
     metadata: pq.FileMetaData
@@ -154,6 +156,7 @@ class Footer:
     pages: dict[tuple[int, int], Pages | None] = field(default_factory=dict)
     bounds: dict[tuple[int, int], list[ColumnChunk] | None] = field(default_factory=dict)
     num_pages: int = 0
+    page_facts: dict[object, tuple[list[Rows], pa.Table]] = field(default_factory=dict)
 
     @cached_property
     def described(self) -> Described:
@@ -190,6 +193,8 @@ class Footer:
             self.pages.clear()
             self.bounds.clear()
             self.num_pages = 0
+        if len(self.page_facts) > _MOST_FACTS:
+            self.page_facts.clear()
 
     @cached_property
     def leaf_paths(self) -> tuple[str, ...]:
