@@ -31,8 +31,8 @@ PREDICATES = (
 )
 
 
-def make(path: Path) -> Path:
-    """A table of one file with several row groups and all kinds of columns; the file."""
+def make(path: Path, rows_per_page: int | None = None) -> Path:
+    """A table of one file with all kinds of columns, of several row groups or pages; the file."""
     numbers: list[int | None] = [None if n % 7 == 0 else n for n in range(40)]
 
     def each(make_value: Any) -> list[Any]:
@@ -54,7 +54,12 @@ def make(path: Path) -> Path:
             "s": each(lambda n: {"a": n, "c": [n, None]}),
         }
     )
-    properties = WriterProperties(max_row_group_size=10, compression="SNAPPY")
+    properties = WriterProperties(
+        max_row_group_size=10 if rows_per_page is None else 40,
+        compression="SNAPPY",
+        data_page_size_limit=None if rows_per_page is None else 1,
+        write_batch_size=rows_per_page,
+    )
     write_deltalake(
         path,
         table,

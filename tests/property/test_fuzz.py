@@ -325,6 +325,20 @@ def test_a_damaged_data_file_raises_ours(tmp_path: Path, part: str) -> None:
     assert len(seeds) == inputs
 
 
+@pytest.mark.parametrize("part", ["offsets", "bounds", "headers", "footer"])
+def test_damaged_pages_lose_no_rows_unseen(tmp_path: Path, part: str) -> None:
+    """The page index and the headers of pages; also in another process, which must survive it."""
+    inputs = 1000 if LONG else 200
+    command = [sys.executable, "-m", "tests.property.damaged_pages", str(tmp_path / "table")]
+    ran = subprocess.run(
+        [*command, "0", str(inputs), part],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    seeds = ran.stdout.split()
+    assert ran.returncode == 0, f"ended with {ran.returncode} at seed {seeds[-1]}: {ran.stderr}"
+    assert len(seeds) == inputs
+
+
 def _ours(subject: Subject) -> None:
     _outcome(subject)
 

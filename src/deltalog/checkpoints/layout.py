@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from deltalog.actions.model import Sidecar
     from deltalog.paths import FileInfo
-    from deltalog.storage.parquet import Footer, ParquetReader
+    from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet_facts import Footer
     from deltalog.storage.parquet_footer import NullCounts
     from deltalog.storage.store import Store
 

@@ -340,7 +340,7 @@ class KeptGroups:
                 return None  # before the footer is looked through
             native = native_path(task.store, task.path)
             size = Path(native).stat().st_size if native is not None else reader.size_bytes or 0
-            stored = read_stored(guarded(task.store, task.path, reader.footer_bytes), size)
+            stored = read_stored(guarded(task.store, task.path, reader.stored_footer), size)
             if stored is None:
                 return None
             with self._lock:  # several files may be looked at at the same time

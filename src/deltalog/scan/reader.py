@@ -1,8 +1,8 @@
-"""Read files as logical batches: open, skip row groups, read, mask, transform, filter.
+"""Read files as logical batches: open, skip row groups and pages, read, mask, transform, filter.
 
 Owns the order of these steps. Deletion vectors and row indices count physical rows, so they are
-applied before any predicate. The predicate's columns are read first; of row groups without a
-match, the other columns are not read.
+applied before any predicate. The predicate's columns are read first; the other columns are read
+only of row groups and pages with a match.
 
 A file of a store that is reached by requests is fetched by threads that wait, and decoded by
 others: fetch the predicate's columns, decide which rows are kept, fetch the other columns, read the
@@ -13,9 +13,10 @@ Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -25,16 +26,18 @@ from deltalog.column_mapping import Mode
 from deltalog.deletion_vectors import keep_mask
 from deltalog.errors import DeltaError
 from deltalog.expressions import columns, filter_mask
-from deltalog.kernels import compute
+from deltalog.kernels import arrow, compute
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.prune import as_mask
 from deltalog.scan.rebase import file_rebase
-from deltalog.scan.row_groups import surviving_row_groups
+from deltalog.scan.row_groups import FooterPruning
+from deltalog.scan.runs import hits, live_runs, merged, within_groups
 from deltalog.scan.task_rows import TaskRows, filtered
 from deltalog.scan.transform import FileProjection, project_file
 from deltalog.schema import Field, StructType
 from deltalog.schema.types import LONG, STRING
 from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_paged import PagedReader
 from deltalog.storage.pool import MOST_REQUESTS, read_ahead
 from deltalog.storage.store import native_path
 
@@ -45,12 +48,15 @@ if TYPE_CHECKING:
     from deltalog.scan.task import ReadSpec, ScanTask
     from deltalog.scan.task_rows import Columns
     from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet_pages import Rows
     from deltalog.storage.parquet_parts import Segments
     from deltalog.storage.store import ByteRange
 
 
 _PIECE_ROWS: Final = 1 << 20
 """Row groups are read together up to this many rows, which bounds the memory for decoding."""
+_AT_ONCE_ROWS: Final = 32 * 1024
+"""Of so few rows, all columns are read with the predicate's: on most pages there is a match."""
 _TOGETHER_BYTES: Final = 1024 * 1024
 """Other columns of up to this size are fetched with the predicate's: quicker than to wait twice."""
 
@@ -69,11 +75,20 @@ def read_tasks(
     first = next(tasks, None)
     if first is None:
         return
-    tasks = chain([first], tasks)
+    second = next(tasks, None)
+    tasks = chain([first] if second is None else [first, second], tasks)
     if native_path(first.store, first.path) is not None:
-        opened = read_ahead(_open, tasks, depth=files_ahead)
+        # Handing a single file or piece to another thread takes longer than reading a row of it.
+        opened = (
+            map(_open, tasks) if second is None else read_ahead(_open, tasks, depth=files_ahead)
+        )
         pieces = (piece for file in opened for piece in file.pieces())
-        for batches in read_ahead(_Piece.read, pieces, depth=pieces_ahead):
+        some = list(islice(pieces, 1 if second is None else 0))
+        more = list(islice(pieces, len(some)))
+        if some and not more:
+            yield from some[0].read()
+            return
+        for batches in read_ahead(_Piece.read, chain(some, more, pieces), depth=pieces_ahead):
             yield from batches
         return
     # A scan that opens no files ahead, because a few rows may be enough, fetches none ahead either.
@@ -109,20 +124,30 @@ def _open(task: ScanTask) -> _OpenTask:
         schema = reader.arrow_schema
         rebase = file_rebase(reader, spec.time_zone)
         matched = project_file(predicate_columns, schema, spec.mode, path=task.path, rebase=rebase)
+        others = project_file(other_columns, schema, spec.mode, path=task.path, rebase=rebase)
+        unmapped = _unmapped(spec, schema, task.path)
         marked = _marked_rows(task)
-        groups = surviving_row_groups(spec.predicate, predicate_columns, matched.leaf_of, reader)
+        paged = PagedReader(task.store, reader)
+        pruning = FooterPruning(spec.predicate, predicate_columns, matched.leaf_of, reader)
+        every = range(reader.metadata.num_row_groups)
+        groups = every if paged.knows(every, pruning.leaves) else pruning.row_groups()
+        if marked is not None:
+            groups = _with_rows(groups, reader, marked, only_deleted=task.only_deleted)
+        if groups and (spec.predicate is not None or marked is not None):
+            leaves = {*matched.leaves, *others.leaves, *unmapped.leaves}
+            paged.load_index(groups, sorted(leaves), pruning.leaves)
+        runs = pruning.rows(groups, paged)
+        if marked is not None:
+            runs = live_runs(runs, marked, only_deleted=task.only_deleted)
         return _OpenTask(
             task=task,
             reader=reader,
+            paged=paged,
             of_predicate=matched,
-            of_others=project_file(other_columns, schema, spec.mode, path=task.path, rebase=rebase),
-            unmapped=_unmapped(spec, schema, task.path),
+            of_others=others,
+            unmapped=unmapped,
             marked=marked,
-            row_groups=(
-                groups
-                if marked is None
-                else _with_rows(groups, reader, marked, only_deleted=task.only_deleted)
-            ),
+            runs=runs,
         )
 
 
@@ -152,7 +177,7 @@ def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
 
 
 def _with_rows(
-    groups: tuple[int, ...], reader: ParquetReader, marked: DeletionBitmap, *, only_deleted: bool
+    groups: Sequence[int], reader: ParquetReader, marked: DeletionBitmap, *, only_deleted: bool
 ) -> tuple[int, ...]:
     """The row groups with any row that is left, or that is deleted if only those are wanted."""
     starts = reader.row_group_starts
@@ -180,44 +205,47 @@ class _OpenTask:
 
     task: ScanTask
     reader: ParquetReader
+    paged: PagedReader
     of_predicate: FileProjection
     of_others: FileProjection
     unmapped: FileProjection
     marked: DeletionBitmap | None
-    row_groups: tuple[int, ...]
+    runs: Sequence[Rows]
 
     def pieces(self) -> Iterator[_Piece]:
-        """Yield runs of adjacent row groups, each small enough to be decoded at once."""
+        """Yield rows of adjacent row groups, each small enough to be decoded at once."""
         starts = self.reader.row_group_starts
-        run: list[int] = []
-        for group in self.row_groups:
-            too_long = run and starts[group + 1] - starts[run[0]] > _PIECE_ROWS
-            if run and (too_long or group != run[-1] + 1):
-                yield _Piece(self, tuple(run))
-                run = []
-            run.append(group)
-        if run:
-            yield _Piece(self, tuple(run))
+        piece: list[Rows] = []
+        first = last = 0  # row groups of the piece
+        for run in within_groups(self.runs, starts):
+            group = bisect_right(starts, run[0]) - 1
+            too_long = starts[group + 1] - starts[first] > _PIECE_ROWS
+            if piece and group != last and (too_long or group != last + 1):
+                yield _Piece(self, tuple(merged(piece)))
+                piece = []
+            if not piece:
+                first = group
+            last = group
+            piece.append(run)
+        if piece:
+            yield _Piece(self, tuple(merged(piece)))
 
-    def read(
-        self, row_groups: tuple[int, ...], leaves: tuple[int, ...], segments: Segments | None
-    ) -> pa.Table:
-        """Read leaf columns of some row groups; without `segments` they are fetched first."""
-        # Pieces of one file are read by several threads, so each opens the file for itself.
-        shared, task = self.reader, self.task
-        own = open_parquet(
-            task.store, task.path, size_bytes=shared.size_bytes, footer=shared.footer
-        )
-        try:
-            return own.read_leaves(leaves, row_groups, segments)
-        finally:
-            own.close()
-
-    def keep_mask(self, first_row: int, num_rows: int) -> pa.BooleanArray | None:
-        """Which of the physical rows the task returns; None is all."""
+    def keep_mask(self, runs: Sequence[Rows]) -> pa.BooleanArray | None:
+        """Which of these physical rows the task returns; None is all."""
         if self.marked is None:
             return None
-        mask = keep_mask(self.marked, first_row, num_rows)
+        parts = [self._keep_mask(start, end - start) for start, end in runs]
+        if all(part is None for part in parts):
+            return None
+        return pa.concat_arrays(
+            [
+                arrow.repeat(pa.scalar(value=True), end - start) if part is None else part
+                for part, (start, end) in zip(parts, runs, strict=True)
+            ]
+        )
+
+    def _keep_mask(self, first_row: int, num_rows: int) -> pa.BooleanArray | None:
+        mask = None if self.marked is None else keep_mask(self.marked, first_row, num_rows)
         if not self.task.only_deleted:
             return mask
         return (
@@ -227,13 +255,13 @@ class _OpenTask:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Some row groups of a file."""
+    """Some rows of a file, by their numbers."""
 
     file: _OpenTask
-    row_groups: tuple[int, ...]
+    runs: tuple[Rows, ...]
 
     def read(self) -> list[pa.RecordBatch]:
-        """Read the logical batches of these row groups, masked and filtered."""
+        """Read the logical batches of these rows, masked and filtered."""
         kept = self.decide(None)
         return [] if kept is None else kept.read()
 
@@ -248,37 +276,45 @@ class _Piece:
 
     def columns(
         self,
-        projection: FileProjection,
-        row_groups: tuple[int, ...],
+        projections: Sequence[FileProjection],
+        runs: Sequence[Rows],
         segments: Segments | None,
     ) -> dict[str, pa.ChunkedArray[Any]]:
-        """Read the columns of a projection."""
-        if not projection.schema.names:
+        """Read the columns of projections; without `segments` they are fetched first."""
+        wanted = [projection for projection in projections if projection.schema.names]
+        if not wanted:
             return {}
-        table = self.file.read(row_groups, projection.leaves, segments)
-        return dict(zip(projection.schema.names, projection.apply(table), strict=True))
+        leaves = sorted({leaf for projection in wanted for leaf in projection.leaves})
+        table = self.file.paged.read(leaves, runs, segments)
+        return {
+            name: column
+            for projection in wanted
+            for name, column in zip(projection.schema.names, projection.apply(table), strict=True)
+        }
 
     def _decide(self, segments: Segments | None) -> _KeptRows | None:
         file = self.file
         spec = file.task.spec
-        starts = file.reader.row_group_starts
-        first_row = starts[self.row_groups[0]]
-        num_rows = starts[self.row_groups[-1] + 1] - first_row
-        mask = file.keep_mask(first_row, num_rows)
+        mask = file.keep_mask(self.runs)
         if mask is not None and not mask.true_count:
             return None
-        found = self.columns(file.of_predicate, self.row_groups, segments)
-        found |= self.columns(file.unmapped, self.row_groups, segments)
+        has_all = segments is None and spec.predicate is not None and self._is_short()
+        projections = [file.of_predicate, file.unmapped, *([file.of_others] if has_all else [])]
+        found = self.columns(projections, self.runs, segments)
         if spec.predicate is not None:
-            rows = TaskRows(file.task, found, first_row, num_rows, None, {})
+            rows = TaskRows(file.task, found, self.runs, None, {})
             used = sorted({path[0] for path in columns(spec.predicate)})
             hits = filter_mask(spec.predicate, rows.table(used))
             mask = as_mask(hits if mask is None else compute.and_(mask, hits))
             if not mask.true_count:
                 return None
-        if mask is not None and mask.true_count == num_rows:
+        if mask is not None and mask.true_count == len(mask):
             mask = None
-        return _KeptRows(self, found, first_row, num_rows, mask)
+        return _KeptRows(self, found, mask, has_all=has_all)
+
+    def _is_short(self) -> bool:
+        """Whether the rows are so few that reading all columns at once is quicker."""
+        return sum(end - start for start, end in self.runs) <= _AT_ONCE_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,11 +334,11 @@ class _FirstFetch:
     @classmethod
     def of(cls, piece: _Piece) -> _FirstFetch:
         """What is fetched first of a piece. Cost: none."""
-        file, groups = piece.file, piece.row_groups
+        file, paged = piece.file, piece.file.paged
         with _noting(file.task):
-            first = (*file.of_predicate.leaves, *file.unmapped.leaves)
-            ranges = file.reader.missing_ranges(first, groups)
-            others = file.reader.missing_ranges(file.of_others.leaves, groups)
+            ranges = paged.missing_ranges(file.of_predicate.leaves, piece.runs)
+            ranges = sorted({*ranges, *paged.missing_ranges(file.unmapped.leaves, piece.runs)})
+            others = paged.missing_ranges(file.of_others.leaves, piece.runs)
         if sum(end - start for start, end in others) > _TOGETHER_BYTES:
             return cls(piece, ranges, has_all=False)
         return cls(piece, sorted({*ranges, *others}), has_all=True)
@@ -314,7 +350,7 @@ class _FirstFetch:
     def run(self) -> tuple[_Piece, Segments, bool]:
         """Fetch them."""
         with _noting(self.piece.file.task):
-            return self.piece, self.piece.file.reader.fetch(self.ranges), self.has_all
+            return self.piece, self.piece.file.paged.fetch(self.ranges), self.has_all
 
 
 def _decide(fetched: tuple[_Piece, Segments, bool]) -> tuple[_KeptRows, ...]:
@@ -337,27 +373,25 @@ class _KeptRows:
     Args:
         piece: whose rows they are.
         found: the predicate's columns, of all rows of the piece.
-        first_row: physical position of the first row.
-        num_rows: of the piece.
         mask: which rows are kept; None is all.
+        has_all: whether the other columns are among them.
         segments: with the column chunks of the other columns; None fetches them.
         ranges: where those are that are still to be fetched.
     """
 
     piece: _Piece
     found: Columns
-    first_row: int
-    num_rows: int
     mask: pa.BooleanArray | None
+    has_all: bool = False
     segments: Segments | None = None
     ranges: Sequence[ByteRange] = ()
 
     def with_ranges(self) -> _KeptRows:
-        """Find where the other columns are, of row groups that have kept rows."""
+        """Find where the other columns are, of row groups and pages that have kept rows."""
         file = self.piece.file
-        groups = tuple(group for group, _ in self._hits())
+        runs, _ = self._hits()
         with _noting(file.task):
-            return replace(self, ranges=file.reader.missing_ranges(file.of_others.leaves, groups))
+            return replace(self, ranges=file.paged.missing_ranges(file.of_others.leaves, runs))
 
     def num_bytes(self) -> int:
         """How many bytes these rows take, with what is fetched for them."""
@@ -369,45 +403,37 @@ class _KeptRows:
         if not self.ranges:
             return self
         with _noting(self.piece.file.task):
-            return replace(self, segments=self.piece.file.reader.fetch(self.ranges))
+            return replace(self, segments=self.piece.file.paged.fetch(self.ranges))
 
     def read(self) -> list[pa.RecordBatch]:
         """Read the other columns, and return all columns of the kept rows."""
         task = self.piece.file.task
         with _noting(task):
             rest = self._rest()
-            rows = TaskRows(task, self.found, self.first_row, self.num_rows, self.mask, rest)
+            rows = TaskRows(task, self.found, self.piece.runs, self.mask, rest)
             output = rows.table(task.spec.output.names)
         if task.spec.output.names:
             # The columns have these types already; only nullability comes from the schema.
             output = pa.Table.from_arrays(output.columns, schema=task.spec.output)
         return output.to_batches()
 
-    def _hits(self) -> list[tuple[int, pa.BooleanArray | None]]:
-        """The row groups that have kept rows, and which those are; None is all."""
-        groups, starts = self.piece.row_groups, self.piece.file.reader.row_group_starts
+    def _hits(self) -> tuple[Sequence[Rows], pa.BooleanArray | None]:
+        """The rows around those that are kept, and which of them these are; None is all."""
         if self.mask is None:
-            return [(group, None) for group in groups]
-        hits: list[tuple[int, pa.BooleanArray | None]] = []
-        for group in groups:
-            start = starts[group] - self.first_row
-            part = self.mask.slice(start, starts[group + 1] - starts[group])
-            if part.true_count:
-                hits.append((group, part))
-        return hits
+            return self.piece.runs, None
+        return hits(self.piece.runs, self.mask, self.piece.file.reader.row_group_starts)
 
     def _rest(self) -> Columns:
         """Read the columns that the predicate does not need, for the kept rows.
 
-        Cost: the row groups that have kept rows.
+        Cost: the row groups that have kept rows, or the pages that have.
         """
         projection = self.piece.file.of_others
-        if not projection.schema.names:
+        if not projection.schema.names or self.has_all:
             return {}
-        hits = self._hits()
-        found = self.piece.columns(projection, tuple(group for group, _ in hits), self.segments)
-        parts = [part for _, part in hits if part is not None]
-        return filtered(found, pa.concat_arrays(parts)) if parts else found
+        runs, mask = self._hits()
+        found = self.piece.columns([projection], runs, self.segments)
+        return found if mask is None else filtered(found, mask)
 
 
 @contextmanager

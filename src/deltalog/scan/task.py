@@ -48,6 +48,17 @@ METADATA_COLUMNS: Final[Mapping[str, pa.DataType]] = {
 }
 """Columns that a scan adds if selected by name: location and identity of a row."""
 
+_METADATA_FIELD: Final = Field(
+    METADATA,
+    StructType(
+        [
+            Field(name.removeprefix(f"{METADATA}."), from_arrow_type(kind))
+            for name, kind in METADATA_COLUMNS.items()
+        ]
+    ),
+    nullable=False,
+)
+
 
 def metadata_columns_of(schema: StructType) -> Mapping[str, pa.DataType]:
     """`METADATA_COLUMNS`, unless the table has a column of its own that is called `_metadata`."""
@@ -59,11 +70,7 @@ def with_metadata_columns(schema: StructType) -> StructType:
     """The schema for predicates: that of the table and the struct `_metadata`."""
     if not metadata_columns_of(schema):
         return schema
-    parts = [
-        Field(name.removeprefix(f"{METADATA}."), from_arrow_type(kind))
-        for name, kind in METADATA_COLUMNS.items()
-    ]
-    return StructType([*schema, Field(METADATA, StructType(parts), nullable=False)])
+    return StructType([*schema, _METADATA_FIELD])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The columns of a run of rows: what the file has, and what follows from the log.
+"""The columns of some rows of a file: what the file has, and what follows from the log.
 
 Owns how metadata columns, partition values and constants become columns. Row indices count physical
 rows, of which a mask keeps some.
@@ -18,6 +18,7 @@ from deltalog.errors import InvalidPartitionValueError
 from deltalog.kernels import arrow, compute
 from deltalog.partition_values import parse_value
 from deltalog.paths import join
+from deltalog.scan.runs import positions
 from deltalog.scan.task import METADATA_COLUMNS
 from deltalog.schema import to_arrow_type
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.scan.task import ScanTask
+    from deltalog.storage.parquet_pages import Rows
 
     Columns = Mapping[str, pa.ChunkedArray[Any]]
 
@@ -34,28 +36,28 @@ _MOST: Final = 0.97
 
 @dataclass(frozen=True, slots=True)
 class TaskRows:
-    """The columns of a run of physical rows, of which `mask` keeps some.
+    """The columns of runs of physical rows, of which `mask` keeps some.
 
     Args:
         task: whose rows they are.
-        found: columns that hold all rows of the run.
-        first_row: physical position of the first row.
-        num_rows: length of the run.
+        found: columns that hold all rows of the runs.
+        runs: physical positions of each run's first row and the one behind its last; ascending.
         mask: which rows are kept; None is all.
         kept: columns that hold only the kept rows.
     """
 
     task: ScanTask
     found: Columns
-    first_row: int
-    num_rows: int
+    runs: Sequence[Rows]
     mask: pa.BooleanArray | None
     kept: Columns
 
     @property
     def count(self) -> int:
         """How many rows are kept."""
-        return self.num_rows if self.mask is None else self.mask.true_count
+        if self.mask is not None:
+            return self.mask.true_count
+        return sum(end - start for start, end in self.runs)
 
     def table(self, names: Sequence[str]) -> pa.Table:
         """The named columns of the kept rows."""
@@ -98,7 +100,7 @@ class TaskRows:
                 return _repeat(_file_metadata(task, name), self.count)
 
     def _row_index(self) -> pa.Array[Any]:
-        index: pa.Array[Any] = arrow.arange(self.first_row, self.first_row + self.num_rows)
+        index = positions(self.runs)
         return index if self.mask is None else index.filter(self.mask)
 
     def _kept_or(self, column: str | None, fresh: pa.Array[Any] | None) -> pa.Array[Any]:

@@ -8,17 +8,15 @@ silently (9999-12-31 would be 1816).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
 
-from deltalog.cached import cached_property
 from deltalog.errors import DataFileUnreadableError
+from deltalog.storage.parquet_facts import RECENT_FOOTERS, Footer, local_state
 from deltalog.storage.parquet_footer import (
     ColumnChunks,
-    FileTail,
     NullCounts,
     as_file,
     column_chunks,
@@ -32,19 +30,19 @@ from deltalog.storage.parquet_parts import (
     coalesce,
     guarded,
     select_leaves,
-    walk_leaves,
 )
 from deltalog.storage.pool import map_in_pool
 from deltalog.storage.ranged_file import RangedFile
 from deltalog.storage.store import native_path
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from deltalog.storage.store import ByteRange, Store
 
 _SIDE_BY_SIDE_BYTES: Final = 4 * 1024 * 1024
 _THREADED_BYTES: Final = 1024 * 1024
+_CHUNK_GAP_BYTES: Final = 1024 * 1024
 _MOST_CHUNKS: Final = 5_000  # that are looked through for a size
 
 
@@ -76,39 +74,6 @@ def open_parquet(
     )
 
 
-@dataclass
-class Footer:
-    """A footer that was read, which further readers of the file can use: it is read in pieces.
-
-    Args:
-        metadata: as pyarrow knows it.
-        arrow_schema: what reading all columns gives.
-        data: as it is stored; None before it was needed.
-        tail: the end of the file that came with it; None for a local file.
-        chunks: what it says of column chunks, by the leaves that were asked for.
-    """
-
-    metadata: pq.FileMetaData
-    arrow_schema: pa.Schema
-    data: bytes | None = None
-    tail: FileTail | None = None
-    chunks: dict[frozenset[int] | None, ColumnChunks] = field(default_factory=dict)
-
-    @cached_property
-    def leaf_paths(self) -> tuple[str, ...]:
-        """Parquet's dotted path of every leaf column (`add.tags.key_value.key`)."""
-        schema = self.metadata.schema
-        return tuple(schema.column(number).path for number in range(len(schema)))
-
-    @cached_property
-    def leaves(self) -> tuple[tuple[str, ...], ...]:
-        """The same as parts, containers' own levels left out (`("add", "tags", "key")`)."""
-        leaves = tuple(walk_leaves(self.arrow_schema))
-        if len(leaves) != len(self.leaf_paths):  # a type whose leaves we do not know
-            return tuple(tuple(path.split(".")) for path in self.leaf_paths)
-        return leaves
-
-
 class ParquetReader:
     """One Parquet file, its footer read; for one thread at a time.
 
@@ -134,24 +99,33 @@ class ParquetReader:
         self._native = native_path(store, path)
         self._fetched = FetchedParts()
         self._size = size_bytes or 0
-        tail: FileTail | None = None
-        metadata = None if footer is None else footer.metadata
-        if self._native is None:
-            if size_bytes is None:
-                self._size = store.stat(path).size_bytes
-            if metadata is None:
-                tail = fetch_tail(store, path, self._size, footer_only=footer_only)
-                self._size = tail.size_bytes
-                metadata = pq.read_metadata(pa.BufferReader(as_file(tail.footer)))
-        self._file = self._open(metadata)
-        self.footer = footer or Footer(
-            self._file.metadata,
-            self._file.schema_arrow,
-            data=None if tail is None else tail.footer,
-            tail=tail,
+        self._opened: pq.ParquetFile | None = None
+        if self._native is None and size_bytes is None:
+            self._size = store.stat(path).size_bytes
+        self.footer = footer or (
+            self._fetch_footer(footer_only=footer_only)
+            if self._native is None
+            else self._local_footer(self._native)
         )
         self.metadata = self.footer.metadata
         self.arrow_schema = self.footer.arrow_schema
+
+    def _fetch_footer(self, *, footer_only: bool) -> Footer:
+        tail = fetch_tail(self._store, self.path, self._size, footer_only=footer_only)
+        self._size = tail.size_bytes
+        file = self._open(pq.read_metadata(pa.BufferReader(as_file(tail.footer))))
+        self._opened = file
+        return Footer(file.metadata, file.schema_arrow, data=tail.footer, tail=tail)
+
+    def _local_footer(self, native: str) -> Footer:
+        state = local_state(native)
+        self._size = state.size_bytes
+        if (known := RECENT_FOOTERS.get(state)) is not None:
+            return known
+        self._opened = self._open(None)
+        footer = Footer(self._opened.metadata, self._opened.schema_arrow)
+        RECENT_FOOTERS.keep(state, footer)
+        return footer
 
     @property
     def leaf_paths(self) -> tuple[str, ...]:
@@ -164,22 +138,19 @@ class ParquetReader:
         return self.footer.leaves
 
     @property
-    def size_bytes(self) -> int | None:
-        """The file's true length, whatever length was given; None for a local file."""
-        return self._size if self._native is None else None
+    def size_bytes(self) -> int:
+        """The file's true length, whatever length was given."""
+        return self._size
 
     @property
     def num_rows(self) -> int:
         """Rows of the file."""
         return self.metadata.num_rows
 
-    @cached_property
+    @property
     def row_group_starts(self) -> list[int]:
-        """The row number at which each row group starts, and the number of rows at the end."""
-        starts = [0]
-        for number in range(self.metadata.num_row_groups):
-            starts.append(starts[-1] + self.metadata.row_group(number).num_rows)
-        return starts
+        """As `Footer.row_group_starts`."""
+        return self.footer.row_group_starts
 
     def null_counts(self) -> NullCounts:
         """How many values are NULL, by row group and leaf column; None if the footer does not say.
@@ -204,15 +175,6 @@ class ParquetReader:
         Cost: as `null_counts`.
         """
         return guarded(self._store, self.path, lambda: self._column_chunks(leaves))
-
-    def footer_bytes(self) -> bytes:
-        """The footer as it is stored; call it in `guarded`."""
-        if self.footer.data is None and self._native is not None:
-            self.footer.data = local_footer(self._native)
-        elif self.footer.data is None:
-            tail = fetch_tail(self._store, self.path, self._size, footer_only=True)
-            self.footer.data = tail.footer
-        return self.footer.data
 
     def leaf_indices(self, columns: Sequence[Column] | None) -> list[int]:
         """The numbers of the leaf columns that `columns` name, ascending; others are ignored.
@@ -275,18 +237,21 @@ class ParquetReader:
             return []
         return guarded(self._store, self.path, lambda: self._missing(row_groups, leaf_indices))
 
-    def fetch(self, ranges: Sequence[ByteRange]) -> Segments:
+    def fetch(
+        self, ranges: Sequence[ByteRange], *, max_gap_bytes: int = _CHUNK_GAP_BYTES
+    ) -> Segments:
         """Fetch parts of the file, neighbouring ones with one request, long ones in parts.
 
         Args:
-            ranges: of `missing_ranges`.
+            ranges: of `missing_ranges`; sorted.
+            max_gap_bytes: between parts that one request fetches.
 
         Raises:
             As `read`.
 
         Cost: one batch of ranged reads, if there are any.
         """
-        return guarded(self._store, self.path, lambda: self._fetch(ranges))
+        return guarded(self._store, self.path, lambda: self._fetch(ranges, max_gap_bytes))
 
     def iter_batches(
         self,
@@ -330,18 +295,35 @@ class ParquetReader:
 
     def close(self) -> None:
         """Close the file; using the reader afterwards is an error."""
-        self._file.close(force=True)
+        if self._opened is not None:
+            self._opened.close(force=True)
+
+    def stored_footer(self) -> bytes:
+        """The footer as it is stored. Cost: as `null_counts`."""
+        if self.footer.data is None:
+            if self._native is None:
+                tail = fetch_tail(self._store, self.path, self._size, footer_only=True)
+                self.footer.data = tail.footer
+            else:
+                self.footer.data = local_footer(self._native)
+        return self.footer.data
 
     def _column_chunks(self, leaves: Collection[int] | None) -> ColumnChunks:
         asked = None if leaves is None else frozenset(leaves)
         if (known := self.footer.chunks.get(asked)) is not None:
             return known
-        found = column_chunks(self.footer_bytes(), asked)
+        found = column_chunks(self.stored_footer(), asked)
         shape = [len(self.leaf_paths)] * self.metadata.num_row_groups
         if [len(columns) for columns in found] != shape:
             raise pa.ArrowInvalid("the footer's row groups are not of its columns")
         self.footer.chunks[asked] = found
         return found
+
+    @property
+    def _file(self) -> pq.ParquetFile:
+        if self._opened is None:
+            self._opened = self._open(self.metadata)
+        return self._opened
 
     @property
     def _all_groups(self) -> list[int]:
@@ -406,17 +388,23 @@ class ParquetReader:
         wanted = sorted(
             chunks[group][index].byte_range(self._size) for group in groups for index in indices
         )
-        if (tail := self.footer.tail) is None:
-            return wanted
-        return [(start, min(end, tail.start)) for start, end in wanted if start < tail.start]
+        return self.outside_tail(wanted)
 
-    def _fetch(self, ranges: Sequence[ByteRange]) -> Segments:
+    def outside_tail(self, ranges: Iterable[ByteRange]) -> list[ByteRange]:
+        """The parts of ranges that did not come with the footer."""
+        if (tail := self.footer.tail) is None:
+            return list(ranges)
+        return [(start, min(end, tail.start)) for start, end in ranges if start < tail.start]
+
+    def _fetch(
+        self, ranges: Sequence[ByteRange], max_gap_bytes: int = _CHUNK_GAP_BYTES
+    ) -> Segments:
         segments = Segments()
         if (tail := self.footer.tail) is not None:
             segments.add(tail.start, tail.data)
         if not ranges:
             return segments
-        merged = coalesce(ranges)
+        merged = coalesce(ranges, max_gap_bytes=max_gap_bytes)
         parts = self._store.read_ranges(self.path, merged)
         for (start, end), data in zip(merged, parts, strict=True):
             if len(data) != end - start:

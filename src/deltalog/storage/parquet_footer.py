@@ -36,6 +36,9 @@ _MAGIC: Final = frozenset({b"PAR1", b"PARE"})
 _ROW_GROUPS, _COLUMN_ORDERS = 4, 7
 _COLUMNS = 1
 _META_DATA = 3
+_OFFSET_INDEX, _OFFSET_INDEX_BYTES, _COLUMN_INDEX, _COLUMN_INDEX_BYTES = 4, 5, 6, 7
+_ENCRYPTION = 8
+_STARTS_AT = -1  # no field: where the struct begins in the footer
 _COMPRESSED_SIZE, _DATA_PAGES, _DICTIONARY_PAGE, _STATISTICS = 7, 9, 11, 12
 _OLD_MAX, _OLD_MIN, _NULL_COUNT, _MAX_VALUE, _MIN_VALUE = 1, 2, 3, 5, 6
 # What is read of a footer: the fields of each struct, and of the structs in them.
@@ -46,7 +49,12 @@ _COLUMN_CHUNK: Final[_Fields] = {
         _DATA_PAGES: {},
         _DICTIONARY_PAGE: {},
         _STATISTICS: {_OLD_MAX: {}, _OLD_MIN: {}, _NULL_COUNT: {}, _MAX_VALUE: {}, _MIN_VALUE: {}},
-    }
+    },
+    _OFFSET_INDEX: {},
+    _OFFSET_INDEX_BYTES: {},
+    _COLUMN_INDEX: {},
+    _COLUMN_INDEX_BYTES: {},
+    _ENCRYPTION: {},
 }
 _FOOTER: Final[_Fields] = {_ROW_GROUPS: {_COLUMNS: _COLUMN_CHUNK}, _COLUMN_ORDERS: {}}
 
@@ -64,6 +72,10 @@ class ColumnChunk(NamedTuple):
             an old writer, whose order is that of signed numbers.
         start: where its pages begin in the file.
         stored_bytes: how long they are, compressed.
+        offset_index: where the file says in which places the pages are; None for an encrypted
+            column, too.
+        column_index: where the file says which bounds the pages have.
+        details_at: where the footer describes the chunk.
     """
 
     null_count: int | None = None
@@ -72,6 +84,9 @@ class ColumnChunk(NamedTuple):
     is_ordered: bool = False
     start: int | None = None
     stored_bytes: int | None = None
+    offset_index: ByteRange | None = None
+    column_index: ByteRange | None = None
+    details_at: int | None = None
 
     def byte_range(self, file_bytes: int) -> ByteRange:
         """Where its pages are, in a file of this length.
@@ -184,6 +199,15 @@ def column_chunks(footer: bytes, leaves: Collection[int] | None = None) -> Colum
         raise DataFileUnreadableError(f"cannot read a Parquet footer: {error!r}") from error
 
 
+def has_column_orders(footer: bytes) -> bool:
+    """Whether a footer says which order bounds follow; False for a damaged one."""
+    try:
+        fields = _FooterReader(footer).struct({_COLUMN_ORDERS: {}})
+    except (struct.error, LookupError, TypeError, AttributeError, RecursionError):
+        return False
+    return isinstance(fields.get(_COLUMN_ORDERS), list)
+
+
 def _chunks(footer: bytes, leaves: frozenset[int] | None) -> ColumnChunks:
     node = _FooterReader(footer, leaves).struct(_FOOTER)
     is_ordered = isinstance(node.get(_COLUMN_ORDERS), list)
@@ -217,7 +241,18 @@ def _chunk_of(fields: Mapping[int, Any] | None, *, is_ordered: bool) -> ColumnCh
         is_ordered=is_ordered,
         start=start if isinstance(start, int) else None,
         stored_bytes=stored if isinstance(stored, int) else None,
+        offset_index=_range_of(fields, _OFFSET_INDEX, _OFFSET_INDEX_BYTES),
+        column_index=_range_of(fields, _COLUMN_INDEX, _COLUMN_INDEX_BYTES),
+        details_at=fields.get(_STARTS_AT),
     )
+
+
+def _range_of(fields: Mapping[int, Any], offset: int, length: int) -> ByteRange | None:
+    """Where a part of an index is, if the footer says so and the column is not encrypted."""
+    start, size = fields.get(offset), fields.get(length)
+    if not isinstance(start, int) or not isinstance(size, int) or _ENCRYPTION in fields:
+        return None
+    return (start, start + size) if start > 0 and size > 0 else None
 
 
 class _FooterReader:
@@ -277,7 +312,10 @@ class _FooterReader:
         structs: list[dict[int, Any] | None] = []
         for place in range(length):
             if leaves is None or place in leaves:
-                structs.append(self.struct(wanted))
+                start = self._position
+                fields = self.struct(wanted)
+                fields[_STARTS_AT] = start
+                structs.append(fields)
             else:
                 self._position = thrift.pass_struct(self._data, self._position)
                 structs.append(None)

@@ -50,7 +50,8 @@ class ColumnProperties:
     Args:
         dictionary_enabled: whether to use dictionary encoding.
         statistics_enabled: `NONE`, `CHUNK` or `PAGE`: the Parquet footer's statistics, which Delta
-            does not use. Floating-point columns have none, as Arrow ignores NaN in bounds.
+            does not use. Floating-point columns have none, as Arrow ignores NaN in bounds. Files
+            have a page index unless all columns say `NONE` or `CHUNK`.
         bloom_filter_properties: a Bloom filter.
         encoding: without a dictionary: `PLAIN`, `DELTA_BINARY_PACKED`, …
     """
@@ -155,6 +156,8 @@ def parquet_options(
         "store_schema": False,
         # Small decimals as integers, as Spark writes them and every reader supports.
         "store_decimal_as_integer": True,
+        # So that readers need decode no more than the pages that hold the rows they want.
+        "write_page_index": True,
     }
     if writer is None:
         return options
@@ -218,7 +221,7 @@ def _column_options(writer: WriterProperties, leaves: Sequence[tuple[Leaf, str]]
             leaf for leaf, column in found.items() if _upper(column.statistics_enabled) != "NONE"
         ],
         "write_page_index": any(
-            _upper(column.statistics_enabled) == "PAGE" for column in found.values()
+            _upper(column.statistics_enabled) in {None, "PAGE"} for column in found.values()
         ),
     }
     encodings = {

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.stats import StatsCollector
-    from deltalog.storage.parquet import Footer
+    from deltalog.storage.parquet_facts import Footer
     from deltalog.storage.parquet_groups import StoredFooter
     from deltalog.storage.parquet_splice import GroupsToCopy
     from deltalog.storage.store import Store

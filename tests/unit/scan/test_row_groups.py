@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from deltalog.scan.plan import plan_scan
-from deltalog.scan.row_groups import surviving_row_groups
+from deltalog.scan.row_groups import FooterPruning
 from deltalog.scan.transform import project_file
 from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_excerpt import PAGED
+from deltalog.storage.parquet_paged import PagedReader
 from tests.support.raw_tables import DataTable, struct_of
 
 
@@ -20,7 +22,7 @@ def survivors(table: DataTable, where: str) -> tuple[int, ...]:
     spec = table.scan(where).spec
     reader = open_parquet(table.store, "part-0.parquet")
     matched = project_file(spec.data_columns, reader.arrow_schema, spec.mode, path="f")
-    return surviving_row_groups(spec.predicate, spec.data_columns, matched.leaf_of, reader)
+    return FooterPruning(spec.predicate, spec.data_columns, matched.leaf_of, reader).row_groups()
 
 
 def one_file(kind: Any, values: pa.Array[Any], **options: Any) -> DataTable:
@@ -122,3 +124,51 @@ def test_row_groups_without_values_leave_the_bounds_of_the_others() -> None:
     texts = pa.array(["a", "b", None, None, "y", "z"])
     assert survivors(one_file("string", texts), "c = 'a'") == (0,)
     assert survivors(one_file("string", texts), "c > 'b'") == (2,)
+
+
+@pytest.mark.parametrize(
+    ("where", "rows"),
+    [
+        ("c = 13", [(10, 20)]),
+        ("c > 25 and c < 41", [(20, 50)]),
+        ("c in (5, 95)", [(0, 10), (90, 100)]),
+        ("c = 13 or s.x = 0", [(0, 100)]),
+        ("c = 13 and s.x = 0", [(10, 20)]),
+        ("c is null", [(60, 80)]),
+        ("c = 63", []),
+        ("c = 13 and t = '13'", [(10, 14)]),
+        ("c = 13 or t = '17'", [(10, 28)]),
+        ("d > 1e9", [(0, 100)]),
+    ],
+)
+def test_the_rows_whose_pages_are_left(
+    where: str, rows: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages of ten numbers and of fourteen texts: the bounds of both decide at once."""
+    monkeypatch.setattr(PAGED, "least_rows", 1)
+    table = DataTable(
+        [("c", "long"), ("t", "string"), ("d", "double"), ("s", struct_of(("x", "long")))]
+    )
+    numbers = pa.array([None if 60 <= row < 70 else row for row in range(100)])
+    texts = [f"{row:02}" for row in range(100)]
+    data = pa.table(
+        {
+            "c": numbers,
+            "t": texts,
+            "d": [float(row) for row in range(100)],
+            "s": [{"x": row} for row in range(100)],
+        }
+    )
+    options = {"write_page_index": True, "use_dictionary": False, "write_batch_size": 2}
+    # Pages end with the batch of two values that fills them; a NULL takes no bytes.
+    table.commit(table.add(data, options={**options, "data_page_size": 73}))
+    spec = table.scan(where).spec
+    reader = open_parquet(table.store, "part-0.parquet")
+    matched = project_file(spec.data_columns, reader.arrow_schema, spec.mode, path="f")
+    pruning = FooterPruning(spec.predicate, spec.data_columns, matched.leaf_of, reader)
+    paged = PagedReader(table.store, reader)
+    paged.load_index([0], pruning.leaves, pruning.leaves)
+    assert pruning.rows([0], paged) == rows
+    assert pruning.rows([0], paged) == rows  # by what is remembered of the footer
+    monkeypatch.setattr(PAGED, "is_on", False)
+    assert pruning.rows([0], paged) == [(0, 100)]

@@ -31,7 +31,7 @@ def in_files(files: int, rows: int, **columns: Any) -> DeltaTable:
     return DeltaTable(store)
 
 
-def counted(table: DeltaTable, **asked: Any) -> tuple[list[int], int]:
+def counted(table: DeltaTable, **asked: Any) -> tuple[list[Any], int]:
     """The ids, and the number of files that were read."""
     store = CountingStore(store_of(table))
     found = DeltaTable(store).scan(**asked).to_table().column("id").to_pylist()

@@ -87,6 +87,25 @@ def test_columns_have_options_of_their_own(mapping: str) -> None:
     assert "RLE_DICTIONARY" in found["l"].encodings
 
 
+@pytest.mark.parametrize(
+    ("default", "has_index"),
+    [
+        (None, True),
+        (ColumnProperties(dictionary_enabled=False), True),
+        (ColumnProperties(statistics_enabled="PAGE"), True),
+        (ColumnProperties(statistics_enabled="CHUNK"), False),
+        (ColumnProperties(statistics_enabled="NONE"), False),
+    ],
+)
+def test_files_say_where_their_pages_are(
+    default: ColumnProperties | None, *, has_index: bool
+) -> None:
+    properties = None if default is None else WriterProperties(default_column_properties=default)
+    _, found = columns(properties)
+    assert {chunk.has_offset_index for chunk in found.values()} == {has_index}
+    assert {chunk.has_column_index for chunk in found.values()} == {has_index}
+
+
 def test_options_of_a_column_that_is_not_there_are_refused() -> None:
     properties = WriterProperties(column_properties={"b": ColumnProperties()})
     with pytest.raises(InvalidInputError, match=r"no column 'b' .* the columns are a, s\.x, l"):

@@ -1,0 +1,417 @@
+"""Excerpts of Parquet files: chosen pages behind a footer made for them, which Arrow decodes.
+
+Arrow reads whole column chunks. An excerpt is a small file in memory, whose column chunks are the
+dictionary and the chosen pages of the original ones, byte by byte. Pages of different columns begin
+at different rows, so that what Arrow returns is cut to the wanted rows column by column.
+
+Protocol: none; Apache Parquet's `parquet.thrift` (FileMetaData, RowGroup, ColumnChunk)
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq  # noqa: TID251  # this and `parquet` are the places
+
+from deltalog.storage import thrift
+from deltalog.storage.parquet_facts import ChunkDetails
+from deltalog.storage.parquet_pages import (
+    DamagedPageError,
+    PageHeader,
+    Pages,
+    Rows,
+    aligned,
+    read_dictionary_header,
+    read_headers,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from deltalog.storage.parquet_facts import Described
+    from deltalog.storage.parquet_footer import ColumnChunk
+    from deltalog.storage.parquet_parts import Segments
+    from deltalog.storage.store import ByteRange
+
+_MAGIC: Final = b"PAR1"
+_FEW_OF_DICTIONARY: Final = 0.25  # of the values, to make texts of these alone
+_THREADED_BYTES: Final = 4 * 1024 * 1024
+_FILE_OFFSET = 2  # number of a field
+_UNWANTED: Final = thrift.write_struct({_FILE_OFFSET: thrift.Value(thrift.INT64, 0)})
+
+
+@dataclass(slots=True)
+class PagedReading:
+    """When pages are read instead of column chunks; tests change it.
+
+    Args:
+        is_on: whether at all.
+        least_rows: of a row group of which it is worth while.
+        most_share: of a column chunk's rows that are on pages to read. Above, all are read.
+    """
+
+    is_on: bool = True
+    least_rows: int = 4096
+    most_share: float = 0.8
+
+
+PAGED: Final = PagedReading()
+
+
+class Part(NamedTuple):
+    """What is read of a column chunk.
+
+    Args:
+        leaf: number of the column.
+        chunk: what the footer says of it.
+        pages: where its pages are; None takes all bytes as they are.
+        rows: that are read, numbers in the row group; runs of whole pages.
+        is_repeated: whether a row has any number of values.
+    """
+
+    leaf: int
+    chunk: ColumnChunk
+    pages: Pages | None
+    rows: Sequence[Rows]
+    is_repeated: bool
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Numbers of the first page and of the one behind the last, for each run of rows."""
+        return [] if self.pages is None else [self.pages.around(rows) for rows in self.rows]
+
+    def ranges(self) -> list[ByteRange]:
+        """The bytes that are needed."""
+        pages = self.pages
+        if pages is None:
+            start, length = self.chunk.start or 0, self.chunk.stored_bytes or 0
+            return [(start, start + max(0, length))] if start > 0 else [(0, 0)]
+        found = [(pages.offsets[first], pages.offsets[last]) for first, last in self.spans()]
+        if pages.start < pages.offsets[0]:
+            found.insert(0, (pages.start, pages.offsets[0]))
+        return found
+
+
+class GroupPart(NamedTuple):
+    """What is read of a row group.
+
+    Args:
+        first_row: its first row in the file.
+        columns: for each top-level column, the parts of its leaves; all have the same rows.
+    """
+
+    first_row: int
+    columns: Sequence[Sequence[Part]]
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Chosen pages of a file.
+
+    Args:
+        groups: what is read of each row group.
+        num_leaves: of the file.
+    """
+
+    groups: Sequence[GroupPart]
+    num_leaves: int
+
+    def ranges(self) -> list[ByteRange]:
+        """The bytes that are needed, sorted."""
+        return sorted(
+            place
+            for group in self.groups
+            for column in group.columns
+            for part in column
+            for place in part.ranges()
+        )
+
+    def decode(
+        self,
+        footer: Described,
+        segments: Segments,
+        wanted: Sequence[Rows],
+        texts: Mapping[int, str],
+    ) -> pa.Table:
+        """The wanted rows.
+
+        Args:
+            footer: of the file.
+            segments: with all bytes that are needed.
+            wanted: numbers of rows in the file, ascending; all must be in the excerpt.
+            texts: leaves that are texts or bytes in columns of their own, and their names.
+
+        Raises:
+            DamagedPageError: the pages are not what the index says.
+            pa.ArrowException: they cannot be decoded.
+        """
+        data, num_bytes, encoded = self._file(footer, segments)
+        leaves = [part.leaf for column in self.groups[0].columns for part in column]
+        num_rows = sum(end - start for start, end in wanted)
+        source = pa.BufferReader(data)
+        with pq.ParquetFile(
+            source,
+            coerce_int96_timestamp_unit="us",
+            read_dictionary=[
+                texts[leaf]
+                for leaf, num_decoded in encoded.items()
+                if leaf in texts and num_rows <= _FEW_OF_DICTIONARY * num_decoded
+            ],
+        ) as file:
+            read: Any = file.reader.read_row_groups(
+                list(range(len(self.groups))),
+                column_indices=leaves,
+                use_threads=num_bytes > _THREADED_BYTES,
+            )
+        columns = list(zip(*(group.columns for group in self.groups), strict=True))
+        if len(columns) != read.num_columns:
+            raise DamagedPageError(f"expected {len(columns)} columns, found {read.num_columns}")
+        cut = []
+        for parts, values in zip(columns, read.columns, strict=True):
+            rows = [
+                (group.first_row + start, group.first_row + end)
+                for group, (part, *_) in zip(self.groups, parts, strict=True)
+                for start, end in part.rows
+            ]
+            found = _cut(values, rows, wanted)
+            if parts[0][0].leaf in texts and pa.types.is_dictionary(found.type):
+                found = found.cast(found.type.value_type)
+            cut.append(found)
+        kinds = zip(read.schema, cut, strict=True)
+        schema = pa.schema([field.with_type(column.type) for field, column in kinds])
+        return pa.Table.from_arrays(cut, schema=schema)
+
+    def _file(self, footer: Described, segments: Segments) -> tuple[bytes, int, dict[int, int]]:
+        """A Parquet file of the excerpt, how many bytes Arrow makes of it, and dictionaries.
+
+        Those are the columns all of whose values are in dictionaries, with the number of values.
+        """
+        before, after = footer.frame
+        out, position, num_bytes = [_MAGIC], len(_MAGIC), 0
+        encoded: dict[int, int] = {}
+        plain: set[int] = set()
+        groups: list[bytes] = []
+        all_rows = 0
+        for group in self.groups:
+            chunks = [_UNWANTED] * self.num_leaves
+            num_rows = 0
+            for column in group.columns:
+                for part in column:
+                    stored = _chunk(part, footer, segments, position)
+                    out += stored.pieces
+                    position += stored.num_bytes
+                    num_bytes += stored.uncompressed_bytes
+                    chunks[part.leaf] = stored.description
+                    if stored.has_only_dictionary:
+                        rows = sum(end - start for start, end in part.rows)
+                        encoded[part.leaf] = encoded.get(part.leaf, 0) + rows
+                    else:
+                        plain.add(part.leaf)
+                num_rows = max(num_rows, sum(end - start for start, end in column[0].rows))
+            groups.append(_group(chunks, num_rows, position))
+            all_rows += num_rows
+        described = b"".join([before, b"\x16", _varint(all_rows), b"\x19", _structs(groups), after])
+        out += [described, struct.pack("<I", len(described)), _MAGIC]
+        for leaf in plain:
+            encoded.pop(leaf, None)
+        return b"".join(out), num_bytes, encoded
+
+
+def plan_excerpt(
+    groups: Sequence[tuple[int, int, Sequence[Rows]]],
+    columns: Sequence[Sequence[int]],
+    whole_part: Callable[[int, int], Part],
+    num_leaves: int,
+    size_bytes: int,
+) -> Excerpt | None:
+    """Which pages are needed; None if reading whole column chunks takes hardly longer.
+
+    Args:
+        groups: row groups that are read: number, first row in the file, and the wanted rows,
+            numbered in the row group.
+        columns: the leaves of each top-level column.
+        whole_part: a part with all rows, of a row group and a leaf.
+        num_leaves: of the file.
+        size_bytes: of the file.
+    """
+    planned = [
+        GroupPart(
+            first_row,
+            [
+                _fewest_pages([whole_part(group, leaf) for leaf in leaves], rows)
+                for leaves in columns
+            ],
+        )
+        for group, first_row, rows in groups
+    ]
+    parts = [part for group in planned for column in group.columns for part in column]
+    if all(part.pages is None for part in parts):
+        return None
+    fits = all(end <= size_bytes for part in parts for _, end in part.ranges())
+    return Excerpt(planned, num_leaves) if fits else None
+
+
+def _fewest_pages(parts: list[Part], wanted: Sequence[Rows]) -> list[Part]:
+    """What is read of the leaves of a column: the pages around the wanted rows, or everything."""
+    pages = [part.pages for part in parts if part.pages is not None]
+    ((_, num_rows),) = parts[0].rows
+    if len(pages) == len(parts) and num_rows >= PAGED.least_rows:
+        rows = aligned(pages, wanted)
+        if sum(end - start for start, end in rows) <= PAGED.most_share * num_rows:
+            return [part._replace(rows=rows) for part in parts]
+    return [part._replace(pages=None) for part in parts]
+
+
+class _StoredChunk(NamedTuple):
+    pieces: list[bytes]
+    num_bytes: int
+    uncompressed_bytes: int
+    description: bytes
+    has_only_dictionary: bool
+
+
+def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> _StoredChunk:
+    """A column chunk of the excerpt.
+
+    Args:
+        part: what is read of the original.
+        footer: of the original.
+        segments: with its bytes.
+        position: where the chunk is to begin in the excerpt.
+    """
+    details = footer.details(part.chunk.details_at)
+    pages = part.pages
+    if pages is None:
+        ((start, end),) = part.ranges()
+        moved = position - start
+        return _stored(
+            [segments.read(start, end)],
+            details._replace(
+                data_pages=details.data_pages + moved,
+                dictionary=details.dictionary + moved if details.dictionary > 0 else 0,
+            ),
+            has_only_dictionary=False,
+        )
+    pieces: list[bytes] = []
+    headers: list[PageHeader] = []
+    for first, last in part.spans():
+        data = segments.read(pages.offsets[first], pages.offsets[last])
+        counts = [end - start for start, end in pairwise(pages.rows[first : last + 1])]
+        headers += read_headers(
+            data,
+            counts,
+            is_repeated=part.is_repeated,
+            most_bytes=details.uncompressed_bytes,
+        )
+        pieces.append(data)
+    num_values = sum(header.num_values for header in headers)
+    dictionary = 0
+    if any(header.has_dictionary for header in headers):
+        pieces.insert(0, segments.read(pages.start, pages.offsets[0]))
+        dictionary = position
+        position += len(pieces[0])
+        headers.append(read_dictionary_header(pieces[0], details.uncompressed_bytes))
+    size = sum(header.uncompressed_bytes for header in headers)
+    return _stored(
+        pieces,
+        ChunkDetails(details.start, num_values, size, position, dictionary),
+        has_only_dictionary=all(header.has_dictionary for header in headers),
+    )
+
+
+def _stored(
+    pieces: list[bytes], details: ChunkDetails, *, has_only_dictionary: bool
+) -> _StoredChunk:
+    """A column chunk and its description, fields 2 and 3 of which matter."""
+    num_bytes = sum(map(len, pieces))
+    parts = [
+        b"\x26\x00\x1c",
+        details.start,
+        b"\x16",
+        _varint(details.num_values),
+        b"\x16",
+        _varint(details.uncompressed_bytes),
+        b"\x16",
+        _varint(num_bytes),
+        b"\x26",
+        _varint(details.data_pages),
+    ]
+    if details.dictionary:
+        parts += [b"\x26", _varint(details.dictionary)]
+    description = b"".join([*parts, b"\x00\x00"])
+    return _StoredChunk(
+        pieces, num_bytes, details.uncompressed_bytes, description, has_only_dictionary
+    )
+
+
+def _group(chunks: Sequence[bytes], num_rows: int, num_bytes: int) -> bytes:
+    """A row group; its numbers stand in fields 2 and 3."""
+    rows, size = _varint(num_rows), _varint(num_bytes)
+    return b"".join([b"\x19", _structs(chunks), b"\x16", size, b"\x16", rows, b"\x00"])
+
+
+def _structs(structs: Sequence[bytes]) -> bytes:
+    """A list of structs."""
+    length = len(structs)
+    if length < 15:
+        return b"".join([bytes([length << 4 | thrift.STRUCT]), *structs])
+    head = bytearray([15 << 4 | thrift.STRUCT])
+    while length > 127:
+        head.append(length & 127 | 128)
+        length >>= 7
+    head.append(length)
+    return b"".join([bytes(head), *structs])
+
+
+def _varint(number: int) -> bytes:
+    """A number that is not negative, as a value of a struct."""
+    out = bytearray()
+    number <<= 1
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def cut_rows(table: pa.Table, rows: Sequence[Rows], wanted: Sequence[Rows]) -> pa.Table:
+    """The wanted rows of a table.
+
+    Args:
+        table: with columns of the same rows.
+        rows: their numbers in the file, ascending.
+        wanted: numbers among them, ascending.
+    """
+    if sum(end - start for start, end in wanted) == table.num_rows:
+        return table
+    if not table.num_columns:
+        return pa.table({"_": pa.nulls(sum(end - start for start, end in wanted))}).select([])
+    columns = [_cut(column, rows, wanted) for column in table.columns]
+    return pa.table(columns, schema=table.schema)
+
+
+def _cut(
+    values: pa.ChunkedArray[Any], rows: Sequence[Rows], wanted: Sequence[Rows]
+) -> pa.ChunkedArray[Any]:
+    """The wanted rows of values that belong to other, surrounding rows."""
+    if len(values) != sum(end - start for start, end in rows):
+        raise DamagedPageError(f"expected {rows} rows, found {len(values)} values")
+    chunks: list[pa.Array[Any]] = []
+    wanted_runs = iter(wanted)
+    run = next(wanted_runs, None)
+    offset = 0
+    for start, end in rows:
+        while run is not None and run[0] < end:
+            low, high = max(run[0], start), min(run[1], end)
+            chunks += values.slice(offset + low - start, high - low).chunks
+            if run[1] > end:
+                break
+            run = next(wanted_runs, None)
+        offset += end - start
+    found = pa.chunked_array(chunks, values.type)
+    if len(found) != sum(end - start for start, end in wanted):
+        raise DamagedPageError(f"expected the rows {wanted} among {rows}")
+    return found

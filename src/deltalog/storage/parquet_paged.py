@@ -1,0 +1,260 @@
+"""Reads some rows of a Parquet file: only the pages that hold them, where that saves something.
+
+Without an offset index, or where it does not fit to the pages, whole column chunks are read and cut
+to the rows.
+
+Protocol: none; Apache Parquet's page index
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_excerpt import PAGED, Excerpt, Part, cut_rows, plan_excerpt
+from deltalog.storage.parquet_pages import (
+    DamagedPageError,
+    Pages,
+    Rows,
+    parse_column_index,
+    parse_offset_index,
+)
+from deltalog.storage.store import is_local
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet_footer import ColumnChunk
+    from deltalog.storage.parquet_parts import Segments
+    from deltalog.storage.store import ByteRange, Store
+
+_Key = tuple[int, int, bool]  # row group, leaf, whether it is the offset index
+_REMOTE_GAP_BYTES: Final = 256 * 1024
+_LOCAL_GAP_BYTES: Final = 16 * 1024
+_FEW_GROUPS: Final = 16
+_MOST_INDEX_BYTES: Final = 16 * 1024 * 1024
+_WORTH_WAITING_BYTES: Final = 4 * 1024 * 1024
+
+
+class PagedReader:
+    """Rows of a file by their numbers; for several threads once the index is loaded.
+
+    Args:
+        store: where the file is.
+        reader: of the file.
+    """
+
+    def __init__(self, store: Store, reader: ParquetReader) -> None:
+        self._store = store
+        self._reader = reader
+        self._is_local = is_local(store)
+        self._stored: dict[_Key, tuple[bytes, ColumnChunk]] = {}
+
+    def load_index(
+        self, groups: Sequence[int], leaves: Sequence[int], bounded: Sequence[int] = ()
+    ) -> None:
+        """Load what the file says of pages, unless that takes longer than to read without.
+
+        Args:
+            groups: row groups of which some rows will be read.
+            leaves: columns whose pages will be read.
+            bounded: columns whose bounds are asked for.
+
+        Raises:
+            DataFileUnreadableError: the footer is damaged.
+
+        Cost: nothing of what was loaded before, or came with the footer; else one ranged read.
+        """
+        if not PAGED.is_on:
+            return
+        footer, starts = self._reader.footer, self._reader.row_group_starts
+        big = [group for group in groups if starts[group + 1] - starts[group] >= PAGED.least_rows]
+        unknown = [
+            (group, leaf, has_pages)
+            for group in big
+            for leaf in {*leaves, *bounded}
+            for has_pages in (True, False)
+            if (group, leaf) not in (footer.pages if has_pages else footer.bounds)
+            and (has_pages or leaf in bounded)
+        ]
+        if not unknown:
+            return
+        chunks = self._reader.column_chunks({*leaves, *bounded})
+        places: dict[_Key, ByteRange] = {}
+        for group, leaf, has_pages in unknown:
+            chunk = chunks[group][leaf]
+            place = chunk.offset_index if has_pages else chunk.column_index
+            if place is not None and place[1] <= self._reader.size_bytes:
+                places[group, leaf, has_pages] = place
+            elif has_pages:
+                footer.pages[group, leaf] = None
+            else:
+                footer.bounds[group, leaf] = None
+        missing = self._reader.outside_tail(sorted(places.values()))
+        if sum(end - start for start, end in missing) > _MOST_INDEX_BYTES:
+            return
+        if missing and not self._is_local:
+            first = bounded or leaves
+            stored = sum(chunks[group][leaf].stored_bytes or 0 for group in big for leaf in first)
+            if stored < _WORTH_WAITING_BYTES:
+                return
+        index = self._reader.fetch(missing, max_gap_bytes=_REMOTE_GAP_BYTES)
+        for key, place in places.items():
+            group, leaf, _ = key
+            self._stored[key] = (index.read(*place), chunks[group][leaf])
+
+    def knows(self, groups: Sequence[int], leaves: Sequence[int]) -> bool:
+        """Whether the bounds of all pages of few row groups are known from an earlier read."""
+        known = self._reader.footer.bounds
+        return (
+            PAGED.is_on
+            and 0 < len(groups) <= _FEW_GROUPS
+            and len(leaves) > 0
+            and all(known.get((group, leaf)) is not None for group in groups for leaf in leaves)
+        )
+
+    def bounds(self, group: int, leaf: int) -> tuple[Pages, list[ColumnChunk]] | None:
+        """The pages of a column chunk and what is known of their values, if it is loaded."""
+        pages, bounds = self._pages(group, leaf), self._reader.footer.bounds
+        if pages is None:
+            return None
+        if (group, leaf) not in bounds and (stored := self._stored.get((group, leaf, False))):
+            self._reader.stored_footer()
+            has_order = self._reader.footer.has_column_orders
+            column = self._reader.metadata.schema.column(leaf)
+            is_fixed = column.physical_type == "FIXED_LEN_BYTE_ARRAY"
+            bounds[group, leaf] = parse_column_index(
+                stored[0],
+                pages,
+                has_order=has_order,
+                fixed_bytes=column.length if is_fixed else None,
+            )
+        found = bounds.get((group, leaf))
+        return None if found is None else (pages, found)
+
+    def missing_ranges(self, leaves: Sequence[int], wanted: Sequence[Rows]) -> list[ByteRange]:
+        """Where bytes are that must be fetched before these rows can be read, sorted.
+
+        Args:
+            leaves: numbers of columns, ascending.
+            wanted: numbers of rows in the file, ascending.
+
+        Raises:
+            DataFileUnreadableError: the footer is damaged.
+
+        Cost: none for a local file, of which nothing is fetched ahead.
+        """
+        if self._is_local or not leaves:
+            return []
+        excerpt = self._plan(leaves, wanted)
+        if excerpt is None:
+            return self._reader.missing_ranges(leaves, self._groups(wanted))
+        return self._reader.outside_tail(excerpt.ranges())
+
+    def fetch(self, ranges: Sequence[ByteRange]) -> Segments:
+        """Fetch parts of the file; see `ParquetReader.fetch`."""
+        gap = _LOCAL_GAP_BYTES if self._is_local else _REMOTE_GAP_BYTES
+        return self._reader.fetch(ranges, max_gap_bytes=gap)
+
+    def read(
+        self, leaves: Sequence[int], wanted: Sequence[Rows], segments: Segments | None
+    ) -> pa.Table:
+        """The rows, of leaf columns by number.
+
+        Args:
+            leaves: numbers of columns, ascending.
+            wanted: numbers of rows in the file, ascending.
+            segments: of `fetch`, with all `missing_ranges`; None fetches them now.
+
+        Raises:
+            DataFileMissingError: the file was deleted meanwhile.
+            DataFileUnreadableError: its content is damaged.
+        """
+        excerpt = self._plan(leaves, wanted) if leaves else None
+        if excerpt is not None:
+            if segments is None:
+                segments = self.fetch(self._reader.outside_tail(excerpt.ranges()))
+            try:
+                self._reader.stored_footer()
+                footer = self._reader.footer
+                return excerpt.decode(footer.described, segments, wanted, footer.texts)
+            except (DamagedPageError, pa.ArrowException, OSError):
+                segments = None  # what Arrow says of the whole is the answer
+        groups = self._groups(wanted)
+        # Parts of one file are read by several threads, so each opens the file for itself.
+        own = open_parquet(
+            self._store,
+            self._reader.path,
+            size_bytes=self._reader.size_bytes,
+            footer=self._reader.footer,
+        )
+        try:
+            table = own.read_leaves(leaves, groups, segments)
+        finally:
+            own.close()
+        starts = self._reader.row_group_starts
+        return cut_rows(table, [(starts[group], starts[group + 1]) for group in groups], wanted)
+
+    def _plan(self, leaves: Sequence[int], wanted: Sequence[Rows]) -> Excerpt | None:
+        if not PAGED.is_on or not self._has_pages(leaves, wanted):
+            return None
+        chunks = self._reader.column_chunks(leaves)
+        starts, size = self._reader.row_group_starts, self._reader.size_bytes
+        schema = self._reader.metadata.schema
+
+        def whole_part(group: int, leaf: int) -> Part:
+            chunk, num_rows = chunks[group][leaf], starts[group + 1] - starts[group]
+            is_repeated = schema.column(leaf).max_repetition_level > 0
+            return Part(leaf, chunk, self._pages(group, leaf), [(0, num_rows)], is_repeated)
+
+        paths = self._reader.leaves
+        columns = [list(column) for _, column in groupby(leaves, lambda leaf: paths[leaf][0])]
+        groups = [
+            (
+                group,
+                starts[group],
+                [(start - starts[group], end - starts[group]) for start, end in rows],
+            )
+            for group, rows in self._by_group(wanted)
+        ]
+        return plan_excerpt(groups, columns, whole_part, len(paths), size)
+
+    def _has_pages(self, leaves: Sequence[int], wanted: Sequence[Rows]) -> bool:
+        """Whether the pages of any of these columns are known."""
+        return any(
+            self._pages(group, leaf) is not None
+            for group in self._groups(wanted)
+            for leaf in leaves
+        )
+
+    def _pages(self, group: int, leaf: int) -> Pages | None:
+        known, key = self._reader.footer.pages, (group, leaf)
+        if key not in known and (stored := self._stored.get((group, leaf, True))) is not None:
+            starts = self._reader.row_group_starts
+            pages = parse_offset_index(*stored, starts[group + 1] - starts[group])
+            known[key] = pages
+            self._reader.footer.num_pages += 1 if pages is None else len(pages.rows)
+        return known.get(key)
+
+    def _groups(self, wanted: Sequence[Rows]) -> list[int]:
+        return [group for group, _ in self._by_group(wanted)]
+
+    def _by_group(self, wanted: Sequence[Rows]) -> list[tuple[int, list[Rows]]]:
+        """The wanted rows of each row group that has any."""
+        starts = self._reader.row_group_starts
+        found: list[tuple[int, list[Rows]]] = []
+        for first, end in wanted:
+            start = first
+            while start < end:
+                group = bisect_right(starts, start) - 1
+                stop = min(end, starts[group + 1])
+                if not found or found[-1][0] != group:
+                    found.append((group, []))
+                found[-1][1].append((start, stop))
+                start = stop
+        return found

@@ -1,0 +1,303 @@
+"""Where the pages of a Parquet column chunk are, which rows they hold, and between which bounds.
+
+A file's offset index says where pages are, its column index what is in them. Nothing here trusts
+them: what contradicts itself or the footer is as good as no index, and what an index cannot show
+to be wrong, the headers of the pages show before they are decoded.
+
+Protocol: none; Apache Parquet's `parquet.thrift` (OffsetIndex, ColumnIndex, PageHeader)
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from deltalog.storage import thrift
+from deltalog.storage.parquet_footer import ColumnChunk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Rows = tuple[int, int]
+"""The first row, and the one behind the last."""
+_DAMAGE: Final = (struct.error, LookupError, TypeError, ValueError, AttributeError, RecursionError)
+# Numbers of fields.
+_LOCATIONS = 1
+_OFFSET, _PAGE_BYTES, _FIRST_ROW = 1, 2, 3
+_NULL_PAGES, _MIN_VALUES, _MAX_VALUES, _NULL_COUNTS = 1, 2, 3, 5
+_PAGE_TYPE, _UNCOMPRESSED_BYTES, _COMPRESSED_BYTES = 1, 2, 3
+_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 5, 7, 8
+_NUM_VALUES, _ENCODING = 1, 2
+_NUM_NULLS, _NUM_ROWS, _ENCODING_V2, _DEFINITION_BYTES, _REPETITION_BYTES = 2, 3, 4, 5, 6
+_DATA_TYPE, _DICTIONARY_TYPE, _DATA_TYPE_V2 = 0, 2, 3
+_DICTIONARY_ENCODINGS: Final = frozenset({2, 8})
+
+
+class DamagedPageError(ValueError):
+    """A page is not what the index says, so that the column chunk is to be read without it."""
+
+
+class Pages(NamedTuple):
+    """The data pages of a column chunk, which follow each other.
+
+    Args:
+        start: where the chunk begins in the file; a dictionary lies before the first page.
+        offsets: where each page begins, and the last one ends.
+        rows: each page's first row in the row group, and the number of rows.
+    """
+
+    start: int
+    offsets: tuple[int, ...]
+    rows: tuple[int, ...]
+
+    @property
+    def end(self) -> int:
+        """Where the chunk ends."""
+        return self.offsets[-1]
+
+    def around(self, rows: Rows) -> tuple[int, int]:
+        """The number of the first page with any of these rows, and of the one behind the last."""
+        return bisect_right(self.rows, rows[0]) - 1, bisect_left(self.rows, rows[1])
+
+
+class PageHeader(NamedTuple):
+    """What a page says of itself.
+
+    Args:
+        has_dictionary: whether its values are numbers of entries of the dictionary.
+        num_values: of its column, NULL or not.
+        uncompressed_bytes: with the header, when it is decompressed.
+        end: where the page ends in the bytes.
+    """
+
+    has_dictionary: bool
+    num_values: int
+    uncompressed_bytes: int
+    end: int
+
+
+def parse_offset_index(data: bytes, chunk: ColumnChunk, num_rows: int) -> Pages | None:
+    """The pages of a column chunk, or None if what the index says cannot be.
+
+    Args:
+        data: the index as it is stored.
+        chunk: what the footer says; its bytes must be exactly those of dictionary and pages.
+        num_rows: of the row group.
+    """
+    start, length = chunk.start, chunk.stored_bytes
+    if start is None or length is None:
+        return None
+    try:
+        locations = thrift.read_struct(data)[0][_LOCATIONS].value.values
+        places = [
+            (one[_OFFSET].value, one[_PAGE_BYTES].value, one[_FIRST_ROW].value) for one in locations
+        ]
+        offsets = (*(offset for offset, _, _ in places), places[-1][0] + places[-1][1])
+        rows = (*(row for _, _, row in places), num_rows)
+        follow = all(
+            offset + size == after
+            for (offset, size, _), after in zip(places, offsets[1:])  # noqa: B905
+        )
+    except _DAMAGE:
+        return None
+    ascends = all(before < after for before, after in pairwise(rows))
+    grows = all(before < after for before, after in pairwise(offsets))
+    fits = 0 < start <= offsets[0] and offsets[-1] == start + length
+    if not (rows[0] == 0 and ascends and grows and follow and fits):
+        return None
+    return Pages(start, offsets, rows)
+
+
+def parse_column_index(
+    data: bytes, pages: Pages, *, has_order: bool, fixed_bytes: int | None = None
+) -> list[ColumnChunk] | None:
+    """What is known of the values in each page, or None if what the index says cannot be.
+
+    Args:
+        data: the index as it is stored.
+        pages: of a column that is not repeated.
+        has_order: whether the footer says which order the bounds follow.
+        fixed_bytes: the length of every value. What was cut off is then a bound of nothing.
+    """
+    try:
+        fields = thrift.read_struct(data)[0]
+        is_null = _list_of(fields, _NULL_PAGES, bool)
+        lows, highs = _list_of(fields, _MIN_VALUES, bytes), _list_of(fields, _MAX_VALUES, bytes)
+        counts: list[Any] = [None] * len(is_null)
+        if _NULL_COUNTS in fields:
+            counts = _list_of(fields, _NULL_COUNTS, int)
+        if not len(is_null) == len(lows) == len(highs) == len(counts) == len(pages.rows) - 1:
+            return None
+    except _DAMAGE:
+        return None
+    found = []
+    for (first, end), only_nulls, low, high, count in zip(
+        pairwise(pages.rows), is_null, lows, highs, counts, strict=True
+    ):
+        if count is not None and (
+            not 0 <= count <= end - first or only_nulls > (count == end - first)
+        ):
+            return None
+        if only_nulls:
+            found.append(ColumnChunk(null_count=end - first, is_ordered=has_order))
+        elif fixed_bytes is not None and not len(low) == len(high) == fixed_bytes:
+            found.append(ColumnChunk(count, is_ordered=has_order))
+        else:
+            found.append(ColumnChunk(count, low, high, has_order))
+    return found
+
+
+def _list_of(fields: thrift.Struct, number: int, kind: type) -> list[Any]:
+    values: list[Any] = fields[number].value.values
+    if not all(isinstance(value, kind) for value in values):
+        raise TypeError(f"expected a list of {kind.__name__}")
+    return values
+
+
+def aligned(leaves: Sequence[Pages], wanted: Sequence[Rows]) -> list[Rows]:
+    """The rows of the fewest pages around the wanted ones, for leaves that are read together.
+
+    A column of several leaves can be put together only from the same rows of each.
+
+    Args:
+        leaves: of a column.
+        wanted: in a row group; ascending.
+
+    Returns:
+        Ascending, with gaps between.
+    """
+    found: list[Rows] = []
+    for rows in wanted:
+        if found and rows[1] <= found[-1][1]:
+            continue
+        start, end = _around(leaves, rows)
+        while found and start <= found[-1][1]:
+            before = found.pop()
+            start, end = min(start, before[0]), max(end, before[1])
+        found.append((start, end))
+    return found
+
+
+def _around(leaves: Sequence[Pages], rows: Rows) -> Rows:
+    """The fewest rows around `rows` at whose ends a page of every leaf begins."""
+    while True:
+        before = rows
+        for pages in leaves:
+            first, last = pages.around(rows)
+            rows = pages.rows[first], pages.rows[last]
+        if rows == before:
+            return rows
+
+
+def read_headers(
+    data: bytes, num_rows: Sequence[int], *, is_repeated: bool, most_bytes: int
+) -> Iterator[PageHeader]:
+    """Check the headers of data pages that follow each other.
+
+    Args:
+        data: of whole pages.
+        num_rows: of each page.
+        is_repeated: whether a row has any number of values.
+        most_bytes: that a page may have when it is decompressed.
+
+    Raises:
+        DamagedPageError: a header does not fit to what is asked.
+    """
+    position = 0
+    for rows in num_rows:
+        header = _data_page(data, position, most_bytes)
+        fields, kind, found = header
+        is_new = kind == _DATA_TYPE_V2
+        count = found.num_values
+        if count < rows or (count != rows and not is_repeated):
+            raise DamagedPageError(f"expected {rows} rows in a page, found {count} values")
+        if is_new and fields.get(_NUM_ROWS) != rows:
+            raise DamagedPageError(f"expected {rows} rows in a page, found {fields.get(_NUM_ROWS)}")
+        position = found.end
+        yield found
+    if position != len(data):
+        raise DamagedPageError(f"expected pages of {len(data)} bytes, found {position}")
+
+
+def read_dictionary_header(data: bytes, most_bytes: int) -> PageHeader:
+    """Check the header of a dictionary page.
+
+    Args:
+        data: the page.
+        most_bytes: that it may have when it is decompressed.
+
+    Raises:
+        DamagedPageError: it is none, or of another length.
+    """
+    header, body = _header(data, 0, most_bytes)
+    details = header.get(_DICTIONARY_PAGE)
+    if header[_PAGE_TYPE] != _DICTIONARY_TYPE or not isinstance(details, dict):
+        raise DamagedPageError("expected a dictionary page")
+    end = body + header[_COMPRESSED_BYTES]
+    if end != len(data):
+        raise DamagedPageError(f"expected a dictionary of {len(data)} bytes, found {end}")
+    return PageHeader(
+        has_dictionary=True,
+        num_values=_number(details, _NUM_VALUES),
+        uncompressed_bytes=body + header[_UNCOMPRESSED_BYTES],
+        end=end,
+    )
+
+
+def _data_page(
+    data: bytes, position: int, most_bytes: int
+) -> tuple[dict[int, Any], int, PageHeader]:
+    header, body = _header(data, position, most_bytes)
+    kind, size = header[_PAGE_TYPE], header[_COMPRESSED_BYTES]
+    is_new = kind == _DATA_TYPE_V2
+    details = header.get(_DATA_PAGE_V2 if is_new else _DATA_PAGE)
+    if kind not in {_DATA_TYPE, _DATA_TYPE_V2} or not isinstance(details, dict):
+        raise DamagedPageError(f"expected a data page, found one of type {kind}")
+    if body + size > len(data):
+        raise DamagedPageError(f"a page ends at {body + size} of {len(data)} bytes")
+    if is_new:
+        levels = _number(details, _DEFINITION_BYTES) + _number(details, _REPETITION_BYTES)
+        if levels > min(size, header[_UNCOMPRESSED_BYTES]):
+            raise DamagedPageError(f"{levels} bytes of levels in a page of {size}")
+        if _number(details, _NUM_NULLS) > _number(details, _NUM_VALUES):
+            raise DamagedPageError("more NULLs than values in a page")
+    encoding = _number(details, _ENCODING_V2 if is_new else _ENCODING)
+    found = PageHeader(
+        has_dictionary=encoding in _DICTIONARY_ENCODINGS,
+        num_values=_number(details, _NUM_VALUES),
+        uncompressed_bytes=body - position + header[_UNCOMPRESSED_BYTES],
+        end=body + size,
+    )
+    return details, kind, found
+
+
+def _header(data: bytes, position: int, most_bytes: int) -> tuple[dict[int, Any], int]:
+    """The fields of a page's header, and where it ends."""
+    try:
+        fields, body = thrift.read_struct(data, position)
+        header = {number: _plain(value) for number, (_, value) in fields.items()}
+    except _DAMAGE as error:
+        raise DamagedPageError(f"cannot read the header of a page: {error!r}") from error
+    for number in (_PAGE_TYPE, _UNCOMPRESSED_BYTES, _COMPRESSED_BYTES):
+        _number(header, number)
+    if header[_UNCOMPRESSED_BYTES] > most_bytes:
+        raise DamagedPageError(f"a page of {header[_UNCOMPRESSED_BYTES]} of {most_bytes} bytes")
+    return header, body
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {number: inner for number, (_, inner) in value.items()}
+
+
+def _number(fields: dict[int, Any], number: int) -> int:
+    """A field that is a number and not negative."""
+    value = fields.get(number)
+    if not isinstance(value, int) or value < 0:
+        raise DamagedPageError(
+            f"expected a number of 0 or more in a page's header, found {value!r}"
+        )
+    return value
