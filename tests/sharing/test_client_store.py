@@ -35,6 +35,19 @@ def test_small_files_are_held_for_a_while_only() -> None:
     assert (held.get((1, "a")), held.get((2, "a"))) == (None, b"123456")
 
 
+def test_a_small_file_is_fetched_once_though_none_is_held(
+    scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltalog.sharing.client.store._RECENT", _RecentFiles(most_bytes=1))
+    many = pa.array(range(100_000), pa.int64())  # more than is fetched with any footer
+    names = [f"f{number}" for number in range(20)]
+    files = [file_line(scripted, name, parquet(id=many)) for name in names]
+    assert len(scripted.files["/data/f0"]) > 600_000
+    table = open_shared(scripted, PROTOCOL, metadata(columns={"id": "long"}), *files)
+    assert table.to_pyarrow_table().num_rows == 2_000_000
+    assert all(len(scripted.find(f"/data/{name}")) == 1 for name in names)
+
+
 @pytest.mark.protocol("SHARE-SEC-09")
 def test_the_token_stays_with_the_sharing_server(
     shared: SharedTable, scripted: ScriptedServer

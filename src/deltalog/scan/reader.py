@@ -37,6 +37,7 @@ from deltalog.scan.transform import FileProjection, project_file
 from deltalog.schema import Field, StructType
 from deltalog.schema.types import LONG, STRING
 from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_footer import tail_bytes
 from deltalog.storage.parquet_paged import PagedReader
 from deltalog.storage.pool import MOST_REQUESTS, read_ahead
 from deltalog.storage.store import native_path
@@ -93,7 +94,7 @@ def read_tasks(
         return
     # A scan that opens no files ahead, because a few rows may be enough, fetches none ahead either.
     depth = MOST_REQUESTS if files_ahead else 0
-    opened = read_ahead(_open, tasks, depth=depth, sends_requests=True)
+    opened = read_ahead(_open, tasks, depth=depth, sends_requests=True, bytes_of=_tail_bytes)
     wanted = (_FirstFetch.of(piece) for file in opened for piece in file.pieces())
     fetched = read_ahead(
         _FirstFetch.run, wanted, depth=depth, sends_requests=True, bytes_of=_FirstFetch.num_bytes
@@ -149,6 +150,11 @@ def _open(task: ScanTask) -> _OpenTask:
             marked=marked,
             runs=runs,
         )
+
+
+def _tail_bytes(task: ScanTask) -> int:
+    """What opening a file fetches, of a small one all."""
+    return tail_bytes(task.store, task.path, task.size_bytes or 0)
 
 
 def _split(spec: ReadSpec) -> tuple[StructType, StructType]:
@@ -344,8 +350,10 @@ class _FirstFetch:
         return cls(piece, sorted({*ranges, *others}), has_all=True)
 
     def num_bytes(self) -> int:
-        """How many bytes are fetched."""
-        return sum(end - start for start, end in self.ranges)
+        """How many bytes are fetched, or were fetched with the footer."""
+        tail = self.piece.file.reader.footer.tail
+        fetched = sum(end - start for start, end in self.ranges)
+        return fetched if tail is None else fetched + len(tail.data)
 
     def run(self) -> tuple[_Piece, Segments, bool]:
         """Fetch them."""

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from deltalog.errors import DataFileUnreadableError, ObjectNotFoundError, StorageError
 from deltalog.storage import thrift
+from deltalog.storage.store import fetches_whole
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -122,6 +123,12 @@ class FileTail(NamedTuple):
     data: bytes
 
 
+def tail_bytes(store: Store, path: str, size_bytes: int, *, footer_only: bool = False) -> int:
+    """How much `fetch_tail` fetches at first."""
+    is_small = size_bytes <= _SMALL_FILE_BYTES or fetches_whole(store, path)
+    return size_bytes if is_small and not footer_only else min(size_bytes, _TAIL_BYTES)
+
+
 def fetch_tail(store: Store, path: str, size_bytes: int, *, footer_only: bool = False) -> FileTail:
     """The end of a file, with its footer.
 
@@ -138,8 +145,7 @@ def fetch_tail(store: Store, path: str, size_bytes: int, *, footer_only: bool = 
     Cost: one ranged read, two for a large footer; one `stat` and the same again if the length is
     wrong.
     """
-    is_small = size_bytes <= _SMALL_FILE_BYTES and not footer_only
-    start = 0 if is_small else max(0, size_bytes - _TAIL_BYTES)
+    start = size_bytes - tail_bytes(store, path, size_bytes, footer_only=footer_only)
     try:
         (tail,) = store.read_ranges(path, [(start, size_bytes)])
     except ObjectNotFoundError:

@@ -101,6 +101,20 @@ def is_local(store: Store) -> bool:
 
 
 @runtime_checkable
+class WholeFileStore(Store, Protocol):
+    """A store that fetches some files whole, whatever part of them is asked for."""
+
+    def fetches_whole(self, path: str) -> bool:
+        """Whether it does so with a file."""
+        ...
+
+
+def fetches_whole(store: Store, path: str) -> bool:
+    """Whether a file is fetched whole, if the store is a `WholeFileStore`."""
+    return isinstance(store, WholeFileStore) and store.fetches_whole(path)
+
+
+@runtime_checkable
 class DurableStore(Store, Protocol):
     """A store that can say when a file is on the disk; others are as durable as their service."""
 

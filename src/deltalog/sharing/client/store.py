@@ -157,6 +157,10 @@ class SharedStore:
             return self._fetch(path, partial(_fetch_ranges, ranges))
         return [data[start:end] for start, end in ranges]
 
+    def fetches_whole(self, path: str) -> bool:
+        """Whether a file is fetched whole, whatever part of it is asked for."""
+        return path == self._whole
+
     def start_prefetch(self) -> None:
         """Start to fetch the file that is to be fetched whole, if there is one."""
         if self._whole is not None and _RECENT.get((self._urls.number, self._whole)) is None:
