@@ -26,6 +26,7 @@ from deltalog.schema import (
     canonical_path_of,
     find_field,
 )
+from deltalog.schema.types import DOUBLE, FLOAT
 
 if TYPE_CHECKING:
     from deltalog.expressions.nodes import Expression
@@ -53,7 +54,7 @@ class SortKey:
     @property
     def has_nan(self) -> bool:
         """Whether a value may be NaN, of which statistics know nothing."""
-        return str(self.type) in {"float", "double"}
+        return self.type in {FLOAT, DOUBLE}
 
     def not_after(self, value: Any) -> Expression | None:
         """A condition that is true of all rows that do not come after one with this value.

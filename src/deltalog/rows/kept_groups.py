@@ -96,7 +96,7 @@ _WRITERS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class _FileFacts:
+class _SourceFacts:
     """What decides whether any row group of a file may be copied."""
 
     reader: ParquetReader
@@ -126,7 +126,7 @@ _OF_ALL: Final[tuple[tuple[WhyNot, Callable[[WriteSpec], bool]], ...]] = (
         ),
     ),
 )
-_OF_FILES: Final[tuple[tuple[WhyNot, Callable[[_FileFacts], bool]], ...]] = (
+_OF_FILES: Final[tuple[tuple[WhyNot, Callable[[_SourceFacts], bool]], ...]] = (
     (WhyNot.WRITER, lambda file: not _is_known(file.stored.created_by)),
     (WhyNot.CALENDAR, lambda file: file_rebase(file.reader, file.time_zone) is not None),
     (WhyNot.SCHEMA, lambda file: file.stored.schema != file.template.schema),
@@ -345,7 +345,7 @@ class KeptGroups:
                 return None
             with self._lock:  # several files may be looked at at the same time
                 template = self._writer.splice(with_row_ids=self._has_ids).template
-            facts = _FileFacts(reader, stored, size, template, self._spec.time_zone)
+            facts = _SourceFacts(reader, stored, size, template, self._spec.time_zone)
             if any(test(facts) for _, test in _OF_FILES):
                 return None
             kept = self._groups(stored, starts, everything)

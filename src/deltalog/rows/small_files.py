@@ -8,16 +8,16 @@ calendar are left to the scan.
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog.errors import DeltaError
 from deltalog.kernels import arrow
 from deltalog.partition_values import parse_value
 from deltalog.scan.reader import read_task
 from deltalog.scan.rebase import file_rebase
+from deltalog.scan.task import noting
 from deltalog.scan.transform import FileProjection, project_file
 from deltalog.schema import to_arrow_type
 from deltalog.storage.parquet import open_parquet
@@ -104,29 +104,20 @@ class SmallFileReader:
     def _open_one(self, task: ScanTask) -> ParquetReader | None:
         if self._spec.metadata_columns or task.deletion_vector is not None:
             return None
-        with self._noting(task):
+        with noting(task):
             return open_parquet(task.store, task.path, size_bytes=task.size_bytes)
 
     def _physical(
         self, task: ScanTask, reader: ParquetReader
     ) -> tuple[pa.Table, FileProjection] | None:
         """Return a file's columns and their mapping; None if the scan must read the file."""
-        with self._noting(task), closing(reader):
+        with noting(task), closing(reader):
             if file_rebase(reader, self._spec.time_zone) is not None:
                 return None
             projection = self._projection(reader.arrow_schema, task.path)
             leaves = [reader.leaves[leaf] for leaf in projection.leaves]
             everything = len(leaves) == len(reader.leaves)
             return reader.read(None if everything else leaves), projection
-
-    @contextmanager
-    def _noting(self, task: ScanTask) -> Iterator[None]:
-        """Say in errors which file of which table was read."""
-        try:
-            yield
-        except DeltaError as error:
-            error.add_note(f"while reading {task.path!r} of table {self._spec.table!r}")
-            raise
 
     def _projection(self, schema: pa.Schema, path: str) -> FileProjection:
         known = self._known

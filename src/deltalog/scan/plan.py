@@ -20,7 +20,6 @@ from deltalog.column_mapping import physical_name
 from deltalog.errors import DeletionVectorError, InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import resolve_predicate, to_sql
-from deltalog.expressions.ordering import sort_keys
 from deltalog.features import check_deletion_vectors, check_readable, row_ids
 from deltalog.metadata_columns import FILE_NUMBER, ROW_TRACKING
 from deltalog.partition_values import value_of
@@ -29,7 +28,6 @@ from deltalog.scan.prune import Pruned, prune
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
 from deltalog.scan.task import ReadSpec, ScanTask, metadata_columns_of, with_metadata_columns
-from deltalog.scan.top import first_rows
 from deltalog.schema import (
     Field,
     StructType,
@@ -77,7 +75,7 @@ class Scan(Rows):
     snapshot: Snapshot
     spec: ReadSpec
     limit: int | None = None
-    order: Order | None = None
+    order: RowOrder | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -125,7 +123,9 @@ class Scan(Rows):
             if not missing:
                 return
 
-    def _first_rows(self, order: Order, limit: int) -> Iterator[pa.RecordBatch]:
+    def _first_rows(self, order: RowOrder, limit: int) -> Iterator[pa.RecordBatch]:
+        from deltalog.scan.top import first_rows  # noqa: PLC0415  # few scans need it
+
         def tasks(spec: ReadSpec, files: pa.Table) -> Iterator[ScanTask]:
             return make_tasks(self.snapshot, spec, files)
 
@@ -190,7 +190,7 @@ class Scan(Rows):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RowOrder:
     """What rows are arranged by.
 
     Args:
@@ -237,11 +237,13 @@ def plan_scan(
                 "order_by gives the first rows of an order, and needs a limit: sort all rows after "
                 "they were read, to_table().sort_by(…)"
             )
+        from deltalog.expressions.ordering import sort_keys  # noqa: PLC0415  # few scans need it
+
         keys = sort_keys(order_by, snapshot.configuration.schema)
         asked = list(snapshot.configuration.schema.names if columns is None else columns)
         hidden = {key.path[0] for key in keys} - set(spec.output.names)
         names = [*asked, *sorted(hidden)]
-        order = Order(keys, read_spec(snapshot, columns=names, predicate=predicate))
+        order = RowOrder(keys, read_spec(snapshot, columns=names, predicate=predicate))
     return Scan(snapshot=snapshot, spec=spec, limit=limit, order=order)
 
 

@@ -14,7 +14,6 @@ Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
 from __future__ import annotations
 
 from bisect import bisect_right
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +23,6 @@ import pyarrow as pa
 from deltalog import metadata_columns
 from deltalog.column_mapping import Mode
 from deltalog.deletion_vectors import keep_mask
-from deltalog.errors import DeltaError
 from deltalog.expressions import columns, filter_mask
 from deltalog.kernels import arrow, compute
 from deltalog.scan.deletion_vectors import load_bitmap
@@ -32,6 +30,7 @@ from deltalog.scan.prune import as_mask
 from deltalog.scan.rebase import file_rebase
 from deltalog.scan.row_groups import FooterPruning
 from deltalog.scan.runs import hits, live_runs, merged, within_groups
+from deltalog.scan.task import noting
 from deltalog.scan.task_rows import TaskRows, filtered
 from deltalog.scan.transform import FileProjection, project_file
 from deltalog.schema import Field, StructType
@@ -119,7 +118,7 @@ def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
 
 def _open(task: ScanTask) -> _OpenTask:
     spec = task.spec
-    with _noting(task):
+    with noting(task):
         reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
         predicate_columns, other_columns = _split(spec)
         schema = reader.arrow_schema
@@ -277,7 +276,7 @@ class _Piece:
         Args:
             segments: with the column chunks of these columns; None fetches them.
         """
-        with _noting(self.file.task):
+        with noting(self.file.task):
             return self._decide(segments)
 
     def columns(
@@ -341,7 +340,7 @@ class _FirstFetch:
     def of(cls, piece: _Piece) -> _FirstFetch:
         """What is fetched first of a piece. Cost: none."""
         file, paged = piece.file, piece.file.paged
-        with _noting(file.task):
+        with noting(file.task):
             ranges = paged.missing_ranges(file.of_predicate.leaves, piece.runs)
             ranges = sorted({*ranges, *paged.missing_ranges(file.unmapped.leaves, piece.runs)})
             others = paged.missing_ranges(file.of_others.leaves, piece.runs)
@@ -357,7 +356,7 @@ class _FirstFetch:
 
     def run(self) -> tuple[_Piece, Segments, bool]:
         """Fetch them."""
-        with _noting(self.piece.file.task):
+        with noting(self.piece.file.task):
             return self.piece, self.piece.file.paged.fetch(self.ranges), self.has_all
 
 
@@ -398,7 +397,7 @@ class _KeptRows:
         """Find where the other columns are, of row groups and pages that have kept rows."""
         file = self.piece.file
         runs, _ = self._hits()
-        with _noting(file.task):
+        with noting(file.task):
             return replace(self, ranges=file.paged.missing_ranges(file.of_others.leaves, runs))
 
     def num_bytes(self) -> int:
@@ -410,13 +409,13 @@ class _KeptRows:
         """Fetch the other columns."""
         if not self.ranges:
             return self
-        with _noting(self.piece.file.task):
+        with noting(self.piece.file.task):
             return replace(self, segments=self.piece.file.paged.fetch(self.ranges))
 
     def read(self) -> list[pa.RecordBatch]:
         """Read the other columns, and return all columns of the kept rows."""
         task = self.piece.file.task
-        with _noting(task):
+        with noting(task):
             rest = self._rest()
             rows = TaskRows(task, self.found, self.piece.runs, self.mask, rest)
             output = rows.table(task.spec.output.names)
@@ -442,13 +441,3 @@ class _KeptRows:
         runs, mask = self._hits()
         found = self.piece.columns([projection], runs, self.segments)
         return found if mask is None else filtered(found, mask)
-
-
-@contextmanager
-def _noting(task: ScanTask) -> Iterator[None]:
-    """Say in errors which file of which table was read."""
-    try:
-        yield
-    except DeltaError as error:
-        error.add_note(f"while reading {task.path!r} of table {task.spec.table!r}")
-        raise

@@ -8,11 +8,13 @@ Protocol: Add File and Remove File, Row Tracking
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog.errors import DeltaError
 from deltalog.expressions import columns
 from deltalog.metadata_columns import (
     FILE_MODIFICATION_TIME,
@@ -27,7 +29,7 @@ from deltalog.metadata_columns import (
 from deltalog.schema import Field, StructType, from_arrow_type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from deltalog.actions.model import DeletionVectorDescriptor
     from deltalog.column_mapping import Mode
@@ -143,3 +145,13 @@ class ScanTask:
     only_deleted: bool = False
     without: DeletionVectorDescriptor | None = None
     constants: Constants = ()
+
+
+@contextmanager
+def noting(task: ScanTask) -> Iterator[None]:
+    """Say in errors which file of which table was read."""
+    try:
+        yield
+    except DeltaError as error:
+        error.add_note(f"while reading {task.path!r} of table {task.spec.table!r}")
+        raise
