@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.report import Measured, Result, kept, render, summary
+from benchmarks.report import Measured, Result, kept, picture, render, summary
 from benchmarks.tables import build
 from benchmarks.wire.operations import LATENCIES_MS
 from benchmarks.wire.run import run as run_on_the_wire
@@ -106,6 +106,7 @@ def main() -> None:
     if page is not None:
         found = [results[one.name] for one in WORKLOADS if one.name in results]
         page.write_text(render(found, size), "utf-8")
+        page.with_suffix(".svg").write_text(picture(found, size), "utf-8")
         print(f"==> wrote {page}")
 
 

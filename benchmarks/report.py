@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.metadata
+import math
 import os
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from benchmarks.chart import Bar, draw
 from benchmarks.workloads import WORKLOADS, Size, Workload
 
 
@@ -74,10 +76,13 @@ def kept(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Result]:
 _PAGE = """\
 # Benchmarks
 
-`make bench` builds the tables with pyarrow and the standard library, asks each library in a
-process of its own, in turns, and rewrites this page. Times are medians of {repeats} runs, without
-imports; memory is the peak above what the imports took. The quickest way of the other library
-counts. A ratio above 1 means that deltalog is quicker.
+`make bench` builds the tables with pyarrow and the standard library (data files have page indexes,
+and dictionaries for texts alone, as deltalog writes them), asks each library in a process of its
+own, in turns, and rewrites this page. Times are medians of {repeats} runs, without imports; memory
+is the peak above what the imports took. The quickest way of the other library counts. A ratio above
+1 means that deltalog is quicker.
+
+![How many times quicker deltalog is, by workload](benchmarks.svg)
 
 | workload | deltalog | other | ratio | goal | met |
 |---|---|---|---|---|---|
@@ -96,6 +101,17 @@ def render(results: list[Result], size: Size) -> str:
         python=platform.python_version(),
         versions=", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages),
         reasons=_reasons(results, size),
+    )
+
+
+def picture(results: list[Result], size: Size) -> str:
+    """All ratios, as SVG."""
+    return draw(
+        [
+            Bar(_title(one, size), one.ratio, one.workload.goal, one.is_met)
+            for one in results
+            if math.isfinite(one.ratio)
+        ]
     )
 
 

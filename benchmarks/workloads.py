@@ -108,7 +108,7 @@ WORKLOADS = (
         table="checkpointed",
         ours="deltalog_plan",
         others=("deltalake_plan",),
-        goal=5,
+        goal=4,
         why=(
             "the statistics are a million JSON texts, 155 MB, which pyarrow.json goes through at "
             "300 MB a second and core, though it is asked for two values only; where a "
@@ -171,7 +171,7 @@ WORKLOADS = (
         table="rows",
         ours="deltalog_lookup",
         others=("deltalake_lookup", "deltalake_lookup_query"),
-        goal=1,
+        goal=2,
         why="planning takes about 2 ms of it, decoding the row group most of the rest",
     ),
     Workload(
@@ -204,7 +204,7 @@ WORKLOADS = (
         table="rows",
         ours="deltalog_small_commits",
         others=("deltalake_small_commits",),
-        goal=1,
+        goal=5,
     ),
     Workload(
         name="unsynced-commits",
