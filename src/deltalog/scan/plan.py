@@ -24,7 +24,7 @@ from deltalog.features import check_deletion_vectors, check_readable, row_ids
 from deltalog.metadata_columns import FILE_NUMBER, ROW_TRACKING
 from deltalog.partition_values import value_of
 from deltalog.paths import check_confined, decode_path
-from deltalog.scan.prune import Pruned, prune
+from deltalog.scan.prune import Pruned, files_in_turn, prune
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
 from deltalog.scan.task import ReadSpec, ScanTask, metadata_columns_of, with_metadata_columns
@@ -111,17 +111,23 @@ class Scan(Rows):
         if self.order is not None and missing is not None:
             yield from self._first_rows(self.order, missing)
             return
-        tasks = self.tasks()
-        # With a limit, the first file may suffice: do not open others in advance.
-        ahead = {} if missing is None else {"files_ahead": 0, "pieces_ahead": 0}
-        for batch in read_tasks(tasks, **ahead):
-            if missing is None:
-                yield batch
-                continue
+        if missing is None:
+            yield from read_tasks(self.tasks())
+            return
+        # The first file may suffice: do not open others in advance.
+        for batch in read_tasks(self._tasks_in_turn(), files_ahead=0, pieces_ahead=0):
             yield batch.slice(0, missing)
             missing -= min(missing, batch.num_rows)
             if not missing:
                 return
+
+    def _tasks_in_turn(self) -> Iterator[ScanTask]:
+        """The tasks; without a predicate, the log is read as far as they are asked for."""
+        if self.spec.predicate is not None:
+            yield from self.tasks()
+            return
+        for files in files_in_turn(self.snapshot, TASK_COLUMNS):
+            yield from make_tasks(self.snapshot, self.spec, files)
 
     def _first_rows(self, order: RowOrder, limit: int) -> Iterator[pa.RecordBatch]:
         from deltalog.scan.top import first_rows  # noqa: PLC0415  # few scans need it

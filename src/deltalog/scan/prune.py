@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from deltalog.snapshot.pieces import SnapshotPiece
     from deltalog.snapshot.state import LogState
 
-__all__ = ["Judged", "Pruned", "as_mask", "judge", "prune"]
+__all__ = ["Judged", "Pruned", "as_mask", "files_in_turn", "judge", "prune"]
 
 _Result = TypeVar("_Result")
 
@@ -192,6 +192,37 @@ def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
         return _prune_in_pieces(snapshot, state, predicate) if _is_large(state) else None
 
     return snapshot.read_log(run) or _prune_at_once(snapshot, predicate)
+
+
+def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Columns of all files, of a large checkpoint row group by row group, as they are asked for."""
+    seen: list[pa.Table] = []
+    begun: LogState | None = None
+
+    def run(state: LogState) -> pa.Table | None:
+        nonlocal begun
+        from deltalog.snapshot.pieces import live_pieces  # noqa: PLC0415  # large tables
+
+        if not _is_large(state) or begun not in {None, state}:
+            return None
+        begun = state
+        pieces = live_pieces(snapshot, state)
+        if len(seen) == len(pieces):
+            return pa.schema([]).empty_table()
+        files = pieces[len(seen)].files(list(dict.fromkeys([*names, "path"])))
+        pieces[len(seen)].forget(statistics=False)
+        return files
+
+    while (files := snapshot.read_log(run)) is not None:
+        if not files.num_columns:
+            return
+        seen.append(files)
+        yield files.select(list(names))
+    rest = snapshot.files(list(dict.fromkeys([*names, "path"])))
+    if seen:  # other files of the log stand in for damaged ones
+        known = pa.concat_tables(seen).column("path")
+        rest = rest.filter(compute.invert(compute.is_in(rest.column("path"), known)))
+    yield rest.select(list(names))
 
 
 def _is_large(state: LogState) -> bool:

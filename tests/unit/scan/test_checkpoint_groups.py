@@ -210,3 +210,26 @@ def test_a_column_of_one_type_is_compared_in_another() -> None:
     wide = [add(number, minValues={"id": number}, maxValues={"id": number}) for number in range(20)]
     store = table(*wide)
     assert paths(pruned(store, "id = 7.0")) == [7]
+
+
+def test_a_limit_reads_as_much_of_the_log_as_it_needs() -> None:
+    store = table(*ADDS, later=[add(50), logs.remove(f"0003-{'x' * 40}")])
+    scan = plan_scan(load_snapshot(utc_context(store)), limit=5)
+    footers = footer_bytes(store)
+    store.read_bytes.clear()
+    tasks = scan._tasks_in_turn()
+    first = [next(tasks).path[:4] for _ in range(8)]
+    assert first == ["0000", "0001", "0002", "0004", "0005", "0006", "0007", "0008"]
+    assert sidecars_read(store, footers) == 1
+    assert [task.path[:4] for task in tasks] == [f"{n:04d}" for n in [*range(9, 40), 50]]
+
+
+def test_a_sidecar_that_is_damaged_while_its_turn_comes_loses_no_file_and_repeats_none() -> None:
+    store = table(*ADDS)
+    scan = plan_scan(load_snapshot(utc_context(store)), limit=5)
+    tasks = scan._tasks_in_turn()
+    found = [next(tasks).path[:4] for _ in range(10)]
+    for path in [path for path in store.files if path.endswith(".parquet")][2:]:
+        store.files[path] = b"PAR1 damaged PAR1"
+    found += [task.path[:4] for task in tasks]
+    assert sorted(found) == [f"{n:04d}" for n in range(40)]

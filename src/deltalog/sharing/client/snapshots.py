@@ -123,6 +123,10 @@ class SharedScan(Scan):
         """
         return with_own_urls(self.snapshot, super().tasks())
 
+    def _tasks_in_turn(self) -> Iterator[ScanTask]:
+        """The tasks: the log of an answer is small."""
+        return self.tasks()
+
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows batch by batch; small files are fetched before they are read."""
         if self.limit is not None:  # the first file may hold enough rows
