@@ -1,8 +1,9 @@
 """Row groups of rewritten files in which nothing changes: copied as they are stored.
 
-Owns which row groups may be copied, in one place: `WhyNot` has every reason against it, and a row
-group without a reason is copied. The others are read, and their rows are put between the copied
-ones, so that rows keep their order.
+Owns which row groups may be copied, in one place: `WhyNot` has the reasons against it, and a row
+group without a reason is copied. (None is of files that are too small, and of encrypted ones or
+those with columns in other files, which `read_stored` does not take.) The others are read, and
+their rows are put between the copied ones, so that rows keep their order.
 
 Protocol: Row Tracking, Column Mapping, Writer Requirements for Add File
 """
@@ -65,8 +66,6 @@ class WhyNot(Enum):
 
     OPTIONS = "the caller chose how new files are encoded"
     PARTITION_COLUMNS = "data files hold partition columns, whose values come from the log"
-    FILE_SIZE = "the file is smaller than a row group that is worth copying"
-    ENCRYPTED = "the file is encrypted, or has its columns in other files"
     WRITER = "readers treat files of this writer in another way than ours, or it is not known"
     CALENDAR = "its dates or times are of the old calendar, of which only its footer tells"
     SCHEMA = "its stored schema is another than that of new files"

@@ -1,6 +1,7 @@
 """File pruning: which files of a snapshot may hold a matching row.
 
-Owns which parts of the log are read for it, and the explanation. The checkpoint of a large table is
+Owns which parts of the log are read for it, or for a few files without a predicate, and the
+explanation. The checkpoint of a large table is
 read row group by row group, on several cores; one whose footer says that no file in it can match is
 not read at all. What is cached of row groups is bounded.
 
@@ -17,7 +18,8 @@ import pyarrow as pa
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.errors import MalformedLogError
 from deltalog.kernels import compute
-from deltalog.scan.judge import Judged, as_mask, judge
+from deltalog.paths import canonical_paths
+from deltalog.scan.judge import judge
 from deltalog.storage.pool import read_ahead
 
 if TYPE_CHECKING:
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
     from deltalog.snapshot.pieces import SnapshotPiece
     from deltalog.snapshot.state import LogState
-
-__all__ = ["Judged", "Pruned", "as_mask", "files_in_turn", "judge", "prune"]
 
 _Result = TypeVar("_Result")
 
@@ -195,7 +195,10 @@ def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
 
 
 def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table]:
-    """Columns of all files, of a large checkpoint row group by row group, as they are asked for."""
+    """Columns of all files, of a large checkpoint row group by row group, as they are asked for.
+
+    Cost: the columns of what is asked for; none of it is cached here.
+    """
     seen: list[pa.Table] = []
     begun: LogState | None = None
 
@@ -205,12 +208,17 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
 
         if not _is_large(state) or begun not in {None, state}:
             return None
+        if begun is None and state.checkpoint is not None and state.checkpoint.holds_columns:
+            return None  # all of them were read before
         begun = state
         pieces = live_pieces(snapshot, state)
         if len(seen) == len(pieces):
             return pa.schema([]).empty_table()
-        files = pieces[len(seen)].files(list(dict.fromkeys([*names, "path"])))
-        pieces[len(seen)].forget(statistics=False)
+        piece = pieces[len(seen)]
+        is_new = not piece.held_bytes
+        files = piece.files(list(dict.fromkeys([*names, "path"])))
+        if is_new:
+            piece.forget(statistics=False)
         return files
 
     while (files := snapshot.read_log(run)) is not None:
@@ -220,8 +228,10 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
         yield files.select(list(names))
     rest = snapshot.files(list(dict.fromkeys([*names, "path"])))
     if seen:  # other files of the log stand in for damaged ones
-        known = pa.concat_tables(seen).column("path")
-        rest = rest.filter(compute.invert(compute.is_in(rest.column("path"), known)))
+        root = snapshot.store.root  # another writer may have spelled a path otherwise
+        known = canonical_paths(pa.concat_tables(seen).column("path"), root)
+        paths = canonical_paths(rest.column("path"), root)
+        rest = rest.filter(compute.invert(compute.is_in(paths, known)))
     yield rest.select(list(names))
 
 

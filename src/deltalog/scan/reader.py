@@ -26,7 +26,7 @@ from deltalog.deletion_vectors import keep_mask
 from deltalog.expressions import columns, filter_mask
 from deltalog.kernels import arrow, compute
 from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.scan.prune import as_mask
+from deltalog.scan.judge import as_mask
 from deltalog.scan.rebase import file_rebase
 from deltalog.scan.row_groups import FooterPruning
 from deltalog.scan.runs import hits, live_runs, merged, within_groups

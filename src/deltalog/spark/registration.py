@@ -1,8 +1,8 @@
 """Register the formats in a session.
 
 PySpark finds `deltalog` and `deltalog_sharing` by itself if the driver's Python has this package;
-registering has `spark.read` plan their tables in the session, makes them known to sessions that do
-not search, such as remote ones, and gives `deltalog` another name.
+registering has `spark.read` plan Delta tables in the session, makes the formats known to sessions
+that do not search, such as remote ones, and gives `deltalog` another name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def register(
 ) -> None:
     """Register the formats for Delta tables and for shared tables in a session.
 
-    Batches that `spark.read` loads in these formats are then planned as by `deltalog.spark.read`;
+    Batches that `spark.read` loads in the format `name` are planned as by `deltalog.spark.read`;
     `unregister` ends that.
 
     Args:

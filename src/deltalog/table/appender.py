@@ -173,7 +173,12 @@ class Appender:
             raise
 
     def flush(self) -> None:
-        """Commit what was handed over, without waiting for more; return when all is answered."""
+        """Commit what was handed over, without waiting for more; return when all is answered.
+
+        Raises:
+            InvalidInputError: a callback of an answer calls it: it would wait for itself.
+        """
+        self._refuse_callbacks("flush")
         with self._changed:
             answers = [
                 request.answer for request in (*self._committing, *self._inside, *self._outside)
@@ -187,7 +192,12 @@ class Appender:
                 self._hurries -= 1
 
     def close(self) -> None:
-        """Commit what was handed over, and take no more; return when all is answered."""
+        """Commit what was handed over, and take no more; return when all is answered.
+
+        Raises:
+            InvalidInputError: as `flush`.
+        """
+        self._refuse_callbacks("close")
         with self._changed:
             self._is_closed = True
             refused = list(self._outside)
@@ -226,6 +236,13 @@ class Appender:
                 self._outside.append(request)
                 return
             self._admit(request)
+
+    def _refuse_callbacks(self, method: str) -> None:
+        if threading.get_ident() == self._committer_thread:
+            raise InvalidInputError(
+                f"cannot {method} an appender in a callback of an answer: the thread that would be "
+                "waited for runs the callback"
+            )
 
     def _has_room(self, request: _Request) -> bool:
         held = self._held_bytes

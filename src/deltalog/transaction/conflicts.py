@@ -28,7 +28,7 @@ from deltalog.features.row_ids import ROW_TRACKING_DOMAIN
 from deltalog.features.support import check_writable
 from deltalog.kernels import compute
 from deltalog.paths import canonical_paths, decode_path
-from deltalog.scan.prune import judge
+from deltalog.scan.judge import judge
 from deltalog.stats import parse_stats
 from deltalog.transaction.metadata_changes import is_harmless_change
 from deltalog.transaction.winners import BACKFILL, UNBACKFILL

@@ -248,7 +248,7 @@ def test_column_mapping_copies_only_files_with_the_ids_of_new_ones(tmp_path: Pat
     [
         (WhyNot.OPTIONS, None, {"writer_properties": WriterProperties(compression="ZSTD")}),
         (WhyNot.SIZE, "size", {}),
-        (WhyNot.FILE_SIZE, "file size", {}),
+        (None, "file size", {}),
         (WhyNot.CODEC, "codec", {}),
         (WhyNot.SCHEMA, "column", {}),
     ],
@@ -256,7 +256,7 @@ def test_column_mapping_copies_only_files_with_the_ids_of_new_ones(tmp_path: Pat
 def test_reasons_against_it(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    why: WhyNot,
+    why: WhyNot | None,
     prepare: str | None,
     options: dict[str, Any],
 ) -> None:
@@ -327,7 +327,7 @@ def test_writers(created_by: str, is_known: bool) -> None:
 
 def test_every_reason_is_decided_in_a_table() -> None:
     decided = {why for table in (_OF_ALL, _OF_FILES, _OF_GROUPS) for why, _ in table}
-    assert set(WhyNot) - decided == {WhyNot.FILE_SIZE, WhyNot.ENCRYPTED}  # known before the rest
+    assert set(WhyNot) == decided
 
 
 def test_damaged_pages_are_an_error_before_anything_is_committed(tmp_path: Path) -> None:

@@ -324,6 +324,24 @@ def test_an_answer_s_callback_may_append(table: DeltaTable) -> None:
     assert rows(table, "id") == [0, 1, 2]
 
 
+@pytest.mark.parametrize("method", ["flush", "close"])
+def test_a_callback_cannot_wait_for_its_own_thread(table: DeltaTable, method: str) -> None:
+    refused: list[InvalidInputError] = []
+    with table.appender() as appender:
+        first, second = (appender.append(numbers(number)) for number in (1, 2))
+
+        def then(_: Future[int]) -> None:
+            try:
+                getattr(appender, method)()
+            except InvalidInputError as error:
+                refused.append(error)
+
+        first.add_done_callback(then)
+        assert second.result(60) >= 1
+    assert "callback" in str(refused[0])
+    assert rows(table, "id") == [0, 1, 2]
+
+
 def test_tasks_of_an_event_loop(table: DeltaTable) -> None:
     async def work() -> list[int | BaseException]:
         async with table.appender(wait_ms=LONG_MS, most_rows=10, waiting_bytes=40) as appender:

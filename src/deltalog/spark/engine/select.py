@@ -19,7 +19,7 @@ from deltalog.clock import Stopwatch
 from deltalog.rows.assign import check_identities
 from deltalog.rows.local import LocalChange
 from deltalog.rows.request import Action, logged_condition
-from deltalog.scan.prune import judge
+from deltalog.scan.judge import judge
 from deltalog.spark.engine.apply import FrameChange, find_candidates, row_struct
 from deltalog.spark.engine.assign import checked_values, new_struct, parse_assignments
 from deltalog.spark.engine.row_tasks import CLAUSE, NEW, OLD, OLD_FILE, OLD_POSITION, ROW_ID
