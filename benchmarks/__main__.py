@@ -11,34 +11,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.asking import ROOT, ask
 from benchmarks.report import Measured, Result, kept, picture, render, summary
 from benchmarks.tables import build
 from benchmarks.wire.operations import LATENCIES_MS
 from benchmarks.wire.run import run as run_on_the_wire
 from benchmarks.workloads import SIZES, WORKLOADS, Size, Workload
 
-ROOT = Path(__file__).resolve().parent.parent
-
 
 def _measure(subject: str, path: Path, needle: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        result = subprocess.run(
-            [sys.executable, "-m", "benchmarks.measure", subject, str(path), str(needle)],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            env={**os.environ, "DELTALOG_SCRATCH": scratch},
-        )
-    found: dict[str, object] = json.loads(result.stdout.splitlines()[-1])
-    return found
+        return ask(subject, path, needle, scratch)
 
 
 def _run(workload: Workload, directory: Path, size: Size) -> Result:

@@ -13,8 +13,6 @@ import os
 import platform
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,9 +23,9 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
+from benchmarks.asking import ROOT, ask
 from benchmarks.tables import MAP, ROWS_PER_FILE, metadata_action, schema_text
 
-ROOT = Path(__file__).resolve().parent.parent
 FILES = (10_000, 100_000, 1_000_000, 10_000_000)
 SIDECAR_FILES = 100_000
 GROUP_FILES = 50_000
@@ -131,16 +129,7 @@ def _measure(subject: str, path: Path, needle: int) -> dict[str, float]:
         if subject.endswith("_append_row"):  # the log is written to, so it is one of links
             where = Path(scratch) / "table"
             shutil.copytree(path, where, copy_function=os.link)
-        result = subprocess.run(
-            [sys.executable, "-m", "benchmarks.measure", subject, str(where), str(needle)],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            env={**os.environ, "DELTALOG_SCRATCH": scratch},
-        )
-    found: dict[str, float] = json.loads(result.stdout.splitlines()[-1])
-    return found
+        return ask(subject, where, needle, scratch)
 
 
 def _row(path: Path, num_files: int, question: str, peers_up_to: int) -> str:

@@ -7,7 +7,6 @@ before its file is read; PART is `footer` or `pages`.
 from __future__ import annotations
 
 import datetime as dt
-import random
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -19,8 +18,7 @@ from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import DeltaError
 from deltalog.transaction import PostCommitHookProperties
 from deltalog.write.options import WriterProperties
-from tests.property.damaged_footers import damage_footer
-from tests.property.test_fuzz import damage_bytes
+from tests.support.damaging import damaged
 
 PREDICATES = (
     None,
@@ -73,24 +71,13 @@ def make(path: Path, rows_per_page: int | None = None) -> Path:
 def main(directory: Path, first: int, inputs: int, part: str) -> None:
     """Damage and read; anything but our errors ends the process with a traceback."""
     file = make(directory)
-    original = file.read_bytes()
     table = DeltaTable(directory)
-    footer_bytes = int.from_bytes(original[-8:-4], "little") + 8
-    for seed in range(first, first + inputs):
-        sys.stdout.write(f"{seed}\n")
-        sys.stdout.flush()
-        rng = random.Random(seed)
-        if part == "footer":
-            damaged = damage_footer(original, rng)
-        else:
-            damaged = damage_bytes(original[:-footer_bytes], rng) + original[-footer_bytes:]
-        file.write_bytes(damaged)
+    for _ in damaged(file, first, inputs, part):
         for predicate in PREDICATES:
             try:
                 table.scan(predicate=predicate).to_table()
             except DeltaError:
                 continue
-    file.write_bytes(original)
 
 
 if __name__ == "__main__":

@@ -7,21 +7,12 @@ from the last seed that was printed where it ended.
 from __future__ import annotations
 
 import random
-import struct
 import sys
 from pathlib import Path
 
 from deltalog.errors import DeltaError
 from tests.property.test_fuzz import make_subject
-
-
-def damage_footer(data: bytes, rng: random.Random) -> bytes:
-    """One to three bytes of the footer become others; its length and the magic stay."""
-    (length,) = struct.unpack("<I", data[-8:-4])
-    damaged = bytearray(data)
-    for _ in range(rng.randrange(1, 4)):
-        damaged[rng.randrange(len(data) - 8 - length, len(data) - 8)] = rng.randrange(256)
-    return bytes(damaged)
+from tests.support.damaging import damage_footer
 
 
 def main(directory: str, first_seed: int, inputs: int) -> None:

@@ -6,7 +6,6 @@ its file is used; PART is `footer` or `pages`.
 
 from __future__ import annotations
 
-import random
 import sys
 from pathlib import Path
 
@@ -16,9 +15,8 @@ import pyarrow.parquet as pq
 from deltalog import DeltaTable, convert_to_deltalake
 from deltalog.errors import DeltaError
 from deltalog.rows import kept_groups
-from tests.property.damaged_footers import damage_footer
-from tests.property.test_fuzz import damage_bytes
 from tests.support.copied_groups import GROUP_ROWS, numbered
+from tests.support.damaging import damaged
 
 
 def make(directory: Path) -> Path:
@@ -43,20 +41,10 @@ def main(directory: Path, first: int, inputs: int, part: str) -> None:
     """Damage and delete; anything but our errors ends the process with a traceback."""
     kept_groups.LEAST_BYTES = 1
     file = make(directory)
-    original = file.read_bytes()
     log = directory / "_delta_log"
-    footer_bytes = int.from_bytes(original[-8:-4], "little") + 8
     known = {path.name for path in (*directory.iterdir(), *log.iterdir())}
     num_done = 0
-    for seed in range(first, first + inputs):
-        sys.stdout.write(f"{seed}\n")
-        sys.stdout.flush()
-        rng = random.Random(seed)
-        if part == "footer":
-            damaged = damage_footer(original, rng)
-        else:
-            damaged = damage_bytes(original[:-footer_bytes], rng) + original[-footer_bytes:]
-        file.write_bytes(damaged)
+    for _ in damaged(file, first, inputs, part):
         try:
             DeltaTable(directory).delete("id = 12")
         except DeltaError:
@@ -71,7 +59,6 @@ def main(directory: Path, first: int, inputs: int, part: str) -> None:
             if path.suffix == ".parquet":
                 _read(path)
             path.unlink()
-    file.write_bytes(original)
     sys.stdout.write(f"deleted from {num_done} of {inputs}\n")
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ import pytest
 
 from deltalog import DeltaTable
 from deltalog.errors import DeltaError
+from tests.support.damaging import damage_bytes, lines_of
 from tests.support.raw_tables import Action, RawTable, metadata, protocol
 
 Rows = list[tuple[int, int | None]]
@@ -99,28 +98,6 @@ def without_old_commits(tmp_path: Path) -> Subject:
     made = make_subject(tmp_path / "table", keep_commits=False)
     assert made.read() == HEALTHY
     return made
-
-
-def damage_bytes(data: bytes, rng: random.Random) -> bytes:
-    """One to three accidents: flips, gaps, repeats, garbage, a cut."""
-    damaged = bytearray(data)
-    for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        at = rng.randrange(len(damaged) + 1)
-        length = rng.choice((1, 1, 2, 4, 16, 64))
-        match rng.randrange(6):
-            case 0 if at < len(damaged):
-                damaged[at] ^= 1 << rng.randrange(8)
-            case 1:
-                del damaged[at : at + length]
-            case 2:
-                damaged[at:at] = damaged[at : at + length]
-            case 3:
-                damaged[at:at] = rng.randbytes(length)
-            case 4:
-                damaged[at : at + length] = bytes(len(damaged[at : at + length]))
-            case _:
-                del damaged[at:]
-    return bytes(damaged)
 
 
 def damage_json(data: bytes, rng: random.Random) -> bytes:
@@ -299,44 +276,25 @@ def test_a_damaged_checkpoint_raises_ours(without_old_commits: Subject, seed: in
 @pytest.mark.parametrize("part", range(4))
 def test_a_damaged_footer_raises_ours(tmp_path: Path, part: int) -> None:
     """Arrow decodes by the footer: the process must survive it, so it is not this one."""
-    here = Path(__file__)
     first, inputs = part * FOOTERS_PER_TEST, FOOTERS_PER_TEST
-    command = [sys.executable, "-m", "tests.property.damaged_footers", str(tmp_path / "table")]
-    ran = subprocess.run(
-        [*command, str(first), str(inputs)],
-        cwd=here.parents[2], capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    seeds = ran.stdout.split()
-    assert ran.returncode == 0, f"ended with {ran.returncode} at seed {seeds[-1]}: {ran.stderr}"
-    assert len(seeds) == inputs
+    said = lines_of("tests.property.damaged_footers", tmp_path / "table", first, inputs)
+    assert len(said) == inputs
 
 
 @pytest.mark.parametrize("part", ["footer", "pages"])
 def test_a_damaged_data_file_raises_ours(tmp_path: Path, part: str) -> None:
     """With predicates and without; also in another process, which must survive it."""
     inputs = 600 if LONG else 200
-    command = [sys.executable, "-m", "tests.property.damaged_data_files", str(tmp_path / "table")]
-    ran = subprocess.run(
-        [*command, "0", str(inputs), part],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    seeds = ran.stdout.split()
-    assert ran.returncode == 0, f"ended with {ran.returncode} at seed {seeds[-1]}: {ran.stderr}"
-    assert len(seeds) == inputs
+    said = lines_of("tests.property.damaged_data_files", tmp_path / "table", 0, inputs, part)
+    assert len(said) == inputs
 
 
 @pytest.mark.parametrize("part", ["offsets", "bounds", "headers", "footer"])
 def test_damaged_pages_lose_no_rows_unseen(tmp_path: Path, part: str) -> None:
     """The page index and the headers of pages; also in another process, which must survive it."""
     inputs = 1000 if LONG else 200
-    command = [sys.executable, "-m", "tests.property.damaged_pages", str(tmp_path / "table")]
-    ran = subprocess.run(
-        [*command, "0", str(inputs), part],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    seeds = ran.stdout.split()
-    assert ran.returncode == 0, f"ended with {ran.returncode} at seed {seeds[-1]}: {ran.stderr}"
-    assert len(seeds) == inputs
+    said = lines_of("tests.property.damaged_pages", tmp_path / "table", 0, inputs, part)
+    assert len(said) == inputs
 
 
 def _ours(subject: Subject) -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -27,6 +25,7 @@ from hypothesis import strategies as st
 
 from deltalog import DeltaTable, convert_to_deltalake
 from tests.support.copied_groups import changed_both_ways, new_adds, num_copied
+from tests.support.damaging import lines_of
 
 EXAMPLES: Final = 100 if os.environ.get("DELTALOG_RULES") == "all" else 4
 NUM_ROWS: Final = 7_000
@@ -196,18 +195,6 @@ def test_row_groups_of_every_writer_are_copied(tmp_path: Path, writer: str) -> N
 def test_damaged_sources_end_in_errors_of_ours(tmp_path: Path, part: str) -> None:
     """In another process, which must survive it; after an error no file is left."""
     inputs = 600 if EXAMPLES > 4 else 100
-    ran = subprocess.run(
-        [
-            *(sys.executable, "-m", "tests.property.damaged_sources"),
-            *(str(tmp_path / "table"), "0", str(inputs), part),
-        ],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    lines = ran.stdout.splitlines()
-    assert ran.returncode == 0, f"ended with {ran.returncode} after {lines[-1:]}: {ran.stderr}"
+    lines = lines_of("tests.property.damaged_sources", tmp_path / "table", 0, inputs, part)
     assert len(lines) == inputs + 1
     assert lines[-1].startswith("deleted from ")

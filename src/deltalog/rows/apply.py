@@ -1,9 +1,9 @@
 """Change rows of existing files, by deletion vectors or by rewriting the files.
 
-Owns how UPDATE and MERGE apply a `FileDecision` to each file: a file without remaining rows is
-removed; a masked file gets a deletion vector, and the new versions of its rows go into new files; a
-rewritten file is written again with all its rows in their order. Rows keep their row ids, and
-pre-images and post-images go to the change data feed.
+Owns how UPDATE and MERGE of this process apply a `FileDecision` to each file: a file without
+remaining rows is removed; a masked file gets a deletion vector, and the new versions of its rows go
+into new files; a rewritten file is written again with all its rows in their order. Rows keep their
+row ids, and pre-images and post-images go to the change data feed.
 
 Protocol: Deletion Vectors, Row Tracking, Add CDC File
 """

@@ -1,0 +1,33 @@
+"""Ask a subject in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def ask(subject: str, path: Path, needle: int, scratch: str) -> dict[str, Any]:
+    """What `benchmarks.measure` says of a subject.
+
+    Args:
+        subject: its name.
+        path: of the table.
+        needle: what is looked for.
+        scratch: a directory that the subject may fill.
+    """
+    result = subprocess.run(
+        [sys.executable, "-m", "benchmarks.measure", subject, str(path), str(needle)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env={**os.environ, "DELTALOG_SCRATCH": scratch},
+    )
+    found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    return found
