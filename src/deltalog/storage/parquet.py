@@ -29,7 +29,6 @@ from deltalog.storage.parquet_parts import (
     Segments,
     coalesce,
     guarded,
-    select_leaves,
 )
 from deltalog.storage.pool import map_in_pool
 from deltalog.storage.ranged_file import RangedFile
@@ -184,7 +183,7 @@ class ParquetReader:
         """
         if columns is None:
             return list(range(len(self.leaf_paths)))
-        return select_leaves(columns, self.arrow_schema.names, self.leaf_paths, self.leaves)
+        return self.footer.leaf_numbers.of(columns)
 
     def read(
         self, columns: Sequence[Column] | None = None, row_groups: Sequence[int] | None = None
@@ -262,11 +261,11 @@ class ParquetReader:
         """The same rows as `read`, in batches of at most `batch_size`, one row group at a time.
 
         Cost: elsewhere than local: one batch of ranged reads per row group, and the memory of
-        the columns of one row group. Local: the memory of a few batches.
+        the columns of one row group. Local: the memory of a few batches, or of a small row group.
         """
         indices = self.leaf_indices(columns)
         for group in self._all_groups if row_groups is None else row_groups:
-            if self._native is not None and indices:
+            if self._native is not None and indices and self._is_worth_threads([group]):
                 yield from self._stream(group, indices, batch_size)
                 continue
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from threading import Lock
@@ -21,7 +22,7 @@ from deltalog.clock import now_ms
 from deltalog.storage import thrift
 from deltalog.storage.parquet_footer import has_column_orders
 from deltalog.storage.parquet_pages import DamagedPageError
-from deltalog.storage.parquet_parts import walk_leaves
+from deltalog.storage.parquet_parts import LeafNumbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +38,7 @@ _MOST_FACTS: Final = 8
 _MOST_DETAILS: Final = 1024
 _MOST_FOOTERS: Final = 64
 _MOST_FOOTER_BYTES: Final = 64 * 1024
+_MOST_SCHEMA_BYTES: Final = 64 * 1024
 _SETTLED_MS: Final = 3_000
 # Numbers of fields.
 _NUM_ROWS, _ROW_GROUPS = 3, 4
@@ -203,13 +205,24 @@ class Footer:
         schema = self.metadata.schema
         return tuple(schema.column(number).path for number in range(len(schema)))
 
-    @cached_property
+    @property
     def leaves(self) -> tuple[tuple[str, ...], ...]:
         """The same as parts, containers' own levels left out (`("add", "tags", "key")`)."""
-        leaves = tuple(walk_leaves(self.arrow_schema))
-        if len(leaves) != len(self.leaf_paths):  # a type whose leaves we do not know
-            return tuple(tuple(path.split(".")) for path in self.leaf_paths)
-        return leaves
+        return self.leaf_numbers.leaves
+
+    @cached_property
+    def leaf_numbers(self) -> LeafNumbers:
+        """The numbers of leaf columns by the fields that they belong to."""
+        stored = self.arrow_schema.serialize().to_pybytes()
+        find = _recent_numbers if len(stored) <= _MOST_SCHEMA_BYTES else _recent_numbers.__wrapped__
+        return find(stored, self.leaf_paths)
+
+
+@lru_cache(maxsize=64)
+def _recent_numbers(stored_schema: bytes, leaf_paths: tuple[str, ...]) -> LeafNumbers:
+    """The leaf columns of a schema, kept for other files of the same one."""
+    schema = pa.ipc.read_schema(pa.py_buffer(stored_schema))
+    return LeafNumbers(schema, leaf_paths)
 
 
 class FileState(NamedTuple):

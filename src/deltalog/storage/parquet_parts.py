@@ -133,37 +133,43 @@ def leaf_columns(schema: pa.Schema) -> Iterator[Leaf]:
         yield from _leaves_below(Leaf((field.name,), field.name, field.type))
 
 
-def select_leaves(
-    columns: Sequence[Column],
-    top_level: Sequence[str],
-    leaf_paths: Sequence[str],
-    leaves: Sequence[tuple[str, ...]],
-) -> list[int]:
-    """The numbers of the leaves that `columns` name, ascending; see `ParquetReader.leaf_indices`.
+class LeafNumbers:
+    """The numbers of leaf columns by the fields that they belong to.
 
     Args:
-        columns: texts, or tuples of parts.
-        top_level: names of the top-level columns.
+        schema: Arrow's.
         leaf_paths: Parquet's dotted path of every leaf.
-        leaves: the same as parts.
+
+    Attributes:
+        leaves: the same as parts, containers' own levels left out (`("add", "tags", "key")`).
     """
-    names = set(top_level)
-    below: dict[tuple[str, ...], list[int]] = {}
-    for number, leaf in enumerate(leaves):
-        for depth in range(len(leaf) + 1):
-            below.setdefault(leaf[:depth], []).append(number)
-    wanted: set[int] = set()
-    for column in columns:
-        parts = (column,) if isinstance(column, str) and column in names else column
-        if isinstance(parts, str):
-            wanted.update(
-                number
-                for number, path in enumerate(leaf_paths)
-                if path == parts or path.startswith(parts + ".")
-            )
-        else:
-            wanted.update(below.get(tuple(parts), ()))
-    return sorted(wanted)
+
+    def __init__(self, schema: pa.Schema, leaf_paths: Sequence[str]) -> None:
+        leaves = tuple(walk_leaves(schema))
+        if len(leaves) != len(leaf_paths):  # a type whose leaves we do not know
+            leaves = tuple(tuple(path.split(".")) for path in leaf_paths)
+        self.leaves = leaves
+        self._names = frozenset(schema.names)
+        self._leaf_paths = leaf_paths
+        self._below: dict[tuple[str, ...], list[int]] = {}
+        for number, leaf in enumerate(leaves):
+            for depth in range(len(leaf) + 1):
+                self._below.setdefault(leaf[:depth], []).append(number)
+
+    def of(self, columns: Sequence[Column]) -> list[int]:
+        """The numbers of the leaves that `columns` name; see `ParquetReader.leaf_indices`."""
+        wanted: set[int] = set()
+        for column in columns:
+            parts = (column,) if isinstance(column, str) and column in self._names else column
+            if isinstance(parts, str):
+                wanted.update(
+                    number
+                    for number, path in enumerate(self._leaf_paths)
+                    if path == parts or path.startswith(parts + ".")
+                )
+            else:
+                wanted.update(self._below.get(tuple(parts), ()))
+        return sorted(wanted)
 
 
 def _leaves_below(column: Leaf) -> Iterator[Leaf]:
@@ -175,7 +181,7 @@ def _leaves_below(column: Leaf) -> Iterator[Leaf]:
     elif isinstance(dtype, pa.MapType):
         key, value = dtype.key_type, dtype.item_type
         inner = [("key", "key_value.key", key), ("value", "key_value.value", value)]
-    elif any(is_list(dtype) for is_list in _LISTS):
+    elif dtype.num_fields and any(is_list(dtype) for is_list in _LISTS):
         inner = [("element", "list.element", dtype.value_type)]
     else:
         yield Leaf(column.parts, column.path, dtype)
