@@ -135,7 +135,8 @@ class ParquetCheckpointFile:
         size = self._info.size_bytes or None
         reader = open_parquet(self._store, self._info.path, size_bytes=size, footer=self._footer)
         footer = reader.footer
-        self._footer = footer if self._keeps_bytes else replace(footer, tail=None)
+        is_kept = self._keeps_bytes or footer.tail is None
+        self._footer = footer if is_kept else replace(footer, tail=None)
         return reader
 
     def leaves(self, kind: str) -> Sequence[Leaf]:

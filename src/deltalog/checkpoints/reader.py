@@ -9,7 +9,7 @@ Protocol: Checkpoints, V2 Spec, Checkpoint Schema
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +25,7 @@ from deltalog.checkpoints.layout import open_checkpoint_file, sidecar_location
 from deltalog.checkpoints.schema import (
     PARTITION_VALUES,
     PARTITION_VALUES_PARSED,
+    SMALL_KINDS,
     chunked,
     member,
     texts_of_values,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 _STATS_AHEAD: Final = 2
+# Then what lies between two columns costs less to read than another request.
+_SMALL_BYTES: Final = 1024 * 1024
 _SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA}
 
 
@@ -126,17 +129,27 @@ class Checkpoint:
     def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
         """The actions of these kinds as dicts (`protocol`, `metaData`, `txn`, …; not files).
 
-        Cost: their leaves, in the row groups that have such actions; no sidecar is read.
+        Cost: their leaves, in the row groups that have such actions; no sidecar is read. Of a small
+        checkpoint all such kinds are read at once: who opens a table to commit asks for each.
         """
-        missing = [kind for kind in kinds if kind not in self._values]
-        if missing:
-            found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in missing}
+        if self._is_small and not self._values:
+            with suppress(errors.CheckpointUnreadableError):  # perhaps not where it is asked for
+                self._read_values(SMALL_KINDS)
+        self._read_values([kind for kind in kinds if kind not in self._values])
+        return {kind: self._values[kind] for kind in kinds}
+
+    @cached_property
+    def _is_small(self) -> bool:
+        return sum(file.size_bytes for file in self.files.files) <= _SMALL_BYTES
+
+    def _read_values(self, kinds: Sequence[str]) -> None:
+        found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
+        if kinds:
             with self._unreadable():
-                for part in map_in_pool(lambda file: file.values(missing), self._top_files):
+                for part in map_in_pool(lambda file: file.values(kinds), self._top_files):
                     for kind, values in part.items():
                         found[kind] += values
-            self._values.update(found)
-        return {kind: self._values[kind] for kind in kinds}
+        self._values.update(found)
 
     def columns(self, kind: str, names: Sequence[str]) -> pa.Table:
         """Members of all `add` or `remove` actions, in the order of the files.

@@ -39,6 +39,8 @@ MARKERS: Final[Mapping[str, str]] = {
     "sidecar": "path",
     "checkpointMetadata": "version",
 }
+SMALL_KINDS: Final = tuple(kind for kind in MARKERS if kind not in {"add", "remove"})
+"""The kinds of which a checkpoint holds few actions."""
 
 
 def chunked(chunks: Sequence[pa.Array[Any]], data_type: pa.DataType) -> pa.ChunkedArray[Any]:

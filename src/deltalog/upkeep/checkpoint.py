@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA, REMOVE_TYPE
 from deltalog.checkpoints.reader import Checkpoint
+from deltalog.checkpoints.schema import SMALL_KINDS
 from deltalog.checkpoints.writer import (
     CheckpointContent,
     CheckpointLayout,
@@ -51,10 +52,6 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 logger = logging.getLogger(__name__)
-
-
-_SMALL_KINDS: Final = ("protocol", "metaData", "txn", "domainMetadata", "rowIdHighWaterMark")
-_TOP_KINDS: Final = ("checkpointMetadata", "sidecar")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +232,7 @@ def inspect_checkpoint(store: Store, files: CheckpointFiles) -> CheckpointInfo:
     Cost: its footers, the rows of all small actions, one small column of the others.
     """
     checkpoint = Checkpoint(store, files)
-    values = checkpoint.values([*_SMALL_KINDS, *_TOP_KINDS])
+    values = checkpoint.values(SMALL_KINDS)
     if len(values["protocol"]) != 1 or len(values["metaData"]) != 1:
         raise CheckpointUnreadableError(
             f"checkpoint {files.name} of {store.root} has {len(values['protocol'])} protocol and "
