@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq  # noqa: TID251  # this and `parquet` are the place
 from deltalog.clock import now_ms
 from deltalog.errors import AlreadyExistsError, DeltaError
 from deltalog.paths import FileInfo, join
-from deltalog.storage.atomic import sync_file, take_name, write_temporary
+from deltalog.storage.atomic import sync_directory, sync_file, take_name, write_temporary
 from deltalog.storage.faults import storage_error
 from deltalog.storage.parquet_parts import with_exact_bounds
 from deltalog.storage.store import native_path, syncs_files
@@ -76,6 +77,7 @@ class ParquetSink:
         store: where the file is to be.
         path: decoded.
         schema: of the pieces.
+        is_unsought: as for `NewFile`.
         options: `pyarrow.parquet.ParquetWriter`'s; floating-point columns have no bounds in any
             case, see `with_exact_bounds`.
 
@@ -89,8 +91,16 @@ class ParquetSink:
     file: FileInfo
     metadata: pq.FileMetaData
 
-    def __init__(self, store: Store, path: str, schema: pa.Schema, **options: Any) -> None:
-        self._file = NewFile(store, path)
+    def __init__(
+        self,
+        store: Store,
+        path: str,
+        schema: pa.Schema,
+        *,
+        is_unsought: bool = False,
+        **options: Any,
+    ) -> None:
+        self._file = NewFile(store, path, is_unsought=is_unsought)
         self._writer: pq.ParquetWriter | None = None
         self._collected: list[pq.FileMetaData] = []
         statistics = with_exact_bounds(schema, options.pop("write_statistics", True))
@@ -161,11 +171,14 @@ class NewFile:
     Args:
         store: where the file is to be.
         path: decoded.
+        is_unsought: whether nobody looks for this name before a commit tells it. Then a local file
+            has its name before it is synced: the disk writes content and name at once.
     """
 
-    def __init__(self, store: Store, path: str) -> None:
+    def __init__(self, store: Store, path: str, *, is_unsought: bool = False) -> None:
         self._store = store
         self._path = path
+        self._is_unsought = is_unsought
         self._native = native_path(store, path)
         self._temporary: str | None = None
         self._failure: BaseException | None = None
@@ -203,10 +216,16 @@ class NewFile:
         if self._temporary is not None and self._native is not None:
             size = int(self._out.tell())
             self._out.close()
-            syncs = syncs_files(self._store)
-            if syncs:  # a commit must not name a file that a power cut can take away
-                sync_file(self._temporary)
-            take_name(self._temporary, self._native, syncs=syncs)
+            # A commit must not name a file that a power cut can take away.
+            if not (syncs := syncs_files(self._store)) or not self._is_unsought:
+                if syncs:
+                    sync_file(self._temporary)
+                take_name(self._temporary, self._native, syncs=syncs)
+            else:
+                take_name(self._temporary, self._native, syncs=False)
+                self._temporary = self._native  # what `abandon` deletes
+                sync_file(self._native)
+                sync_directory(os.path.dirname(self._native))  # noqa: PTH120  # a string
             return size
         data = self._out.getvalue().to_pybytes()
         try:

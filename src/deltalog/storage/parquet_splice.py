@@ -94,7 +94,7 @@ def _own_footer(source: EncodedBytes) -> StoredFooter:
 
 
 class SplicedFile:
-    """Writes a Parquet file row group by row group.
+    """Writes a data file row group by row group.
 
     Args:
         store: where the file is to be.
@@ -106,7 +106,7 @@ class SplicedFile:
     """
 
     def __init__(self, store: Store, path: str, template: StoredFooter) -> None:
-        self._file = NewFile(store, path)
+        self._file = NewFile(store, path, is_unsought=True)
         self._template = template
         self.size_bytes = 0
         self._groups: list[Struct] = []

@@ -225,7 +225,7 @@ class _GrowingFile:
         self._num_rows = 0
         self._row_group_rows = plan.row_group_rows
         self._stats = plan.collector() if plan.has_stats else None
-        self.sink = ParquetSink(plan.store, self._path, schema, **plan.options)
+        self.sink = ParquetSink(plan.store, self._path, schema, is_unsought=True, **plan.options)
 
     def write(self, rows: pa.Table) -> int:
         """Append rows, usually as one row group, and return the file's size so far."""

@@ -79,6 +79,7 @@ class RowsToFiles:
         self._gathered_bytes = 0
         self._waiting_bytes = 0
         self._sent_bytes = 0
+        self._is_last = False  # whether the caller waits for a single piece of work
         # `_close` was called, but the background has not closed the file yet.
         self._closing: deque[FileQueue] = deque()
         self._max_rows = plan.row_group_rows
@@ -105,6 +106,7 @@ class RowsToFiles:
     def finish(self) -> tuple[FinishedFile, ...]:
         """Write all waiting rows, close all files, and return these in the order of opening."""
         self._split_gathered()
+        self._is_last = len(self._waiting) == 1 and not self._queues
         for key in sorted(self._waiting, key=lambda key: -self._waiting[key].num_bytes):
             self._send(key)
             self._close(key)
@@ -202,7 +204,10 @@ class RowsToFiles:
 
     def _put(self, queue: FileQueue, rows: pa.Table | None) -> None:
         queue.put(rows)
-        self._background.submit(queue.run)
+        if self._is_last:  # waking a thread takes longer than a small file
+            queue.run()
+        else:
+            self._background.submit(queue.run)
 
     def _close_some(self, used: _Key) -> None:
         """Close the least recently written files, if there are too many."""

@@ -53,15 +53,19 @@ def test_a_commit_is_on_the_disk_with_all_that_it_names(
     files = sorted(root.glob("*/*.parquet"))
     names = [path for event, path in disk.events if event == "name"]
     commit = str(log / f"{0:020}.json")
-    # Every name is given to a file that was synced before, and its directory is synced after it.
-    for path in (*map(str, files), commit):
-        at = disk.events.index(("name", path))
-        before = [Path(synced).name for event, synced in disk.events[:at] if event == "sync"]
-        assert any(name.startswith(f".{Path(path).name}") for name in before)
-        assert ("sync", str(Path(path).parent)) in disk.events[at:]
+    commit_at = disk.events.index(("name", commit))
+    # The commit's name is given to a file that was synced before, and its directory is synced
+    # after it; then content and name of each data file are on the disk.
+    temporary = [Path(path).name for event, path in disk.events[:commit_at] if event == "sync"]
+    assert any(name.startswith(f".{Path(commit).name}") for name in temporary)
+    assert ("sync", str(log)) in disk.events[commit_at:]
+    for file in files:
+        named = disk.events[disk.events.index(("name", str(file))) : commit_at]
+        assert ("sync", str(file)) in named
+        assert ("sync", str(file.parent)) in named
     # The commit comes after its files, and the directories that were made are in theirs.
     assert max(names.index(str(file)) for file in files) < names.index(commit)
-    before_commit = {path for _, path in disk.events[: disk.events.index(("name", commit))]}
+    before_commit = {path for _, path in disk.events[:commit_at]}
     assert {str(root), str(root.parent), str(tmp_path)} <= before_commit | disk.synced()
 
 
