@@ -18,7 +18,7 @@ from deltalog.log.names import commit_path
 from deltalog.snapshot import load_snapshot
 from deltalog.storage.pool import meanwhile
 from deltalog.storage.store import is_local
-from deltalog.upkeep import cleanup_metadata, create_checkpoint, read_checksum, write_checksum
+from deltalog.upkeep import cleanup_once_a_day, create_checkpoint, read_checksum, write_checksum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -145,7 +145,7 @@ def _is_cleanup_due(done: _PostCommit) -> bool:
 
 
 def _clean_up(done: _PostCommit) -> None:
-    cleanup_metadata(done.snapshot, at_ms=done.now_ms())
+    cleanup_once_a_day(done.snapshot, at_ms=done.now_ms())
 
 
 def _is_long(done: _PostCommit) -> bool:
@@ -226,7 +226,7 @@ def after_commit(
         txn_id: id of the transaction.
 
     Cost: one request for the checksum; at every checkpoint interval that of
-    `upkeep.create_checkpoint` and `upkeep.cleanup_metadata`; a compaction if it is enabled.
+    `upkeep.create_checkpoint` and `upkeep.cleanup_once_a_day`; a compaction if it is enabled.
     """
     target = snapshot.segment.target_commit
     is_published = target is not None and target.path == commit_path(snapshot.version)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _DAY_MS: Final = 86_400_000
+_MOST_TABLES: Final = 1_000
 _CHECKPOINT_KINDS: Final = frozenset(
     {LogFileKind.CHECKPOINT, LogFileKind.CHECKPOINT_PART, LogFileKind.CHECKPOINT_V2}
 )
@@ -73,11 +74,9 @@ def cleanup_metadata(
     of every checkpoint that is kept.
     """
     _check_allowed(snapshot)
-    store, properties = snapshot.store, snapshot.configuration.properties
+    store = snapshot.store
     at_ms = snapshot.context.clock.now_ms() if at_ms is None else at_ms
-    if retention_ms is None:
-        retention_ms = properties.log_retention_ms
-    cutoff_ms = _midnight(at_ms - retention_ms)
+    cutoff_ms = _cutoff_ms(snapshot, retention_ms, at_ms)
     listing = list_log(store, from_version=0)
     boundary = _boundary(snapshot, listing, cutoff_ms)
     deleted: list[str] = []
@@ -92,6 +91,38 @@ def cleanup_metadata(
     orphans = _orphaned_sidecars(store, _midnight(at_ms) - _DAY_MS)
     store.delete_many(orphans)
     return deleted + orphans
+
+
+def cleanup_once_a_day(snapshot: Snapshot, *, at_ms: int) -> None:
+    """Do `cleanup_metadata`, unless this process has done it since the retention period began.
+
+    The period begins at midnight: what was not expired at the first clean-up of a day is not
+    expired at the next, and a writer of many commits would list a long log at every checkpoint.
+
+    Args:
+        snapshot: the latest version.
+        at_ms: now.
+
+    Cost: of `cleanup_metadata`, or none.
+    """
+    table = snapshot.store.root, snapshot.metadata.id
+    cutoff_ms = _cutoff_ms(snapshot, None, at_ms)
+    if _cleaned_to_ms.get(table) == cutoff_ms:
+        return
+    cleanup_metadata(snapshot, at_ms=at_ms)
+    if len(_cleaned_to_ms) >= _MOST_TABLES:
+        _cleaned_to_ms.clear()
+    _cleaned_to_ms[table] = cutoff_ms
+
+
+_cleaned_to_ms: dict[tuple[str, str], int] = {}
+
+
+def _cutoff_ms(snapshot: Snapshot, retention_ms: int | None, at_ms: int) -> int:
+    """The beginning of the retention period."""
+    if retention_ms is None:
+        retention_ms = snapshot.configuration.properties.log_retention_ms
+    return _midnight(at_ms - retention_ms)
 
 
 def _check_allowed(snapshot: Snapshot) -> None:
