@@ -236,9 +236,10 @@ class _FileActions:
     def where(self, row: int) -> str:
         return f"version {self.versions[row]}, line {self.lines[row]}"
 
-    def table(self, schema: pa.Schema, build: Callable[..., pa.Table]) -> pa.Table:
-        empty = not self.actions
-        files = schema.empty_table() if empty else build(self.actions, where=self.where)
+    def table(self) -> pa.Table:
+        if not self.actions:
+            return _NO_FILES[self.kind]
+        files = _BUILDERS[self.kind](self.actions, where=self.where)
         return files.append_column(_VERSION_FIELD, pa.array(self.versions, pa.int64()))
 
 
@@ -246,7 +247,7 @@ class _ActionLists:
     """Collects the actions of commits for a `CommitTable`."""
 
     def __init__(self, *, keep_commit_infos: bool = False) -> None:
-        self._files = {kind: _FileActions(kind) for kind in ("add", "remove", "cdc")}
+        self._files = {kind: _FileActions(kind) for kind in _BUILDERS}
         self._values: dict[str, list[tuple[int, Any]]] = {kind: [] for kind in _SMALL}
         self._infos: dict[int, Mapping[str, Any]] = {}
         self._keep_infos = keep_commit_infos
@@ -278,11 +279,7 @@ class _ActionLists:
         """
         small = self._values
         if files is None:
-            files = {
-                "add": self._files["add"].table(arrow.FILE_SCHEMA, arrow.adds_from_json),
-                "remove": self._files["remove"].table(arrow.REMOVE_SCHEMA, arrow.removes_from_json),
-                "cdc": self._files["cdc"].table(arrow.CDC_SCHEMA, arrow.cdc_from_json),
-            }
+            files = {kind: found.table() for kind, found in self._files.items()}
         return CommitTable(
             adds=files["add"],
             removes=files["remove"],
@@ -296,6 +293,19 @@ class _ActionLists:
         )
 
 
+_BUILDERS: Final[Mapping[str, Callable[..., pa.Table]]] = {
+    "add": arrow.adds_from_json,
+    "remove": arrow.removes_from_json,
+    "cdc": arrow.cdc_from_json,
+}
+_NO_FILES: Final = {
+    kind: schema.append(_VERSION_FIELD).empty_table()
+    for kind, schema in (
+        ("add", arrow.FILE_SCHEMA),
+        ("remove", arrow.REMOVE_SCHEMA),
+        ("cdc", arrow.CDC_SCHEMA),
+    )
+}
 _SMALL: Final[Mapping[str, Callable[[JsonObject], Any]]] = {
     "protocol": lambda node: node,
     "metaData": lambda node: node,

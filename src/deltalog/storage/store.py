@@ -130,12 +130,13 @@ class DurableStore(Store, Protocol):
 
 def syncs_files(store: Store) -> bool:
     """Whether local files of a store shall be on the disk before they have their names."""
-    return store.syncs if isinstance(store, DurableStore) else True
+    return bool(getattr(store, "syncs", True))
 
 
 def unsynced(store: Store) -> Store:
     """The same store, which does not wait for the disk, if it ever did."""
-    return store.without_sync() if isinstance(store, DurableStore) else store
+    without_sync = getattr(store, "without_sync", None)  # quicker than to ask for the protocol
+    return cast("Store", without_sync()) if without_sync is not None else store
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ Protocol: Actions
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
     from deltalog.transaction.masks import Masks
     from deltalog.transaction.properties import AppTransaction
+
+_NO_FILES: Final = FILE_SCHEMA.empty_table()
 
 
 def _combined(name: str, before: int, last: int) -> int:
@@ -225,7 +227,8 @@ class PendingTransaction:
     def files_added_again(self) -> pa.Table:
         """Existing files that are added again, `FILE_SCHEMA`."""
         masked = [masks.added for masks in self.masks if masks.added is not None]
-        return pa.concat_tables([FILE_SCHEMA.empty_table(), *self._added_again, *masked])
+        found = [*self._added_again, *masked]
+        return pa.concat_tables([_NO_FILES, *found]) if found else _NO_FILES
 
     def mask_rows(self, masks: Masks) -> None:
         """Mark rows of live files as deleted: remove the files, add them again with vectors."""
