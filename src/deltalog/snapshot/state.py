@@ -48,7 +48,7 @@ from deltalog.log.reader import (
 )
 from deltalog.replay import Survivors, file_keys, not_mentioned, reconcile
 from deltalog.stats import leaves_of_schema, parse_stats, schema_of_leaves
-from deltalog.storage.pool import while_waiting
+from deltalog.storage.pool import read_ahead, while_waiting
 from deltalog.storage.store import is_local
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ _Action = TypeVar("_Action")
 
 _RETAINED_BYTES: Final = 64 << 20
 _PARSED_TOGETHER: Final = 500  # bounds the memory of parsed lines before they become columns
+_PARSED_AHEAD: Final = 2
 _KEY_COLUMNS: Final = ("path", "deletionVector")
 _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
 
@@ -169,8 +170,14 @@ class LogState:
         tables = [] if self._parsed is None else [self._parsed]
         tables += [parse_commits(batch) for batch in read_in_batches(self.store, older)]
         newer = [(file, retained[file.info.path]) for file in files[len(older) :]]
-        for start in range(0, len(newer), _PARSED_TOGETHER):
-            tables.append(parse_commits(newer[start : start + _PARSED_TOGETHER]))
+        groups = [
+            newer[start : start + _PARSED_TOGETHER]
+            for start in range(0, len(newer), _PARSED_TOGETHER)
+        ]
+        if len(groups) > 1:
+            tables += read_ahead(parse_commits, groups, depth=_PARSED_AHEAD)
+        else:
+            tables += map(parse_commits, groups)
         self._retained = {}
         return concat_commits(tables)
 
