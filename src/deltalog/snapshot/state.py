@@ -73,7 +73,7 @@ _Action = TypeVar("_Action")
 
 _RETAINED_BYTES: Final = 64 << 20
 _PARSED_TOGETHER: Final = 500  # bounds the memory of parsed lines before they become columns
-_PARSED_AHEAD: Final = 2
+_PARSED_AHEAD: Final = 1  # beside the one that is waited for
 _KEY_COLUMNS: Final = ("path", "deletionVector")
 _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
 
