@@ -28,7 +28,7 @@ from deltalog.kernels import compute, pc
 from deltalog.store_kinds import Address, StoreKind, kind_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     StringColumn = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
 
@@ -86,6 +86,13 @@ def encode_path(path: str) -> str:
 def is_absolute(path: str) -> bool:
     """Whether a decoded path is absolute: `/x`, `file:/x`, `s3://bucket/x`, `C:/x`."""
     return path.startswith("/") or (":" in path and _SCHEME.match(path) is not None)
+
+
+def absolute_numbers(paths: Sequence[str]) -> list[int]:
+    """The numbers of the absolute ones of many decoded paths."""
+    # Nearly all are relative and have no colon: those cost no call.
+    odd = [number for number, path in enumerate(paths) if ":" in path or path[:1] == "/"]
+    return [number for number in odd if is_absolute(paths[number])]
 
 
 def join(root: str, path: str) -> str:

@@ -25,6 +25,7 @@ from deltalog.errors import (
 )
 from deltalog.paths import (
     FileInfo,
+    absolute_numbers,
     canonical_path,
     container_of,
     is_absolute,
@@ -61,7 +62,7 @@ from deltalog.storage.store import ByteRange, Store
 from deltalog.store_kinds import Address, StoreKind, kind_named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 StorageOptions = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
 Place = tuple[StoreKind, str]
@@ -323,7 +324,7 @@ class FsspecStore:
         act: Callable[[Files, Sequence[str]], _Result],
     ) -> list[tuple[list[int], _Result]]:
         """Act once per file system; returns the numbers of its paths and the result of each."""
-        absolute = [number for number, path in enumerate(paths) if is_absolute(path)]
+        absolute = absolute_numbers(paths)
         relative = sorted({*range(len(paths))}.difference(absolute))  # nearly all
         groups: dict[Place, list[int]] = {(self._kind, ""): relative} if relative else {}
         for number in absolute:
@@ -332,7 +333,9 @@ class FsspecStore:
         for place, numbers in groups.items():
 
             def act_on_all(files: Files, _: str, numbers: list[int] = numbers) -> _Result:
-                return act(files, [self._own_path(paths[number]) for number in numbers])
+                some = [paths[number] for number in numbers]
+                own = map(self._own_path, some) if absolute else self._own_relative(some)
+                return act(files, list(own))
 
             results.append((numbers, self._run(operation, paths[numbers[0]], act_on_all, place)))
         return results
@@ -364,6 +367,13 @@ class FsspecStore:
             options = self._options() if callable(self._options) else self._options
             self._trusted = trusted_locations(options)
         return any(not is_absolute(canonical_path(path, place)) for place in self._trusted)
+
+    def _own_relative(self, paths: Sequence[str]) -> Iterable[str]:
+        """As `_own_path`, of many relative paths."""
+        if self._kind.address is Address.URL or not all(paths):
+            return map(self._own_path, paths)
+        base = self._base.removesuffix("/")
+        return [f"{base}/{path}" for path in paths]
 
     def _own_path(self, path: str) -> str:
         """The path that the file system of `_place` takes."""

@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from deltalog.errors import UnsafePathError
-from deltalog.paths import LOG_DIRECTORY, is_absolute
+from deltalog.paths import LOG_DIRECTORY, absolute_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,8 +30,10 @@ def check_inside(root: str, paths: Sequence[str]) -> None:
 
     Cost: a few system calls for each directory.
     """
+    if absolute := set(absolute_numbers(paths)):
+        paths = [path for number, path in enumerate(paths) if number not in absolute]
     homes: dict[str, str] = {}
-    for directory in {path.rpartition("/")[0] for path in paths if not is_absolute(path)}:
+    for directory in {path.rpartition("/")[0] for path in paths}:
         home, _, below = directory.partition("/")
         if home != LOG_DIRECTORY:
             home, below = "", directory
