@@ -9,6 +9,7 @@ from deltalog.errors import InvalidInputError, UnsafePathError
 from deltalog.paths import (
     FileInfo,
     TableLocation,
+    absolute_numbers,
     canonical_path,
     canonical_paths,
     check_all_confined,
@@ -273,3 +274,9 @@ def test_locations_are_those_of_each_path(root: str) -> None:
     for chunks in lists:
         expected = [join(root, decode_path(path)) for paths in chunks for path in paths]
         assert file_locations(pa.chunked_array(chunks, pa.string()), root).to_pylist() == expected
+
+
+def test_the_absolute_ones_of_many_paths_are_numbered() -> None:
+    paths = ["a", "/a", "day=10:30/b", "s3://b/c", "", "file:/a", "C:/data", "d"]
+    assert absolute_numbers(paths) == [n for n, path in enumerate(paths) if is_absolute(path)]
+    assert absolute_numbers(paths) == [1, 3, 5, 6]

@@ -148,6 +148,31 @@ def test_only_the_leaves_asked_for_are_read() -> None:
     assert counting.paths() == [path] * counting.total_calls
 
 
+def test_small_actions_of_a_small_checkpoint_are_read_at_once() -> None:
+    checkpoint, counting = opened(LAYOUTS["three parts"])
+    checkpoint.values(["protocol", "metaData"])
+    counting.reset()
+    found = checkpoint.values(["txn", "domainMetadata", "rowIdHighWaterMark", "sidecar"])
+    assert counting.calls == []
+    assert {kind: len(values) for kind, values in found.items()} == {
+        "txn": 1, "domainMetadata": 1, "rowIdHighWaterMark": 1, "sidecar": 0,
+    }  # fmt: skip
+
+
+def test_what_is_damaged_besides_protocol_and_metadata_does_not_hide_them() -> None:
+    store = DictStore()
+    actions = [*ACTIONS, logs.txn("quux", 1)]
+    path = logs.classic_checkpoint(store, 3, actions)
+    assert b"quux" in store.files[path]
+    store.files[path] = store.files[path].replace(b"quux", b"\xff\xfe\xfd\xfc")  # no UTF-8
+    files = build_segment(list_log(store)).checkpoint
+    assert files is not None
+    checkpoint = Checkpoint(store, files)
+    assert [len(rows) for rows in checkpoint.values(["protocol", "metaData"]).values()] == [1, 1]
+    with pytest.raises(CheckpointUnreadableError):
+        checkpoint.values(["txn"])
+
+
 @pytest.mark.protocol("CKPT-23")
 def test_kinds_and_members_that_are_missing_are_null() -> None:
     store = DictStore()

@@ -8,6 +8,7 @@ import pytest
 from deltalog._json import loads
 from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.context import utc_context
+from deltalog.errors import MalformedLogError
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.testing import CountingStore
 from tests.support import logs
@@ -182,3 +183,14 @@ def test_statistics_are_read_once() -> None:
     assert snapshot.stats(STATS).equals(first)
     assert snapshot.stats(pa.schema([STATS.field("numRecords")])).num_rows == 3
     assert store.calls == []
+
+
+def test_many_commits_are_parsed_in_groups_that_keep_their_order() -> None:
+    commits = [[logs.add(f"f{number}")] for number in range(1_100)]
+    commits[700].append(logs.remove("f3"))
+    snapshot = load_snapshot(utc_context(logs.table_of(*commits)))
+    assert paths(snapshot) == [f"f{number}" for number in range(1_100) if number != 3]
+    commits[800].append({"add": {"path": 1}})
+    snapshot = load_snapshot(utc_context(logs.table_of(*commits)))
+    with pytest.raises(MalformedLogError, match="version 800, line 2"):
+        paths(snapshot)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.errors import InvalidInputError, MalformedLogError
+from deltalog.errors import InvalidInputError, MalformedLogError, StorageError
 from deltalog.storage import open_store
 from deltalog.storage.atomic import sync_directory
 from deltalog.storage.store import syncs_files, unsynced
@@ -82,6 +83,26 @@ def test_a_checksum_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.Monkey
     (log / f"{1:020}.crc").write_bytes(b"\0" * 100)
     write_deltalake(tmp_path, ROWS, mode="append")
     assert DeltaTable(tmp_path).count() == 3 * ROWS.num_rows
+
+
+@needs_proc
+def test_a_data_file_that_cannot_be_synced_is_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_deltalake(tmp_path, ROWS)
+    before = sorted(tmp_path.rglob("*"))
+    fsync = os.fsync
+
+    def failing_fsync(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().suffix == ".parquet":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", failing_fsync)
+    with pytest.raises(StorageError):
+        write_deltalake(tmp_path, ROWS, mode="append")
+    assert sorted(tmp_path.rglob("*")) == before
+    assert DeltaTable(tmp_path).version() == 0
 
 
 @needs_proc

@@ -133,3 +133,13 @@ def test_bytes_that_were_not_fetched_are_an_error() -> None:
     for start, end in ((0, 3), (9, 11), (20, 21)):
         with pytest.raises(OSError, match="were not fetched"):
             segments.read(start, end)
+
+
+def test_files_of_one_schema_share_the_numbers_of_their_leaves(store: Store) -> None:
+    for path in ("a.parquet", "b.parquet"):
+        write_parquet(store, path, NESTED)
+    write_parquet(store, "c.parquet", NESTED.select(["id"]))
+    one, same, other = (open_parquet(store, f"{name}.parquet") for name in "abc")
+    assert one.footer.leaf_numbers is same.footer.leaf_numbers
+    assert one.leaf_indices(["x.y", ("x",)]) == [6, 7]
+    assert other.leaf_indices(["id", "x"]) == [0]

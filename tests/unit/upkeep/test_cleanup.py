@@ -15,8 +15,13 @@ from deltalog.context import utc_context
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.log import names
 from deltalog.snapshot import load_snapshot
-from deltalog.testing import FaultyStore, Harm, InjectedFault
-from deltalog.upkeep import cleanup_metadata, compact_logs, create_checkpoint
+from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
+from deltalog.upkeep import (
+    cleanup_metadata,
+    cleanup_once_a_day,
+    compact_logs,
+    create_checkpoint,
+)
 from tests.support import logs
 from tests.support.logs import DictStore, Json
 
@@ -83,6 +88,19 @@ def test_everything_before_the_last_expired_checkpoint_goes() -> None:
     for version in range(8, 41):
         assert files_at(store, version) == {f"f{n}" for n in range(version + 1)}
     assert clean(store) == []
+
+
+def test_a_process_cleans_up_once_a_day() -> None:
+    store = CountingStore(table(FORTY_DAYS, {5: "classic", 12: "classic"}))
+    snapshot = load_snapshot(utc_context(store))
+    cleanup_once_a_day(snapshot, at_ms=NOW)
+    assert store.paths("delete_many")
+    left = commits_of(store.store)  # type: ignore[arg-type]  # the DictStore from above
+    store.reset()
+    cleanup_once_a_day(snapshot, at_ms=NOW + 10 * 3_600_000)
+    assert store.calls == []
+    cleanup_once_a_day(snapshot, at_ms=NOW + 30 * DAY)
+    assert commits_of(store.store) == left[left.index(12) :]  # type: ignore[arg-type]
 
 
 @pytest.mark.protocol("B-24", "D-61")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,6 +48,27 @@ def test_partitions_have_files_of_their_size_too() -> None:
     written = write_files(spec, data)
     assert len(written.adds) >= 4
     assert set(read_back(spec, written).column("a").to_pylist()) == set(range(100_000))
+
+
+class ThreadedStore(DictStore):
+    """Remembers which threads put files."""
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        self.writers.add(threading.get_ident())
+        super().put_if_absent(path, data)
+
+    @cached_property
+    def writers(self) -> set[int]:
+        return set()
+
+
+@pytest.mark.parametrize(("data", "is_alone"), [(["x"], True), (["x", "y"], False)])
+def test_a_single_file_is_written_by_who_waits_for_it(data: list[str], *, is_alone: bool) -> None:
+    store = ThreadedStore()
+    spec = spec_of(BY_P, store=store)
+    written = write_files(spec, pa.table({"a": range(len(data)), "p": data}))
+    assert len(written.adds) == len(data)
+    assert (store.writers == {threading.get_ident()}) == is_alone
 
 
 def test_small_batches_make_one_row_group() -> None:
