@@ -159,11 +159,22 @@ def _carried_on(previous: VersionChecksum, snapshot: Snapshot) -> VersionChecksu
 
 def _changes(state: LogState, version: int) -> tuple[pa.Table, pa.Table]:
     commits = state.commits
-    adds, removes = (
-        table.filter(compute.equal(table.column(VERSION_COLUMN), version))
-        for table in (commits.adds, commits.removes)
-    )
-    return adds, removes
+    return _of_newest(commits.adds, version), _of_newest(commits.removes, version)
+
+
+def _of_newest(actions: pa.Table, version: int) -> pa.Table:
+    """The actions of the newest version, which come last; the commits before are not looked at."""
+    versions = actions.column(VERSION_COLUMN)
+    rows = 0
+    for number in reversed(range(versions.num_chunks if actions.num_rows else 0)):
+        chunk: Any = versions.chunk(number)
+        if not len(chunk):
+            continue
+        found = compute.sum(compute.equal(chunk, version)).as_py()
+        rows += found
+        if found < len(chunk):
+            break
+    return actions.slice(actions.num_rows - rows)
 
 
 def _are_plain(adds: pa.Table, removes: pa.Table) -> bool:
