@@ -9,6 +9,7 @@ Protocol: Delta Log Entries, Actions
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -238,9 +239,14 @@ class _FileActions:
 
     def table(self) -> pa.Table:
         if not self.actions:
-            return _NO_FILES[self.kind]
+            return _no_files(self.kind)
         files = _BUILDERS[self.kind](self.actions, where=self.where)
         return files.append_column(_VERSION_FIELD, pa.array(self.versions, pa.int64()))
+
+
+@cache
+def _no_files(kind: str) -> pa.Table:
+    return _SCHEMAS[kind].append(_VERSION_FIELD).empty_table()
 
 
 class _ActionLists:
@@ -298,13 +304,10 @@ _BUILDERS: Final[Mapping[str, Callable[..., pa.Table]]] = {
     "remove": arrow.removes_from_json,
     "cdc": arrow.cdc_from_json,
 }
-_NO_FILES: Final = {
-    kind: schema.append(_VERSION_FIELD).empty_table()
-    for kind, schema in (
-        ("add", arrow.FILE_SCHEMA),
-        ("remove", arrow.REMOVE_SCHEMA),
-        ("cdc", arrow.CDC_SCHEMA),
-    )
+_SCHEMAS: Final = {
+    "add": arrow.FILE_SCHEMA,
+    "remove": arrow.REMOVE_SCHEMA,
+    "cdc": arrow.CDC_SCHEMA,
 }
 _SMALL: Final[Mapping[str, Callable[[JsonObject], Any]]] = {
     "protocol": lambda node: node,

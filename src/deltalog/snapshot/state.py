@@ -73,7 +73,6 @@ _Action = TypeVar("_Action")
 
 _RETAINED_BYTES: Final = 64 << 20
 _PARSED_TOGETHER: Final = 500  # bounds the memory of parsed lines before they become columns
-_PARSED_AHEAD: Final = 1  # beside the one that is waited for
 _KEY_COLUMNS: Final = ("path", "deletionVector")
 _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
 
@@ -170,14 +169,9 @@ class LogState:
         tables = [] if self._parsed is None else [self._parsed]
         tables += [parse_commits(batch) for batch in read_in_batches(self.store, older)]
         newer = [(file, retained[file.info.path]) for file in files[len(older) :]]
-        groups = [
-            newer[start : start + _PARSED_TOGETHER]
-            for start in range(0, len(newer), _PARSED_TOGETHER)
-        ]
-        if len(groups) > 1:
-            tables += read_ahead(parse_commits, groups, depth=_PARSED_AHEAD)
-        else:
-            tables += map(parse_commits, groups)
+        groups = [newer[n : n + _PARSED_TOGETHER] for n in range(0, len(newer), _PARSED_TOGETHER)]
+        parsed: Any = map if len(groups) <= 1 else partial(read_ahead, depth=1)
+        tables += parsed(parse_commits, groups)
         self._retained = {}
         return concat_commits(tables)
 

@@ -62,7 +62,7 @@ from deltalog.storage.store import ByteRange, Store
 from deltalog.store_kinds import Address, StoreKind, kind_named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 StorageOptions = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
 Place = tuple[StoreKind, str]
@@ -147,8 +147,7 @@ class FsspecStore:
     def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
         """The files directly in `directory` whose name is at least `first`, by name ascending."""
         found = self._run("list", directory, lambda files, path: files.list_directory(path, first))
-        found.sort(key=lambda file: file.path)
-        return _below(directory, found)
+        return _below(directory, sorted(found, key=lambda file: file.path))
 
     def list_short(self, directory: str, most: int) -> list[FileInfo] | None:
         """As `list_from` from the first name on; may be None if there are more than `most`."""
@@ -329,13 +328,13 @@ class FsspecStore:
         groups: dict[Place, list[int]] = {(self._kind, ""): relative} if relative else {}
         for number in absolute:
             groups.setdefault(self._place(paths[number]), []).append(number)
-        results = []
+        results, base = [], _prefix(self._base)
         for place, numbers in groups.items():
 
             def act_on_all(files: Files, _: str, numbers: list[int] = numbers) -> _Result:
-                some = [paths[number] for number in numbers]
-                own = map(self._own_path, some) if absolute else self._own_relative(some)
-                return act(files, list(own))
+                if self._kind.is_native and not absolute:  # without a call for each
+                    return act(files, [base + paths[number] for number in numbers])
+                return act(files, [self._own_path(paths[number]) for number in numbers])
 
             results.append((numbers, self._run(operation, paths[numbers[0]], act_on_all, place)))
         return results
@@ -367,13 +366,6 @@ class FsspecStore:
             options = self._options() if callable(self._options) else self._options
             self._trusted = trusted_locations(options)
         return any(not is_absolute(canonical_path(path, place)) for place in self._trusted)
-
-    def _own_relative(self, paths: Sequence[str]) -> Iterable[str]:
-        """As `_own_path`, of many relative paths."""
-        if self._kind.address is Address.URL or not all(paths):
-            return map(self._own_path, paths)
-        base = self._base.removesuffix("/")
-        return [f"{base}/{path}" for path in paths]
 
     def _own_path(self, path: str) -> str:
         """The path that the file system of `_place` takes."""

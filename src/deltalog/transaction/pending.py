@@ -10,7 +10,8 @@ Protocol: Actions
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -39,7 +40,10 @@ if TYPE_CHECKING:
     from deltalog.transaction.masks import Masks
     from deltalog.transaction.properties import AppTransaction
 
-_NO_FILES: Final = FILE_SCHEMA.empty_table()
+
+@cache
+def _no_files() -> pa.Table:
+    return FILE_SCHEMA.empty_table()
 
 
 def _combined(name: str, before: int, last: int) -> int:
@@ -228,7 +232,7 @@ class PendingTransaction:
         """Existing files that are added again, `FILE_SCHEMA`."""
         masked = [masks.added for masks in self.masks if masks.added is not None]
         found = [*self._added_again, *masked]
-        return pa.concat_tables([_NO_FILES, *found]) if found else _NO_FILES
+        return pa.concat_tables([_no_files(), *found]) if found else _no_files()
 
     def mask_rows(self, masks: Masks) -> None:
         """Mark rows of live files as deleted: remove the files, add them again with vectors."""
