@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.expressions.ordering import SortKey
+    from deltalog.scan.task import Allowance
     from deltalog.snapshot import Snapshot
 
 _DESCRIPTOR_PARTS: Final = ("pathOrInlineDv", "sizeInBytes", "cardinality")
@@ -344,7 +345,12 @@ def make_tasks(snapshot: Snapshot, spec: ReadSpec, files: pa.Table) -> Iterator[
 
 
 def make_numbered_tasks(
-    snapshot: Snapshot, spec: ReadSpec, files: pa.Table, *, are_read: Sequence[bool] | None = None
+    snapshot: Snapshot,
+    spec: ReadSpec,
+    files: pa.Table,
+    *,
+    are_read: Sequence[bool] | None = None,
+    along: Allowance | None = None,
 ) -> Iterator[ScanTask]:
     """Yield tasks whose rows carry the number of their file in the column `FILE_NUMBER`.
 
@@ -353,12 +359,13 @@ def make_numbered_tasks(
         spec: of the read; the number comes last.
         files: with at least `TASK_COLUMNS`.
         are_read: which files get a task; None is all of them.
+        along: of all tasks.
     """
     spec = replace(spec, output=spec.output.append(pa.field(FILE_NUMBER, pa.int64())))
     for number, row in enumerate(_rows(files)):
         if are_read is None or are_read[number]:
             constants = ((FILE_NUMBER, pa.scalar(number)),)
-            yield make_task(snapshot, spec, row, constants=constants)
+            yield make_task(snapshot, spec, row, constants=constants, along=along)
 
 
 def _rows(files: pa.Table) -> Iterator[dict[str, Any]]:

@@ -30,7 +30,7 @@ from deltalog.scan.judge import as_mask
 from deltalog.scan.rebase import file_rebase
 from deltalog.scan.row_groups import FooterPruning
 from deltalog.scan.runs import hits, live_runs, merged, within_groups
-from deltalog.scan.task import noting
+from deltalog.scan.task import METADATA_COLUMNS, noting
 from deltalog.scan.task_rows import TaskRows, filtered
 from deltalog.scan.transform import FileProjection, project_file
 from deltalog.schema import Field, StructType
@@ -57,6 +57,8 @@ _PIECE_ROWS: Final = 1 << 20
 """Row groups are read together up to this many rows, which bounds the memory for decoding."""
 _AT_ONCE_ROWS: Final = 32 * 1024
 """Of so few rows, all columns are read with the predicate's: on most pages there is a match."""
+_FEW_FILES: Final = 2
+"""So many local files, if they have few rows that are wanted, are read without other threads."""
 _TOGETHER_BYTES: Final = 1024 * 1024
 """Other columns of up to this size are fetched with the predicate's: quicker than to wait twice."""
 
@@ -75,21 +77,9 @@ def read_tasks(
     first = next(tasks, None)
     if first is None:
         return
-    second = next(tasks, None)
-    tasks = chain([first] if second is None else [first, second], tasks)
+    tasks = chain([first], tasks)
     if native_path(first.store, first.path) is not None:
-        # Handing a single file or piece to another thread takes longer than reading a row of it.
-        opened = (
-            map(_open, tasks) if second is None else read_ahead(_open, tasks, depth=files_ahead)
-        )
-        pieces = (piece for file in opened for piece in file.pieces())
-        some = list(islice(pieces, 1 if second is None else 0))
-        more = list(islice(pieces, len(some)))
-        if some and not more:
-            yield from some[0].read()
-            return
-        for batches in read_ahead(_Piece.read, chain(some, more, pieces), depth=pieces_ahead):
-            yield from batches
+        yield from _read_local(tasks, files_ahead, pieces_ahead)
         return
     # A scan that opens no files ahead, because a few rows may be enough, fetches none ahead either.
     depth = MOST_REQUESTS if files_ahead else 0
@@ -107,6 +97,30 @@ def read_tasks(
         _KeptRows.fetch, kept, depth=depth, sends_requests=True, bytes_of=_KeptRows.num_bytes
     )
     for batches in read_ahead(_KeptRows.read, complete, depth=pieces_ahead):
+        yield from batches
+
+
+def _read_local(
+    tasks: Iterator[ScanTask], files_ahead: int, pieces_ahead: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of local files; few rows of few files are read by this thread alone.
+
+    Handing a file or a piece to another thread takes longer than reading a few rows of it.
+    """
+    most = _FEW_FILES if files_ahead else 1
+    some = list(islice(tasks, most + 1))
+    pieces: Iterator[_Piece]
+    if len(some) > most:
+        opened = read_ahead(_open, chain(some, tasks), depth=files_ahead)
+        pieces = (piece for file in opened for piece in file.pieces())
+    else:
+        few = [piece for task in some for piece in _open(task).pieces()]
+        if len(few) == 1 or sum(piece.num_rows for piece in few) <= _AT_ONCE_ROWS * most:
+            for piece in few:
+                yield from piece.read()
+            return
+        pieces = iter(few)
+    for batches in read_ahead(_Piece.read, pieces, depth=pieces_ahead):
         yield from batches
 
 
@@ -303,7 +317,13 @@ class _Piece:
         mask = file.keep_mask(self.runs)
         if mask is not None and not mask.true_count:
             return None
-        has_all = segments is None and spec.predicate is not None and self._is_short()
+        along = file.task.along
+        has_all = (
+            segments is None
+            and spec.predicate is not None
+            and self._is_short()
+            and (along is None or not along.is_spent)
+        )
         projections = [file.of_predicate, file.unmapped, *([file.of_others] if has_all else [])]
         found = self.columns(projections, self.runs, segments)
         if spec.predicate is not None:
@@ -315,11 +335,26 @@ class _Piece:
                 return None
         if mask is not None and mask.true_count == len(mask):
             mask = None
-        return _KeptRows(self, found, mask, has_all=has_all)
+        num_kept = self.num_rows if mask is None else mask.true_count
+        is_bare = along is not None and not along.take(num_kept * self._row_bytes())
+        return _KeptRows(self, found, mask, has_all=has_all, is_bare=is_bare)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows these are, kept or not."""
+        return sum(end - start for start, end in self.runs)
 
     def _is_short(self) -> bool:
         """Whether the rows are so few that reading all columns at once is quicker."""
-        return sum(end - start for start, end in self.runs) <= _AT_ONCE_ROWS
+        return self.num_rows <= _AT_ONCE_ROWS
+
+    def _row_bytes(self) -> int:
+        """About how many bytes a row takes, of all columns."""
+        reader = self.file.reader
+        first = reader.metadata.row_group(
+            bisect_right(reader.row_group_starts, self.runs[0][0]) - 1
+        )
+        return max(1, first.total_byte_size // max(1, first.num_rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +379,8 @@ class _FirstFetch:
             ranges = paged.missing_ranges(file.of_predicate.leaves, piece.runs)
             ranges = sorted({*ranges, *paged.missing_ranges(file.unmapped.leaves, piece.runs)})
             others = paged.missing_ranges(file.of_others.leaves, piece.runs)
-        if sum(end - start for start, end in others) > _TOGETHER_BYTES:
+        is_spent = file.task.along is not None and file.task.along.is_spent
+        if is_spent or sum(end - start for start, end in others) > _TOGETHER_BYTES:
             return cls(piece, ranges, has_all=False)
         return cls(piece, sorted({*ranges, *others}), has_all=True)
 
@@ -384,6 +420,7 @@ class _KeptRows:
         has_all: whether the other columns are among them.
         segments: with the column chunks of the other columns; None fetches them.
         ranges: where those are that are still to be fetched.
+        is_bare: whether only the metadata and the constants are read of them.
     """
 
     piece: _Piece
@@ -392,9 +429,12 @@ class _KeptRows:
     has_all: bool = False
     segments: Segments | None = None
     ranges: Sequence[ByteRange] = ()
+    is_bare: bool = False
 
     def with_ranges(self) -> _KeptRows:
         """Find where the other columns are, of row groups and pages that have kept rows."""
+        if self.is_bare:
+            return self
         file = self.piece.file
         runs, _ = self._hits()
         with noting(file.task):
@@ -418,10 +458,11 @@ class _KeptRows:
         with noting(task):
             rest = self._rest()
             rows = TaskRows(task, self.found, self.piece.runs, self.mask, rest)
-            output = rows.table(task.spec.output.names)
-        if task.spec.output.names:
+            schema = _bare(task) if self.is_bare else task.spec.output
+            output = rows.table(schema.names)
+        if schema.names:
             # The columns have these types already; only nullability comes from the schema.
-            output = pa.Table.from_arrays(output.columns, schema=task.spec.output)
+            output = pa.Table.from_arrays(output.columns, schema=schema)
         return output.to_batches()
 
     def _hits(self) -> tuple[Sequence[Rows], pa.BooleanArray | None]:
@@ -436,8 +477,14 @@ class _KeptRows:
         Cost: the row groups that have kept rows, or the pages that have.
         """
         projection = self.piece.file.of_others
-        if not projection.schema.names or self.has_all:
+        if not projection.schema.names or self.has_all or self.is_bare:
             return {}
         runs, mask = self._hits()
         found = self.piece.columns([projection], runs, self.segments)
         return found if mask is None else filtered(found, mask)
+
+
+def _bare(task: ScanTask) -> pa.Schema:
+    """The schema of a task's batches without the table's columns."""
+    names = {*METADATA_COLUMNS, *(name for name, _ in task.constants)}
+    return pa.schema([field for field in task.spec.output if field.name in names])
