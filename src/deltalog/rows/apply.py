@@ -176,7 +176,8 @@ class _FileEditor:
         files = self._selected.files
         are_read = [self._is_read(number) for number in range(files.num_rows)]
         numbers = (number for number, is_read in enumerate(are_read) if is_read)
-        tasks = make_numbered_tasks(self._snapshot, spec, files, are_read=are_read)
+        footers = self._selected.footers
+        tasks = make_numbered_tasks(self._snapshot, spec, files, are_read=are_read, footers=footers)
         for number, task in zip(numbers, tasks, strict=True):
             yield number, self._only_selected(task, number), self._changes_of(number)
 

@@ -24,6 +24,7 @@ from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.task import Allowance
 from deltalog.storage.parquet import read_footer
+from deltalog.storage.parquet_facts import FetchedFooters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,6 +49,7 @@ class SelectedRows:
         num_candidates: files that pruning left.
         held: by the file's number here, all its matching rows, with the columns that were asked
             for; not of every file.
+        footers: what was fetched of them, as far as there was room.
     """
 
     files: pa.Table
@@ -55,6 +57,7 @@ class SelectedRows:
     num_records: tuple[int | None, ...]
     num_candidates: int
     held: Mapping[int, Sequence[pa.RecordBatch]] = field(default_factory=dict)
+    footers: FetchedFooters | None = None
 
     @property
     def num_rows(self) -> int | None:
@@ -115,7 +118,10 @@ def find_matching_files(
     spec = read_spec(snapshot, columns=[*along, ROW_INDEX], predicate=predicate)
     check_row_ids(snapshot, spec)
     allowance = None if held is None else held.allowance
-    tasks = progress.each(make_numbered_tasks(snapshot, spec, files, along=allowance))
+    footers = FetchedFooters()
+    tasks = progress.each(
+        make_numbered_tasks(snapshot, spec, files, along=allowance, footers=footers)
+    )
     for batch in read_tasks(tasks):
         if batch.num_rows:
             rows: Any = batch.column(ROW_INDEX)
@@ -130,6 +136,7 @@ def find_matching_files(
         num_records=complete_counts(snapshot, selected, [counts[number] for number in found]),
         num_candidates=files.num_rows,
         held={} if held is None else held.by_file(list(found)),
+        footers=footers,
     )
 
 

@@ -192,6 +192,7 @@ class LocalChange:
                 schema,
                 without=[selected.positions[number] for number in cut],
                 kept=KeptGroups(self._snapshot, writer, least_bytes=kept_groups.LEAST_BYTES),
+                footers=selected.footers,
                 progress=transaction.progress,
             )
             written = writer.finish()
@@ -203,6 +204,7 @@ class LocalChange:
                     self._snapshot,
                     selected.files,
                     predicate=self._condition,
+                    footers=selected.footers,
                     progress=transaction.progress,
                 ):
                     feed.write(conform(batch, schema), "delete")

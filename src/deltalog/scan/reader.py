@@ -133,7 +133,8 @@ def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
 def _open(task: ScanTask) -> _OpenTask:
     spec = task.spec
     with noting(task):
-        reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
+        known = None if task.footers is None else task.footers.get(task.path)
+        reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes, footer=known)
         predicate_columns, other_columns = _split(spec)
         schema = reader.arrow_schema
         rebase = file_rebase(reader, spec.time_zone)
@@ -335,6 +336,8 @@ class _Piece:
                 return None
         if mask is not None and mask.true_count == len(mask):
             mask = None
+        if file.task.footers is not None:
+            file.task.footers.keep(file.task.path, file.reader.footer)
         num_kept = self.num_rows if mask is None else mask.true_count
         is_bare = along is not None and not along.take(num_kept * self._row_bytes())
         return _KeptRows(self, found, mask, has_all=has_all, is_bare=is_bare)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from deltalog.actions.model import DeletionVectorDescriptor
     from deltalog.column_mapping import Mode
     from deltalog.expressions import Expression
+    from deltalog.storage.parquet_facts import FetchedFooters
     from deltalog.storage.store import Store
 
 Constants = tuple[tuple[str, Any], ...]
@@ -134,6 +135,7 @@ class ScanTask:
         constants: columns with one value for all rows, appended after the others.
         along: how long the table's columns are read along with the metadata and the constants.
             Batches that come when it is spent have no others. None reads them always.
+        footers: of files that are read again; those with rows that are wanted are put there.
     """
 
     store: Store
@@ -149,6 +151,7 @@ class ScanTask:
     without: DeletionVectorDescriptor | None = None
     constants: Constants = ()
     along: Allowance | None = None
+    footers: FetchedFooters | None = None
 
 
 class Allowance:

@@ -107,10 +107,12 @@ class ParquetReader:
         self._store = store
         self._native = native_path(store, path)
         self._fetched = FetchedParts()
-        self._size = size_bytes or 0
+        # The true length, where it is known: the log may be wrong.
+        tail = None if footer is None else footer.tail
+        self._size = tail.size_bytes if tail is not None else size_bytes or 0
         self._at_once = at_once
         self._opened: pq.ParquetFile | None = None
-        if self._native is None and size_bytes is None:
+        if self._native is None and size_bytes is None and tail is None:
             self._size = store.stat(path).size_bytes
         self.footer = footer or (
             self._fetch_footer(footer_only=footer_only)

@@ -17,7 +17,7 @@ from deltalog.testing import CountingStore
 from deltalog.transaction import PendingTransaction
 from deltalog.write import WriterProperties
 from tests.support.logs import DictStore
-from tests.support.statements import FEED, ROW_IDS, VECTORS, StatedTable
+from tests.support.statements import FEED, ROW_IDS, VECTORS, StatedTable, matched_update
 
 NUMBERS = {"id": "long", "x": "long"}
 
@@ -152,3 +152,36 @@ def test_rows_are_held_up_to_a_number_of_bytes(
         rest = pa.Table.from_batches(batches).select(["x", "id"])
         first = 200 * number + 7
         assert rest.to_pylist() == rows(first, first + 100)
+
+
+def small_table(properties: dict[str, str] | None = None) -> tuple[StatedTable, CountingStore]:
+    store = CountingStore(DictStore())
+    files = (rows(*range(n, n + 10)) for n in range(0, 30, 10))
+    table = StatedTable(NUMBERS, *files, properties=properties, store=store)
+    store.reset()
+    return table, store
+
+
+@pytest.mark.parametrize("properties", [{}, FEED, VECTORS], ids=["plain", "feed", "vectors"])
+@pytest.mark.parametrize("verb", ["delete", "update", "merge"])
+def test_small_files_of_a_store_are_fetched_once(verb: str, properties: dict[str, str]) -> None:
+    table, store = small_table(properties)
+    match verb:
+        case "delete":
+            changed = table.delete("id in (5, 15)")
+        case "update":
+            changed = table.update({"x": "-1"}, "id in (5, 15)")
+        case _:
+            changed = table.merge(rows(5, 15), "t.id = s.id", matched_update())
+    assert changed.num_touched_files == 2
+    fetched = data_requests(store)
+    assert len(fetched) == len(set(fetched)) == changed.num_scanned_files
+
+
+def test_no_more_is_kept_of_files_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, store = small_table()
+    size = table.files().column("size")[0].as_py()
+    monkeypatch.setattr("deltalog.storage.parquet_facts.MOST_FETCHED_BYTES", size * 3 // 2)
+    table.delete("id in (5, 15, 25)")
+    assert len(data_requests(store)) == 3 + 2
+    assert table.values("id") == sorted({*range(30)} - {5, 15, 25})
