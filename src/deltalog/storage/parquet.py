@@ -73,13 +73,8 @@ def open_parquet(
 
     Cost: local: one open. Elsewhere: one ranged read, and one `stat` without `size_bytes`.
     """
-    return guarded(
-        store,
-        path,
-        lambda: ParquetReader(
-            store, path, size_bytes, footer, footer_only=footer_only, at_once=at_once
-        ),
-    )
+    how = {"footer_only": footer_only, "at_once": at_once}
+    return guarded(store, path, lambda: ParquetReader(store, path, size_bytes, footer, **how))
 
 
 class ParquetReader:

@@ -85,7 +85,6 @@ class RowsToFiles:
         target = max(1, plan.spec.target_file_size_bytes)
         # Small target sizes need small row groups, or files would exceed the target by far.
         self._max_bytes = min(limits.row_group_bytes, max(1, target // 2))
-        self._is_alone = False
         self._is_local = is_local(plan.store)
         fitting = limits.files_at_once if self._is_local else limits.open_bytes // target
         self._num_queues = max(1, min(limits.files_at_once, fitting))
@@ -106,8 +105,6 @@ class RowsToFiles:
     def finish(self) -> tuple[FinishedFile, ...]:
         """Write all waiting rows, close all files, and return these in the order of opening."""
         self._split_gathered()
-        # Of one row group in all, there is nothing that another thread could do meanwhile.
-        self._is_alone = not self._queues and len(self._waiting) == 1
         for key in sorted(self._waiting, key=lambda key: -self._waiting[key].num_bytes):
             self._send(key)
             self._close(key)
@@ -205,10 +202,7 @@ class RowsToFiles:
 
     def _put(self, queue: FileQueue, rows: pa.Table | None) -> None:
         queue.put(rows)
-        if self._is_alone:
-            queue.run()
-        else:
-            self._background.submit(queue.run)
+        self._background.submit(queue.run)
 
     def _close_some(self, used: _Key) -> None:
         """Close the least recently written files, if there are too many."""
