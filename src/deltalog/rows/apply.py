@@ -157,9 +157,12 @@ class _FileEditor:
     def write_rows(self) -> None:
         progress = self._edits.progress
         progress.expect(sum(self._is_read(number) for number in range(len(self._done))))
+        for number, batches in self._selected.held.items():
+            for batch in batches if self._is_held(number) else ():
+                self._take(number, batch)
         for batch in read_tasks(self._kept.tasks(progress.each(self._tasks()))):
             if batch.num_rows:
-                self._take(batch)
+                self._take(batch.column(FILE_NUMBER)[0].as_py(), batch)
         self._kept.finish()
         self._copied += self._kept.num_rows
 
@@ -173,7 +176,8 @@ class _FileEditor:
         files = self._selected.files
         are_read = [self._is_read(number) for number in range(files.num_rows)]
         numbers = (number for number, is_read in enumerate(are_read) if is_read)
-        tasks = make_numbered_tasks(self._snapshot, spec, files, are_read=are_read)
+        footers = self._selected.footers
+        tasks = make_numbered_tasks(self._snapshot, spec, files, are_read=are_read, footers=footers)
         for number, task in zip(numbers, tasks, strict=True):
             yield number, self._only_selected(task, number), self._changes_of(number)
 
@@ -198,7 +202,13 @@ class _FileEditor:
 
     def _is_read(self, number: int) -> bool:
         copies = self._edits.decisions[number] is FileDecision.REWRITTEN
-        return copies or self._edits.updates[number] or self._feed is not None
+        tells = self._edits.updates[number] or self._feed is not None
+        return copies or (tells and not self._is_held(number))
+
+    def _is_held(self, number: int) -> bool:
+        """Whether all that is needed of a file was read when its rows were found."""
+        copies = self._edits.decisions[number] is FileDecision.REWRITTEN
+        return not copies and number in self._selected.held
 
     def _only_selected(self, task: ScanTask, number: int) -> ScanTask:
         """The task, limited to the matching rows if the file is masked."""
@@ -208,16 +218,16 @@ class _FileEditor:
         wanted = inline_descriptor(DeletionBitmap.from_arrow(positions))
         return replace(task, deletion_vector=wanted, only_deleted=True)
 
-    def _take(self, batch: pa.RecordBatch) -> None:
+    def _take(self, number: int, batch: pa.RecordBatch) -> None:
         """Write the changed rows of a batch, and also the unchanged ones if the file is rewritten.
 
         A batch never spans two files.
         """
-        number, first_row = (batch.column(name)[0].as_py() for name in (FILE_NUMBER, ROW_INDEX))
-        place = (number, first_row)
+        place = (number, batch.column(ROW_INDEX)[0].as_py())
         ids = [batch.column(name) for name in (ROW_ID, ROW_COMMIT_VERSION)] if self._has_ids else []
         rows = batch.column(ROW_INDEX)
-        old = conform(batch.select(self._names), self._schema)
+        names = [name for name in self._names if name in batch.schema.names]
+        old = conform(batch.select(names), self._schema)
         positions = self._selected.positions[number]
         if self._edits.decisions[number] is not FileDecision.REWRITTEN or positions is None:
             self._write(place, ids, self._changed(number, old))

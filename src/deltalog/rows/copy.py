@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from deltalog.rows.kept_groups import KeptGroups
     from deltalog.scan.task import ScanTask
     from deltalog.snapshot import Snapshot
+    from deltalog.storage.parquet_facts import FetchedFooters
     from deltalog.write.files import FileWriter
 
 
@@ -45,6 +46,7 @@ def read_rows(
     *,
     predicate: Expression | None = None,
     more_columns: Sequence[str] = (),
+    footers: FetchedFooters | None = None,
     progress: ProgressCount | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the live rows of some files, with all columns.
@@ -54,6 +56,7 @@ def read_rows(
         files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
         predicate: only rows for which it is true; resolved against the snapshot's schema.
         more_columns: of `METADATA_COLUMNS`, after the table's own.
+        footers: what was fetched of the files before.
         progress: counted in files.
 
     Cost: bounded memory, like any scan.
@@ -65,7 +68,7 @@ def read_rows(
     )
     progress = progress or ProgressCount(None)
     progress.expect(files.num_rows)
-    yield from read_tasks(progress.each(make_tasks(snapshot, spec, files)))
+    yield from read_tasks(progress.each(make_tasks(snapshot, spec, files, footers=footers)))
 
 
 def copy_rows(
@@ -76,6 +79,7 @@ def copy_rows(
     *,
     without: Sequence[pa.Int64Array | None] | None = None,
     kept: KeptGroups | None = None,
+    footers: FetchedFooters | None = None,
     progress: ProgressCount | None = None,
 ) -> int:
     """Copy the live rows of some files, in the schema that the table will have.
@@ -87,6 +91,7 @@ def copy_rows(
         schema: of the writer's rows; may have more columns than the snapshot's.
         without: for each file, positions of rows to leave out besides those of its vector.
         kept: copies row groups in which nothing changes; None reads and writes all rows.
+        footers: what was fetched of the files before.
         progress: counted in files.
 
     Returns:
@@ -99,9 +104,9 @@ def copy_rows(
     more = () if kept is None else (ROW_INDEX,)
     spec = read_spec(snapshot, columns=[*names, *ids, *more], predicate=None)
     if kept is None:
-        tasks = make_tasks(snapshot, spec, files)
+        tasks = make_tasks(snapshot, spec, files, footers=footers)
     else:
-        tasks = make_numbered_tasks(snapshot, spec, files)
+        tasks = make_numbered_tasks(snapshot, spec, files, footers=footers)
     if without is not None:
         tasks = map(_without, tasks, without)
     if kept is None:

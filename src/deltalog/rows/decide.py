@@ -87,6 +87,11 @@ def _most_dead(configuration: TableConfiguration, *, asked: bool | None, tells_r
     return _MOST_DEAD
 
 
+def may_mask(configuration: TableConfiguration, *, asked: bool | None) -> bool:
+    """Return whether `decide_files` may mask any file of an UPDATE."""
+    return _most_dead(configuration, asked=asked, tells_rows=True) > 0
+
+
 def explain_choice(snapshot: Snapshot, *, asked: bool | None) -> str:
     """Describe in words how `decide_files` would decide with these arguments."""
     most = _most_dead(snapshot.configuration, asked=asked, tells_rows=True)

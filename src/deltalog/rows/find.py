@@ -3,13 +3,14 @@
 `SelectedRows` is what every change of existing rows begins with, a merge and those on Spark too.
 
 Owns the search: files are pruned, then only the predicate's columns are read. What happens to the
-rows is left to the caller.
+rows is left to the caller, who may ask for further columns of the matching rows: they are kept
+while there are few, so that their files are not read twice.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -21,13 +22,18 @@ from deltalog.progress import ProgressCount
 from deltalog.scan.plan import check_row_ids, make_numbered_tasks, read_spec
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
+from deltalog.scan.task import Allowance
 from deltalog.storage.parquet import read_footer
+from deltalog.storage.parquet_facts import FetchedFooters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from deltalog.expressions import Expression
     from deltalog.snapshot import Snapshot
+
+MOST_HELD_BYTES: Final = 64 * 1024 * 1024
+"""Of matching rows whose columns are kept with their positions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +47,17 @@ class SelectedRows:
         num_records: for each file, the number of physical rows; None if the log has no
             `numRecords` and the footer was not read.
         num_candidates: files that pruning left.
+        held: by the file's number here, all its matching rows, with the columns that were asked
+            for; not of every file.
+        footers: what was fetched of them, as far as there was room.
     """
 
     files: pa.Table
     positions: tuple[pa.Int64Array | None, ...]
     num_records: tuple[int | None, ...]
     num_candidates: int
+    held: Mapping[int, Sequence[pa.RecordBatch]] = field(default_factory=dict)
+    footers: FetchedFooters | None = None
 
     @property
     def num_rows(self) -> int | None:
@@ -76,6 +87,7 @@ def find_matching_files(
     snapshot: Snapshot,
     predicate: Expression | None,
     *,
+    along: Sequence[str] = (),
     progress: ProgressCount | None = None,
 ) -> SelectedRows:
     """Return the files that hold matching rows, and the rows' positions.
@@ -83,10 +95,11 @@ def find_matching_files(
     Args:
         snapshot: of the table.
         predicate: resolved; None matches every row.
+        along: columns to read of the matching rows, up to `MOST_HELD_BYTES` of them all.
         progress: counted in files read.
 
     Cost: the log's columns that the predicate needs; then the predicate's columns of the files
-    that pruning left. Memory: eight bytes per matching row.
+    that pruning left. Memory: eight bytes per matching row, and what is held.
     """
     pruned = prune(snapshot, predicate)
     files = pruned.files(FILE_SCHEMA.names)
@@ -99,22 +112,60 @@ def find_matching_files(
             num_candidates=files.num_rows,
         )
     found: dict[int, list[pa.Int64Array]] = {}
+    held = _HeldRows() if along else None
     progress = progress or ProgressCount(None)
     progress.expect(files.num_rows)
-    spec = read_spec(snapshot, columns=[ROW_INDEX], predicate=predicate)
+    spec = read_spec(snapshot, columns=[*along, ROW_INDEX], predicate=predicate)
     check_row_ids(snapshot, spec)
-    tasks = progress.each(make_numbered_tasks(snapshot, spec, files))
+    allowance = None if held is None else held.allowance
+    footers = FetchedFooters()
+    tasks = progress.each(
+        make_numbered_tasks(snapshot, spec, files, along=allowance, footers=footers)
+    )
     for batch in read_tasks(tasks):
         if batch.num_rows:
             rows: Any = batch.column(ROW_INDEX)
-            found.setdefault(batch.column(FILE_NUMBER)[0].as_py(), []).append(rows)
+            number: int = batch.column(FILE_NUMBER)[0].as_py()
+            found.setdefault(number, []).append(rows)
+            if held is not None:
+                held.add(number, batch, is_whole=batch.num_columns == len(spec.output) + 1)
     selected = files.take(pa.array(list(found), pa.int64()))
     return SelectedRows(
         files=selected,
         positions=tuple(pa.concat_arrays(parts) for parts in found.values()),
         num_records=complete_counts(snapshot, selected, [counts[number] for number in found]),
         num_candidates=files.num_rows,
+        held={} if held is None else held.by_file(list(found)),
+        footers=footers,
     )
+
+
+class _HeldRows:
+    """Columns of matching rows, of files of which all of these could be kept."""
+
+    def __init__(self) -> None:
+        self.allowance = Allowance(MOST_HELD_BYTES)
+        self._left = MOST_HELD_BYTES
+        self._rows: dict[int, list[pa.RecordBatch]] = {}
+        self._lacking: set[int] = set()
+
+    def add(self, number: int, batch: pa.RecordBatch, *, is_whole: bool) -> None:
+        """Keep rows of a file, or none of it if they lack columns or there is no room."""
+        if number in self._lacking:
+            return
+        self._left -= batch.nbytes
+        if is_whole and self._left >= 0:
+            self._rows.setdefault(number, []).append(batch)
+            return
+        if self._left < 0:
+            self.allowance.take(MOST_HELD_BYTES)
+        self._lacking.add(number)
+        for gone in self._rows.pop(number, ()):
+            self._left += gone.nbytes
+
+    def by_file(self, numbers: Sequence[int]) -> dict[int, list[pa.RecordBatch]]:
+        """What is kept, by the place of the file in `numbers`."""
+        return {place: self._rows[n] for place, n in enumerate(numbers) if n in self._rows}
 
 
 def complete_counts(

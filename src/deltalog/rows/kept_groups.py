@@ -331,7 +331,13 @@ class KeptGroups:
         gone = DeletionBitmap()
         if task.deletion_vector is not None:
             gone = load_bitmap(task.store, task.deletion_vector)
-        reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes, footer_only=True)
+        reader = open_parquet(
+            task.store,
+            task.path,
+            size_bytes=task.size_bytes,
+            footer=None if task.footers is None else task.footers.get(task.path),
+            footer_only=True,
+        )
         try:
             everything = gone | changed
             starts = reader.row_group_starts

@@ -17,11 +17,12 @@ from deltalog.cached import cached_property
 from deltalog.clock import Stopwatch
 from deltalog.conditions import as_condition
 from deltalog.expressions import to_sql
+from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID
 from deltalog.rows import kept_groups
 from deltalog.rows.apply import FileEdits, NewVersions, change_rows, file_counts, stage_files
 from deltalog.rows.assign import Scope, assignments, enforced, updating_enforcer
 from deltalog.rows.copy import ROW_GROUP_BYTES, copy_rows, read_rows
-from deltalog.rows.decide import FileDecision, decide_files, explain_decisions
+from deltalog.rows.decide import FileDecision, decide_files, explain_decisions, may_mask
 from deltalog.rows.find import find_matching_files
 from deltalog.rows.kept_groups import KeptGroups
 from deltalog.rows.planned import ChangeMetrics, RowCounts
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.rows.assign import Assignments
+    from deltalog.rows.find import SelectedRows
     from deltalog.rows.request import ChangeRequest
     from deltalog.transaction import PendingTransaction
     from deltalog.write.spec import WriteSpec
@@ -71,18 +73,39 @@ class LocalChange:
             is_try = not request.error_on_type_mismatch
             scope = Scope.of_table(schema, session, is_try=is_try)
             self._assigned = assignments(schema, self._clause.values or {}, scope)
-        watch = Stopwatch()
         self._condition = as_condition(
             schema, request.condition, session=session, parameters=request.parameters
         )
         transaction.parameters["predicate"] = (
             [] if self._condition is None else [to_sql(self._condition)]
         )
-        self._selected = find_matching_files(
-            snapshot, self._condition, progress=transaction.progress
+        self._is_preview = True
+        self._scan_ms = 0
+
+    @cached_property
+    def _selected(self) -> SelectedRows:
+        transaction, watch = self._transaction, Stopwatch()
+        selected = find_matching_files(
+            self._snapshot,
+            self._condition,
+            along=() if self._deletes or self._is_preview else self._read_along(),
+            progress=transaction.progress,
         )
-        transaction.record_read(self._condition, self._selected.files, is_row_local=True)
+        transaction.record_read(self._condition, selected.files, is_row_local=True)
         self._scan_ms = watch.elapsed_ms()
+        return selected
+
+    def _read_along(self) -> list[str]:
+        """The columns that new versions are made of, if they may come without the other rows."""
+        configuration = self._snapshot.configuration
+        if not may_mask(configuration, asked=self._request.use_deletion_vectors):
+            return []
+        names: Sequence[str] = configuration.schema.names
+        if not configuration.change_data_feed_enabled:
+            used = {path[0] for path in self._assigned.columns}
+            names = [name for name in names if name in used or name not in self._assigned.replaced]
+        ids = (ROW_ID, ROW_COMMIT_VERSION) if configuration.row_ids_enabled else ()
+        return [*names, *ids] if names else []
 
     @cached_property
     def _decisions(self) -> tuple[FileDecision, ...]:
@@ -102,8 +125,8 @@ class LocalChange:
         rewritten files; updates read all columns of the row groups with matching rows in masked
         files, and of the whole of rewritten files.
         """
-        watch = Stopwatch()
-        found = self._known_metrics()
+        self._is_preview = False
+        found, watch = self._known_metrics(), Stopwatch()
         if self._selected.files.num_rows:
             found = self._delete(found) if self._deletes else self._update(found)
         return replace(found, rewrite_ms=watch.elapsed_ms())
@@ -169,6 +192,7 @@ class LocalChange:
                 schema,
                 without=[selected.positions[number] for number in cut],
                 kept=KeptGroups(self._snapshot, writer, least_bytes=kept_groups.LEAST_BYTES),
+                footers=selected.footers,
                 progress=transaction.progress,
             )
             written = writer.finish()
@@ -180,6 +204,7 @@ class LocalChange:
                     self._snapshot,
                     selected.files,
                     predicate=self._condition,
+                    footers=selected.footers,
                     progress=transaction.progress,
                 ):
                     feed.write(conform(batch, schema), "delete")

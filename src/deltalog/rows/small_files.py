@@ -105,7 +105,7 @@ class SmallFileReader:
         if self._spec.metadata_columns or task.deletion_vector is not None:
             return None
         with noting(task):
-            return open_parquet(task.store, task.path, size_bytes=task.size_bytes)
+            return open_parquet(task.store, task.path, size_bytes=task.size_bytes, at_once=True)
 
     def _physical(
         self, task: ScanTask, reader: ParquetReader
@@ -115,9 +115,7 @@ class SmallFileReader:
             if file_rebase(reader, self._spec.time_zone) is not None:
                 return None
             projection = self._projection(reader.arrow_schema, task.path)
-            leaves = [reader.leaves[leaf] for leaf in projection.leaves]
-            everything = len(leaves) == len(reader.leaves)
-            return reader.read(None if everything else leaves), projection
+            return reader.read_leaves(projection.leaves), projection
 
     def _projection(self, schema: pa.Schema, path: str) -> FileProjection:
         known = self._known

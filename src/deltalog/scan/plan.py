@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.expressions.ordering import SortKey
+    from deltalog.scan.task import Allowance
     from deltalog.snapshot import Snapshot
+    from deltalog.storage.parquet_facts import FetchedFooters
 
 _DESCRIPTOR_PARTS: Final = ("pathOrInlineDv", "sizeInBytes", "cardinality")
 TASK_COLUMNS: Final = (
@@ -337,14 +339,22 @@ def _paths(schema: StructType) -> list[tuple[str, ...]]:
     return found
 
 
-def make_tasks(snapshot: Snapshot, spec: ReadSpec, files: pa.Table) -> Iterator[ScanTask]:
+def make_tasks(
+    snapshot: Snapshot, spec: ReadSpec, files: pa.Table, *, footers: FetchedFooters | None = None
+) -> Iterator[ScanTask]:
     """Yield the tasks of `files`, which has at least `TASK_COLUMNS`; few are held at a time."""
     for row in _rows(files):
-        yield make_task(snapshot, spec, row)
+        yield make_task(snapshot, spec, row, footers=footers)
 
 
 def make_numbered_tasks(
-    snapshot: Snapshot, spec: ReadSpec, files: pa.Table, *, are_read: Sequence[bool] | None = None
+    snapshot: Snapshot,
+    spec: ReadSpec,
+    files: pa.Table,
+    *,
+    are_read: Sequence[bool] | None = None,
+    along: Allowance | None = None,
+    footers: FetchedFooters | None = None,
 ) -> Iterator[ScanTask]:
     """Yield tasks whose rows carry the number of their file in the column `FILE_NUMBER`.
 
@@ -353,12 +363,14 @@ def make_numbered_tasks(
         spec: of the read; the number comes last.
         files: with at least `TASK_COLUMNS`.
         are_read: which files get a task; None is all of them.
+        along: of all tasks.
+        footers: of all tasks.
     """
     spec = replace(spec, output=spec.output.append(pa.field(FILE_NUMBER, pa.int64())))
     for number, row in enumerate(_rows(files)):
         if are_read is None or are_read[number]:
             constants = ((FILE_NUMBER, pa.scalar(number)),)
-            yield make_task(snapshot, spec, row, constants=constants)
+            yield make_task(snapshot, spec, row, constants=constants, along=along, footers=footers)
 
 
 def _rows(files: pa.Table) -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ Protocol: Add File and Remove File, Row Tracking
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from deltalog.actions.model import DeletionVectorDescriptor
     from deltalog.column_mapping import Mode
     from deltalog.expressions import Expression
+    from deltalog.storage.parquet_facts import FetchedFooters
     from deltalog.storage.store import Store
 
 Constants = tuple[tuple[str, Any], ...]
@@ -131,6 +133,9 @@ class ScanTask:
             of leaving them out: for the change data feed, and for changes of rows by position.
         without: marks rows to take out of `deletion_vector`.
         constants: columns with one value for all rows, appended after the others.
+        along: how long the table's columns are read along with the metadata and the constants.
+            Batches that come when it is spent have no others. None reads them always.
+        footers: of files that are read again; those with rows that are wanted are put there.
     """
 
     store: Store
@@ -145,6 +150,32 @@ class ScanTask:
     only_deleted: bool = False
     without: DeletionVectorDescriptor | None = None
     constants: Constants = ()
+    along: Allowance | None = None
+    footers: FetchedFooters | None = None
+
+
+class Allowance:
+    """The bytes of columns that a search of rows may read along with their positions; thread-safe.
+
+    Args:
+        num_bytes: at first.
+    """
+
+    def __init__(self, num_bytes: int) -> None:
+        self._left = num_bytes
+        self._lock = threading.Lock()
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left."""
+        return self._left <= 0
+
+    def take(self, num_bytes: int) -> bool:
+        """Take as many bytes, or all that is left; returns whether it was enough."""
+        with self._lock:
+            is_enough = num_bytes <= self._left
+            self._left -= min(num_bytes, self._left)
+            return is_enough
 
 
 @contextmanager

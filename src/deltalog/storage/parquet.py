@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _SIDE_BY_SIDE_BYTES: Final = 4 * 1024 * 1024
 _THREADED_BYTES: Final = 1024 * 1024
 _CHUNK_GAP_BYTES: Final = 1024 * 1024
+_WHOLE_BYTES: Final = 512 * 1024  # up to which one read is quicker than one for each column chunk
 _MOST_CHUNKS: Final = 5_000  # that are looked through for a size
 
 
@@ -52,6 +53,7 @@ def open_parquet(
     size_bytes: int | None = None,
     footer: Footer | None = None,
     footer_only: bool = False,
+    at_once: bool = False,
 ) -> ParquetReader:
     """Open a Parquet file and read its footer.
 
@@ -61,6 +63,8 @@ def open_parquet(
         size_bytes: the file's length if it is known; saves a request on object stores.
         footer: the file's footer if it was read before; saves another one.
         footer_only: whether no rows will be read. Else a small file is fetched whole.
+        at_once: whether all rows are read now, and the file is not opened again soon: a small local
+            one is read whole, and its footer is not kept.
 
     Raises:
         DataFileMissingError: there is no such file.
@@ -68,9 +72,8 @@ def open_parquet(
 
     Cost: local: one open. Elsewhere: one ranged read, and one `stat` without `size_bytes`.
     """
-    return guarded(
-        store, path, lambda: ParquetReader(store, path, size_bytes, footer, footer_only=footer_only)
-    )
+    how = {"footer_only": footer_only, "at_once": at_once}
+    return guarded(store, path, lambda: ParquetReader(store, path, size_bytes, footer, **how))
 
 
 class ParquetReader:
@@ -92,14 +95,18 @@ class ParquetReader:
         footer: Footer | None,
         *,
         footer_only: bool = False,
+        at_once: bool = False,
     ) -> None:
         self.path = path
         self._store = store
         self._native = native_path(store, path)
         self._fetched = FetchedParts()
-        self._size = size_bytes or 0
+        # The true length, where it is known: the log may be wrong.
+        tail = None if footer is None else footer.tail
+        self._size = tail.size_bytes if tail is not None else size_bytes or 0
+        self._at_once = at_once
         self._opened: pq.ParquetFile | None = None
-        if self._native is None and size_bytes is None:
+        if self._native is None and size_bytes is None and tail is None:
             self._size = store.stat(path).size_bytes
         self.footer = footer or (
             self._fetch_footer(footer_only=footer_only)
@@ -123,7 +130,8 @@ class ParquetReader:
             return known
         self._opened = self._open(None)
         footer = Footer(self._opened.metadata, self._opened.schema_arrow)
-        RECENT_FOOTERS.keep(state, footer)
+        if not self._at_once:
+            RECENT_FOOTERS.keep(state, footer)
         return footer
 
     @property
@@ -329,8 +337,12 @@ class ParquetReader:
         return list(range(self.metadata.num_row_groups))
 
     def _open(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
-        if self._native is not None:
-            source: Any = pa.OSFile(self._native, "rb")
+        source: Any
+        if self._native is not None and self._at_once and self._size <= _WHOLE_BYTES:
+            with open(self._native, "rb", buffering=0) as file:  # noqa: PTH123  # of many files
+                source = pa.BufferReader(file.readall())
+        elif self._native is not None:
+            source = pa.OSFile(self._native, "rb")
         else:
             source = pa.PythonFile(RangedFile(self._fetched.read, self._size), mode="r")
         return pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit="us")

@@ -11,7 +11,6 @@ import os
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -23,6 +22,7 @@ from deltalog.storage import thrift
 from deltalog.storage.parquet_footer import has_column_orders
 from deltalog.storage.parquet_pages import DamagedPageError
 from deltalog.storage.parquet_parts import LeafNumbers
+from deltalog.storage.pool import HeldBytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +40,8 @@ _MOST_FOOTERS: Final = 64
 _MOST_FOOTER_BYTES: Final = 64 * 1024
 _MOST_SCHEMA_BYTES: Final = 64 * 1024
 _SETTLED_MS: Final = 3_000
+MOST_FETCHED_BYTES: Final = 64 * 1024 * 1024
+"""Of files that one change reads twice."""
 # Numbers of fields.
 _NUM_ROWS, _ROW_GROUPS = 3, 4
 _META_DATA = 3
@@ -236,7 +238,7 @@ class FileState(NamedTuple):
 
 def local_state(native: str) -> FileState:
     """The state of a local file."""
-    found = Path(native).stat()
+    found = os.stat(native)  # noqa: PTH116  # of each of many small files; Path costs more
     return FileState(native, found.st_size, found.st_mtime_ns, found.st_ino)
 
 
@@ -272,3 +274,28 @@ class RecentFooters:
 
 
 RECENT_FOOTERS: Final = RecentFooters()
+
+
+class FetchedFooters:
+    """What came with the footers of a store's files that are read again soon: of small ones, all.
+
+    Local files are left to `RECENT_FOOTERS`. Thread-safe; as long as there is room, nothing is
+    forgotten, and then nothing more is kept.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Footer] = {}
+        self._bytes = HeldBytes(MOST_FETCHED_BYTES)
+        self._lock = Lock()
+
+    def get(self, path: str) -> Footer | None:
+        """The footer of a file."""
+        return self._kept.get(path)
+
+    def keep(self, path: str, footer: Footer) -> None:
+        """Keep a footer with what was fetched together with it, if there is room."""
+        if footer.tail is None:
+            return
+        with self._lock:
+            if path not in self._kept and self._bytes.take(len(footer.tail.data)):
+                self._kept[path] = footer

@@ -21,6 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import finalize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -234,6 +235,32 @@ class _BytesAhead:
     def give_back(self, num_bytes: int) -> None:
         with self._lock:
             self._held -= num_bytes
+
+
+class HeldBytes:
+    """Bytes that are kept for later, of those that scans may fetch; given back with this object.
+
+    Args:
+        most: to be held by it.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held = [0]
+        finalize(self, _give_back, self._held, os.getpid())
+
+    def take(self, num_bytes: int) -> bool:
+        """Hold as many more, if there is room; returns whether there is."""
+        if self._held[0] + num_bytes > self._most or not _AHEAD.has_room(num_bytes):
+            return False
+        _AHEAD.take(num_bytes)
+        self._held[0] += num_bytes
+        return True
+
+
+def _give_back(held: list[int], process: int) -> None:
+    if process == os.getpid():  # a forked child has begun to count anew
+        _AHEAD.give_back(held[0])
 
 
 class _Threads:

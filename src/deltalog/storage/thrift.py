@@ -66,6 +66,26 @@ def write_struct(fields: Struct) -> bytes:
     return bytes(out)
 
 
+def encode_integer(number: int) -> bytes:
+    """The bytes of an integer."""
+    out = bytearray()
+    _write_varint(out, _zigzag(number))
+    return bytes(out)
+
+
+def list_head(kind: int, length: int) -> bytes:
+    """What stands before the elements of a list."""
+    out = bytearray()
+    _write_list_head(out, kind, length)
+    return bytes(out)
+
+
+def list_length(data: bytes, position: int) -> int:
+    """How many elements a list says it has, whose head is there."""
+    length = data[position] >> 4
+    return varint(data, position + 1)[0] if length == 15 else length
+
+
 class _Reader:
     """Reads values one after the other."""
 
@@ -225,16 +245,20 @@ def _write_value(out: bytearray, kind: int, value: Any) -> None:
 
 def _write_elements(out: bytearray, elements: Elements) -> None:
     kind, values = elements
-    if len(values) < 15:
-        out.append(len(values) << 4 | kind)
-    else:
-        out.append(15 << 4 | kind)
-        _write_varint(out, len(values))
+    _write_list_head(out, kind, len(values))
     for value in values:
         if kind in BOOLEANS:
             out.append(TRUE if value else FALSE)
         else:
             _write_value(out, kind, value)
+
+
+def _write_list_head(out: bytearray, kind: int, length: int) -> None:
+    if length < 15:
+        out.append(length << 4 | kind)
+    else:
+        out.append(15 << 4 | kind)
+        _write_varint(out, length)
 
 
 def _zigzag(number: int) -> int:

@@ -118,7 +118,7 @@ class SplicedFiles:
             num_bytes: length of the file.
         """
         file = self._files.get(values)
-        if file is not None and file.num_bytes >= self._limits.spliced_bytes:
+        if file is not None and file.expected_bytes >= self._limits.spliced_bytes:
             num_bytes = max(num_bytes, self._target)  # fits into no file but a new one
         self._file_for(values, num_bytes)
 
@@ -129,6 +129,7 @@ class SplicedFiles:
             file = self._file_for(values, size)
             self._flush(file)
             file.copied_bytes += size
+            file.copied_rows += sum(source.stored.groups[number].num_rows for number in part)
             self._put(file, _Copy(self._plan, self._schema, source, part))
         groups = [source.stored.groups[number] for number in numbers]
         self.copied.num_groups += len(groups)
@@ -246,6 +247,7 @@ class _OpenFile:
         turns: parts that were not appended yet.
         waiting: rows for the next row group.
         copied_bytes: length of the row groups that are copied into it.
+        copied_rows: rows in these.
         is_closed: whether it is complete.
     """
 
@@ -259,12 +261,19 @@ class _OpenFile:
         self.turns: deque[_Turn] = deque()
         self.waiting = WaitingRows()
         self.copied_bytes = 0
+        self.copied_rows = 0
         self.is_closed = False
 
     @property
     def num_bytes(self) -> int:
         """Its length so far, as far as it is known."""
         return max(self._sink.size_bytes, self.copied_bytes)
+
+    @property
+    def expected_bytes(self) -> int:
+        """Its length with the waiting rows, if these take as much as those that were copied."""
+        waiting = self.copied_bytes * self.waiting.num_rows // max(1, self.copied_rows)
+        return self.num_bytes + waiting
 
     def is_full(self, target_bytes: int, more_bytes: int) -> bool:
         """Whether it has the target size, or would exceed it with so many bytes more."""

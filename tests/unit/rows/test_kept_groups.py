@@ -17,6 +17,7 @@ from deltalog.rows import kept_groups
 from deltalog.rows.kept_groups import _OF_ALL, _OF_FILES, _OF_GROUPS, WhyNot, _is_known
 from deltalog.testing.stores import CountingStore
 from deltalog.write.options import WriterProperties
+from deltalog.write.rows_to_files import WriteLimits
 from tests.support.copied_groups import (
     GROUP_ROWS,
     changed_both_ways,
@@ -393,3 +394,19 @@ def test_files_of_the_target_size_are_followed_by_others(tmp_path: Path) -> None
     assert len(files) > 1
     assert sum(num_copied(before, file) for file in files) == 3
     assert sorted(ids_of(DeltaTable(tmp_path))) == [n for n in range(40) if n != 12]
+
+
+@pytest.mark.parametrize(("most_groups", "num_files"), [(3.5, 2), (4.5, 1)])
+def test_waiting_rows_count_when_the_next_file_begins(
+    tmp_path: Path, most_groups: float, num_files: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = grouped_table(tmp_path)
+    group_bytes = sum(map(len, stored_groups(only_file(table)))) / 4
+    limits = WriteLimits(spliced_bytes=int(most_groups * group_bytes))
+    monkeypatch.setattr("deltalog.rows.local._LIMITS", limits)
+    properties = WriterProperties(max_row_group_size=GROUP_ROWS)
+    rows = numbered(80).slice(40)
+    write_deltalake(table, rows, mode="append", writer_properties=properties)
+    table.delete("id in (39, 40)")
+    assert len(table.file_uris()) == num_files
+    assert ids_of(table) == [n for n in range(80) if n not in (39, 40)]

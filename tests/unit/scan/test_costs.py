@@ -23,7 +23,7 @@ def read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of any size are read as large ones are: the footer, then the column chunks."""
     monkeypatch.setattr("deltalog.storage.parquet_footer._SMALL_FILE_BYTES", 0)
     monkeypatch.setattr("deltalog.storage.parquet_footer._TAIL_BYTES", 16 * 1024)
-    monkeypatch.setattr("deltalog.scan.reader._TOGETHER_BYTES", 0)
+    monkeypatch.setattr("deltalog.scan.pieces._TOGETHER_BYTES", 0)
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_a_few_bytes_of_other_columns_come_with_the_predicate_s(
     table: DataTable, monkeypatch: pytest.MonkeyPatch, *, together: bool
 ) -> None:
     if together:
-        monkeypatch.setattr("deltalog.scan.reader._TOGETHER_BYTES", 10**6)
+        monkeypatch.setattr("deltalog.scan.pieces._TOGETHER_BYTES", 10**6)
     store, scan = counted(table, "id % 1000 = 500 and p = 1")
     assert scan.to_table().column("id").to_pylist() == [2500, 3500]
     assert store.counts == {"read_ranges": 4 if together else 6}

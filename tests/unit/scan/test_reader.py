@@ -218,7 +218,7 @@ def test_a_task_reads_alone() -> None:
 
 
 def test_long_files_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltalog.scan.reader._PIECE_ROWS", 4)
+    monkeypatch.setattr("deltalog.scan.pieces._PIECE_ROWS", 4)
     table = DataTable([("id", "long")], features=VECTORS)
     data = {"id": list(range(20))}
     table.commit(

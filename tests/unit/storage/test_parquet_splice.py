@@ -9,11 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deltalog.errors import AlreadyExistsError, DataFileUnreadableError
 from deltalog.storage import thrift
 from deltalog.storage.byte_sources import EncodedBytes
-from deltalog.storage.parquet_groups import StoredFooter, read_stored
+from deltalog.storage.parquet_groups import Page, StoredFooter, read_stored
+from deltalog.storage.parquet_indexes import _is_column_index, _moved_offsets
 from deltalog.storage.parquet_splice import (
     GroupsToCopy,
     SplicedFile,
@@ -211,3 +214,50 @@ def test_nothing_is_left_of_a_file_that_fails() -> None:
     assert store.read("new") == b"taken"
     with pytest.raises(AlreadyExistsError):
         file.append(groups_of(file_of(), 0))
+
+
+PLACES = st.lists(st.tuples(*[st.integers(0, 1 << 40)] * 3), max_size=40)
+
+
+@given(
+    places=PLACES,
+    shift=st.integers(0, 1 << 40),
+    more=st.sampled_from([{}, {2: 7}]),
+    cut=st.integers(0, 9),
+)
+def test_offset_indexes_of_any_form_are_moved(
+    places: list[tuple[int, int, int]], shift: int, more: dict[int, int], cut: int
+) -> None:
+    """A plain one is moved like one of which all is made sense of."""
+
+    def index(by: int) -> bytes:
+        kinds = (thrift.INT64, thrift.INT32, thrift.INT64)
+        values = [
+            {n: Value(kind, one[n - 1] + (by if n == 1 else 0)) for n, kind in enumerate(kinds, 1)}
+            for one in places
+        ]
+        rest = {n: Value(thrift.INT64, number) for n, number in more.items()}
+        listed = thrift.Elements(thrift.STRUCT, values)
+        return thrift.write_struct({1: Value(thrift.LIST, listed), **rest})
+
+    pages = [Page(start, size) for start, size, _ in places]
+    data = index(0)
+    assert _moved_offsets(data, pages, shift) == (index(shift), len(pages))
+    assert _moved_offsets(data, None, shift) == (index(shift), len(pages))
+    assert _moved_offsets(data, [*pages, Page(1, 1)], shift) is None
+    assert _moved_offsets(data[: -1 - cut], None, shift) is None
+
+
+@given(
+    lengths=st.tuples(*[st.integers(0, 20)] * 3), count=st.integers(0, 20), cut=st.integers(0, 3)
+)
+def test_column_indexes_have_a_place_for_each_page(
+    lengths: tuple[int, int, int], count: int, cut: int
+) -> None:
+    kinds = ((thrift.TRUE, False), (thrift.BINARY, b"low"), (thrift.BINARY, b"h" * 200))
+    fields = {
+        number: Value(thrift.LIST, thrift.Elements(kind, [value] * length))
+        for number, (length, (kind, value)) in enumerate(zip(lengths, kinds, strict=True), 1)
+    }
+    data = thrift.write_struct({**fields, 4: Value(thrift.INT32, 1)})
+    assert _is_column_index(data[: len(data) - cut], count) == (not cut and {*lengths} == {count})

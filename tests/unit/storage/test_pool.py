@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from deltalog.storage import pool
 from deltalog.storage.pool import (
     Background,
     alone,
@@ -289,3 +290,15 @@ def test_what_is_dispensable_is_not_waited_for_before_it_has_begun() -> None:
         held.set()
         threads[0].join(60)
     assert asked == []
+
+
+def test_held_bytes_are_given_back_with_their_holder() -> None:
+    before = pool._AHEAD._held
+    held = pool.HeldBytes(100)
+    assert held.take(60)
+    assert not held.take(50)
+    assert held.take(40)
+    assert pool._AHEAD._held == before + 100
+    assert not pool.HeldBytes(pool.MOST_BYTES).take(pool.MOST_BYTES - before - 99)
+    del held
+    assert pool._AHEAD._held == before

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-_CROSS_PAIRS: Final = 1 << 20
 _MAX_PLACES: Final = 1 << 29
 _WINDOW_PLACES: Final = 1 << 25
 
@@ -163,9 +162,7 @@ class _Range:
         return compute.subtract(values.cast(pa.int64()), self._first)
 
 
-def cross(
-    num_rows: int, num_others: int, *, most: int = _CROSS_PAIRS
-) -> Iterator[tuple[Array, Array]]:
+def cross(num_rows: int, num_others: int, *, most: int) -> Iterator[tuple[Array, Array]]:
     """Yield every pair of two sides' rows, at most about `most` at a time."""
     if not num_rows or not num_others:
         return

@@ -23,6 +23,7 @@ from deltalog.rows.merge.prune import reach_of
 from deltalog.scan.plan import make_numbered_tasks, read_spec
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
+from deltalog.storage.parquet_facts import FetchedFooters
 from deltalog.storage.pool import read_ahead
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class _MatchFinder:
         self._source = source
         self._pairs = PairMatcher(plan, source, snapshot.store.root)
         self._reach = reach_of(plan, self._pairs.keys, self._pairs.num_source)
+        self._footers = FetchedFooters()
 
     def run(self) -> MergeMatches:
         snapshot, reach = self._snapshot, self._reach
@@ -147,6 +149,7 @@ class _MatchFinder:
             positions=tuple(rows.slice(start, count) for start, count in spans),
             num_records=complete_counts(snapshot, matching_files, known),
             num_candidates=candidates.num_rows,
+            footers=self._footers,
         )
         all_matched: Array = pa.concat_arrays(
             [pa.array([], pa.int64()), *(hit.matched_files for hit in hits)]
@@ -204,7 +207,7 @@ class _MatchFinder:
             columns=[*self._plan.target_columns, ROW_INDEX],
             predicate=self._reach.row_predicate if spares else self._reach.always,
         )
-        return make_numbered_tasks(self._snapshot, spec, candidates)
+        return make_numbered_tasks(self._snapshot, spec, candidates, footers=self._footers)
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

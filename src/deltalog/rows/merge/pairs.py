@@ -2,13 +2,15 @@
 
 Owns the evaluation of pairs: keys are looked up, then the rest of the condition and the clauses'
 conditions are evaluated on the remaining pairs. Does no I/O on the table, so that several batches
-can be matched at once. A table row that several source rows would change is an error that shows
-both sides.
+can be matched at once. Where every pair is looked at, a few rows of the table are finished before
+the next are begun: of the pairs of a row, one is kept. A table row that several source rows would
+change is an error that shows both sides.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 
 _EXAMPLES: Final = 5
+MOST_PAIRS: Final = 1 << 20
+"""How many pairs are looked at together where a merge's condition has no keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,58 @@ class PairMatcher:
         return self._index is None or self._index.is_cheap
 
     def match(self, batch: pa.RecordBatch) -> BatchMatches:
-        """Return the changed rows of one batch; called from several threads."""
+        """Return the changed rows of one batch; called from several threads.
+
+        Cost: memory for the pairs with equal keys; without keys, for `MOST_PAIRS` pairs, or for
+        those of one row if the source has more rows.
+        """
+        edges = self._edges(batch) if self._is_crossed else []
+        if not edges:
+            return self._match(batch)
+        parts: list[BatchMatches] = []
+        sources = DeletionBitmap()
+        for start, end in pairwise([0, *edges, batch.num_rows]):
+            found = self._match(batch.slice(start, end - start))
+            sources |= DeletionBitmap.from_arrow(found.matched_sources)
+            parts.append(replace(found, matched_sources=pa.array([], pa.int64())))
+        files, rows, clause_numbers, from_rows, matched_files = (
+            pa.concat_arrays([getattr(part, name) for part in parts])
+            for name in ("files", "rows", "clause_numbers", "sources", "matched_files")
+        )
+        return BatchMatches(
+            files=files,
+            rows=rows,
+            clause_numbers=clause_numbers,
+            sources=from_rows,
+            matched_files=compute.unique(matched_files),
+            matched_sources=sources.to_arrow(),
+        )
+
+    def _edges(self, batch: pa.RecordBatch) -> list[int]:
+        """Where to cut a batch, so that of no part too many pairs are looked at."""
+        step = max(1, MOST_PAIRS // max(1, self.num_source))
+        may_match = self._may_match(batch)
+        if may_match is None:
+            return list(range(step, batch.num_rows, step))
+        edges: list[int] = may_match.take(arrow.arange(0, len(may_match), step)).to_pylist()
+        return edges[1:]
+
+    def _may_match(self, batch: pa.RecordBatch) -> Array | None:
+        """The rows that conditions on the table alone leave; None if the scan has filtered them."""
+        condition = self._plan.condition
+        if not (self._plan.not_matched_by_source and condition.target_only):
+            return None
+        mask = filter_mask(conjunction(condition.target_only), batch)
+        return compute.indices_nonzero(mask).cast(pa.int64())
+
+    @property
+    def _is_crossed(self) -> bool:
+        """Whether every pair of rows is looked at."""
+        plan = self._plan
+        decides = plan.condition.residual or plan.matched or plan.not_matched_by_source
+        return self._index is None and bool(decides)
+
+    def _match(self, batch: pa.RecordBatch) -> BatchMatches:
         plan = self._plan
         positions, sources = self._pairs(batch)
         clause_numbers = self._clause_numbers(plan.matched, batch, positions, sources, first=0)
@@ -114,13 +169,8 @@ class PairMatcher:
         condition = self._plan.condition
         if not self.num_source or condition.is_never:
             return pa.array([], pa.int64()), pa.array([], pa.int64())
-        base: Array = None
-        rows = batch
-        if self._plan.not_matched_by_source and condition.target_only:
-            # With NOT MATCHED BY SOURCE clauses, the scan did not filter by these conditions.
-            mask = filter_mask(conjunction(condition.target_only), batch)
-            base = compute.indices_nonzero(mask).cast(pa.int64())
-            rows = batch.filter(mask)
+        base = self._may_match(batch)
+        rows = batch if base is None else batch.take(base)
         parts = []
         for positions, others in self._candidates(rows):
             where = positions if base is None else base.take(positions)
@@ -137,11 +187,11 @@ class PairMatcher:
         plan = self._plan
         if self._index is not None:
             yield self._index.match([evaluate(key.target, rows) for key in plan.condition.keys])
-        elif plan.condition.residual or plan.matched or plan.not_matched_by_source:
-            yield from cross(rows.num_rows, self.num_source)
+        elif self._is_crossed:
+            yield from cross(rows.num_rows, self.num_source, most=MOST_PAIRS)
         elif rows.num_rows:
             # Only inserts: every source row matches the first row already, and one match is enough.
-            yield from cross(1, self.num_source)
+            yield from cross(1, self.num_source, most=MOST_PAIRS)
 
     def _remaining(
         self, batch: pa.RecordBatch, where: Array, sources: Array

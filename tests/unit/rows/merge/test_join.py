@@ -109,4 +109,4 @@ def test_without_keys_every_pair_is_looked_at(most: int) -> None:
         for pair in zip(left.to_pylist(), right.to_pylist(), strict=True)
     ]
     assert sorted(found) == [(left, right) for left in range(3) for right in range(4)]
-    assert list(cross(0, 4)) == list(cross(4, 0)) == []
+    assert list(cross(0, 4, most=most)) == list(cross(4, 0, most=most)) == []

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from tests.support.merging import pairs, rows
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deltalog.errors import AmbiguousMergeError
+from tests.support.merging import NUMBERS, pairs, rows
 from tests.support.statements import (
     StatedTable,
+    by_source_update,
     insert,
     matched_delete,
     matched_update,
@@ -29,3 +38,65 @@ def test_conditions_that_are_unknown_do_not_hold(table: StatedTable) -> None:
     before = table.version
     table.merge(source, "t.id = s.id", matched_delete("s.x > 0"), insert("s.x > 0"))
     assert table.version == before
+
+
+KEYS = st.lists(st.integers(0, 6), max_size=12)
+
+
+@pytest.mark.parametrize("most_pairs", [1, 5, 1 << 20])
+@settings(max_examples=40)
+@given(
+    target=KEYS,
+    source=KEYS,
+    least=st.integers(0, 3),
+    inserts=st.booleans(),
+    by_source=st.booleans(),
+)
+def test_without_keys_the_outcome_is_that_with_keys(
+    most_pairs: int,
+    target: list[int],
+    source: list[int],
+    least: int,
+    *,
+    inserts: bool,
+    by_source: bool,
+) -> None:
+    clauses = [matched_update("s.x > 3", x="s.x"), matched_delete("s.x = 3")]
+    if inserts:
+        clauses.append(insert("s.id > 1", id="s.id", x="s.x"))
+    if by_source:
+        clauses.append(by_source_update(x="-1"))
+    columns: dict[str, Any] = {"id": source, "x": range(len(source))}
+    given_rows = pa.table(columns, pa.schema({"id": pa.int64(), "x": pa.int64()}))
+
+    def outcome(equal: str) -> object:
+        table = StatedTable(NUMBERS, [{"id": n, "x": -2} for n in target], rows(0, 5, x=-3))
+        condition = f"{equal} and t.id >= {least}"
+        try:
+            merged = table.merge(given_rows, condition, *clauses)
+        except AmbiguousMergeError:
+            return "ambiguous"
+        return sorted(pairs(table)), merged.rows
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("deltalog.rows.merge.pairs.MOST_PAIRS", most_pairs)
+        assert outcome("t.id <= s.id and t.id >= s.id") == outcome("t.id = s.id")
+
+
+def test_matching_pairs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pair matches: of 8 million pairs, no more than 60,000 are held at a time."""
+    monkeypatch.setattr("deltalog.rows.merge.pairs.MOST_PAIRS", 1 << 16)
+    schema = pa.schema({"id": pa.int64(), "x": pa.int64()})
+    source = pa.table({"id": range(4000), "x": [0] * 4000}, schema=schema)
+    table = StatedTable(NUMBERS, rows(*range(-2000, 0)))
+    pool = pa.proxy_memory_pool(pa.default_memory_pool())
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        merged = table.merge(source, "t.id < s.id", matched_delete(), insert(id="s.id", x="1"))
+    finally:
+        pa.set_memory_pool(before)
+    assert merged.rows.deleted == 2000
+    assert table.rows() == []
+    num_pairs = 2000 * 4000
+    assert (pool.max_memory() or 0) < num_pairs  # as numbers of two rows, 16 bytes each

@@ -1,0 +1,319 @@
+"""The rows of an open file, piece by piece: masked by position, filtered, and made logical columns.
+
+Owns the order of these steps. Deletion vectors and row indices count physical rows, so they are
+applied before any predicate. The predicate's columns are read first; the other columns are read
+only of row groups and pages with a match. Which of the steps are done ahead is the reader's.
+
+Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.deletion_vectors import keep_mask
+from deltalog.expressions import columns, filter_mask
+from deltalog.kernels import arrow, compute
+from deltalog.scan.judge import as_mask
+from deltalog.scan.runs import hits, merged, within_groups
+from deltalog.scan.task import METADATA_COLUMNS, noting
+from deltalog.scan.task_rows import TaskRows, filtered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.deletion_vectors import DeletionBitmap
+    from deltalog.scan.task import ScanTask
+    from deltalog.scan.task_rows import Columns
+    from deltalog.scan.transform import FileProjection
+    from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet_paged import PagedReader
+    from deltalog.storage.parquet_pages import Rows
+    from deltalog.storage.parquet_parts import Segments
+    from deltalog.storage.store import ByteRange
+
+_PIECE_ROWS: Final = 1 << 20
+"""Row groups are read together up to this many rows, which bounds the memory for decoding."""
+_TOGETHER_BYTES: Final = 1024 * 1024
+"""Other columns of up to this size are fetched with the predicate's: quicker than to wait twice."""
+AT_ONCE_ROWS: Final = 32 * 1024
+"""Of so few rows, all columns are read with the predicate's: on most pages there is a match."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTask:
+    """An open file: its footer, deletion vector and matched columns are loaded."""
+
+    task: ScanTask
+    reader: ParquetReader
+    paged: PagedReader
+    of_predicate: FileProjection
+    of_others: FileProjection
+    unmapped: FileProjection
+    marked: DeletionBitmap | None
+    runs: Sequence[Rows]
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield rows of adjacent row groups, each small enough to be decoded at once."""
+        starts = self.reader.row_group_starts
+        piece: list[Rows] = []
+        first = last = 0  # row groups of the piece
+        for run in within_groups(self.runs, starts):
+            group = bisect_right(starts, run[0]) - 1
+            too_long = starts[group + 1] - starts[first] > _PIECE_ROWS
+            if piece and group != last and (too_long or group != last + 1):
+                yield Piece(self, tuple(merged(piece)))
+                piece = []
+            if not piece:
+                first = group
+            last = group
+            piece.append(run)
+        if piece:
+            yield Piece(self, tuple(merged(piece)))
+
+    def keep_mask(self, runs: Sequence[Rows]) -> pa.BooleanArray | None:
+        """Which of these physical rows the task returns; None is all."""
+        if self.marked is None:
+            return None
+        parts = [self._keep_mask(start, end - start) for start, end in runs]
+        if all(part is None for part in parts):
+            return None
+        return pa.concat_arrays(
+            [
+                arrow.repeat(pa.scalar(value=True), end - start) if part is None else part
+                for part, (start, end) in zip(parts, runs, strict=True)
+            ]
+        )
+
+    def _keep_mask(self, first_row: int, num_rows: int) -> pa.BooleanArray | None:
+        mask = None if self.marked is None else keep_mask(self.marked, first_row, num_rows)
+        if not self.task.only_deleted:
+            return mask
+        return (
+            compute.invert(mask) if mask is not None else pa.array([False] * num_rows, pa.bool_())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows of a file, by their numbers."""
+
+    file: OpenTask
+    runs: tuple[Rows, ...]
+
+    def read(self) -> list[pa.RecordBatch]:
+        """Read the logical batches of these rows, masked and filtered."""
+        kept = self.decide(None)
+        return [] if kept is None else kept.read()
+
+    def decide(self, segments: Segments | None) -> KeptRows | None:
+        """Read the predicate's columns, and decide which rows are kept; None is no row.
+
+        Args:
+            segments: with the column chunks of these columns; None fetches them.
+        """
+        with noting(self.file.task):
+            return self._decide(segments)
+
+    def columns(
+        self,
+        projections: Sequence[FileProjection],
+        runs: Sequence[Rows],
+        segments: Segments | None,
+    ) -> dict[str, pa.ChunkedArray[Any]]:
+        """Read the columns of projections; without `segments` they are fetched first."""
+        wanted = [projection for projection in projections if projection.schema.names]
+        if not wanted:
+            return {}
+        leaves = sorted({leaf for projection in wanted for leaf in projection.leaves})
+        table = self.file.paged.read(leaves, runs, segments)
+        return {
+            name: column
+            for projection in wanted
+            for name, column in zip(projection.schema.names, projection.apply(table), strict=True)
+        }
+
+    def _decide(self, segments: Segments | None) -> KeptRows | None:
+        file = self.file
+        spec = file.task.spec
+        mask = file.keep_mask(self.runs)
+        if mask is not None and not mask.true_count:
+            return None
+        along = file.task.along
+        has_all = (
+            segments is None
+            and spec.predicate is not None
+            and self._is_short()
+            and (along is None or not along.is_spent)
+        )
+        projections = [file.of_predicate, file.unmapped, *([file.of_others] if has_all else [])]
+        found = self.columns(projections, self.runs, segments)
+        if spec.predicate is not None:
+            rows = TaskRows(file.task, found, self.runs, None, {})
+            used = sorted({path[0] for path in columns(spec.predicate)})
+            hits = filter_mask(spec.predicate, rows.table(used))
+            mask = as_mask(hits if mask is None else compute.and_(mask, hits))
+            if not mask.true_count:
+                return None
+        if mask is not None and mask.true_count == len(mask):
+            mask = None
+        if file.task.footers is not None:
+            file.task.footers.keep(file.task.path, file.reader.footer)
+        num_kept = self.num_rows if mask is None else mask.true_count
+        is_bare = along is not None and not along.take(num_kept * self._row_bytes())
+        return KeptRows(self, found, mask, has_all=has_all, is_bare=is_bare)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows these are, kept or not."""
+        return sum(end - start for start, end in self.runs)
+
+    def _is_short(self) -> bool:
+        """Whether the rows are so few that reading all columns at once is quicker."""
+        return self.num_rows <= AT_ONCE_ROWS
+
+    def _row_bytes(self) -> int:
+        """About how many bytes a row takes, of all columns."""
+        reader = self.file.reader
+        first = reader.metadata.row_group(
+            bisect_right(reader.row_group_starts, self.runs[0][0]) - 1
+        )
+        return max(1, first.total_byte_size // max(1, first.num_rows))
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFetch:
+    """The column chunks that decide which rows of a piece are kept, before they are fetched.
+
+    Args:
+        piece: whose they are.
+        ranges: where they are; a few bytes of other columns are fetched with them.
+        has_all: whether these are the column chunks of all columns.
+    """
+
+    piece: Piece
+    ranges: list[ByteRange]
+    has_all: bool
+
+    @classmethod
+    def of(cls, piece: Piece) -> FirstFetch:
+        """What is fetched first of a piece. Cost: none."""
+        file, paged = piece.file, piece.file.paged
+        with noting(file.task):
+            ranges = paged.missing_ranges(file.of_predicate.leaves, piece.runs)
+            ranges = sorted({*ranges, *paged.missing_ranges(file.unmapped.leaves, piece.runs)})
+            others = paged.missing_ranges(file.of_others.leaves, piece.runs)
+        is_spent = file.task.along is not None and file.task.along.is_spent
+        if is_spent or sum(end - start for start, end in others) > _TOGETHER_BYTES:
+            return cls(piece, ranges, has_all=False)
+        return cls(piece, sorted({*ranges, *others}), has_all=True)
+
+    def num_bytes(self) -> int:
+        """How many bytes are fetched, or were fetched with the footer."""
+        tail = self.piece.file.reader.footer.tail
+        fetched = sum(end - start for start, end in self.ranges)
+        return fetched if tail is None else fetched + len(tail.data)
+
+    def run(self) -> tuple[Piece, Segments, bool]:
+        """Fetch them."""
+        with noting(self.piece.file.task):
+            return self.piece, self.piece.file.paged.fetch(self.ranges), self.has_all
+
+
+def decide_fetched(fetched: tuple[Piece, Segments, bool]) -> tuple[KeptRows, ...]:
+    """The kept rows of a piece, if there are any."""
+    piece, segments, has_all = fetched
+    kept = piece.decide(segments)
+    if kept is None:
+        return ()
+    return (replace(kept, segments=segments) if has_all else kept.with_ranges(),)
+
+
+def read_fetched(fetched: tuple[Piece, Segments, bool]) -> list[pa.RecordBatch]:
+    """The logical batches of a piece of which everything was fetched."""
+    return [batch for kept in decide_fetched(fetched) for batch in kept.read()]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """The rows of a piece that are kept, before their other columns are read.
+
+    Args:
+        piece: whose rows they are.
+        found: the predicate's columns, of all rows of the piece.
+        mask: which rows are kept; None is all.
+        has_all: whether the other columns are among them.
+        segments: with the column chunks of the other columns; None fetches them.
+        ranges: where those are that are still to be fetched.
+        is_bare: whether only the metadata and the constants are read of them.
+    """
+
+    piece: Piece
+    found: Columns
+    mask: pa.BooleanArray | None
+    has_all: bool = False
+    segments: Segments | None = None
+    ranges: Sequence[ByteRange] = ()
+    is_bare: bool = False
+
+    def with_ranges(self) -> KeptRows:
+        """Find where the other columns are, of row groups and pages that have kept rows."""
+        if self.is_bare:
+            return self
+        file = self.piece.file
+        runs, _ = self._hits()
+        with noting(file.task):
+            return replace(self, ranges=file.paged.missing_ranges(file.of_others.leaves, runs))
+
+    def num_bytes(self) -> int:
+        """How many bytes these rows take, with what is fetched for them."""
+        own = sum(column.nbytes for column in self.found.values())
+        return own + sum(end - start for start, end in self.ranges)
+
+    def fetch(self) -> KeptRows:
+        """Fetch the other columns."""
+        if not self.ranges:
+            return self
+        with noting(self.piece.file.task):
+            return replace(self, segments=self.piece.file.paged.fetch(self.ranges))
+
+    def read(self) -> list[pa.RecordBatch]:
+        """Read the other columns, and return all columns of the kept rows."""
+        task = self.piece.file.task
+        with noting(task):
+            rest = self._rest()
+            rows = TaskRows(task, self.found, self.piece.runs, self.mask, rest)
+            schema = _bare(task) if self.is_bare else task.spec.output
+            output = rows.table(schema.names)
+        if schema.names:
+            # The columns have these types already; only nullability comes from the schema.
+            output = pa.Table.from_arrays(output.columns, schema=schema)
+        return output.to_batches()
+
+    def _hits(self) -> tuple[Sequence[Rows], pa.BooleanArray | None]:
+        """The rows around those that are kept, and which of them these are; None is all."""
+        if self.mask is None:
+            return self.piece.runs, None
+        return hits(self.piece.runs, self.mask, self.piece.file.reader.row_group_starts)
+
+    def _rest(self) -> Columns:
+        """Read the columns that the predicate does not need, for the kept rows.
+
+        Cost: the row groups that have kept rows, or the pages that have.
+        """
+        projection = self.piece.file.of_others
+        if not projection.schema.names or self.has_all or self.is_bare:
+            return {}
+        runs, mask = self._hits()
+        found = self.piece.columns([projection], runs, self.segments)
+        return found if mask is None else filtered(found, mask)
+
+
+def _bare(task: ScanTask) -> pa.Schema:
+    """The schema of a task's batches without the table's columns."""
+    names = {*METADATA_COLUMNS, *(name for name, _ in task.constants)}
+    return pa.schema([field for field in task.spec.output if field.name in names])
