@@ -378,9 +378,8 @@ def fold(resolved: Expression) -> Expression:
 
 def _is_constant(node: Expression) -> bool:
     # There are no literals of arrays and structs, so the parts of a node are examined instead.
-    has_parts = next(children(node), None) is not None
     inputs = (Column, nodes.Variable, nodes.Lambda)
-    return has_parts and not any(isinstance(part, inputs) for part in walk(node))
+    return bool(children(node)) and not any(isinstance(part, inputs) for part in walk(node))
 
 
 _RULES: Final[dict[type[Expression], Callable[[Any, Any], Datum]]] = {

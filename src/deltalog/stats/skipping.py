@@ -9,6 +9,7 @@ Protocol: Per-file Statistics
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -29,6 +30,8 @@ from deltalog.stats.schema import (
 
 if TYPE_CHECKING:
     from deltalog.expressions.nodes import Expression
+    from deltalog.schema.types import DataType
+    from deltalog.stats.schema import Path
 
 _ORDER: Final = (NUM_RECORDS, MIN_VALUES, MAX_VALUES, NULL_COUNT)
 
@@ -103,7 +106,7 @@ def plan_skipping(predicate: Expression, table: TableColumns) -> Skipping | None
     used = {path[0] for path in columns(predicate)}
     return Skipping(
         claim,
-        _schema_of(claim),
+        _schema_of(tuple(claim.leaves())),
         tuple(name for name in table.partition_columns if name in used),
     )
 
@@ -120,10 +123,11 @@ def _decides_nothing(claim: Claim) -> bool:
             return False
 
 
-def _schema_of(claim: Claim) -> pa.Schema:
+@lru_cache(maxsize=256)  # conditions on the same columns ask for the same statistics
+def _schema_of(asked: tuple[tuple[Path, DataType | None], ...]) -> pa.Schema:
     leaves = {
         path: pa.int64() if data_type is None else to_arrow_type(data_type)
-        for path, data_type in claim.leaves()
+        for path, data_type in asked
     }
     order = sorted(leaves, key=lambda path: (_ORDER.index(path[0]), path))
     return schema_of_leaves((path, leaves[path]) for path in order)

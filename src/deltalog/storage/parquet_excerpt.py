@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _MAGIC: Final = b"PAR1"
 _FEW_OF_DICTIONARY: Final = 0.25  # of the values, to make texts of these alone
+_SMALL_DICTIONARY: Final = 0.5  # of the values: Arrow takes twice as long for an entry as for one
 _THREADED_BYTES: Final = 4 * 1024 * 1024
 _FILE_OFFSET = 2  # number of a field
 _UNWANTED: Final = thrift.write_struct({_FILE_OFFSET: thrift.Value(thrift.INT64, 0)})
@@ -157,8 +158,10 @@ class Excerpt:
             coerce_int96_timestamp_unit="us",
             read_dictionary=[
                 texts[leaf]
-                for leaf, num_decoded in encoded.items()
-                if leaf in texts and num_rows <= _FEW_OF_DICTIONARY * num_decoded
+                for leaf, (num_decoded, num_entries) in encoded.items()
+                if leaf in texts
+                and num_rows <= _FEW_OF_DICTIONARY * num_decoded
+                and num_entries <= _SMALL_DICTIONARY * num_decoded
             ],
         ) as file:
             read: Any = file.reader.read_row_groups(
@@ -184,14 +187,17 @@ class Excerpt:
         schema = pa.schema([field.with_type(column.type) for field, column in kinds])
         return pa.Table.from_arrays(cut, schema=schema)
 
-    def _file(self, footer: Described, segments: Segments) -> tuple[bytes, int, dict[int, int]]:
+    def _file(
+        self, footer: Described, segments: Segments
+    ) -> tuple[bytes, int, dict[int, tuple[int, int]]]:
         """A Parquet file of the excerpt, how many bytes Arrow makes of it, and dictionaries.
 
-        Those are the columns all of whose values are in dictionaries, with the number of values.
+        Those are the columns all of whose values are in dictionaries, with the numbers of values
+        and of entries.
         """
         before, after = footer.frame
         out, position, num_bytes = [_MAGIC], len(_MAGIC), 0
-        encoded: dict[int, int] = {}
+        encoded: dict[int, tuple[int, int]] = {}
         plain: set[int] = set()
         groups: list[bytes] = []
         all_rows = 0
@@ -205,9 +211,10 @@ class Excerpt:
                     position += stored.num_bytes
                     num_bytes += stored.uncompressed_bytes
                     chunks[part.leaf] = stored.description
-                    if stored.has_only_dictionary:
-                        rows = sum(end - start for start, end in part.rows)
-                        encoded[part.leaf] = encoded.get(part.leaf, 0) + rows
+                    if stored.num_entries is not None:
+                        values, entries = encoded.get(part.leaf, (0, 0))
+                        values += sum(end - start for start, end in part.rows)
+                        encoded[part.leaf] = values, entries + stored.num_entries
                     else:
                         plain.add(part.leaf)
                 num_rows = max(num_rows, sum(end - start for start, end in column[0].rows))
@@ -270,7 +277,7 @@ class _StoredChunk(NamedTuple):
     num_bytes: int
     uncompressed_bytes: int
     description: bytes
-    has_only_dictionary: bool
+    num_entries: int | None  # of the dictionary; None unless all values are in it
 
 
 def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> _StoredChunk:
@@ -293,7 +300,7 @@ def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> 
                 data_pages=details.data_pages + moved,
                 dictionary=details.dictionary + moved if details.dictionary > 0 else 0,
             ),
-            has_only_dictionary=False,
+            None,
         )
     pieces: list[bytes] = []
     headers: list[PageHeader] = []
@@ -308,23 +315,22 @@ def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> 
         )
         pieces.append(data)
     num_values = sum(header.num_values for header in headers)
-    dictionary = 0
+    size = sum(header.uncompressed_bytes for header in headers)
+    dictionary, num_entries = 0, None
     if any(header.has_dictionary for header in headers):
         pieces.insert(0, segments.read(pages.start, pages.offsets[0]))
         dictionary = position
         position += len(pieces[0])
-        headers.append(read_dictionary_header(pieces[0], details.uncompressed_bytes))
-    size = sum(header.uncompressed_bytes for header in headers)
+        entries = read_dictionary_header(pieces[0], details.uncompressed_bytes)
+        size += entries.uncompressed_bytes
+        if all(header.has_dictionary for header in headers):
+            num_entries = entries.num_values
     return _stored(
-        pieces,
-        ChunkDetails(details.start, num_values, size, position, dictionary),
-        has_only_dictionary=all(header.has_dictionary for header in headers),
+        pieces, ChunkDetails(details.start, num_values, size, position, dictionary), num_entries
     )
 
 
-def _stored(
-    pieces: list[bytes], details: ChunkDetails, *, has_only_dictionary: bool
-) -> _StoredChunk:
+def _stored(pieces: list[bytes], details: ChunkDetails, num_entries: int | None) -> _StoredChunk:
     """A column chunk and its description, fields 2 and 3 of which matter."""
     num_bytes = sum(map(len, pieces))
     parts = [
@@ -342,9 +348,7 @@ def _stored(
     if details.dictionary:
         parts += [b"\x26", _varint(details.dictionary)]
     description = b"".join([*parts, b"\x00\x00"])
-    return _StoredChunk(
-        pieces, num_bytes, details.uncompressed_bytes, description, has_only_dictionary
-    )
+    return _StoredChunk(pieces, num_bytes, details.uncompressed_bytes, description, num_entries)
 
 
 def _group(chunks: Sequence[bytes], num_rows: int, num_bytes: int) -> bytes:
