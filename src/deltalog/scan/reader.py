@@ -16,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -59,6 +60,7 @@ _AT_ONCE_ROWS: Final = 32 * 1024
 """Of so few rows, all columns are read with the predicate's: on most pages there is a match."""
 _TOGETHER_BYTES: Final = 1024 * 1024
 """Other columns of up to this size are fetched with the predicate's: quicker than to wait twice."""
+_NOTHING: Final = FileProjection((), (), pa.schema([]), MappingProxyType({}))
 
 
 def read_tasks(
@@ -121,11 +123,9 @@ def _open(task: ScanTask) -> _OpenTask:
     with noting(task):
         reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
         predicate_columns, other_columns = _split(spec)
-        schema = reader.arrow_schema
-        rebase = file_rebase(reader, spec.time_zone)
-        matched = project_file(predicate_columns, schema, spec.mode, path=task.path, rebase=rebase)
-        others = project_file(other_columns, schema, spec.mode, path=task.path, rebase=rebase)
-        unmapped = _unmapped(spec, schema, task.path)
+        matched = _projection(task, predicate_columns, reader)
+        others = _projection(task, other_columns, reader)
+        unmapped = _unmapped(spec, reader.arrow_schema, task.path)
         marked = _marked_rows(task)
         paged = PagedReader(task.store, reader)
         pruning = FooterPruning(spec.predicate, predicate_columns, matched.leaf_of, reader)
@@ -149,6 +149,18 @@ def _open(task: ScanTask) -> _OpenTask:
             marked=marked,
             runs=runs,
         )
+
+
+def _projection(task: ScanTask, wanted: StructType, reader: ParquetReader) -> FileProjection:
+    """How columns are read from a file; the same for every scan of them while its footer is kept."""
+    mode, time_zone = task.spec.mode, task.spec.time_zone
+    known, key = reader.footer.projections, (wanted, mode, time_zone, task.path)
+    found: FileProjection | None = known.get(key)
+    if found is None:
+        rebase = file_rebase(reader, time_zone)
+        found = project_file(wanted, reader.arrow_schema, mode, path=task.path, rebase=rebase)
+        known[key] = found
+    return found
 
 
 def _tail_bytes(task: ScanTask) -> int:
@@ -178,6 +190,8 @@ def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
         ]
     if spec.reads_change_type:
         wanted.append(Field(metadata_columns.CHANGE_TYPE, STRING))
+    if not wanted:
+        return _NOTHING
     return project_file(StructType(wanted), schema, Mode.NONE, path=path)
 
 

@@ -88,10 +88,14 @@ class FooterPruning:
         every = tuple(range(self._reader.metadata.num_row_groups))
         if self._skipping is None:
             return every
-        counts = [end - start for start, end in pairwise(self._reader.row_group_starts)]
-        known = self._reader.column_chunks(self.leaves) if self._leaves else ()
-        chunks = {leaf: [group[leaf] for group in known] for leaf in self.leaves}
-        keep = self._skipping.keep(self._stats(self._skipping, counts, chunks)).to_pylist()
+        kept_facts, key = self._reader.footer.page_facts, self._key(None)
+        if (facts := kept_facts.get(key)) is None:
+            rows = list(pairwise(self._reader.row_group_starts))
+            counts = [end - start for start, end in rows]
+            known = self._reader.column_chunks(self.leaves) if self._leaves else ()
+            chunks = {leaf: [group[leaf] for group in known] for leaf in self.leaves}
+            facts = kept_facts[key] = rows, self._stats(self._skipping, counts, chunks)
+        keep = self._skipping.keep(facts[1]).to_pylist()
         return tuple(group for group, kept in zip(every, keep, strict=True) if kept)
 
     def rows(self, groups: Sequence[int], paged: PagedReader) -> Sequence[Rows]:
@@ -108,7 +112,7 @@ class FooterPruning:
         if self._skipping is None or not self._leaves or not PAGED.is_on:
             return merged(every)
         skipping, kept_facts = self._skipping, self._reader.footer.page_facts
-        key = (tuple(groups), tuple(self._leaves.items()), str(skipping.stats_schema))
+        key = self._key(tuple(groups))
         if (facts := kept_facts.get(key)) is None:
             cells, chunks = self._cells(groups, paged)
             if not cells:
@@ -120,6 +124,11 @@ class FooterPruning:
         cells, stats = facts
         keep = skipping.keep(stats).to_pylist()
         return merged([cell for cell, kept in zip(cells, keep, strict=True) if kept])
+
+    def _key(self, groups: tuple[int, ...] | None) -> object:
+        """What the facts depend on that are kept of pages of row groups; None is the groups."""
+        schema = "" if self._skipping is None else str(self._skipping.stats_schema)
+        return groups, tuple(self._leaves.items()), schema
 
     def _cells(
         self, groups: Sequence[int], paged: PagedReader

@@ -72,6 +72,7 @@ logger = logging.getLogger(__name__)
 _Action = TypeVar("_Action")
 
 _RETAINED_BYTES: Final = 64 << 20
+_MOST_NESTED: Final = 16
 _PARSED_TOGETHER: Final = 500  # bounds the memory of parsed lines before they become columns
 _KEY_COLUMNS: Final = ("path", "deletionVector")
 _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
@@ -117,6 +118,7 @@ class LogState:
         self.pieces: tuple[Any, ...] | None = None
         self._live: dict[str, pa.ChunkedArray[Any]] = {}
         self._live_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
+        self._nested_stats: dict[tuple[StatsLeaf, ...], pa.Table] = {}  # no copies
         if checkpoint is None and segment.checkpoint is not None:
             checkpoint = Checkpoint(store, segment.checkpoint)
         self.checkpoint = checkpoint
@@ -285,7 +287,13 @@ class LogState:
                 older = self.keep(numbered(self.checkpoint.stats(missing)))
                 columns = pa.concat_tables([older, numbered(columns)]).columns
             live.update(zip(missing, columns, strict=True))
-        return nest([(leaf[0], live[leaf]) for leaf in leaves])
+        known, asked = self._nested_stats, tuple(leaves)
+        if (nested := known.get(asked)) is None:
+            nested = nest([(leaf[0], live[leaf]) for leaf in leaves])
+            if len(known) >= _MOST_NESTED:
+                known.clear()
+            known[asked] = nested
+        return nested
 
     @cached_property
     def num_files(self) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _MOST_CHUNKS: Final = 32
 _MOST_PAGES: Final = 4096
-_MOST_FACTS: Final = 8
+_MOST_FACTS: Final = 16
 _MOST_DETAILS: Final = 1024
 _MOST_FOOTERS: Final = 64
 _MOST_FOOTER_BYTES: Final = 64 * 1024
@@ -147,6 +147,7 @@ class Footer:
         bounds: what is known of the values of each page, likewise.
         num_pages: whose places are known.
         page_facts: runs of rows and statistics of them, that pruning made of bounds.
+        projections: how its columns become those of tables, by what was asked for.
     """
 
     metadata: pq.FileMetaData
@@ -158,6 +159,7 @@ class Footer:
     bounds: dict[tuple[int, int], list[ColumnChunk] | None] = field(default_factory=dict)
     num_pages: int = 0
     page_facts: dict[object, tuple[list[Rows], pa.Table]] = field(default_factory=dict)
+    projections: dict[object, Any] = field(default_factory=dict)
 
     @cached_property
     def described(self) -> Described:
@@ -194,8 +196,9 @@ class Footer:
             self.pages.clear()
             self.bounds.clear()
             self.num_pages = 0
-        if len(self.page_facts) > _MOST_FACTS:
-            self.page_facts.clear()
+        for kept in (self.page_facts, self.projections):
+            if len(kept) > _MOST_FACTS:
+                kept.clear()
 
     @cached_property
     def leaf_paths(self) -> tuple[str, ...]:
