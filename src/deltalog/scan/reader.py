@@ -129,8 +129,7 @@ def _open(task: ScanTask) -> _OpenTask:
         marked = _marked_rows(task)
         paged = PagedReader(task.store, reader)
         pruning = FooterPruning(spec.predicate, predicate_columns, matched.leaf_of, reader)
-        every = range(reader.metadata.num_row_groups)
-        groups = every if paged.knows(every, pruning.leaves) else pruning.row_groups()
+        groups = pruning.row_groups(paged)
         if marked is not None:
             groups = _with_rows(groups, reader, marked, only_deleted=task.only_deleted)
         if groups and (spec.predicate is not None or marked is not None):
@@ -152,7 +151,7 @@ def _open(task: ScanTask) -> _OpenTask:
 
 
 def _projection(task: ScanTask, wanted: StructType, reader: ParquetReader) -> FileProjection:
-    """How columns are read from a file; the same for every scan of them while its footer is kept."""
+    """How columns are read from a file, kept with its footer for other scans of them."""
     mode, time_zone = task.spec.mode, task.spec.time_zone
     known, key = reader.footer.projections, (wanted, mode, time_zone, task.path)
     found: FileProjection | None = known.get(key)

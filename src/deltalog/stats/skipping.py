@@ -65,13 +65,15 @@ class Skipping:
         Cost: no I/O; some vectorised kernels per condition.
         """
         facts = Facts(stats, partitions)
-        found = self.claim.judge(facts)
-        yes: Any = pa.scalar(value=True)
-        known: Any = yes if found is None else pc.coalesce(found, yes)
-        mask: pa.BooleanArray = known
-        if isinstance(known, pa.Scalar):
-            mask = pa.repeat(yes if known.as_py() else pa.scalar(value=False), facts.num_files)
-        return mask
+        found: Any = self.claim.judge(facts)
+        if found is None or isinstance(found, pa.Scalar):
+            is_kept = found is None or found.as_py() is not False
+            mask: pa.BooleanArray = pa.repeat(pa.scalar(is_kept), facts.num_files)
+            return mask
+        kept: pa.BooleanArray = (
+            pc.coalesce(found, pa.scalar(value=True)) if found.null_count else found
+        )
+        return kept
 
     def explain(
         self, stats: pa.Table | None = None, partitions: pa.Table | None = None
