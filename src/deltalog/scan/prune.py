@@ -335,11 +335,10 @@ def _bounded(pieces: Sequence[SnapshotPiece]) -> Iterator[None]:
 
 def _kept(table: pa.Table, keep: pa.BooleanArray) -> pa.Table:
     """The rows that are kept; no copy of those that follow each other, as in sorted tables."""
-    count = keep.true_count
-    first = compute.index(keep, pa.scalar(value=True)).as_py() if count else 0
-    if keep.slice(first, count).true_count == count:
-        return table.slice(first, count)
-    return table.filter(keep)
+    kept = compute.indices_nonzero(keep)
+    count = len(kept)
+    first, end = (kept[0].as_py(), kept[-1].as_py() + 1) if count else (0, 0)
+    return table.slice(first, count) if end - first == count else table.filter(keep)
 
 
 def _num_left(pruned: Pruned) -> int:

@@ -90,10 +90,8 @@ def parse_offset_index(data: bytes, chunk: ColumnChunk, num_rows: int) -> Pages 
     if start is None or length is None:
         return None
     try:
-        locations = thrift.read_struct(data)[0][_LOCATIONS].value.values
-        places = [
-            (one[_OFFSET].value, one[_PAGE_BYTES].value, one[_FIRST_ROW].value) for one in locations
-        ]
+        locations = thrift.read_plain(data)[0][_LOCATIONS].values
+        places = [(one[_OFFSET], one[_PAGE_BYTES], one[_FIRST_ROW]) for one in locations]
         offsets = (*(offset for offset, _, _ in places), places[-1][0] + places[-1][1])
         rows = (*(row for _, _, row in places), num_rows)
         follow = all(
@@ -122,7 +120,7 @@ def parse_column_index(
         fixed_bytes: the length of every value. What was cut off is then a bound of nothing.
     """
     try:
-        fields = thrift.read_struct(data)[0]
+        fields = thrift.read_plain(data)[0]
         is_null = _list_of(fields, _NULL_PAGES, bool)
         lows, highs = _list_of(fields, _MIN_VALUES, bytes), _list_of(fields, _MAX_VALUES, bytes)
         counts: list[Any] = [None] * len(is_null)
@@ -149,8 +147,8 @@ def parse_column_index(
     return found
 
 
-def _list_of(fields: thrift.Struct, number: int, kind: type) -> list[Any]:
-    values: list[Any] = fields[number].value.values
+def _list_of(fields: dict[int, Any], number: int, kind: type) -> list[Any]:
+    values: list[Any] = fields[number].values
     if not all(isinstance(value, kind) for value in values):
         raise TypeError(f"expected a list of {kind.__name__}")
     return values
@@ -276,8 +274,7 @@ def _data_page(
 def _header(data: bytes, position: int, most_bytes: int) -> tuple[dict[int, Any], int]:
     """The fields of a page's header, and where it ends."""
     try:
-        fields, body = thrift.read_struct(data, position)
-        header = {number: _plain(value) for number, (_, value) in fields.items()}
+        header, body = thrift.read_plain(data, position)
     except _DAMAGE as error:
         raise DamagedPageError(f"cannot read the header of a page: {error!r}") from error
     for number in (_PAGE_TYPE, _UNCOMPRESSED_BYTES, _COMPRESSED_BYTES):
@@ -285,12 +282,6 @@ def _header(data: bytes, position: int, most_bytes: int) -> tuple[dict[int, Any]
     if header[_UNCOMPRESSED_BYTES] > most_bytes:
         raise DamagedPageError(f"a page of {header[_UNCOMPRESSED_BYTES]} of {most_bytes} bytes")
     return header, body
-
-
-def _plain(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    return {number: inner for number, (_, inner) in value.items()}
 
 
 def _number(fields: dict[int, Any], number: int) -> int:
