@@ -326,7 +326,14 @@ def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> 
         if all(header.has_dictionary for header in headers):
             num_entries = entries.num_values
     return _stored(
-        pieces, ChunkDetails(details.start, num_values, size, position, dictionary), num_entries
+        pieces,
+        details._replace(
+            num_values=num_values,
+            uncompressed_bytes=size,
+            data_pages=position,
+            dictionary=dictionary,
+        ),
+        num_entries,
     )
 
 

@@ -20,7 +20,7 @@ from deltalog.cached import cached_property
 from deltalog.clock import now_ms
 from deltalog.storage import thrift
 from deltalog.storage.parquet_footer import has_column_orders
-from deltalog.storage.parquet_pages import DamagedPageError
+from deltalog.storage.parquet_pages import DICTIONARY_ENCODINGS, DamagedPageError
 from deltalog.storage.parquet_parts import walk_leaves
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ _SETTLED_MS: Final = 3_000
 _NUM_ROWS, _ROW_GROUPS = 3, 4
 _META_DATA = 3
 _TYPE, _ENCODINGS, _PATH, _CODEC, _NUM_VALUES = 1, 2, 3, 4, 5
-_UNCOMPRESSED_BYTES, _DATA_PAGES, _DICTIONARY_PAGE = 6, 9, 11
+_UNCOMPRESSED_BYTES, _DATA_PAGES, _DICTIONARY_PAGE, _ENCODING_STATS = 6, 9, 11, 13
+_PAGE_TYPE, _ENCODING, _NUM_PAGES = 1, 2, 3
+_DATA_PAGE_TYPES: Final = frozenset({0, 3})
 
 
 class ChunkDetails(NamedTuple):
@@ -54,6 +56,7 @@ class ChunkDetails(NamedTuple):
         uncompressed_bytes: of its pages.
         data_pages: where they begin.
         dictionary: where it is; 0 where there is none.
+        has_only_dictionary: whether it says that all values are in it.
     """
 
     start: bytes
@@ -61,6 +64,7 @@ class ChunkDetails(NamedTuple):
     uncompressed_bytes: int
     data_pages: int
     dictionary: int
+    has_only_dictionary: bool
 
 
 class Described:
@@ -115,6 +119,7 @@ class Described:
                 _integer(fields, _UNCOMPRESSED_BYTES),
                 _integer(fields, _DATA_PAGES),
                 _integer(fields, _DICTIONARY_PAGE) if _DICTIONARY_PAGE in fields else 0,
+                _has_only_dictionary(fields),
             )
         except (LookupError, TypeError, RecursionError, AttributeError) as error:
             raise DamagedPageError(
@@ -124,6 +129,18 @@ class Described:
             self._details.clear()
         self._details[at] = found
         return found
+
+
+def _has_only_dictionary(details: thrift.Struct) -> bool:
+    """Whether the counts of pages by encoding, which a writer need not give, say so."""
+    if _ENCODING_STATS not in details:
+        return False
+    pages = [
+        page[_ENCODING].value
+        for page in details[_ENCODING_STATS].value.values
+        if page[_PAGE_TYPE].value in _DATA_PAGE_TYPES and page[_NUM_PAGES].value
+    ]
+    return bool(pages) and DICTIONARY_ENCODINGS.issuperset(pages)
 
 
 def _integer(details: thrift.Struct, number: int) -> int:

@@ -32,7 +32,8 @@ _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 5, 7, 8
 _NUM_VALUES, _ENCODING = 1, 2
 _NUM_NULLS, _NUM_ROWS, _ENCODING_V2, _DEFINITION_BYTES, _REPETITION_BYTES = 2, 3, 4, 5, 6
 _DATA_TYPE, _DICTIONARY_TYPE, _DATA_TYPE_V2 = 0, 2, 3
-_DICTIONARY_ENCODINGS: Final = frozenset({2, 8})
+DICTIONARY_ENCODINGS: Final = frozenset({2, 8})
+"""Of data pages whose values are entries of the dictionary; the first is that of old writers."""
 
 
 class DamagedPageError(ValueError):
@@ -229,10 +230,7 @@ def read_dictionary_header(data: bytes, most_bytes: int) -> PageHeader:
     Raises:
         DamagedPageError: it is none, or of another length.
     """
-    header, body = _header(data, 0, most_bytes)
-    details = header.get(_DICTIONARY_PAGE)
-    if header[_PAGE_TYPE] != _DICTIONARY_TYPE or not isinstance(details, dict):
-        raise DamagedPageError("expected a dictionary page")
+    header, details, body = _dictionary_header(data, most_bytes)
     end = body + header[_COMPRESSED_BYTES]
     if end != len(data):
         raise DamagedPageError(f"expected a dictionary of {len(data)} bytes, found {end}")
@@ -242,6 +240,28 @@ def read_dictionary_header(data: bytes, most_bytes: int) -> PageHeader:
         uncompressed_bytes=body + header[_UNCOMPRESSED_BYTES],
         end=end,
     )
+
+
+def num_entries(data: bytes) -> int:
+    """How many entries a dictionary has.
+
+    Args:
+        data: the begin of its page, with the header.
+
+    Raises:
+        DamagedPageError: it is none.
+    """
+    return _number(_dictionary_header(data, None)[1], _NUM_VALUES)
+
+
+def _dictionary_header(
+    data: bytes, most_bytes: int | None
+) -> tuple[dict[int, Any], dict[int, Any], int]:
+    header, body = _header(data, 0, most_bytes)
+    details = header.get(_DICTIONARY_PAGE)
+    if header[_PAGE_TYPE] != _DICTIONARY_TYPE or not isinstance(details, dict):
+        raise DamagedPageError("expected a dictionary page")
+    return header, details, body
 
 
 def _data_page(
@@ -263,7 +283,7 @@ def _data_page(
             raise DamagedPageError("more NULLs than values in a page")
     encoding = _number(details, _ENCODING_V2 if is_new else _ENCODING)
     found = PageHeader(
-        has_dictionary=encoding in _DICTIONARY_ENCODINGS,
+        has_dictionary=encoding in DICTIONARY_ENCODINGS,
         num_values=_number(details, _NUM_VALUES),
         uncompressed_bytes=body - position + header[_UNCOMPRESSED_BYTES],
         end=body + size,
@@ -271,7 +291,7 @@ def _data_page(
     return details, kind, found
 
 
-def _header(data: bytes, position: int, most_bytes: int) -> tuple[dict[int, Any], int]:
+def _header(data: bytes, position: int, most_bytes: int | None) -> tuple[dict[int, Any], int]:
     """The fields of a page's header, and where it ends."""
     try:
         header, body = thrift.read_plain(data, position)
@@ -279,7 +299,7 @@ def _header(data: bytes, position: int, most_bytes: int) -> tuple[dict[int, Any]
         raise DamagedPageError(f"cannot read the header of a page: {error!r}") from error
     for number in (_PAGE_TYPE, _UNCOMPRESSED_BYTES, _COMPRESSED_BYTES):
         _number(header, number)
-    if header[_UNCOMPRESSED_BYTES] > most_bytes:
+    if most_bytes is not None and header[_UNCOMPRESSED_BYTES] > most_bytes:
         raise DamagedPageError(f"a page of {header[_UNCOMPRESSED_BYTES]} of {most_bytes} bytes")
     return header, body
 
