@@ -132,12 +132,14 @@ def _open(task: ScanTask) -> _OpenTask:
         groups = pruning.row_groups(paged)
         if marked is not None:
             groups = _with_rows(groups, reader, marked, only_deleted=task.only_deleted)
-        if groups and (spec.predicate is not None or marked is not None):
-            leaves = {*matched.leaves, *others.leaves, *unmapped.leaves}
-            paged.load_index(groups, sorted(leaves), pruning.leaves)
+        leaves = sorted({*matched.leaves, *others.leaves, *unmapped.leaves})
+        if groups and spec.predicate is not None:
+            paged.load_index(groups, leaves, pruning.leaves)
         runs = pruning.rows(groups, paged)
         if marked is not None:
-            runs = live_runs(runs, marked, only_deleted=task.only_deleted)
+            every, runs = runs, live_runs(runs, marked, only_deleted=task.only_deleted)
+            if spec.predicate is None and runs != every:  # long parts of row groups are left out
+                paged.load_index(groups, leaves)
         return _OpenTask(
             task=task,
             reader=reader,
