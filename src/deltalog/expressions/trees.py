@@ -6,7 +6,6 @@ Owns what the children of a node are. Knows neither types nor data.
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.expressions.nodes import And, Call, Column, Expression, Variable
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 VARIABLE: Final = "\0"
 """Ahead of a lambda parameter's name, its name among the columns of the rows of the body."""
 
+_PARTS: Final[dict[type, tuple[str, ...]]] = {}
 # Spark replaces these by constants when a query starts. Constraints and generated columns are
 # evaluated by many queries, so they must not use them (ledger GEN-04).
 NON_DETERMINISTIC: Final = frozenset(
@@ -27,15 +27,17 @@ NON_DETERMINISTIC: Final = frozenset(
 def children(expression: Expression) -> list[Expression]:
     """The expressions directly inside a node, in order."""
     found: list[Expression] = []
-    for name in _parts(type(expression)):
+    for name in _parts(expression):
         _collect(getattr(expression, name), found)
     return found
 
 
-@cache
-def _parts(kind: type[Expression]) -> tuple[str, ...]:
+def _parts(expression: Expression) -> tuple[str, ...]:
     """The names of a node's parts: `dataclasses.fields` takes longer than the rest of a walk."""
-    return tuple(part.name for part in fields(kind))  # type: ignore[arg-type]  # every node is a dataclass
+    kind = type(expression)
+    if (known := _PARTS.get(kind)) is None:
+        known = _PARTS[kind] = tuple(part.name for part in fields(kind))  # type: ignore[arg-type]  # every node is a dataclass
+    return known
 
 
 def _collect(value: Any, found: list[Expression]) -> None:
@@ -58,7 +60,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """The node with every child mapped."""
     changed: dict[str, Any] = {}
-    for name in _parts(type(expression)):
+    for name in _parts(expression):
         value = getattr(expression, name)
         if isinstance(value, Expression | tuple):
             changed[name] = _change(value, change)

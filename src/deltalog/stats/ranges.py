@@ -58,8 +58,7 @@ class Facts:
         return self._leaves[path]
 
     def _find(self, path: Path) -> Datum:
-        index = -1 if self._stats is None else self._stats.schema.get_field_index(path[0])
-        if index < 0:
+        if self._stats is None or (index := self._stats.schema.get_field_index(path[0])) < 0:
             return None
         column = self._stats.column(index)
         found: Datum = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
