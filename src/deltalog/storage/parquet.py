@@ -388,7 +388,7 @@ class ParquetReader:
             found: pa.Table = file.reader.read_row_groups(
                 groups, column_indices=indices, use_threads=self._is_worth_threads(groups)
             )
-            return as_texts(found) if texts else found
+            return as_texts(found, texts) if texts else found
         except (pa.ArrowException, OSError):
             if not texts:
                 raise
@@ -407,7 +407,7 @@ class ParquetReader:
         def read_group(group: int) -> pa.Table:
             with self._open(self.metadata, texts) as file:
                 found: pa.Table = file.reader.read_row_groups([group], column_indices=indices)
-            return as_texts(found) if texts else found
+            return as_texts(found, texts) if texts else found
 
         return pa.concat_tables(map_in_pool(read_group, groups))
 

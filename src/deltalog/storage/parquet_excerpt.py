@@ -28,6 +28,7 @@ from deltalog.storage.parquet_pages import (
     read_dictionary_header,
     read_headers,
 )
+from deltalog.storage.parquet_texts import as_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -152,17 +153,17 @@ class Excerpt:
         data, num_bytes, encoded = self._file(footer, segments)
         leaves = [part.leaf for column in self.groups[0].columns for part in column]
         num_rows = sum(end - start for start, end in wanted)
-        source = pa.BufferReader(data)
+        dictionaries = [
+            texts[leaf]
+            for leaf, (num_decoded, num_entries) in encoded.items()
+            if leaf in texts
+            and num_rows <= _FEW_OF_DICTIONARY * num_decoded
+            and num_entries <= _SMALL_DICTIONARY * num_decoded
+        ]
         with pq.ParquetFile(
-            source,
+            pa.BufferReader(data),
             coerce_int96_timestamp_unit="us",
-            read_dictionary=[
-                texts[leaf]
-                for leaf, (num_decoded, num_entries) in encoded.items()
-                if leaf in texts
-                and num_rows <= _FEW_OF_DICTIONARY * num_decoded
-                and num_entries <= _SMALL_DICTIONARY * num_decoded
-            ],
+            read_dictionary=dictionaries,
         ) as file:
             read: Any = file.reader.read_row_groups(
                 list(range(len(self.groups))),
@@ -172,20 +173,26 @@ class Excerpt:
         columns = list(zip(*(group.columns for group in self.groups), strict=True))
         if len(columns) != read.num_columns:
             raise DamagedPageError(f"expected {len(columns)} columns, found {read.num_columns}")
-        cut = []
-        for parts, values in zip(columns, read.columns, strict=True):
-            rows = [
+        rows = [
+            [
                 (group.first_row + start, group.first_row + end)
                 for group, (part, *_) in zip(self.groups, parts, strict=True)
                 for start, end in part.rows
             ]
-            found = _cut(values, rows, wanted)
-            if parts[0][0].leaf in texts and pa.types.is_dictionary(found.type):
-                found = found.cast(found.type.value_type)
-            cut.append(found)
-        kinds = zip(read.schema, cut, strict=True)
-        schema = pa.schema([field.with_type(column.type) for field, column in kinds])
-        return pa.Table.from_arrays(cut, schema=schema)
+            for parts in columns
+        ]
+        cut, asked = read, list(wanted)
+        if any(one != asked for one in rows):
+            cut = pa.Table.from_arrays(
+                [
+                    _cut(values, around, wanted)
+                    for values, around in zip(read.columns, rows, strict=True)
+                ],
+                schema=read.schema,
+            )
+        elif any(len(values) != num_rows for values in read.columns):
+            raise DamagedPageError(f"expected {num_rows} rows in each column of {wanted}")
+        return as_texts(cut, dictionaries)
 
     def _file(
         self, footer: Described, segments: Segments

@@ -8,6 +8,7 @@ before its time does.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -185,12 +186,13 @@ class Footer:
 
     @cached_property
     def texts(self) -> Mapping[int, str]:
-        """The leaves that are texts or bytes in columns of their own, and their names."""
+        """The leaves that are texts or bytes in columns of their own, and their unique names."""
         fields = {field.name: field.type for field in self.arrow_schema}
+        times = Counter(self.leaf_paths)
         return {
             number: path
             for number, (path, parts) in enumerate(zip(self.leaf_paths, self.leaves, strict=True))
-            if len(parts) == 1 and (fields[path] in {pa.string(), pa.binary()})
+            if len(parts) == times[path] == 1 and fields[path] in {pa.string(), pa.binary()}
         }
 
     @cached_property

@@ -72,18 +72,17 @@ def repeated_texts(
     return found
 
 
-def as_texts(table: pa.Table) -> pa.Table:
-    """The table with texts in place of entries of dictionaries.
+def as_texts(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The table with texts in place of entries of dictionaries, in the columns of these names.
 
     Raises:
         pa.ArrowException: an entry is not in its dictionary, or the texts do not fit into an array.
     """
-    columns = [_texts_of(column) for column in table.columns]
-    fields = zip(table.schema, columns, strict=True)
-    schema = pa.schema([field.with_type(column.type) for field, column in fields])
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _texts_of(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    kind = column.type
-    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
+    for name in names:
+        index = table.schema.get_field_index(name)
+        column: pa.ChunkedArray[Any] = table.column(index)
+        kind: Any = column.type
+        if pa.types.is_dictionary(kind):
+            field = table.schema.field(index).with_type(kind.value_type)
+            table = table.set_column(index, field, column.cast(kind.value_type))
+    return table

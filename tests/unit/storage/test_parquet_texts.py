@@ -104,7 +104,26 @@ def test_an_entry_that_is_not_there_is_an_error(store: Store) -> None:
 
 def test_texts_keep_their_field_and_its_notes() -> None:
     field = pa.field("t", pa.dictionary(pa.int32(), pa.string()), False, {b"a": b"b"})
-    rows = pa.table([pa.array(["x", "y", "x"]).dictionary_encode()], schema=pa.schema([field]))
-    found = as_texts(rows)
-    assert found.schema.equals(pa.schema([field.with_type(pa.string())]), check_metadata=True)
+    other = field.with_name("u")
+    entries = pa.array(["x", "y", "x"]).dictionary_encode()
+    rows = pa.table([entries, entries], schema=pa.schema([field, other]))
+    found = as_texts(rows, ["t"])
+    expected = pa.schema([field.with_type(pa.string()), other])
+    assert found.schema.equals(expected, check_metadata=True)
     assert found["t"].to_pylist() == ["x", "y", "x"]
+
+
+def test_a_column_that_is_stored_as_a_dictionary_stays_one(store: Store) -> None:
+    data = DATA.set_column(4, "plain", DATA["plain"].dictionary_encode())
+    written = file_of(data, use_dictionary=True)
+    assert "plain" not in chosen(store, written)
+    found = opened(store, written).read()
+    assert found.schema.field("plain").type == pa.dictionary(pa.int32(), pa.string())
+    assert found["plain"].cast(pa.string()).equals(DATA["plain"])
+
+
+def test_columns_of_one_name_are_read_as_they_are(store: Store) -> None:
+    data = pa.Table.from_arrays([DATA["few"], DATA["bytes"]], names=["t", "t"])
+    written = file_of(data, use_dictionary=True)
+    assert chosen(store, written) == []
+    assert opened(store, written).read_leaves([0, 1]).equals(data)
