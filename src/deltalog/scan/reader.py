@@ -28,12 +28,11 @@ from deltalog.expressions import columns, filter_mask
 from deltalog.kernels import arrow, compute
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.judge import as_mask
-from deltalog.scan.rebase import file_rebase
 from deltalog.scan.row_groups import FooterPruning
 from deltalog.scan.runs import hits, live_runs, merged, within_groups
 from deltalog.scan.task import noting
 from deltalog.scan.task_rows import TaskRows, filtered
-from deltalog.scan.transform import FileProjection, project_file
+from deltalog.scan.transform import FileProjection, kept_projection, project_file
 from deltalog.schema import Field, StructType
 from deltalog.schema.types import LONG, STRING
 from deltalog.storage.parquet import open_parquet
@@ -123,8 +122,8 @@ def _open(task: ScanTask) -> _OpenTask:
     with noting(task):
         reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes)
         predicate_columns, other_columns = _split(spec)
-        matched = _projection(task, predicate_columns, reader)
-        others = _projection(task, other_columns, reader)
+        matched = kept_projection(predicate_columns, reader, spec.mode, task.path, spec.time_zone)
+        others = kept_projection(other_columns, reader, spec.mode, task.path, spec.time_zone)
         unmapped = _unmapped(spec, reader.arrow_schema, task.path)
         marked = _marked_rows(task)
         paged = PagedReader(task.store, reader)
@@ -150,18 +149,6 @@ def _open(task: ScanTask) -> _OpenTask:
             marked=marked,
             runs=runs,
         )
-
-
-def _projection(task: ScanTask, wanted: StructType, reader: ParquetReader) -> FileProjection:
-    """How columns are read from a file, kept with its footer for other scans of them."""
-    mode, time_zone = task.spec.mode, task.spec.time_zone
-    known, key = reader.footer.projections, (wanted, mode, time_zone, task.path)
-    found: FileProjection | None = known.get(key)
-    if found is None:
-        rebase = file_rebase(reader, time_zone)
-        found = project_file(wanted, reader.arrow_schema, mode, path=task.path, rebase=rebase)
-        known[key] = found
-    return found
 
 
 def _tail_bytes(task: ScanTask) -> int:

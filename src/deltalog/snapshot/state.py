@@ -12,7 +12,7 @@ import logging
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pyarrow as pa
@@ -72,7 +72,6 @@ logger = logging.getLogger(__name__)
 _Action = TypeVar("_Action")
 
 _RETAINED_BYTES: Final = 64 << 20
-_MOST_NESTED: Final = 16
 _PARSED_TOGETHER: Final = 500  # bounds the memory of parsed lines before they become columns
 _KEY_COLUMNS: Final = ("path", "deletionVector")
 _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
@@ -287,12 +286,9 @@ class LogState:
                 older = self.keep(numbered(self.checkpoint.stats(missing)))
                 columns = pa.concat_tables([older, numbered(columns)]).columns
             live.update(zip(missing, columns, strict=True))
-        known, asked = self._nested_stats, tuple(leaves)
-        if (nested := known.get(asked)) is None:
+        if (nested := self._nested_stats.get(asked := tuple(leaves))) is None:
             nested = nest([(leaf[0], live[leaf]) for leaf in leaves])
-            if len(known) >= _MOST_NESTED:
-                known.clear()
-            known[asked] = nested
+            self._nested_stats = {asked: nested, **dict(islice(self._nested_stats.items(), 15))}
         return nested
 
     @cached_property

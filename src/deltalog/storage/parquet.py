@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
 
 from deltalog.errors import DataFileUnreadableError
-from deltalog.storage.parquet_facts import RECENT_FOOTERS, Footer, local_state
+from deltalog.storage.parquet_facts import RECENT_FOOTERS, Footer, local_state, repeated_texts
 from deltalog.storage.parquet_footer import (
     ColumnChunks,
     NullCounts,
@@ -27,11 +27,11 @@ from deltalog.storage.parquet_parts import (
     Column,
     FetchedParts,
     Segments,
+    as_texts,
     coalesce,
     guarded,
     select_leaves,
 )
-from deltalog.storage.parquet_texts import as_texts, repeated_texts
 from deltalog.storage.pool import map_in_pool
 from deltalog.storage.ranged_file import RangedFile
 from deltalog.storage.store import native_path
@@ -45,7 +45,6 @@ _SIDE_BY_SIDE_BYTES: Final = 4 * 1024 * 1024
 _THREADED_BYTES: Final = 1024 * 1024
 _CHUNK_GAP_BYTES: Final = 1024 * 1024
 _MOST_CHUNKS: Final = 5_000  # that are looked through for a size
-_MOST_DICTIONARIES: Final = 1_000  # likewise, for a number of entries
 
 
 def open_parquet(
@@ -331,18 +330,13 @@ class ParquetReader:
     def _all_groups(self) -> list[int]:
         return list(range(self.metadata.num_row_groups))
 
-    def _open(
-        self, footer: pq.FileMetaData | None, dictionaries: Sequence[str] = ()
-    ) -> pq.ParquetFile:
+    def _open(self, footer: pq.FileMetaData | None, *texts: str) -> pq.ParquetFile:
         if self._native is not None:
             source: Any = pa.OSFile(self._native, "rb")
         else:
             source = pa.PythonFile(RangedFile(self._fetched.read, self._size), mode="r")
         return pq.ParquetFile(
-            source,
-            metadata=footer,
-            read_dictionary=list(dictionaries),
-            coerce_int96_timestamp_unit="us",
+            source, metadata=footer, read_dictionary=list(texts), coerce_int96_timestamp_unit="us"
         )
 
     def _read(
@@ -356,7 +350,13 @@ class ParquetReader:
                 segments = self._fetch(self._missing(groups, indices))
             self._fetched.segments = segments
         try:
-            found = self._decode(groups, indices, self._repeated_texts(groups, indices))
+            texts = repeated_texts(self.footer, groups, indices, self._column_chunks, self._parts)
+            try:
+                found = self._decode(groups, indices, texts)
+            except (pa.ArrowException, OSError):
+                if not texts:
+                    raise
+                found = self._decode(groups, indices, [])  # what Arrow says then is the answer
         finally:
             self._fetched.segments = Segments()
         # Arrow compares neither: by a damaged footer columns may have any number of rows.
@@ -366,50 +366,29 @@ class ParquetReader:
                 raise pa.ArrowInvalid(f"expected {rows} values in {name!r}, found {len(column)}")
         return found
 
-    def _repeated_texts(self, groups: list[int], indices: list[int]) -> list[str]:
-        texts = [leaf for leaf in indices if leaf in self.footer.texts]
-        if not texts or len(texts) * len(groups) > _MOST_DICTIONARIES:
-            return []
-        chunks = self._column_chunks(texts)
-
-        def read_ranges(ranges: Sequence[ByteRange]) -> Sequence[bytes]:
-            if self._native is not None:
-                return self._store.read_ranges(self.path, ranges)
-            return [self._fetched.read(start, end) for start, end in ranges]
-
-        return repeated_texts(self.footer, groups, chunks, texts, read_ranges)
+    def _parts(self, ranges: Sequence[ByteRange]) -> Sequence[bytes]:
+        if self._native is not None:
+            return self._store.read_ranges(self.path, ranges)
+        return [self._fetched.read(start, end) for start, end in ranges]
 
     def _decode(self, groups: list[int], indices: list[int], texts: list[str]) -> pa.Table:
         """Decode row groups; `texts` are columns that are read as dictionaries first."""
-        try:
-            if len(groups) > 1 and self._stored_bytes(groups, indices) > _SIDE_BY_SIDE_BYTES:
-                return self._read_side_by_side(groups, indices, texts)
-            file = self._open(self.metadata, texts) if texts else self._file
+
+        def decode(file: pq.ParquetFile, some: list[int]) -> pa.Table:
+            size = sum(self.metadata.row_group(group).total_byte_size for group in some)
             found: pa.Table = file.reader.read_row_groups(
-                groups, column_indices=indices, use_threads=self._is_worth_threads(groups)
+                some, column_indices=indices, use_threads=size > _THREADED_BYTES
             )
-            return as_texts(found, texts) if texts else found
-        except (pa.ArrowException, OSError):
-            if not texts:
-                raise
-        return self._decode(groups, indices, [])  # what Arrow says without them is the answer
+            return as_texts(found, texts)
 
-    def _is_worth_threads(self, groups: list[int]) -> bool:
-        """Whether decoding the row groups takes longer than waking other threads."""
-        size = sum(self.metadata.row_group(group).total_byte_size for group in groups)
-        return size > _THREADED_BYTES
+        def decode_group(group: int) -> pa.Table:
+            with self._open(self.metadata, *texts) as file:
+                return decode(file, [group])
 
-    def _read_side_by_side(
-        self, groups: list[int], indices: list[int], texts: list[str]
-    ) -> pa.Table:
-        """Decode row groups in parallel; Arrow itself does so with the columns of one only."""
-
-        def read_group(group: int) -> pa.Table:
-            with self._open(self.metadata, texts) as file:
-                found: pa.Table = file.reader.read_row_groups([group], column_indices=indices)
-            return as_texts(found, texts) if texts else found
-
-        return pa.concat_tables(map_in_pool(read_group, groups))
+        if len(groups) > 1 and self._stored_bytes(groups, indices) > _SIDE_BY_SIDE_BYTES:
+            # Arrow itself decodes only the columns of one row group in parallel.
+            return pa.concat_tables(map_in_pool(decode_group, groups))
+        return decode(self._open(self.metadata, *texts) if texts else self._file, groups)
 
     def _stored_bytes(self, groups: list[int], indices: list[int]) -> int:
         if len(self.leaf_paths) * self.metadata.num_row_groups > _MOST_CHUNKS:

@@ -28,7 +28,7 @@ from deltalog.storage.parquet_pages import (
     read_dictionary_header,
     read_headers,
 )
-from deltalog.storage.parquet_texts import as_texts
+from deltalog.storage.parquet_parts import as_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -21,17 +21,22 @@ from deltalog.cached import cached_property
 from deltalog.clock import now_ms
 from deltalog.storage import thrift
 from deltalog.storage.parquet_footer import has_column_orders
-from deltalog.storage.parquet_pages import DICTIONARY_ENCODINGS, DamagedPageError
+from deltalog.storage.parquet_pages import DICTIONARY_ENCODINGS, DamagedPageError, num_entries
 from deltalog.storage.parquet_parts import walk_leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import pyarrow.parquet as pq  # noqa: TID251  # for its name alone
 
     from deltalog.storage.parquet_footer import ColumnChunk, ColumnChunks, FileTail
     from deltalog.storage.parquet_pages import Pages, Rows
+    from deltalog.storage.store import ByteRange
 
+_LEAST_ROWS: Final = 16_384
+_MOST_ENTRIES: Final = 0.2  # of the rows; from a quarter on, it takes longer
+_MOST_DICTIONARIES: Final = 1_000  # that are looked at for a number of entries
+_HEADER_BYTES: Final = 64  # more than the header of a dictionary has
 _MOST_CHUNKS: Final = 32
 _MOST_PAGES: Final = 4096
 _MOST_FACTS: Final = 16
@@ -232,6 +237,47 @@ class Footer:
         if len(leaves) != len(self.leaf_paths):  # a type whose leaves we do not know
             return tuple(tuple(path.split(".")) for path in self.leaf_paths)
         return leaves
+
+
+def repeated_texts(
+    footer: Footer,
+    groups: Sequence[int],
+    leaves: Sequence[int],
+    chunks_of: Callable[[Collection[int]], ColumnChunks],
+    read_ranges: Callable[[Sequence[ByteRange]], Sequence[bytes]],
+) -> list[str]:
+    """Names of the columns of texts that are quicker read as entries of their dictionaries.
+
+    Arrow takes twice as long to append one text after the other, if few of them differ.
+
+    Args:
+        footer: of the file.
+        groups: row groups that are read.
+        leaves: numbers of the columns that are read.
+        chunks_of: what the footer says of some columns; its bytes are known then.
+        read_ranges: gives parts of the file.
+
+    Cost: one read of some bytes of each column chunk of texts with nothing but a dictionary.
+    """
+    texts = [leaf for leaf in leaves if leaf in footer.texts]
+    num_rows = sum(footer.metadata.row_group(group).num_rows for group in groups)
+    if not texts or num_rows < _LEAST_ROWS or len(texts) * len(groups) > _MOST_DICTIONARIES:
+        return []
+    chunks = chunks_of(texts)
+
+    def has_few(leaf: int) -> bool:
+        own = [chunks[group][leaf] for group in groups]
+        details = footer.described.details
+        if not all(details(chunk.details_at).has_only_dictionary for chunk in own):
+            return False
+        places = [(chunk.start or 0, min(_HEADER_BYTES, chunk.stored_bytes or 0)) for chunk in own]
+        headers = read_ranges([(start, start + length) for start, length in places])
+        return sum(map(num_entries, headers)) <= _MOST_ENTRIES * num_rows
+
+    try:
+        return [footer.texts[leaf] for leaf in texts if has_few(leaf)]
+    except DamagedPageError:
+        return []  # what Arrow says of the column chunks is the answer
 
 
 class FileState(NamedTuple):

@@ -1,4 +1,4 @@
-"""Texts that are read as entries of dictionaries: of which columns, and that nobody sees it."""
+"""What a footer lets a reader know: which texts are read as entries of dictionaries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from deltalog.errors import DataFileUnreadableError
 from deltalog.storage import Store, open_store
 from deltalog.storage.parquet import ParquetReader, open_parquet
-from deltalog.storage.parquet_texts import as_texts, repeated_texts
+from deltalog.storage.parquet_facts import repeated_texts
+from deltalog.storage.parquet_parts import as_texts
 
 ROWS = 40_000
 DATA = pa.table(
@@ -46,14 +47,11 @@ def opened(store: Store, data: bytes) -> ParquetReader:
 def chosen(store: Store, data: bytes) -> list[str]:
     """Names of the columns that are read as dictionaries."""
     reader = opened(store, data)
-    reader.stored_footer()
-    groups = list(range(reader.metadata.num_row_groups))
-    leaves = reader.leaf_indices(None)
     return repeated_texts(
         reader.footer,
-        groups,
-        reader.column_chunks(),
-        leaves,
+        range(reader.metadata.num_row_groups),
+        reader.leaf_indices(None),
+        reader.column_chunks,
         lambda ranges: store.read_ranges("f.parquet", ranges),
     )
 
@@ -127,3 +125,15 @@ def test_columns_of_one_name_are_read_as_they_are(store: Store) -> None:
     written = file_of(data, use_dictionary=True)
     assert chosen(store, written) == []
     assert opened(store, written).read_leaves([0, 1]).equals(data)
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy"])
+def test_a_column_of_one_text_takes_fewer_bytes_than_are_looked_at(
+    store: Store, codec: str
+) -> None:
+    data = pa.table({"t": ["a"] * ROWS})
+    written = file_of(data, use_dictionary=True, compression=codec, write_statistics=False)
+    chunk = pq.read_metadata(pa.BufferReader(written)).row_group(1).column(0)
+    assert chunk.total_compressed_size < 64
+    assert chosen(store, written) == ["t"]
+    assert opened(store, written).read().equals(data)
