@@ -38,7 +38,7 @@ def build(name: str, directory: Path, size: Size) -> Path:
 
 def hash_of(size: Size) -> int:
     """A number that changes when what is built changes."""
-    return zlib.crc32(f"2 {size}".encode())
+    return zlib.crc32(f"3 {size}".encode())
 
 
 def schema_text(*columns: tuple[str, str]) -> str:
@@ -239,7 +239,8 @@ def add_file(
 ) -> dict[str, object]:
     """Write a data file; the action that adds it.
 
-    As deltalog writes one: with page indexes, and dictionaries where values repeat.
+    As deltalog writes one: with page indexes, pages of as many rows, and dictionaries where values
+    repeat.
     """
     name = f"part-{number:05d}.snappy.parquet"
     pq.write_table(
@@ -247,6 +248,7 @@ def add_file(
         path / name,
         row_group_size=group_rows,
         write_page_index=True,
+        max_rows_per_page=5_000,
         use_dictionary=["name"] if "name" in table.column_names else False,  # type: ignore[arg-type]  # stubs
     )
     stats = {

@@ -112,9 +112,8 @@ def evaluate(
     if not needed:
         return pa.chunked_array([as_array(_evaluate(resolved, data), data.num_rows)])
     table = data.select(needed)
-    if table.num_rows < _MIN_BATCH_ROWS * max(
-        (column.num_chunks for column in table.columns), default=0
-    ):
+    num_chunks = max(column.num_chunks for column in table.columns)
+    if num_chunks > 1 and table.num_rows < _MIN_BATCH_ROWS * num_chunks:
         table = table.combine_chunks()
     batches = table.to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
     arrays: Any = [evaluate(resolved, batch) for batch in batches]
@@ -125,8 +124,8 @@ def filter_mask(
     resolved: Expression, data: pa.RecordBatch | pa.Table
 ) -> pa.BooleanArray | pa.ChunkedArray[Any]:
     """The rows for which the condition is true; NULL counts as false, as in WHERE."""
-    mask: Any = compute.fill_null(evaluate(resolved, data), NO)
-    found: pa.BooleanArray = mask
+    mask: Any = evaluate(resolved, data)
+    found: pa.BooleanArray = compute.fill_null(mask, NO) if mask.null_count else mask
     return found
 
 
@@ -378,9 +377,8 @@ def fold(resolved: Expression) -> Expression:
 
 def _is_constant(node: Expression) -> bool:
     # There are no literals of arrays and structs, so the parts of a node are examined instead.
-    has_parts = next(children(node), None) is not None
     inputs = (Column, nodes.Variable, nodes.Lambda)
-    return has_parts and not any(isinstance(part, inputs) for part in walk(node))
+    return bool(children(node)) and not any(isinstance(part, inputs) for part in walk(node))
 
 
 _RULES: Final[dict[type[Expression], Callable[[Any, Any], Datum]]] = {

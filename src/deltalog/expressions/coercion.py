@@ -37,6 +37,9 @@ def _family(family: Family) -> tuple[PrimitiveType, ...]:
 INTEGRALS: Final = _family(Family.INTEGRAL)
 FRACTIONALS: Final = _family(Family.FLOATING)
 DATETIMES: Final = _family(Family.MOMENT)
+_GREATEST: Final[dict[DataType, int]] = {
+    kind: (1 << (kind.primitive.bits - 1)) - 1 for kind in INTEGRALS
+}
 _NUMERIC: Final = frozenset({Family.INTEGRAL, Family.FLOATING, Family.DECIMAL})
 _MIN_ADJUSTED_SCALE: Final = 6
 
@@ -49,6 +52,12 @@ def is_decimal(data_type: DataType) -> bool:
 def is_numeric(data_type: DataType) -> bool:
     """Whether the type is a number."""
     return isinstance(data_type, PrimitiveType) and data_type.primitive.family in _NUMERIC
+
+
+def holds_integer(data_type: DataType, value: int) -> bool:
+    """Whether an integral type is wide enough for a number."""
+    most = _GREATEST.get(data_type, -1)
+    return -most - 1 <= value <= most
 
 
 def decimal_of(data_type: DataType) -> PrimitiveType:

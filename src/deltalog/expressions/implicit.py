@@ -70,9 +70,9 @@ class Casts:
             source in coercion.INTEGRALS
             and to in coercion.INTEGRALS
             and type(value) is int
-            and abs(value) < 128
+            and coercion.holds_integer(to, value)
         ):
-            # A shortcut for long IN lists of mostly small integers: these fit into every width.
+            # A shortcut for long IN lists, and for keys: the cast would give the same number.
             return Literal(value, to)
         zone = self._zone_of(source, to)
         try:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 VARIABLE: Final = "\0"
 """Ahead of a lambda parameter's name, its name among the columns of the rows of the body."""
 
+_PARTS: Final[dict[type, tuple[str, ...]]] = {}
 # Spark replaces these by constants when a query starts. Constraints and generated columns are
 # evaluated by many queries, so they must not use them (ledger GEN-04).
 NON_DETERMINISTIC: Final = frozenset(
@@ -23,34 +24,46 @@ NON_DETERMINISTIC: Final = frozenset(
 )
 
 
-def children(expression: Expression) -> Iterator[Expression]:
+def children(expression: Expression) -> list[Expression]:
     """The expressions directly inside a node, in order."""
-    for part in fields(expression):  # type: ignore[arg-type]  # every node is a dataclass
-        yield from _inside(getattr(expression, part.name))
+    found: list[Expression] = []
+    for name in _parts(expression):
+        _collect(getattr(expression, name), found)
+    return found
 
 
-def _inside(value: Any) -> Iterator[Expression]:
+def _parts(expression: Expression) -> tuple[str, ...]:
+    """The names of a node's parts: `dataclasses.fields` takes longer than the rest of a walk."""
+    kind = type(expression)
+    if (known := _PARTS.get(kind)) is None:
+        known = _PARTS[kind] = tuple(part.name for part in fields(kind))  # type: ignore[arg-type]  # every node is a dataclass
+    return known
+
+
+def _collect(value: Any, found: list[Expression]) -> None:
     if isinstance(value, Expression):
-        yield value
+        found.append(value)
     elif isinstance(value, tuple):
         for item in value:
-            yield from _inside(item)
+            _collect(item, found)
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """The node and everything below it, parents first."""
-    yield expression
-    for child in children(expression):
-        yield from walk(child)
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(children(node))
 
 
 def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """The node with every child mapped."""
     changed: dict[str, Any] = {}
-    for part in fields(expression):  # type: ignore[arg-type]  # every node is a dataclass
-        value = getattr(expression, part.name)
+    for name in _parts(expression):
+        value = getattr(expression, name)
         if isinstance(value, Expression | tuple):
-            changed[part.name] = _change(value, change)
+            changed[name] = _change(value, change)
     return replace(expression, **changed) if changed else expression  # type: ignore[type-var]  # every node is a dataclass
 
 

@@ -78,12 +78,12 @@ def judge(
         (by_partition if used and used <= partition_columns else others).append(part)
     # Conditions on both kinds of columns go to the statistics pass, with typed partition values.
     named = sorted({path[0] for path in columns(predicate)} & partition_columns)
-    partitions = _empty_rows(num_files)
+    partitions: pa.Table | None = None
     if named:
         partitions = _typed(partition_values(), named, configuration, time_zone)
     keep: pa.BooleanArray | None = None
     reasons: list[str] = []
-    if by_partition:
+    if by_partition and partitions is not None:
         keep = as_mask(filter_mask(conjunction(by_partition), partitions))
         reasons.append(f"partition values: {to_sql(conjunction(by_partition))}")
     if not others:
@@ -98,7 +98,8 @@ def judge(
     decided = bounds if keep is None else as_mask(pc.and_(keep, bounds))
     if stats_where is not None and asked != schema and decided.true_count:
         # What was not asked for is unknown: more statistics can rule out more files, never fewer.
-        rest = skipping.keep(stats_where(schema, decided), partitions.filter(decided))
+        of_rest = None if partitions is None else partitions.filter(decided)
+        rest = skipping.keep(stats_where(schema, decided), of_rest)
         decided = as_mask(pc.replace_with_mask(decided, decided, rest))
     reasons += skipping.explain()
     return Judged(
@@ -134,7 +135,3 @@ def _typed(
             extract(texts, stored), field.type, column=name, time_zone=time_zone
         )
     return pa.table(found)
-
-
-def _empty_rows(count: int) -> pa.Table:
-    return pa.table({"_": pa.nulls(count)}).select([])

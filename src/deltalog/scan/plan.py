@@ -217,6 +217,7 @@ def plan_scan(
     predicate: Expression | None = None,
     limit: int | None = None,
     order_by: object = None,
+    is_resolved: bool = False,
 ) -> Scan:
     """Plan a scan of some columns and rows.
 
@@ -227,6 +228,8 @@ def plan_scan(
         predicate: only rows for which it is true; its names and types are resolved here.
         limit: maximum number of rows, 0 or more.
         order_by: what the rows are arranged by, see `sort_keys`; with a limit only.
+        is_resolved: whether the predicate was resolved before, for the columns of this table and
+            those of `_metadata`.
 
     Raises:
         UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
@@ -236,7 +239,7 @@ def plan_scan(
     check_rows_readable(snapshot)
     if limit is not None and limit < 0:
         raise InvalidInputError(f"cannot scan {limit} rows: expected a limit of 0 or more")
-    spec = read_spec(snapshot, columns=columns, predicate=predicate)
+    spec = read_spec(snapshot, columns=columns, predicate=predicate, is_resolved=is_resolved)
     check_row_ids(snapshot, spec)
     order = None
     if order_by is not None:
@@ -283,40 +286,44 @@ def read_spec(
     columns: Sequence[str] | None,
     predicate: Expression | None,
     more_columns: Mapping[str, pa.DataType] = MappingProxyType({}),
+    is_resolved: bool = False,
 ) -> ReadSpec:
     """Resolve columns and predicate against the table's schema.
 
-    `more_columns` are those that the tasks supply (`ScanTask.constants`).
+    Args:
+        snapshot: the version to read.
+        columns: as for `plan_scan`.
+        predicate: likewise.
+        more_columns: those that the tasks supply (`ScanTask.constants`).
+        is_resolved: as for `plan_scan`.
     """
     configuration = snapshot.configuration
     schema = configuration.schema
     metadata = metadata_columns_of(schema)
-    asked = list(schema.names) if columns is None else list(columns)
+    asked = list(schema.names if columns is None else columns)
     metadata_names = [name for name in asked if name in metadata]
-    shown = project(schema, [name for name in asked if name not in metadata])
-    read = shown
+    shows_all = columns is None and not metadata_names
+    plain_names = [name for name in asked if name not in metadata]
+    read = shown = schema if shows_all else project(schema, plain_names)
     if predicate is not None:
-        others = [Field(name, from_arrow_type(kind)) for name, kind in more_columns.items()]
-        known = StructType([*with_metadata_columns(schema), *others])
-        session = SqlSession(now=None, time_zone=snapshot.context.time_zone)
-        predicate = resolve_predicate(predicate, known, session)
+        if not is_resolved:
+            others = [Field(name, from_arrow_type(kind)) for name, kind in more_columns.items()]
+            known = StructType([*with_metadata_columns(schema), *others])
+            session = SqlSession(now=None, time_zone=snapshot.context.time_zone)
+            predicate = resolve_predicate(predicate, known, session)
         used = {".".join(path): path for path in columns_of(predicate)}
         used = {name: path for name, path in used.items() if name not in more_columns}
         metadata_names += [name for name in used if name in metadata]
         needed = [path for name, path in used.items() if name not in metadata]
-        read = project(schema, [*_paths(shown), *needed])
+        read = shown if shows_all else project(schema, [*_paths(shown), *needed])
     partitioned = set(configuration.partition_columns)
-    output = {field.name: field for field in to_arrow_schema(shown)}
-    for name in metadata_names:
-        output[name] = pa.field(name, metadata[name])
-    order = [name if name in metadata else canonical_path_of(schema, name)[0] for name in asked]
     mode = configuration.column_mapping_mode
     return ReadSpec(
         table=snapshot.store.root,
         data_columns=StructType([field for field in read if field.name not in partitioned]),
         partition_columns=StructType([field for field in read if field.name in partitioned]),
         metadata_columns=tuple(dict.fromkeys(metadata_names)),
-        output=pa.schema([output[name] for name in dict.fromkeys(order)]),
+        output=configuration.arrow_schema if shows_all else _output(schema, shown, asked, metadata),
         predicate=predicate,
         mode=mode,
         physical_names={
@@ -326,6 +333,19 @@ def read_spec(
         row_commit_version_column=configuration.row_commit_version_column,
         time_zone=snapshot.context.time_zone,
     )
+
+
+def _output(
+    schema: StructType,
+    shown: StructType,
+    asked: Sequence[str],
+    metadata: Mapping[str, pa.DataType],
+) -> pa.Schema:
+    """Arrow schema of the columns that are asked for, each once, in that order."""
+    fields = {field.name: field for field in to_arrow_schema(shown)}
+    fields |= {name: pa.field(name, metadata[name]) for name in asked if name in metadata}
+    order = [name if name in metadata else canonical_path_of(schema, name)[0] for name in asked]
+    return pa.schema([fields[name] for name in dict.fromkeys(order)])
 
 
 def _paths(schema: StructType) -> list[tuple[str, ...]]:

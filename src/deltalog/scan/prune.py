@@ -63,7 +63,7 @@ class Pruned:
     def files(self, names: Sequence[str]) -> pa.Table:
         """Columns of the files that are kept."""
         table = self.snapshot.files(names)
-        return table if self.keep is None else table.filter(self.keep)
+        return table if self.keep is None else _kept(table, self.keep)
 
     def stats(self, schema: pa.Schema) -> pa.Table:
         """Statistics of the files that are kept; `schema` is as for `Snapshot.stats`."""
@@ -331,6 +331,14 @@ def _bounded(pieces: Sequence[SnapshotPiece]) -> Iterator[None]:
             held -= size
             piece.forget(statistics=True)
         yield
+
+
+def _kept(table: pa.Table, keep: pa.BooleanArray) -> pa.Table:
+    """The rows that are kept; no copy of those that follow each other, as in sorted tables."""
+    kept = compute.indices_nonzero(keep)
+    count = len(kept)
+    first, end = (kept[0].as_py(), kept[-1].as_py() + 1) if count else (0, 0)
+    return table.slice(first, count) if end - first == count else table.filter(keep)
 
 
 def _num_left(pruned: Pruned) -> int:

@@ -12,6 +12,7 @@ Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
 from __future__ import annotations
 
 from itertools import chain, islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -29,11 +30,10 @@ from deltalog.scan.pieces import (
     decide_fetched,
     read_fetched,
 )
-from deltalog.scan.rebase import file_rebase
 from deltalog.scan.row_groups import FooterPruning
 from deltalog.scan.runs import live_runs
 from deltalog.scan.task import noting
-from deltalog.scan.transform import FileProjection, project_file
+from deltalog.scan.transform import FileProjection, kept_projection, project_file
 from deltalog.schema import Field, StructType
 from deltalog.schema.types import LONG, STRING
 from deltalog.storage.parquet import open_parquet
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 _FEW_FILES: Final = 2
 """So many local files, if they have few rows that are wanted, are read without other threads."""
+_NOTHING: Final = FileProjection((), (), pa.schema([]), MappingProxyType({}))
 
 
 def read_tasks(
@@ -127,24 +128,23 @@ def _open(task: ScanTask) -> OpenTask:
         known = None if task.footers is None else task.footers.get(task.path)
         reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes, footer=known)
         predicate_columns, other_columns = _split(spec)
-        schema = reader.arrow_schema
-        rebase = file_rebase(reader, spec.time_zone)
-        matched = project_file(predicate_columns, schema, spec.mode, path=task.path, rebase=rebase)
-        others = project_file(other_columns, schema, spec.mode, path=task.path, rebase=rebase)
-        unmapped = _unmapped(spec, schema, task.path)
+        matched = kept_projection(predicate_columns, reader, spec.mode, task.path, spec.time_zone)
+        others = kept_projection(other_columns, reader, spec.mode, task.path, spec.time_zone)
+        unmapped = _unmapped(spec, reader.arrow_schema, task.path)
         marked = _marked_rows(task)
         paged = PagedReader(task.store, reader)
         pruning = FooterPruning(spec.predicate, predicate_columns, matched.leaf_of, reader)
-        every = range(reader.metadata.num_row_groups)
-        groups = every if paged.knows(every, pruning.leaves) else pruning.row_groups()
+        groups = pruning.row_groups(paged)
         if marked is not None:
             groups = _with_rows(groups, reader, marked, only_deleted=task.only_deleted)
-        if groups and (spec.predicate is not None or marked is not None):
-            leaves = {*matched.leaves, *others.leaves, *unmapped.leaves}
-            paged.load_index(groups, sorted(leaves), pruning.leaves)
+        leaves = sorted({*matched.leaves, *others.leaves, *unmapped.leaves})
+        if groups and spec.predicate is not None:
+            paged.load_index(groups, leaves, pruning.leaves)
         runs = pruning.rows(groups, paged)
         if marked is not None:
-            runs = live_runs(runs, marked, only_deleted=task.only_deleted)
+            every, runs = runs, live_runs(runs, marked, only_deleted=task.only_deleted)
+            if spec.predicate is None and runs != every:  # long parts of row groups are left out
+                paged.load_index(groups, leaves)
         return OpenTask(
             task=task,
             reader=reader,
@@ -184,6 +184,8 @@ def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
         ]
     if spec.reads_change_type:
         wanted.append(Field(metadata_columns.CHANGE_TYPE, STRING))
+    if not wanted:
+        return _NOTHING
     return project_file(StructType(wanted), schema, Mode.NONE, path=path)
 
 

@@ -11,6 +11,7 @@ Protocol: none (Parquet column statistics and page index)
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +25,8 @@ from deltalog.scan.runs import merged
 from deltalog.stats import leaves_of_schema, plan_skipping, schema_of_leaves
 from deltalog.storage.parquet_bounds import decode_bounds
 from deltalog.storage.parquet_excerpt import PAGED
-from deltalog.storage.parquet_footer import ColumnChunk
+from deltalog.storage.parquet_paged import FEW_GROUPS
+from deltalog.storage.parquet_pages import Pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,8 +35,9 @@ if TYPE_CHECKING:
     from deltalog.schema import StructType
     from deltalog.stats.skipping import Skipping
     from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet_footer import ColumnChunk
     from deltalog.storage.parquet_paged import PagedReader
-    from deltalog.storage.parquet_pages import Pages, Rows
+    from deltalog.storage.parquet_pages import Rows
 
 _PARTS: Final = ("minValues", "maxValues", "nullCount")
 
@@ -59,6 +62,7 @@ class FooterPruning:
         self._reader = reader
         self._skipping: Skipping | None = None
         self._leaves: dict[str, int] = {}
+        self._left: tuple[tuple[int, ...], list[Rows]] = (), []
         if predicate is None:
             return
         known = set(data_columns.names)
@@ -79,8 +83,11 @@ class FooterPruning:
         """The columns whose bounds decide."""
         return sorted(self._leaves.values())
 
-    def row_groups(self) -> tuple[int, ...]:
+    def row_groups(self, paged: PagedReader) -> tuple[int, ...]:
         """Numbers of the row groups that may hold a matching row.
+
+        Args:
+            paged: of the file. What it knows of pages from earlier reads decides at once.
 
         Cost: local: a read of the footer's bytes. Elsewhere none: they were read before. Some
         microseconds per row group and column of the predicate.
@@ -88,11 +95,11 @@ class FooterPruning:
         every = tuple(range(self._reader.metadata.num_row_groups))
         if self._skipping is None:
             return every
-        counts = [end - start for start, end in pairwise(self._reader.row_group_starts)]
-        known = self._reader.column_chunks(self.leaves) if self._leaves else ()
-        chunks = {leaf: [group[leaf] for group in known] for leaf in self.leaves}
-        keep = self._skipping.keep(self._stats(self._skipping, counts, chunks)).to_pylist()
-        return tuple(group for group, kept in zip(every, keep, strict=True) if kept)
+        known: tuple[int, ...] = ()
+        if self._leaves and len(every) <= FEW_GROUPS:
+            known = tuple(group for group in every if paged.knows([group], self.leaves))
+        self._left = known, self._judge(self._skipping, every, known, paged)
+        return tuple(dict.fromkeys(map(self._group_of, self._left[1])))
 
     def rows(self, groups: Sequence[int], paged: PagedReader) -> Sequence[Rows]:
         """The rows of row groups that may match: those of pages whose bounds do not rule it out.
@@ -101,44 +108,76 @@ class FooterPruning:
             groups: numbers, ascending.
             paged: of the file, its index loaded as far as there is one.
 
-        Cost: some microseconds per page and column of the predicate.
+        Cost: some microseconds per page and column of the predicate, unless `row_groups` has
+        looked at these pages before.
         """
         starts = self._reader.row_group_starts
         every = [(starts[group], starts[group + 1]) for group in groups]
         if self._skipping is None or not self._leaves or not PAGED.is_on:
             return merged(every)
-        skipping, kept_facts = self._skipping, self._reader.footer.page_facts
-        key = (tuple(groups), tuple(self._leaves.items()), str(skipping.stats_schema))
+        judged, left = self._left
+        if set(groups) <= set(judged):
+            return merged(cell for cell in left if self._group_of(cell) in groups)
+        known = tuple(
+            group for group in groups if any(paged.bounds(group, leaf) for leaf in self.leaves)
+        )
+        if not known:
+            return merged(every)
+        return merged(self._judge(self._skipping, groups, known, paged))
+
+    def _group_of(self, cell: Rows) -> int:
+        return bisect_right(self._reader.row_group_starts, cell[0]) - 1
+
+    def _judge(
+        self, skipping: Skipping, groups: Sequence[int], known: tuple[int, ...], paged: PagedReader
+    ) -> list[Rows]:
+        """The runs of rows that may match, of those that lie in one page of each column.
+
+        Args:
+            skipping: of the predicate.
+            groups: numbers, ascending.
+            known: those whose pages are looked at; of the others the bounds of all rows.
+            paged: of the file.
+        """
+        kept_facts = self._reader.footer.page_facts
+        key = (tuple(groups), known, tuple(self._leaves.items()), str(skipping.stats_schema))
         if (facts := kept_facts.get(key)) is None:
-            cells, chunks = self._cells(groups, paged)
-            if not cells:
-                return merged(every)
+            cells, chunks = self._cells(groups, known, paged)
             counts = [end - start for start, end in cells]
             facts = cells, self._stats(skipping, counts, chunks)
-            if paged.knows(groups, self.leaves):
+            if not known or paged.knows(known, self.leaves):
                 kept_facts[key] = facts
         cells, stats = facts
         keep = skipping.keep(stats).to_pylist()
-        return merged([cell for cell, kept in zip(cells, keep, strict=True) if kept])
+        return [cell for cell, kept in zip(cells, keep, strict=True) if kept]
 
     def _cells(
-        self, groups: Sequence[int], paged: PagedReader
+        self, groups: Sequence[int], known: tuple[int, ...], paged: PagedReader
     ) -> tuple[list[Rows], dict[int, list[ColumnChunk]]]:
-        """Runs of rows that lie in one page of each column; none if no pages are known."""
-        starts = self._reader.row_group_starts
-        cells: list[Rows] = []
-        chunks: dict[int, list[ColumnChunk]] = {leaf: [] for leaf in self.leaves}
-        is_known = False
+        """Runs of rows that lie in one page of each column, and what is known of each."""
+        starts, leaves = self._reader.row_group_starts, self.leaves
+        of_groups = self._reader.column_chunks(leaves) if leaves else ()
+        groups = [group for group in groups if starts[group] < starts[group + 1]]
+        if not known:
+            cells = [(starts[group], starts[group + 1]) for group in groups]
+            return cells, {leaf: [of_groups[group][leaf] for group in groups] for leaf in leaves}
+        cells = []
+        chunks: dict[int, list[ColumnChunk]] = {leaf: [] for leaf in leaves}
         for group in groups:
-            found = {leaf: paged.bounds(group, leaf) for leaf in self.leaves}
-            edges = {0, starts[group + 1] - starts[group]}
-            edges.update(*(known[0].rows for known in found.values() if known is not None))
+            num_rows = starts[group + 1] - starts[group]
+            found: dict[int, tuple[Pages, Sequence[ColumnChunk]]] = {}
+            for leaf in leaves:
+                of_pages = paged.bounds(group, leaf) if group in known else None
+                found[leaf] = of_pages or (
+                    Pages(0, (0, 0), (0, num_rows)),
+                    [of_groups[group][leaf]],
+                )
+            edges = {0, num_rows}.union(*(pages.rows for pages, _ in found.values()))
             inside = list(pairwise(sorted(edges)))
             cells += [(starts[group] + start, starts[group] + end) for start, end in inside]
-            for leaf, known in found.items():
-                is_known = is_known or known is not None
-                chunks[leaf] += _of_cells(inside, known)
-        return (cells, chunks) if is_known else ([], chunks)
+            for leaf, (pages, bounds) in found.items():
+                chunks[leaf] += _of_cells(inside, pages, bounds)
+        return cells, chunks
 
     def _stats(
         self,
@@ -161,13 +200,9 @@ class FooterPruning:
 
 
 def _of_cells(
-    cells: Sequence[Rows], known: tuple[Pages, Sequence[ColumnChunk]] | None
+    cells: Sequence[Rows], pages: Pages, bounds: Sequence[ColumnChunk]
 ) -> Iterator[ColumnChunk]:
     """What is known of the rows of each cell, every one of which lies in one page."""
-    if known is None:
-        yield from [ColumnChunk(is_ordered=True)] * len(cells)
-        return
-    pages, bounds = known
     for start, end in cells:
         page = pages.around((start, end))[0]
         found, page_rows = bounds[page], pages.rows[page + 1] - pages.rows[page]

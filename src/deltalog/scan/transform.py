@@ -20,6 +20,7 @@ import pyarrow.types as pt
 from deltalog.column_mapping import Mode, field_id, physical_name
 from deltalog.errors import DataFileUnreadableError
 from deltalog.scan.promote import promotion
+from deltalog.scan.rebase import file_rebase
 from deltalog.schema import (
     VARIANT,
     ArrayType,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from deltalog.scan.rebase import Rebase
+    from deltalog.storage.parquet import ParquetReader
 
     # Arrow types and arrays are Any where the code branches on their kind at run time: the stubs
     # have a class for each kind.
@@ -76,6 +78,22 @@ class FileProjection:
                 chunks = pa.chunked_array([adapter(chunk) for chunk in chunks.chunks], column.type)
             found.append(chunks)
         return found
+
+
+def kept_projection(
+    columns: StructType, reader: ParquetReader, mode: Mode, path: str, time_zone: str
+) -> FileProjection:
+    """As `project_file`, of an open file; kept with its footer for other scans of these columns.
+
+    `time_zone` is that of old writers who did not record theirs.
+    """
+    known, key = reader.footer.projections, (columns, mode, path, time_zone)
+    found: FileProjection | None = known.get(key)
+    if found is None:
+        rebase = file_rebase(reader, time_zone)
+        found = project_file(columns, reader.arrow_schema, mode, path=path, rebase=rebase)
+        known[key] = found
+    return found
 
 
 def project_file(

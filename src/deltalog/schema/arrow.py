@@ -9,6 +9,7 @@ Protocol: Primitive Types, Variant Type
 from __future__ import annotations
 
 import contextlib
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import pyarrow as pa
@@ -133,9 +134,7 @@ def _field(
 def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> pa.DataType:
     match data_type:
         case PrimitiveType():
-            row = data_type.primitive
-            make = row.large_arrow if form.large and row.large_arrow else row.arrow
-            return make() if row.canonical is None else make(*data_type.parameters)
+            return _primitive(data_type.type, large=form.large)
         case VariantType():
             return VARIANT
         case StructType():
@@ -159,6 +158,14 @@ def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> p
                 f"{at} the type {data_type.name!r}, which deltalog does not know; "
                 "leave the column out, or use an engine that knows it"
             )
+
+
+@cache  # there are few names, and decimals have up to 38 digits
+def _primitive(name: str, *, large: bool) -> pa.DataType:
+    data_type = PrimitiveType(name)
+    row = data_type.primitive
+    make = row.large_arrow if large and row.large_arrow else row.arrow
+    return make() if row.canonical is None else make(*data_type.parameters)
 
 
 def from_arrow_schema(schema: pa.Schema) -> StructType:

@@ -242,6 +242,7 @@ class _PieceState(LogState):
         self._live = {}
         if statistics:
             self._live_stats = {}
+            self._nested_stats = {}
         if self.checkpoint is not None:
             self.checkpoint.forget(statistics=statistics)
 

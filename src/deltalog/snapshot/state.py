@@ -12,7 +12,7 @@ import logging
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pyarrow as pa
@@ -117,6 +117,7 @@ class LogState:
         self.pieces: tuple[Any, ...] | None = None
         self._live: dict[str, pa.ChunkedArray[Any]] = {}
         self._live_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
+        self._nested_stats: dict[tuple[StatsLeaf, ...], pa.Table] = {}  # no copies
         if checkpoint is None and segment.checkpoint is not None:
             checkpoint = Checkpoint(store, segment.checkpoint)
         self.checkpoint = checkpoint
@@ -286,7 +287,10 @@ class LogState:
                 older = self.keep(numbered(self.checkpoint.stats(missing)))
                 columns = pa.concat_tables([older, numbered(columns)]).columns
             live.update(zip(missing, columns, strict=True))
-        return nest([(leaf[0], live[leaf]) for leaf in leaves])
+        if (nested := self._nested_stats.get(asked := tuple(leaves))) is None:
+            nested = nest([(leaf[0], live[leaf]) for leaf in leaves])
+            self._nested_stats = {asked: nested, **dict(islice(self._nested_stats.items(), 15))}
+        return nested
 
     @cached_property
     def num_files(self) -> int:

@@ -21,7 +21,7 @@ from deltalog.expressions.literals import to_scalar
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import columns
 from deltalog.stats.bounds import correction
-from deltalog.stats.schema import MAX_VALUES, MIN_VALUES, find_leaf
+from deltalog.stats.schema import MAX_VALUES, MIN_VALUES, child_of
 
 if TYPE_CHECKING:
     from deltalog.expressions.nodes import Expression, Literal
@@ -58,8 +58,13 @@ class Facts:
         return self._leaves[path]
 
     def _find(self, path: Path) -> Datum:
-        found = None if self._stats is None else find_leaf(self._stats, path)
-        return None if found is None else found.combine_chunks()
+        if self._stats is None or (index := self._stats.schema.get_field_index(path[0])) < 0:
+            return None
+        column = self._stats.column(index)
+        found: Datum = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        for name in path[1:]:
+            found = None if found is None else child_of(found, name)
+        return found
 
     def exact(self, expression: Expression) -> Datum:
         """Return an expression over partition columns for every file; None if it has no value."""

@@ -142,7 +142,11 @@ def find_leaf(data: pa.RecordBatch | pa.Table, path: Path) -> Array | None:
 def child_of(parent: Array, name: str) -> Array | None:
     """Return a field of a struct, NULL where the struct is; None if it has no such field."""
     index = parent.type.get_field_index(name)
-    return pc.struct_field(parent, [index]) if index >= 0 else None
+    if index < 0:
+        return None
+    if isinstance(parent, pa.StructArray) and not parent.null_count:
+        return parent.field(index)  # the kernel would have nothing to do, and takes its time
+    return pc.struct_field(parent, [index])
 
 
 def project_stats(schema: pa.Schema, leaves: Collection[Path]) -> pa.Schema:

@@ -9,6 +9,7 @@ Protocol: Per-file Statistics
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -29,6 +30,8 @@ from deltalog.stats.schema import (
 
 if TYPE_CHECKING:
     from deltalog.expressions.nodes import Expression
+    from deltalog.schema.types import DataType
+    from deltalog.stats.schema import Path
 
 _ORDER: Final = (NUM_RECORDS, MIN_VALUES, MAX_VALUES, NULL_COUNT)
 
@@ -62,13 +65,15 @@ class Skipping:
         Cost: no I/O; some vectorised kernels per condition.
         """
         facts = Facts(stats, partitions)
-        found = self.claim.judge(facts)
-        yes: Any = pa.scalar(value=True)
-        known: Any = yes if found is None else pc.coalesce(found, yes)
-        mask: pa.BooleanArray = known
-        if isinstance(known, pa.Scalar):
-            mask = pa.repeat(yes if known.as_py() else pa.scalar(value=False), facts.num_files)
-        return mask
+        found: Any = self.claim.judge(facts)
+        if found is None or isinstance(found, pa.Scalar):
+            is_kept = found is None or found.as_py() is not False
+            mask: pa.BooleanArray = pa.repeat(pa.scalar(is_kept), facts.num_files)
+            return mask
+        kept: pa.BooleanArray = (
+            pc.coalesce(found, pa.scalar(value=True)) if found.null_count else found
+        )
+        return kept
 
     def explain(
         self, stats: pa.Table | None = None, partitions: pa.Table | None = None
@@ -103,7 +108,7 @@ def plan_skipping(predicate: Expression, table: TableColumns) -> Skipping | None
     used = {path[0] for path in columns(predicate)}
     return Skipping(
         claim,
-        _schema_of(claim),
+        _schema_of(tuple(claim.leaves())),
         tuple(name for name in table.partition_columns if name in used),
     )
 
@@ -120,10 +125,11 @@ def _decides_nothing(claim: Claim) -> bool:
             return False
 
 
-def _schema_of(claim: Claim) -> pa.Schema:
+@lru_cache(maxsize=256)  # conditions on the same columns ask for the same statistics
+def _schema_of(asked: tuple[tuple[Path, DataType | None], ...]) -> pa.Schema:
     leaves = {
         path: pa.int64() if data_type is None else to_arrow_type(data_type)
-        for path, data_type in claim.leaves()
+        for path, data_type in asked
     }
     order = sorted(leaves, key=lambda path: (_ORDER.index(path[0]), path))
     return schema_of_leaves((path, leaves[path]) for path in order)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
 
 from deltalog.errors import DataFileUnreadableError
-from deltalog.storage.parquet_facts import RECENT_FOOTERS, Footer, local_state
+from deltalog.storage.parquet_facts import RECENT_FOOTERS, Footer, local_state, repeated_texts
 from deltalog.storage.parquet_footer import (
     ColumnChunks,
     NullCounts,
@@ -27,6 +27,7 @@ from deltalog.storage.parquet_parts import (
     Column,
     FetchedParts,
     Segments,
+    as_texts,
     coalesce,
     guarded,
 )
@@ -336,7 +337,7 @@ class ParquetReader:
     def _all_groups(self) -> list[int]:
         return list(range(self.metadata.num_row_groups))
 
-    def _open(self, footer: pq.FileMetaData | None) -> pq.ParquetFile:
+    def _open(self, footer: pq.FileMetaData | None, *texts: str) -> pq.ParquetFile:
         source: Any
         if self._native is not None and self._at_once and self._size <= _WHOLE_BYTES:
             with open(self._native, "rb", buffering=0) as file:  # noqa: PTH123  # of many files
@@ -345,7 +346,9 @@ class ParquetReader:
             source = pa.OSFile(self._native, "rb")
         else:
             source = pa.PythonFile(RangedFile(self._fetched.read, self._size), mode="r")
-        return pq.ParquetFile(source, metadata=footer, coerce_int96_timestamp_unit="us")
+        return pq.ParquetFile(
+            source, metadata=footer, read_dictionary=list(texts), coerce_int96_timestamp_unit="us"
+        )
 
     def _read(
         self, groups: list[int], indices: list[int], segments: Segments | None = None
@@ -358,12 +361,13 @@ class ParquetReader:
                 segments = self._fetch(self._missing(groups, indices))
             self._fetched.segments = segments
         try:
-            if len(groups) > 1 and self._stored_bytes(groups, indices) > _SIDE_BY_SIDE_BYTES:
-                found = self._read_side_by_side(groups, indices)
-            else:
-                found = self._file.reader.read_row_groups(
-                    groups, column_indices=indices, use_threads=self._is_worth_threads(groups)
-                )
+            texts = repeated_texts(self.footer, groups, indices, self._column_chunks, self._parts)
+            try:
+                found = self._decode(groups, indices, texts)
+            except (pa.ArrowException, OSError):
+                if not texts:
+                    raise
+                found = self._decode(groups, indices, [])  # what Arrow says then is the answer
         finally:
             self._fetched.segments = Segments()
         # Arrow compares neither: by a damaged footer columns may have any number of rows.
@@ -373,19 +377,33 @@ class ParquetReader:
                 raise pa.ArrowInvalid(f"expected {rows} values in {name!r}, found {len(column)}")
         return found
 
-    def _is_worth_threads(self, groups: list[int]) -> bool:
+    def _parts(self, ranges: Sequence[ByteRange]) -> Sequence[bytes]:
+        if self._native is not None:
+            return self._store.read_ranges(self.path, ranges)
+        return [self._fetched.read(start, end) for start, end in ranges]
+
+    def _decode(self, groups: list[int], indices: list[int], texts: list[str]) -> pa.Table:
+        """Decode row groups; `texts` are columns that are read as dictionaries first."""
+
+        def decode(file: pq.ParquetFile, some: list[int]) -> pa.Table:
+            found: pa.Table = file.reader.read_row_groups(
+                some, column_indices=indices, use_threads=self._is_worth_threads(some)
+            )
+            return as_texts(found, texts)
+
+        def decode_group(group: int) -> pa.Table:
+            with self._open(self.metadata, *texts) as file:
+                return decode(file, [group])
+
+        if len(groups) > 1 and self._stored_bytes(groups, indices) > _SIDE_BY_SIDE_BYTES:
+            # Arrow itself decodes only the columns of one row group in parallel.
+            return pa.concat_tables(map_in_pool(decode_group, groups))
+        return decode(self._open(self.metadata, *texts) if texts else self._file, groups)
+
+    def _is_worth_threads(self, groups: Sequence[int]) -> bool:
         """Whether decoding the row groups takes longer than waking other threads."""
         size = sum(self.metadata.row_group(group).total_byte_size for group in groups)
         return size > _THREADED_BYTES
-
-    def _read_side_by_side(self, groups: list[int], indices: list[int]) -> pa.Table:
-        """Decode row groups in parallel; Arrow itself does so with the columns of one only."""
-
-        def read_group(group: int) -> pa.Table:
-            with self._open(self.metadata) as file:
-                return file.reader.read_row_groups([group], column_indices=indices)
-
-        return pa.concat_tables(map_in_pool(read_group, groups))
 
     def _stored_bytes(self, groups: list[int], indices: list[int]) -> int:
         if len(self.leaf_paths) * self.metadata.num_row_groups > _MOST_CHUNKS:

@@ -28,6 +28,7 @@ from deltalog.storage.parquet_pages import (
     read_dictionary_header,
     read_headers,
 )
+from deltalog.storage.parquet_parts import as_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _MAGIC: Final = b"PAR1"
 _FEW_OF_DICTIONARY: Final = 0.25  # of the values, to make texts of these alone
+_SMALL_DICTIONARY: Final = 0.5  # of the values: Arrow takes twice as long for an entry as for one
 _THREADED_BYTES: Final = 4 * 1024 * 1024
 _FILE_OFFSET = 2  # number of a field
 _UNWANTED: Final = thrift.write_struct({_FILE_OFFSET: thrift.Value(thrift.INT64, 0)})
@@ -151,15 +153,17 @@ class Excerpt:
         data, num_bytes, encoded = self._file(footer, segments)
         leaves = [part.leaf for column in self.groups[0].columns for part in column]
         num_rows = sum(end - start for start, end in wanted)
-        source = pa.BufferReader(data)
+        dictionaries = [
+            texts[leaf]
+            for leaf, (num_decoded, num_entries) in encoded.items()
+            if leaf in texts
+            and num_rows <= _FEW_OF_DICTIONARY * num_decoded
+            and num_entries <= _SMALL_DICTIONARY * num_decoded
+        ]
         with pq.ParquetFile(
-            source,
+            pa.BufferReader(data),
             coerce_int96_timestamp_unit="us",
-            read_dictionary=[
-                texts[leaf]
-                for leaf, num_decoded in encoded.items()
-                if leaf in texts and num_rows <= _FEW_OF_DICTIONARY * num_decoded
-            ],
+            read_dictionary=dictionaries,
         ) as file:
             read: Any = file.reader.read_row_groups(
                 list(range(len(self.groups))),
@@ -169,29 +173,38 @@ class Excerpt:
         columns = list(zip(*(group.columns for group in self.groups), strict=True))
         if len(columns) != read.num_columns:
             raise DamagedPageError(f"expected {len(columns)} columns, found {read.num_columns}")
-        cut = []
-        for parts, values in zip(columns, read.columns, strict=True):
-            rows = [
+        rows = [
+            [
                 (group.first_row + start, group.first_row + end)
                 for group, (part, *_) in zip(self.groups, parts, strict=True)
                 for start, end in part.rows
             ]
-            found = _cut(values, rows, wanted)
-            if parts[0][0].leaf in texts and pa.types.is_dictionary(found.type):
-                found = found.cast(found.type.value_type)
-            cut.append(found)
-        kinds = zip(read.schema, cut, strict=True)
-        schema = pa.schema([field.with_type(column.type) for field, column in kinds])
-        return pa.Table.from_arrays(cut, schema=schema)
+            for parts in columns
+        ]
+        cut, asked = read, list(wanted)
+        if any(one != asked for one in rows):
+            cut = pa.Table.from_arrays(
+                [
+                    _cut(values, around, wanted)
+                    for values, around in zip(read.columns, rows, strict=True)
+                ],
+                schema=read.schema,
+            )
+        elif any(len(values) != num_rows for values in read.columns):
+            raise DamagedPageError(f"expected {num_rows} rows in each column of {wanted}")
+        return as_texts(cut, dictionaries)
 
-    def _file(self, footer: Described, segments: Segments) -> tuple[bytes, int, dict[int, int]]:
+    def _file(
+        self, footer: Described, segments: Segments
+    ) -> tuple[bytes, int, dict[int, tuple[int, int]]]:
         """A Parquet file of the excerpt, how many bytes Arrow makes of it, and dictionaries.
 
-        Those are the columns all of whose values are in dictionaries, with the number of values.
+        Those are the columns all of whose values are in dictionaries, with the numbers of values
+        and of entries.
         """
         before, after = footer.frame
         out, position, num_bytes = [_MAGIC], len(_MAGIC), 0
-        encoded: dict[int, int] = {}
+        encoded: dict[int, tuple[int, int]] = {}
         plain: set[int] = set()
         groups: list[bytes] = []
         all_rows = 0
@@ -205,9 +218,10 @@ class Excerpt:
                     position += stored.num_bytes
                     num_bytes += stored.uncompressed_bytes
                     chunks[part.leaf] = stored.description
-                    if stored.has_only_dictionary:
-                        rows = sum(end - start for start, end in part.rows)
-                        encoded[part.leaf] = encoded.get(part.leaf, 0) + rows
+                    if stored.num_entries is not None:
+                        values, entries = encoded.get(part.leaf, (0, 0))
+                        values += sum(end - start for start, end in part.rows)
+                        encoded[part.leaf] = values, entries + stored.num_entries
                     else:
                         plain.add(part.leaf)
                 num_rows = max(num_rows, sum(end - start for start, end in column[0].rows))
@@ -270,7 +284,7 @@ class _StoredChunk(NamedTuple):
     num_bytes: int
     uncompressed_bytes: int
     description: bytes
-    has_only_dictionary: bool
+    num_entries: int | None  # of the dictionary; None unless all values are in it
 
 
 def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> _StoredChunk:
@@ -293,7 +307,7 @@ def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> 
                 data_pages=details.data_pages + moved,
                 dictionary=details.dictionary + moved if details.dictionary > 0 else 0,
             ),
-            has_only_dictionary=False,
+            None,
         )
     pieces: list[bytes] = []
     headers: list[PageHeader] = []
@@ -308,23 +322,29 @@ def _chunk(part: Part, footer: Described, segments: Segments, position: int) -> 
         )
         pieces.append(data)
     num_values = sum(header.num_values for header in headers)
-    dictionary = 0
+    size = sum(header.uncompressed_bytes for header in headers)
+    dictionary, num_entries = 0, None
     if any(header.has_dictionary for header in headers):
         pieces.insert(0, segments.read(pages.start, pages.offsets[0]))
         dictionary = position
         position += len(pieces[0])
-        headers.append(read_dictionary_header(pieces[0], details.uncompressed_bytes))
-    size = sum(header.uncompressed_bytes for header in headers)
+        entries = read_dictionary_header(pieces[0], details.uncompressed_bytes)
+        size += entries.uncompressed_bytes
+        if all(header.has_dictionary for header in headers):
+            num_entries = entries.num_values
     return _stored(
         pieces,
-        ChunkDetails(details.start, num_values, size, position, dictionary),
-        has_only_dictionary=all(header.has_dictionary for header in headers),
+        details._replace(
+            num_values=num_values,
+            uncompressed_bytes=size,
+            data_pages=position,
+            dictionary=dictionary,
+        ),
+        num_entries,
     )
 
 
-def _stored(
-    pieces: list[bytes], details: ChunkDetails, *, has_only_dictionary: bool
-) -> _StoredChunk:
+def _stored(pieces: list[bytes], details: ChunkDetails, num_entries: int | None) -> _StoredChunk:
     """A column chunk and its description, fields 2 and 3 of which matter."""
     num_bytes = sum(map(len, pieces))
     parts = [
@@ -342,9 +362,7 @@ def _stored(
     if details.dictionary:
         parts += [b"\x26", _varint(details.dictionary)]
     description = b"".join([*parts, b"\x00\x00"])
-    return _StoredChunk(
-        pieces, num_bytes, details.uncompressed_bytes, description, has_only_dictionary
-    )
+    return _StoredChunk(pieces, num_bytes, details.uncompressed_bytes, description, num_entries)
 
 
 def _group(chunks: Sequence[bytes], num_rows: int, num_bytes: int) -> bytes:

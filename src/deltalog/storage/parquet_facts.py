@@ -8,11 +8,12 @@ before its time does.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -20,21 +21,26 @@ from deltalog.cached import cached_property
 from deltalog.clock import now_ms
 from deltalog.storage import thrift
 from deltalog.storage.parquet_footer import has_column_orders
-from deltalog.storage.parquet_pages import DamagedPageError
+from deltalog.storage.parquet_pages import DICTIONARY_ENCODINGS, DamagedPageError, num_entries
 from deltalog.storage.parquet_parts import LeafNumbers
 from deltalog.storage.pool import HeldBytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import pyarrow.parquet as pq  # noqa: TID251  # for its name alone
 
     from deltalog.storage.parquet_footer import ColumnChunk, ColumnChunks, FileTail
     from deltalog.storage.parquet_pages import Pages, Rows
+    from deltalog.storage.store import ByteRange
 
+_LEAST_ROWS: Final = 16_384
+_MOST_ENTRIES: Final = 0.2  # of the rows; from a quarter on, it takes longer
+_MOST_DICTIONARIES: Final = 1_000  # that are looked at for a number of entries
+_HEADER_BYTES: Final = 64  # more than the header of a dictionary has
 _MOST_CHUNKS: Final = 32
 _MOST_PAGES: Final = 4096
-_MOST_FACTS: Final = 8
+_MOST_FACTS: Final = 16
 _MOST_DETAILS: Final = 1024
 _MOST_FOOTERS: Final = 64
 _MOST_FOOTER_BYTES: Final = 64 * 1024
@@ -46,7 +52,9 @@ MOST_FETCHED_BYTES: Final = 64 * 1024 * 1024
 _NUM_ROWS, _ROW_GROUPS = 3, 4
 _META_DATA = 3
 _TYPE, _ENCODINGS, _PATH, _CODEC, _NUM_VALUES = 1, 2, 3, 4, 5
-_UNCOMPRESSED_BYTES, _DATA_PAGES, _DICTIONARY_PAGE = 6, 9, 11
+_UNCOMPRESSED_BYTES, _DATA_PAGES, _DICTIONARY_PAGE, _ENCODING_STATS = 6, 9, 11, 13
+_PAGE_TYPE, _ENCODING, _NUM_PAGES = 1, 2, 3
+_DATA_PAGE_TYPES: Final = frozenset({0, 3})
 
 
 class ChunkDetails(NamedTuple):
@@ -58,6 +66,7 @@ class ChunkDetails(NamedTuple):
         uncompressed_bytes: of its pages.
         data_pages: where they begin.
         dictionary: where it is; 0 where there is none.
+        has_only_dictionary: whether it says that all values are in it.
     """
 
     start: bytes
@@ -65,6 +74,7 @@ class ChunkDetails(NamedTuple):
     uncompressed_bytes: int
     data_pages: int
     dictionary: int
+    has_only_dictionary: bool
 
 
 class Described:
@@ -119,6 +129,7 @@ class Described:
                 _integer(fields, _UNCOMPRESSED_BYTES),
                 _integer(fields, _DATA_PAGES),
                 _integer(fields, _DICTIONARY_PAGE) if _DICTIONARY_PAGE in fields else 0,
+                _has_only_dictionary(fields),
             )
         except (LookupError, TypeError, RecursionError, AttributeError) as error:
             raise DamagedPageError(
@@ -128,6 +139,18 @@ class Described:
             self._details.clear()
         self._details[at] = found
         return found
+
+
+def _has_only_dictionary(details: thrift.Struct) -> bool:
+    """Whether the counts of pages by encoding, which a writer need not give, say so."""
+    if _ENCODING_STATS not in details:
+        return False
+    pages = [
+        page[_ENCODING].value
+        for page in details[_ENCODING_STATS].value.values
+        if page[_PAGE_TYPE].value in _DATA_PAGE_TYPES and page[_NUM_PAGES].value
+    ]
+    return bool(pages) and DICTIONARY_ENCODINGS.issuperset(pages)
 
 
 def _integer(details: thrift.Struct, number: int) -> int:
@@ -151,6 +174,7 @@ class Footer:
         bounds: what is known of the values of each page, likewise.
         num_pages: whose places are known.
         page_facts: runs of rows and statistics of them, that pruning made of bounds.
+        projections: how its columns become those of tables, by what was asked for.
     """
 
     metadata: pq.FileMetaData
@@ -162,6 +186,7 @@ class Footer:
     bounds: dict[tuple[int, int], list[ColumnChunk] | None] = field(default_factory=dict)
     num_pages: int = 0
     page_facts: dict[object, tuple[list[Rows], pa.Table]] = field(default_factory=dict)
+    projections: dict[object, Any] = field(default_factory=dict)
 
     @cached_property
     def described(self) -> Described:
@@ -170,12 +195,13 @@ class Footer:
 
     @cached_property
     def texts(self) -> Mapping[int, str]:
-        """The leaves that are texts or bytes in columns of their own, and their names."""
+        """The leaves that are texts or bytes in columns of their own, and their unique names."""
         fields = {field.name: field.type for field in self.arrow_schema}
+        times = Counter(self.leaf_paths)
         return {
             number: path
             for number, (path, parts) in enumerate(zip(self.leaf_paths, self.leaves, strict=True))
-            if len(parts) == 1 and (fields[path] in {pa.string(), pa.binary()})
+            if len(parts) == times[path] == 1 and fields[path] in {pa.string(), pa.binary()}
         }
 
     @cached_property
@@ -198,8 +224,9 @@ class Footer:
             self.pages.clear()
             self.bounds.clear()
             self.num_pages = 0
-        if len(self.page_facts) > _MOST_FACTS:
-            self.page_facts.clear()
+        for kept in (self.page_facts, self.projections):
+            if len(kept) > _MOST_FACTS:
+                kept.clear()
 
     @cached_property
     def leaf_paths(self) -> tuple[str, ...]:
@@ -225,6 +252,47 @@ def _recent_numbers(stored_schema: bytes, leaf_paths: tuple[str, ...]) -> LeafNu
     """The leaf columns of a schema, kept for other files of the same one."""
     schema = pa.ipc.read_schema(pa.py_buffer(stored_schema))
     return LeafNumbers(schema, leaf_paths)
+
+
+def repeated_texts(
+    footer: Footer,
+    groups: Sequence[int],
+    leaves: Sequence[int],
+    chunks_of: Callable[[Collection[int]], ColumnChunks],
+    read_ranges: Callable[[Sequence[ByteRange]], Sequence[bytes]],
+) -> list[str]:
+    """Names of the columns of texts that are quicker read as entries of their dictionaries.
+
+    Arrow takes twice as long to append one text after the other, if few of them differ.
+
+    Args:
+        footer: of the file.
+        groups: row groups that are read.
+        leaves: numbers of the columns that are read.
+        chunks_of: what the footer says of some columns; its bytes are known then.
+        read_ranges: gives parts of the file.
+
+    Cost: one read of some bytes of each column chunk of texts with nothing but a dictionary.
+    """
+    texts = [leaf for leaf in leaves if leaf in footer.texts]
+    num_rows = sum(footer.metadata.row_group(group).num_rows for group in groups)
+    if not texts or num_rows < _LEAST_ROWS or len(texts) * len(groups) > _MOST_DICTIONARIES:
+        return []
+    chunks = chunks_of(texts)
+
+    def has_few(leaf: int) -> bool:
+        own = [chunks[group][leaf] for group in groups]
+        details = footer.described.details
+        if not all(details(chunk.details_at).has_only_dictionary for chunk in own):
+            return False
+        places = [(chunk.start or 0, min(_HEADER_BYTES, chunk.stored_bytes or 0)) for chunk in own]
+        headers = read_ranges([(start, start + length) for start, length in places])
+        return sum(map(num_entries, headers)) <= _MOST_ENTRIES * num_rows
+
+    try:
+        return [footer.texts[leaf] for leaf in texts if has_few(leaf)]
+    except DamagedPageError:
+        return []  # what Arrow says of the column chunks is the answer
 
 
 class FileState(NamedTuple):

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 _Key = tuple[int, int, bool]  # row group, leaf, whether it is the offset index
 _REMOTE_GAP_BYTES: Final = 256 * 1024
 _LOCAL_GAP_BYTES: Final = 16 * 1024
-_FEW_GROUPS: Final = 16
+FEW_GROUPS: Final = 16
+"""Of so many row groups, what is known of their pages is remembered together."""
 _MOST_INDEX_BYTES: Final = 16 * 1024 * 1024
 _WORTH_WAITING_BYTES: Final = 4 * 1024 * 1024
 
@@ -113,7 +114,7 @@ class PagedReader:
         known = self._reader.footer.bounds
         return (
             PAGED.is_on
-            and 0 < len(groups) <= _FEW_GROUPS
+            and 0 < len(groups) <= FEW_GROUPS
             and len(leaves) > 0
             and all(known.get((group, leaf)) is not None for group in groups for leaf in leaves)
         )

@@ -32,7 +32,8 @@ _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 5, 7, 8
 _NUM_VALUES, _ENCODING = 1, 2
 _NUM_NULLS, _NUM_ROWS, _ENCODING_V2, _DEFINITION_BYTES, _REPETITION_BYTES = 2, 3, 4, 5, 6
 _DATA_TYPE, _DICTIONARY_TYPE, _DATA_TYPE_V2 = 0, 2, 3
-_DICTIONARY_ENCODINGS: Final = frozenset({2, 8})
+DICTIONARY_ENCODINGS: Final = frozenset({2, 8})
+"""Of data pages whose values are entries of the dictionary; the first is that of old writers."""
 
 
 class DamagedPageError(ValueError):
@@ -90,10 +91,8 @@ def parse_offset_index(data: bytes, chunk: ColumnChunk, num_rows: int) -> Pages 
     if start is None or length is None:
         return None
     try:
-        locations = thrift.read_struct(data)[0][_LOCATIONS].value.values
-        places = [
-            (one[_OFFSET].value, one[_PAGE_BYTES].value, one[_FIRST_ROW].value) for one in locations
-        ]
+        locations = thrift.read_plain(data)[0][_LOCATIONS].values
+        places = [(one[_OFFSET], one[_PAGE_BYTES], one[_FIRST_ROW]) for one in locations]
         offsets = (*(offset for offset, _, _ in places), places[-1][0] + places[-1][1])
         rows = (*(row for _, _, row in places), num_rows)
         follow = all(
@@ -122,7 +121,7 @@ def parse_column_index(
         fixed_bytes: the length of every value. What was cut off is then a bound of nothing.
     """
     try:
-        fields = thrift.read_struct(data)[0]
+        fields = thrift.read_plain(data)[0]
         is_null = _list_of(fields, _NULL_PAGES, bool)
         lows, highs = _list_of(fields, _MIN_VALUES, bytes), _list_of(fields, _MAX_VALUES, bytes)
         counts: list[Any] = [None] * len(is_null)
@@ -149,8 +148,8 @@ def parse_column_index(
     return found
 
 
-def _list_of(fields: thrift.Struct, number: int, kind: type) -> list[Any]:
-    values: list[Any] = fields[number].value.values
+def _list_of(fields: dict[int, Any], number: int, kind: type) -> list[Any]:
+    values: list[Any] = fields[number].values
     if not all(isinstance(value, kind) for value in values):
         raise TypeError(f"expected a list of {kind.__name__}")
     return values
@@ -231,10 +230,7 @@ def read_dictionary_header(data: bytes, most_bytes: int) -> PageHeader:
     Raises:
         DamagedPageError: it is none, or of another length.
     """
-    header, body = _header(data, 0, most_bytes)
-    details = header.get(_DICTIONARY_PAGE)
-    if header[_PAGE_TYPE] != _DICTIONARY_TYPE or not isinstance(details, dict):
-        raise DamagedPageError("expected a dictionary page")
+    header, details, body = _dictionary_header(data, most_bytes)
     end = body + header[_COMPRESSED_BYTES]
     if end != len(data):
         raise DamagedPageError(f"expected a dictionary of {len(data)} bytes, found {end}")
@@ -244,6 +240,28 @@ def read_dictionary_header(data: bytes, most_bytes: int) -> PageHeader:
         uncompressed_bytes=body + header[_UNCOMPRESSED_BYTES],
         end=end,
     )
+
+
+def num_entries(data: bytes) -> int:
+    """How many entries a dictionary has.
+
+    Args:
+        data: the begin of its page, with the header.
+
+    Raises:
+        DamagedPageError: it is none.
+    """
+    return _number(_dictionary_header(data, None)[1], _NUM_VALUES)
+
+
+def _dictionary_header(
+    data: bytes, most_bytes: int | None
+) -> tuple[dict[int, Any], dict[int, Any], int]:
+    header, body = _header(data, 0, most_bytes)
+    details = header.get(_DICTIONARY_PAGE)
+    if header[_PAGE_TYPE] != _DICTIONARY_TYPE or not isinstance(details, dict):
+        raise DamagedPageError("expected a dictionary page")
+    return header, details, body
 
 
 def _data_page(
@@ -265,7 +283,7 @@ def _data_page(
             raise DamagedPageError("more NULLs than values in a page")
     encoding = _number(details, _ENCODING_V2 if is_new else _ENCODING)
     found = PageHeader(
-        has_dictionary=encoding in _DICTIONARY_ENCODINGS,
+        has_dictionary=encoding in DICTIONARY_ENCODINGS,
         num_values=_number(details, _NUM_VALUES),
         uncompressed_bytes=body - position + header[_UNCOMPRESSED_BYTES],
         end=body + size,
@@ -273,24 +291,17 @@ def _data_page(
     return details, kind, found
 
 
-def _header(data: bytes, position: int, most_bytes: int) -> tuple[dict[int, Any], int]:
+def _header(data: bytes, position: int, most_bytes: int | None) -> tuple[dict[int, Any], int]:
     """The fields of a page's header, and where it ends."""
     try:
-        fields, body = thrift.read_struct(data, position)
-        header = {number: _plain(value) for number, (_, value) in fields.items()}
+        header, body = thrift.read_plain(data, position)
     except _DAMAGE as error:
         raise DamagedPageError(f"cannot read the header of a page: {error!r}") from error
     for number in (_PAGE_TYPE, _UNCOMPRESSED_BYTES, _COMPRESSED_BYTES):
         _number(header, number)
-    if header[_UNCOMPRESSED_BYTES] > most_bytes:
+    if most_bytes is not None and header[_UNCOMPRESSED_BYTES] > most_bytes:
         raise DamagedPageError(f"a page of {header[_UNCOMPRESSED_BYTES]} of {most_bytes} bytes")
     return header, body
-
-
-def _plain(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    return {number: inner for number, (_, inner) in value.items()}
 
 
 def _number(fields: dict[int, Any], number: int) -> int:

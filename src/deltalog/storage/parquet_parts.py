@@ -1,4 +1,4 @@
-"""What `parquet` needs besides Arrow: byte ranges, leaf columns, bounds in footers, errors."""
+"""What `parquet` needs besides Arrow: byte ranges, leaf columns, texts, bounds, errors."""
 
 from __future__ import annotations
 
@@ -212,6 +212,22 @@ def _unreadable(store: Store, path: str, error: Exception) -> DataFileUnreadable
     return DataFileUnreadableError(
         f"cannot read {join(store.root, path)!r} as Parquet: {type(error).__name__}: {error}"
     )
+
+
+def as_texts(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The table with texts in place of entries of dictionaries, in the columns of these names.
+
+    Raises:
+        pa.ArrowException: an entry is not in its dictionary, or the texts do not fit into an array.
+    """
+    for name in names:
+        index = table.schema.get_field_index(name)
+        column: pa.ChunkedArray[Any] = table.column(index)
+        kind: Any = column.type
+        if pa.types.is_dictionary(kind):
+            field = table.schema.field(index).with_type(kind.value_type)
+            table = table.set_column(index, field, column.cast(kind.value_type))
+    return table
 
 
 def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool | list[str]:  # noqa: FBT001  # pyarrow's

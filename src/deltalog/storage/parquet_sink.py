@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # this and `parquet` are the places
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from deltalog.storage.store import Store
+
+LIMITS_PAGE_ROWS: Final = "max_rows_per_page" in signature(pq.ParquetWriter).parameters
+"""Whether pyarrow takes a number of rows of a page: since version 23."""
 
 
 def write_parquet(store: Store, path: str, table: pa.Table, **options: Any) -> FileInfo:

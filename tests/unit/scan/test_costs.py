@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 import time
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from deltalog import DeltaTable, col, write_deltalake
 from deltalog.expressions import parse_sql
 from deltalog.scan import Scan, open_changes, plan_scan
 from deltalog.storage.parquet import ParquetReader
@@ -297,3 +302,28 @@ def test_no_reader_outlives_its_scan(table: DataTable) -> None:
             break
         time.sleep(0.1)
     assert not left
+
+
+def test_a_second_lookup_takes_few_steps(tmp_path: Path) -> None:
+    """What the first found out of table and file is not found out again, whatever the value."""
+    path = tmp_path / "t"
+    rows = pa.table({"id": range(50_000), "t": [f"text {row % 100}" for row in range(50_000)]})
+    write_deltalake(path, rows)
+    for file in path.glob("*.parquet"):  # what changed just now is not kept
+        os.utime(file, (1, 1))
+    table = DeltaTable(path)
+    for row in (7, 20_007):
+        assert table.scan(predicate=col("id") == row).to_table()["id"].to_pylist() == [row]
+    steps = 0
+
+    def count(_frame: object, event: str, _arg: object) -> None:
+        nonlocal steps
+        steps += event == "call"
+
+    sys.setprofile(count)
+    try:
+        found = table.scan(predicate=col("id") == 23_456).to_table()
+    finally:
+        sys.setprofile(None)
+    assert found.to_pylist() == [{"id": 23_456, "t": "text 56"}]
+    assert steps < 1_500

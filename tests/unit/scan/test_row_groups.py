@@ -22,7 +22,8 @@ def survivors(table: DataTable, where: str) -> tuple[int, ...]:
     spec = table.scan(where).spec
     reader = open_parquet(table.store, "part-0.parquet")
     matched = project_file(spec.data_columns, reader.arrow_schema, spec.mode, path="f")
-    return FooterPruning(spec.predicate, spec.data_columns, matched.leaf_of, reader).row_groups()
+    pruning = FooterPruning(spec.predicate, spec.data_columns, matched.leaf_of, reader)
+    return pruning.row_groups(PagedReader(table.store, reader))
 
 
 def one_file(kind: Any, values: pa.Array[Any], **options: Any) -> DataTable:

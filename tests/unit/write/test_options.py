@@ -7,6 +7,9 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.schema import ArrayType, Field, StructType
+from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_paged import PagedReader
+from deltalog.storage.parquet_sink import LIMITS_PAGE_ROWS
 from deltalog.write import (
     BloomFilterProperties,
     ColumnProperties,
@@ -104,6 +107,28 @@ def test_files_say_where_their_pages_are(
     _, found = columns(properties)
     assert {chunk.has_offset_index for chunk in found.values()} == {has_index}
     assert {chunk.has_column_index for chunk in found.values()} == {has_index}
+
+
+@pytest.mark.skipif(not LIMITS_PAGE_ROWS, reason="pyarrow 22 sets no number of rows")
+@pytest.mark.parametrize(
+    ("properties", "starts"),
+    [
+        (None, (0, 5_000, 10_000, 12_000)),
+        (WriterProperties(compression="ZSTD"), (0, 5_000, 10_000, 12_000)),
+        (WriterProperties(data_page_row_count_limit=9_000), (0, 9_000, 12_000)),
+    ],
+)
+def test_pages_are_small_unless_the_caller_says_otherwise(
+    properties: WriterProperties | None, starts: tuple[int, ...]
+) -> None:
+    spec = spec_of(table(Field("a", "long")), writer_properties=properties)
+    (add,) = write_files(spec, pa.table({"a": range(12_000)})).adds
+    reader = open_parquet(spec.store, add.path, size_bytes=add.size_bytes)
+    paged = PagedReader(spec.store, reader)
+    paged.load_index([0], [0], [0])
+    known = paged.bounds(0, 0)
+    assert known is not None
+    assert known[0].rows == starts
 
 
 def test_options_of_a_column_that_is_not_there_are_refused() -> None:
