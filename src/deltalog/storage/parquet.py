@@ -8,6 +8,7 @@ silently (9999-12-31 would be 1816).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -36,7 +37,7 @@ from deltalog.storage.ranged_file import RangedFile
 from deltalog.storage.store import native_path
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from deltalog.storage.store import ByteRange, Store
 
@@ -274,7 +275,8 @@ class ParquetReader:
         """
         indices = self.leaf_indices(columns)
         for group in self._all_groups if row_groups is None else row_groups:
-            if self._native is not None and indices and self._is_worth_threads([group]):
+            is_streamed = self._native is not None and bool(indices)
+            if is_streamed and self.footer.total_bytes([group]) > _THREADED_BYTES:
                 yield from self._stream(group, indices, batch_size)
                 continue
 
@@ -361,7 +363,10 @@ class ParquetReader:
                 segments = self._fetch(self._missing(groups, indices))
             self._fetched.segments = segments
         try:
-            texts = repeated_texts(self.footer, groups, indices, self._column_chunks, self._parts)
+            read: Callable[[Sequence[ByteRange]], Sequence[bytes]] = self._fetched.read_ranges
+            if self._native is not None:
+                read = partial(self._store.read_ranges, self.path)
+            texts = repeated_texts(self.footer, groups, indices, self._column_chunks, read)
             try:
                 found = self._decode(groups, indices, texts)
             except (pa.ArrowException, OSError):
@@ -377,17 +382,14 @@ class ParquetReader:
                 raise pa.ArrowInvalid(f"expected {rows} values in {name!r}, found {len(column)}")
         return found
 
-    def _parts(self, ranges: Sequence[ByteRange]) -> Sequence[bytes]:
-        if self._native is not None:
-            return self._store.read_ranges(self.path, ranges)
-        return [self._fetched.read(start, end) for start, end in ranges]
-
     def _decode(self, groups: list[int], indices: list[int], texts: list[str]) -> pa.Table:
         """Decode row groups; `texts` are columns that are read as dictionaries first."""
 
         def decode(file: pq.ParquetFile, some: list[int]) -> pa.Table:
             found: pa.Table = file.reader.read_row_groups(
-                some, column_indices=indices, use_threads=self._is_worth_threads(some)
+                some,
+                column_indices=indices,
+                use_threads=self.footer.total_bytes(some) > _THREADED_BYTES,
             )
             return as_texts(found, texts)
 
@@ -400,14 +402,9 @@ class ParquetReader:
             return pa.concat_tables(map_in_pool(decode_group, groups))
         return decode(self._open(self.metadata, *texts) if texts else self._file, groups)
 
-    def _is_worth_threads(self, groups: Sequence[int]) -> bool:
-        """Whether decoding the row groups takes longer than waking other threads."""
-        size = sum(self.metadata.row_group(group).total_byte_size for group in groups)
-        return size > _THREADED_BYTES
-
     def _stored_bytes(self, groups: list[int], indices: list[int]) -> int:
         if len(self.leaf_paths) * self.metadata.num_row_groups > _MOST_CHUNKS:
-            size = sum(self.metadata.row_group(group).total_byte_size for group in groups)
+            size = self.footer.total_bytes(groups)
             return size * len(indices) // len(self.leaf_paths)
         chunks = self._column_chunks(indices)
         return sum(chunks[group][index].stored_bytes or 0 for group in groups for index in indices)

@@ -234,6 +234,10 @@ class Footer:
         schema = self.metadata.schema
         return tuple(schema.column(number).path for number in range(len(schema)))
 
+    def total_bytes(self, groups: Sequence[int]) -> int:
+        """How many bytes row groups take before they are compressed."""
+        return sum(self.metadata.row_group(group).total_byte_size for group in groups)
+
     @property
     def leaves(self) -> tuple[tuple[str, ...], ...]:
         """The same as parts, containers' own levels left out (`("add", "tags", "key")`)."""

@@ -107,6 +107,10 @@ class FetchedParts:
         """The bytes from `start` to `end`."""
         return self.segments.read(start, end)
 
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> Sequence[bytes]:
+        """The bytes of each of these ranges."""
+        return [self.read(start, end) for start, end in ranges]
+
 
 class Leaf(NamedTuple):
     """A leaf column.
