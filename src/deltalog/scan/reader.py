@@ -39,7 +39,7 @@ from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_footer import tail_bytes
 from deltalog.storage.parquet_paged import PagedReader
 from deltalog.storage.pool import MOST_REQUESTS, read_ahead
-from deltalog.storage.store import native_path
+from deltalog.storage.store import fetches_whole, native_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -90,6 +90,9 @@ def read_tasks(
             return
         for batches in read_ahead(_Piece.read, chain(some, more, pieces), depth=pieces_ahead):
             yield from batches
+        return
+    if second is None and fetches_whole(first.store, first.path):
+        yield from read_task(first)  # no request is left that others could wait for
         return
     # A scan that opens no files ahead, because a few rows may be enough, fetches none ahead either.
     depth = MOST_REQUESTS if files_ahead else 0
