@@ -128,6 +128,23 @@ def deltalog_spark_append(path: Path, needle: int) -> Call:
     return call
 
 
+def deltalog_spark_append_by_format(path: Path, needle: int) -> Call:
+    from deltalog.spark import register
+
+    del needle
+    session = _session(path)
+    register(session)
+    files = [str(file) for file in sorted(path.glob("*.parquet"))]
+    target = f"{os.environ['DELTALOG_SCRATCH']}/table"
+    session.read.parquet(*files).limit(1).write.format("deltalog").mode("append").save(target)
+
+    def call() -> None:
+        frame = session.read.parquet(*files)
+        frame.write.format("deltalog").mode("append").save(target)
+
+    return call
+
+
 def delta_spark_append(path: Path, needle: int) -> Call:
     del needle
     session = _delta_session(path)
@@ -268,6 +285,7 @@ SPARKERS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalog_spark_read,
         deltalog_spark_column,
         deltalog_spark_append,
+        deltalog_spark_append_by_format,
         delta_spark_append,
         deltalog_spark_merge,
         delta_spark_merge,

@@ -324,6 +324,10 @@ def _build_vectors(path: Path, size: Size) -> None:
     _build_rows(path, size, vector)
 
 
+def _thrice(size: Size) -> Size:
+    return replace(size, rows=size.rows * 3, row_files=size.row_files * 3)
+
+
 def _large(size: Size) -> Size:
     return replace(size, rows=size.rows * 10, row_files=size.row_files * 10)
 
@@ -340,6 +344,7 @@ BUILDERS: dict[str, Callable[[Path, Size], None]] = {
     "trickle": _build_trickle,
     "tombstones": _build_tombstones,
     "large": lambda path, size: _build_rows(path, _large(size), is_maskable=True),
+    "thrice": lambda path, size: _build_rows(path, _thrice(size)),
     "large_plain": lambda path, size: _build_rows(path, _large(size)),
     "shared": lambda path, size: _build_rows(path, replace(size, row_files=size.shared_files)),
     "many": lambda path, size: _build_checkpointed(path, replace(size, files=size.many_files)),

@@ -472,6 +472,22 @@ WORKLOADS = (
         others=("delta_spark_append",),
     ),
     Workload(
+        name="spark-append-large",
+        title="Spark: append three times {rows:,} rows by `deltalog.spark.write`",
+        table="thrice",
+        ours="deltalog_spark_append",
+        others=("delta_spark_append",),
+        scale=3,
+    ),
+    Workload(
+        name="spark-append-format",
+        title='Spark: the same, against `df.write.format("deltalog")`',
+        table="thrice",
+        ours="deltalog_spark_append",
+        others=("deltalog_spark_append_by_format",),
+        scale=3,
+    ),
+    Workload(
         name="spark-merge",
         title="Spark: merge 200,000 rows into {rows:,}",
         table="maskable",

@@ -338,6 +338,24 @@ def test_a_proxy_of_the_environment_is_asked(
     assert len(SharingClient(profile, options=options).list_shares()) == 1
 
 
+def test_the_environment_is_looked_through_once_for_a_host(
+    scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = []
+
+    def bypass(host: str) -> bool:
+        hosts.append(host)
+        return True
+
+    monkeypatch.setattr("deltalog.sharing.client.http.proxy_bypass", bypass)
+    scripted.at("/x/shares", listed([{"name": "s"}]))
+    profile = scripted.profile(endpoint=f"{scripted.url}/x")
+    client = SharingClient(profile, options=ONCE)
+    for _ in range(3):
+        assert len(client.list_shares()) == 1
+    assert hosts == ["127.0.0.1"]
+
+
 EVIL = "\x1b[2J\x1b]0;owned\x07\r\nfake line\u202egnp.\x9b31m"
 
 

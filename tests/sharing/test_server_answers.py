@@ -24,8 +24,9 @@ T = "s.d.t"
 
 
 @pytest.mark.protocol("SHARE-SEC-07")
+@pytest.mark.parametrize("lines_at_once", [512, 0])
 def test_an_answer_that_breaks_is_not_taken_for_complete(
-    caller: Caller, monkeypatch: pytest.MonkeyPatch
+    caller: Caller, monkeypatch: pytest.MonkeyPatch, lines_at_once: int
 ) -> None:
     from deltalog.errors import StorageError
     from deltalog.sharing.server.file_lines import FileLines
@@ -34,8 +35,13 @@ def test_an_answer_that_breaks_is_not_taken_for_complete(
         raise StorageError("cannot read /secret/path")
 
     monkeypatch.setattr(FileLines, "chunks", fail)
+    monkeypatch.setattr("deltalog.sharing.server.query.LINES_PER_CHUNK", lines_at_once)
     reply = caller.query(T)
-    assert not reply.is_complete
+    if lines_at_once:  # the answer is short: nothing was sent before it broke
+        assert reply.status == 503
+        assert b"secret" not in reply.body
+    else:
+        assert not reply.is_complete
     header = "includeendstreamaction=true"
     told = caller.query(T, delta_sharing_capabilities=header)
     assert told.is_complete

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import anyio
 import pyarrow as pa
 import pytest
 
@@ -84,6 +85,26 @@ async def _until(condition: Any) -> None:
             return
         await asyncio.sleep(0.005)
     raise AssertionError("it did not come to that")
+
+
+@pytest.mark.parametrize(("lines_at_once", "turns"), [(60, 1), (59, 4)])
+def test_a_short_answer_takes_one_turn(
+    files: Path, monkeypatch: pytest.MonkeyPatch, lines_at_once: int, turns: int
+) -> None:
+    monkeypatch.setattr("deltalog.sharing.server.query.LINES_PER_CHUNK", lines_at_once)
+    caller = sharing({T: {"location": str(files)}})
+    taken = 0
+    run_sync = anyio.to_thread.run_sync
+
+    async def counted(*given: Any, **more: Any) -> Any:
+        nonlocal taken
+        taken += 1
+        return await run_sync(*given, **more)
+
+    monkeypatch.setattr(anyio.to_thread, "run_sync", counted)
+    reply = caller.query(T)
+    assert len(actions(reply, "file")) == 60
+    assert taken == turns
 
 
 @pytest.mark.parametrize("way", ["query", "download"])

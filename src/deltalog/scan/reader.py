@@ -40,7 +40,7 @@ from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_footer import tail_bytes
 from deltalog.storage.parquet_paged import PagedReader
 from deltalog.storage.pool import MOST_REQUESTS, read_ahead
-from deltalog.storage.store import native_path
+from deltalog.storage.store import fetches_whole, native_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -73,6 +73,11 @@ def read_tasks(
     if native_path(first.store, first.path) is not None:
         yield from _read_local(tasks, files_ahead, pieces_ahead)
         return
+    some = list(islice(tasks, 2))
+    if len(some) == 1 and fetches_whole(first.store, first.path):
+        yield from read_task(first)  # no request is left that others could wait for
+        return
+    tasks = chain(some, tasks)
     # A scan that opens no files ahead, because a few rows may be enough, fetches none ahead either.
     depth = MOST_REQUESTS if files_ahead else 0
     opened = read_ahead(_open, tasks, depth=depth, sends_requests=True, bytes_of=_tail_bytes)

@@ -39,6 +39,7 @@ from deltalog.storage.store import native_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from deltalog.storage.parquet_footer import FileTail
     from deltalog.storage.store import ByteRange, Store
 
 _SIDE_BY_SIDE_BYTES: Final = 4 * 1024 * 1024
@@ -121,8 +122,9 @@ class ParquetReader:
     def _fetch_footer(self, *, footer_only: bool) -> Footer:
         tail = fetch_tail(self._store, self.path, self._size, footer_only=footer_only)
         self._size = tail.size_bytes
-        file = self._open(pq.read_metadata(pa.BufferReader(as_file(tail.footer))))
-        self._opened = file
+        whole = None if tail.start else tail
+        footer = None if whole else pq.read_metadata(pa.BufferReader(as_file(tail.footer)))
+        file = self._opened = self._open(footer, whole)
         return Footer(file.metadata, file.schema_arrow, data=tail.footer, tail=tail)
 
     def _local_footer(self, native: str) -> Footer:
@@ -130,7 +132,7 @@ class ParquetReader:
         self._size = state.size_bytes
         if (known := RECENT_FOOTERS.get(state)) is not None:
             return known
-        self._opened = self._open(None)
+        self._opened = self._open(None, None)
         footer = Footer(self._opened.metadata, self._opened.schema_arrow)
         if not self._at_once:
             RECENT_FOOTERS.keep(state, footer)
@@ -240,9 +242,9 @@ class ParquetReader:
         Raises:
             DataFileUnreadableError: the footer is damaged.
 
-        Cost: none for a local file, of which nothing is fetched.
+        Cost: none for a local file and for one that came whole, of which nothing is fetched.
         """
-        if self._native is not None:
+        if self._native is not None or self.footer.whole is not None:
             return []
         return guarded(self._store, self.path, lambda: self._missing(row_groups, leaf_indices))
 
@@ -332,20 +334,24 @@ class ParquetReader:
     @property
     def _file(self) -> pq.ParquetFile:
         if self._opened is None:
-            self._opened = self._open(self.metadata)
+            self._opened = self._open(self.metadata, self.footer.whole)
         return self._opened
 
     @property
     def _all_groups(self) -> list[int]:
         return list(range(self.metadata.num_row_groups))
 
-    def _open(self, footer: pq.FileMetaData | None, *texts: str) -> pq.ParquetFile:
+    def _open(
+        self, footer: pq.FileMetaData | None, whole: FileTail | None, *texts: str
+    ) -> pq.ParquetFile:
         source: Any
         if self._native is not None and self._at_once and self._size <= _WHOLE_BYTES:
             with open(self._native, "rb", buffering=0) as file:  # noqa: PTH123  # of many files
                 source = pa.BufferReader(file.readall())
         elif self._native is not None:
             source = pa.OSFile(self._native, "rb")
+        elif whole is not None:  # Arrow's threads read it without Python
+            source = pa.BufferReader(whole.data)
         else:
             source = pa.PythonFile(RangedFile(self._fetched.read, self._size), mode="r")
         return pq.ParquetFile(
@@ -358,7 +364,7 @@ class ParquetReader:
         if not indices:
             rows = sum(self.metadata.row_group(group).num_rows for group in groups)
             return pa.table({"_": pa.nulls(rows)}).select([])
-        if self._native is None:
+        if self._native is None and self.footer.whole is None:
             if segments is None:
                 segments = self._fetch(self._missing(groups, indices))
             self._fetched.segments = segments
@@ -394,13 +400,16 @@ class ParquetReader:
             return as_texts(found, texts)
 
         def decode_group(group: int) -> pa.Table:
-            with self._open(self.metadata, *texts) as file:
+            with self._open(self.metadata, self.footer.whole, *texts) as file:
                 return decode(file, [group])
 
         if len(groups) > 1 and self._stored_bytes(groups, indices) > _SIDE_BY_SIDE_BYTES:
             # Arrow itself decodes only the columns of one row group in parallel.
             return pa.concat_tables(map_in_pool(decode_group, groups))
-        return decode(self._open(self.metadata, *texts) if texts else self._file, groups)
+        file = self._file
+        if texts:
+            file = self._open(self.metadata, self.footer.whole, *texts)
+        return decode(file, groups)
 
     def _stored_bytes(self, groups: list[int], indices: list[int]) -> int:
         if len(self.leaf_paths) * self.metadata.num_row_groups > _MOST_CHUNKS:

@@ -188,6 +188,11 @@ class Footer:
     page_facts: dict[object, tuple[list[Rows], pa.Table]] = field(default_factory=dict)
     projections: dict[object, Any] = field(default_factory=dict)
 
+    @property
+    def whole(self) -> FileTail | None:
+        """The whole file, if it came with the footer."""
+        return None if self.tail is None or self.tail.start else self.tail
+
     @cached_property
     def described(self) -> Described:
         """What excerpts take over from it; `data` must be known."""

@@ -150,7 +150,7 @@ class PagedReader:
 
         Cost: none for a local file, of which nothing is fetched ahead.
         """
-        if self._is_local or not leaves:
+        if self._is_local or not leaves or self._reader.footer.whole is not None:
             return []
         excerpt = self._plan(leaves, wanted)
         if excerpt is None:

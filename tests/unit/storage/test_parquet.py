@@ -54,6 +54,17 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return CountingStore(open_store(f"memory://{tmp_path}"))
 
 
+def test_nothing_is_looked_up_to_read_a_file_that_came_whole(tmp_path: Path) -> None:
+    store = CountingStore(open_store(f"memory://{tmp_path}"))
+    info = write_parquet(store, "a.parquet", NESTED)
+    store.reset()
+    reader = open_parquet(store, "a.parquet", size_bytes=info.size_bytes)
+    assert reader.missing_ranges(range(len(reader.leaf_paths)), [0]) == []
+    assert reader.read() == NESTED
+    assert reader.footer.chunks == {}  # the footer's thrift was not parsed a second time
+    assert store.total_calls == 1
+
+
 def test_what_was_written_is_read(store: Store) -> None:
     info = write_parquet(store, "d e/a b.parquet", NESTED, row_group_size=300)
     assert info.size_bytes == store.stat("d e/a b.parquet").size_bytes

@@ -9,6 +9,7 @@ Protocol: REST APIs (transport); ledger SHARE-GEN-10, SHARE-SEC-09
 from __future__ import annotations
 
 import asyncio
+import re
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
@@ -51,7 +52,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_REDIRECTS: Final = 5
+_MOST_HOSTS: Final = 1000  # whose proxies are remembered: servers may name any number of hosts
 _MOST_ERROR_BYTES: Final = 64 * 1024
+_CONTROLS: Final = re.compile(r"[\x00- \x7f]")
 _TEMPORARY: Final = (*CONNECTION_FAULTS, BrokenBodyError, asyncio.TimeoutError, OSError)
 
 
@@ -95,6 +98,7 @@ class Http:
     def __init__(self, options: HttpOptions) -> None:
         self.options = options
         self._sessions = Sessions(options)
+        self._proxies: dict[tuple[str, str], str | None] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Unpickled objects with the same options share one object per process."""
@@ -205,7 +209,7 @@ class Http:
 
     def _checked_url(self, request: Request) -> yarl.URL:
         """Return the URL of a request, whose host is the one that is connected to."""
-        if any(one <= " " or one == "\x7f" for one in request.url):
+        if _CONTROLS.search(request.url):
             raise SharingError(f"cannot {request.what}: the server's URL has control characters")
         try:
             url = parse_url(request.url)
@@ -255,9 +259,15 @@ class Http:
         """Return the URL of the proxy for a request; those of the environment unless one is set."""
         if self.options.proxy is not None:
             return self.options.proxy
-        if self.options.session is not None or proxy_bypass(url.raw_host or ""):
+        if self.options.session is not None:
             return None  # a session of the user's own looks at the environment if it is told to
-        return getproxies().get(url.scheme)
+        # Going through the environment takes longer than all else that a request needs here.
+        key = url.scheme, url.raw_host or ""
+        if key not in self._proxies:
+            if len(self._proxies) >= _MOST_HOSTS:
+                self._proxies.clear()
+            self._proxies[key] = None if proxy_bypass(key[1]) else getproxies().get(key[0])
+        return self._proxies[key]
 
     async def _reach(self, host: str) -> Reach:
         """Return the reach of a server, by the addresses that it was asked at."""

@@ -137,12 +137,13 @@ class Reply:
 
     async def read_start(self, num_bytes: int) -> bytes:
         """Return the first bytes of the body; the rest is not fetched."""
-        found = bytearray()
+        found, count = [], 0
         async for piece in self.pieces():
-            found += piece
-            if len(found) > num_bytes:
+            found.append(piece)
+            count += len(piece)
+            if count > num_bytes:
                 break
-        return bytes(found[:num_bytes])
+        return b"".join(found)[:num_bytes]
 
     async def blocks(self) -> AsyncIterator[list[bytes]]:
         """Yield the lines of the body that have arrived together, without blank ones.
@@ -183,12 +184,13 @@ class Reply:
             yield piece
 
     async def _whole(self, most: int, setting: str) -> bytes:
-        found = bytearray()
+        found, count = [], 0
         async for piece in self.pieces():
-            found += piece
-            if len(found) > most:
+            found.append(piece)
+            count += len(piece)
+            if count > most:
                 raise _excess(self._what, f"the answer is longer than {most} bytes", setting)
-        return bytes(found)
+        return b"".join(found)  # one copy: growing as pieces come would make several
 
     async def _unpacked(self) -> AsyncIterator[bytes]:
         received, made = 0, 0

@@ -102,6 +102,7 @@ class Answer:
         file_id_hash: the hash that made the ids of files.
         facts: for the audit log.
         until: the last version of a range of changes.
+        is_short: whether making all lines takes no longer than planning the answer did.
     """
 
     version: int
@@ -110,6 +111,7 @@ class Answer:
     file_id_hash: str | None = None
     facts: dict[str, object] = field(default_factory=dict)
     until: int | None = None
+    is_short: bool = False
 
 
 def encode_lines(

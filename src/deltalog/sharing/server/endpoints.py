@@ -286,10 +286,9 @@ async def get_metadata(server: Server, request: Request) -> Response:
     asked, parameters = await server.table_request(request), request.query_params
     version = parse_number_parameter(parameters, "version")
     timestamp_ms = parse_timestamp_parameter(parameters, "timestamp")
-    answer = await server.in_thread(
-        request, asked.recipient, lambda: answer_metadata(asked, version, timestamp_ms)
+    return await _lines(
+        server, request, asked, lambda: answer_metadata(asked, version, timestamp_ms)
     )
-    return _lines(server, request, asked, answer)
 
 
 async def query(server: Server, request: Request) -> Response:
@@ -305,8 +304,7 @@ async def query(server: Server, request: Request) -> Response:
             ),
         )
         return _status(started.status or QueryStatus(query_id=started.id))
-    answer = await server.in_thread(request, asked.recipient, lambda: answer_query(asked, wanted))
-    return _lines(server, request, asked, answer)
+    return await _lines(server, request, asked, lambda: answer_query(asked, wanted))
 
 
 async def poll_query(server: Server, request: Request) -> Response:
@@ -318,10 +316,7 @@ async def poll_query(server: Server, request: Request) -> Response:
     if status is not None:
         return _status(status)
     wanted = replace(found.query, page_token=page.page_token, max_files=page.max_files)
-    answer = await server.in_thread(
-        request, asked.recipient, lambda: answer_query(asked, wanted, found.version)
-    )
-    return _lines(server, request, asked, answer)
+    return await _lines(server, request, asked, lambda: answer_query(asked, wanted, found.version))
 
 
 async def get_credentials(server: Server, request: Request) -> Response:
@@ -338,8 +333,7 @@ async def changes(server: Server, request: Request) -> Response:
     """`GET …/changes`."""
     asked = await server.table_request(request)
     wanted = parse_changes_query(request.query_params)
-    answer = await server.in_thread(request, asked.recipient, lambda: answer_changes(asked, wanted))
-    return _lines(server, request, asked, answer)
+    return await _lines(server, request, asked, lambda: answer_changes(asked, wanted))
 
 
 async def get_file(server: Server, request: Request) -> Response:
@@ -388,8 +382,22 @@ def _status(status: QueryStatus) -> Response:
     return Response(encode_line(status), headers={"Content-Type": NDJSON})
 
 
-def _lines(server: Server, request: Request, asked: TableRequest, answer: Answer) -> Response:
-    """Return newline-delimited JSON, compressed for clients that accept it."""
+async def _lines(
+    server: Server, request: Request, asked: TableRequest, make: Callable[[], Answer]
+) -> Response:
+    """Return newline-delimited JSON, compressed for clients that accept it.
+
+    The lines of a short answer are made in the turn that plans it: waiting for a thread and waking
+    it takes longer. Those of a long one are made while they are sent.
+    """
+    packs = "gzip" in request.headers.get("accept-encoding", "").lower()
+
+    def plan() -> tuple[Answer, Iterator[bytes] | bytes]:
+        answer = make()
+        chunks = _compressed(answer.chunks) if packs else answer.chunks
+        return answer, b"".join(chunks) if answer.is_short else chunks
+
+    answer, body = await server.in_thread(request, asked.recipient, plan)
     headers = {
         "Content-Type": NDJSON,
         VERSION_HEADER: str(answer.version),
@@ -398,13 +406,13 @@ def _lines(server: Server, request: Request, asked: TableRequest, answer: Answer
     }
     if answer.file_id_hash is not None:
         headers[FILE_ID_HASH_HEADER] = answer.file_id_hash
-    add_audit_facts(request.scope, answer=answer.facts)
-    chunks = answer.chunks
-    if "gzip" in request.headers.get("accept-encoding", "").lower():
+    if packs:
         headers["Content-Encoding"] = "gzip"
-        chunks = _compressed(chunks)
+    add_audit_facts(request.scope, answer=answer.facts)
+    if isinstance(body, bytes):
+        return Response(body, headers=headers)
     name = asked.recipient.name
-    return WorkResponse(work_of(request), chunks, server.query_turns, name, headers=headers)
+    return WorkResponse(work_of(request), body, server.query_turns, name, headers=headers)
 
 
 def work_of(request: Request) -> Work:

@@ -16,7 +16,7 @@ from deltalog.kernels import compute
 from deltalog.sharing.server.answers import Answer, encode_lines
 from deltalog.sharing.server.changes import answer_stream
 from deltalog.sharing.server.faults import invalid
-from deltalog.sharing.server.file_lines import FileLines, check_paths
+from deltalog.sharing.server.file_lines import LINES_PER_CHUNK, FileLines, check_paths
 from deltalog.sharing.server.formats import choose_format, choose_view_format, head_lines
 from deltalog.sharing.server.hints import prune_by, read_hints
 from deltalog.sharing.server.pages import FilePage, PageStart, end_of_page, start_of_page
@@ -56,7 +56,8 @@ def answer_metadata(
     response_format = replace(response_format, ends=False)
     shared = table.config.history_shared
     heads = head_lines(response_format, configuration, version=head_version, history_shared=shared)
-    return Answer(snapshot.version, response_format, encode_lines(response_format, heads, iter(())))
+    chunks = encode_lines(response_format, heads, iter(()))
+    return Answer(snapshot.version, response_format, chunks, is_short=True)
 
 
 def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = None) -> Answer:
@@ -136,6 +137,7 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
         chunks=encode_lines(response_format, heads, body(), end),
         file_id_hash=lines.hash_name,
         facts={"version": snapshot.version, "files": page.num_rows, "hints": hints.num_used},
+        is_short=page.num_rows <= LINES_PER_CHUNK,
     )
 
 
