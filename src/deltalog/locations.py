@@ -9,7 +9,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.log.names import BEGINNINGS, parse_log_name
 from deltalog.paths import canonical_path, decode_location, is_absolute, parse_table_uri
 from deltalog.storage import open_store
 
@@ -60,15 +59,6 @@ def check_elsewhere(target: object, root: str, table_root: str) -> None:
             f"cannot clone {table_root} to {root}: expected a place outside of the table, whose "
             "vacuum would delete what it does not know"
         )
-
-
-def has_table(store: Store) -> bool:
-    """Whether a log begins here: a commit or a checkpoint, readable or not.
-
-    Cost: one listing, which ends at the first such file.
-    """
-    found = map(parse_log_name, store.list_from("_delta_log", ""))
-    return any(file is not None and file.kind in BEGINNINGS for file in found)
 
 
 def _has_log(store: Store) -> bool:

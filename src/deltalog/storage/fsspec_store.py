@@ -51,6 +51,7 @@ from deltalog.storage.local_files import LocalFiles, local_path
 from deltalog.storage.options import (
     FSYNC,
     TRUSTED_LOCATIONS,
+    ExpiringOptions,
     commit_objection,
     secrets_of,
     trusted_locations,
@@ -293,6 +294,8 @@ class FsspecStore:
             if not callable(self._options):
                 raise
         # The credentials may have expired: ask for new ones, once.
+        if isinstance(self._options, ExpiringOptions):
+            self._options.refuse()
         with self._lock:
             self._files.clear()
         return self._attempt(operation, path, act, place)
@@ -384,8 +387,11 @@ class FsspecStore:
     def _open_files(self, place: Place) -> Files:
         if self._process != os.getpid():
             self._forget_files()  # event loops and sockets do not survive a fork
+        is_due = isinstance(self._options, ExpiringOptions) and self._options.is_due()
         with self._lock:
-            files = self._files.get(place)
+            files = None if is_due else self._files.get(place)
+            if is_due:
+                self._files.clear()
         if files is None:
             files = self._make_files(*place)
             with self._lock:

@@ -16,7 +16,8 @@ from deltalog.clock import now_ms
 from deltalog.context import TableContext, utc_context
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
-from deltalog.locations import has_table, open_table_store
+from deltalog.locations import open_table_store
+from deltalog.log.listing import has_table
 from deltalog.snapshot import load_snapshot
 from deltalog.table_change import new_table
 from deltalog.verbs.clone import Clone, cloned_configuration
@@ -71,6 +72,7 @@ def new_table_with_defaults(
     clustering_columns: Sequence[str | tuple[str, ...]] | None = None,
     features: Sequence[str] = (),
     arbitrary_properties: bool = False,
+    has_catalog: bool = False,
 ) -> TableConfiguration:
     """Return `table_change.new_table` with the current defaults; None removes one of them."""
     asked = dict(configuration or {})
@@ -86,6 +88,7 @@ def new_table_with_defaults(
         clustering_columns=clustering_columns,
         features=features,
         arbitrary_properties=arbitrary_properties,
+        has_catalog=has_catalog,
         created_time_ms=now_ms(),
     )
 

@@ -12,6 +12,7 @@ from deltalog import arguments, conditions, locations
 from deltalog.context import TableContext
 from deltalog.display import card, describe
 from deltalog.errors import InvalidInputError
+from deltalog.log.listing import has_table
 from deltalog.progress import shown
 from deltalog.scan import file_reports
 from deltalog.scan.changes import Changes, open_changes
@@ -172,7 +173,7 @@ class DeltaTable:
         Cost: one listing, which ends at the first commit.
         """
         store, _ = locations.open_table_store(table_uri, storage_options, filesystem=None)
-        return locations.has_table(store)
+        return has_table(store)
 
     @classmethod
     def create(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
