@@ -427,6 +427,11 @@ class CatalogError(StorageError):
         self.status = status
         self.error_code = error_code
 
+    @property
+    def was_refused(self) -> bool:
+        """Whether the catalog answered that it will not do it: it cannot take effect later."""
+        return self.status is not None and 400 <= self.status < 500
+
 
 class CatalogAccessError(CatalogError, AccessDeniedError):
     """The catalog rejected the token, or what it stands for may not do that."""

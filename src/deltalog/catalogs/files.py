@@ -93,7 +93,12 @@ class FileCatalog:
         store = self._store(name)
         if has_table(store):
             raise TableExistsError(f"cannot create {shown_name(name)}: {store.root} is a table")
-        return StagedTable(name=name, context=utc_context(store), table_type=TableType.MANAGED)
+        return StagedTable(
+            name=name,
+            context=utc_context(store),
+            location=store.root,
+            table_type=TableType.MANAGED,
+        )
 
     def register(self, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
         """As `TableCatalog`: the log is there, which is all that it takes."""

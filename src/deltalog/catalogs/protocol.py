@@ -65,6 +65,7 @@ class StagedTable:
     Args:
         name: which the table will have.
         context: of the new table.
+        location: as the catalog spells it.
         table_type: as of `CatalogTable`.
         table_id: that the catalog gave it.
         features: table features that it must support.
@@ -74,6 +75,7 @@ class StagedTable:
 
     name: Name
     context: TableContext = field(repr=False)
+    location: str
     table_type: TableType
     table_id: str | None = None
     features: tuple[str, ...] = ()
@@ -198,8 +200,9 @@ def check_parts(name: Name, count: int, what: str) -> None:
     Raises:
         InvalidInputError: it names the forms.
     """
-    is_name = isinstance(name, tuple) and all(isinstance(part, str) and part for part in name)
-    if not is_name or len(name) != count:
+    given: object = name
+    parts = given if isinstance(given, tuple) else ()
+    if len(parts) != count or not all(isinstance(part, str) and part for part in parts):
         raise InvalidInputError(
             f"cannot take {name!r} for {what}: expected a tuple of {count} names"
         )
