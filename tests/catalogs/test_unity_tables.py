@@ -103,7 +103,7 @@ def test_schema_properties_and_clustering_stay_in_step(
     table.alter.unset_table_properties(["gone"])
     table.alter.add_columns([Field("price", PrimitiveType("double"))])
     table.alter.set_table_description("new")
-    table.alter.cluster_by(["id"])
+    table.alter.set_clustering_columns(["id"])
     assert (entry.properties["team"], "gone" in entry.properties) == ("red", False)
     assert [one["name"] for one in entry.columns["fields"]] == ["id", "tags", "map", "price"]
     assert entry.comment == "new"
@@ -114,7 +114,7 @@ def test_schema_properties_and_clustering_stay_in_step(
     assert found is not None
     assert found.columns == table.schema()
     assert entry.last_changed == table.version()
-    table.alter.cluster_by(None)
+    table.alter.set_clustering_columns(None)
 
 
 def test_an_external_table_is_created_and_stays_in_step(
