@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from deltalog.context import TableContext
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.paths import canonical_path, decode_location, is_absolute, parse_table_uri
 from deltalog.storage import open_store
@@ -15,8 +17,11 @@ from deltalog.storage import open_store
 if TYPE_CHECKING:
     from pathlib import PurePath
 
+    from deltalog.catalogs.addresses import NamedTable
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
+
+_BY_NAME: Final = "uc://"
 
 
 def open_table_store(
@@ -38,6 +43,11 @@ def open_table_store(
     if not isinstance(table_uri, str):
         return open_store(table_uri, storage_options, filesystem=filesystem), None
     # Before the decoding: `%40v3` is part of a name, and `@v3` is a version.
+    if table_uri.lower().startswith(_BY_NAME):
+        raise InvalidInputError(
+            f"cannot use {table_uri!r} here: expected a location, found the name of a table in a "
+            "catalog; DeltaTable, DeltaTable.create and write_deltalake take names"
+        )
     location = parse_table_uri(table_uri)
     whole, bare = (
         decode_location(text) if filesystem is None else text for text in (table_uri, location.uri)
@@ -49,6 +59,48 @@ def open_table_store(
     if location.version is not None:
         return store, location.version
     return store, datetime.fromtimestamp((location.timestamp_ms or 0) / 1000, UTC)
+
+
+def open_table_context(
+    table_uri: str | PurePath | Store,
+    storage_options: StorageOptions | None,
+    filesystem: Any,
+    *,
+    time_zone: str,
+) -> tuple[TableContext, int | datetime | None]:
+    """The context of a table, and the version or moment that its URI names.
+
+    `uc://catalog.schema.table` is a table of the Unity Catalog of the environment, or of the
+    storage options; of all others the store is all that is known.
+
+    Raises:
+        TableNotFoundError: the catalog has no such table.
+    """
+    named = named_table(table_uri, storage_options, filesystem)
+    if named is not None:
+        context = named.catalog.open(named.name)
+        return replace(context, time_zone=time_zone), named.at
+    store, at = open_table_store(table_uri, storage_options, filesystem)
+    return TableContext(store=store, time_zone=time_zone), at
+
+
+def named_table(
+    table_uri: object, storage_options: StorageOptions | None, filesystem: Any = None
+) -> NamedTable | None:
+    """The catalog and the name that a URI names; None if it is a location.
+
+    Raises:
+        InvalidInputError: the name is malformed, or there is no catalog to ask.
+    """
+    if not isinstance(table_uri, str) or not table_uri.lower().startswith(_BY_NAME):
+        return None
+    from deltalog.catalogs.addresses import resolve_address  # noqa: PLC0415  # needs HTTP
+
+    if filesystem is not None:
+        raise InvalidInputError(
+            f"cannot open {table_uri!r} in a file system: its catalog knows where it is"
+        )
+    return resolve_address(table_uri, storage_options)
 
 
 def check_elsewhere(target: object, root: str, table_root: str) -> None:

@@ -7,6 +7,7 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -42,7 +43,8 @@ def _open(catalog: UnityCatalog) -> DeltaTable:
 
 
 def _ids(catalog: UnityCatalog) -> list[int]:
-    return sorted(_open(catalog).to_pyarrow_table().column("id").to_pylist())
+    found: list[Any] = _open(catalog).to_pyarrow_table().column("id").to_pylist()
+    return sorted(found)
 
 
 @pytest.fixture
@@ -251,7 +253,7 @@ def test_a_table_is_dropped_while_it_is_written(
     catalog: UnityCatalog, unity: UnityServer, entry: Entry
 ) -> None:
     table = _open(catalog)
-    dropped = Mishap(before=lambda: unity.tables.clear())
+    dropped = Mishap(before=unity.tables.clear)
     unity.mishaps["updateTable"].append(dropped)
     with pytest.raises(TableNotFoundError, match="no such table any more"):
         write_deltalake(table, _rows(2), mode="append")

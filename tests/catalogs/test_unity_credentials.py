@@ -336,7 +336,7 @@ def test_a_service_signs_in(unity: UnityServer) -> None:
     create(catalog, ORDERS, SCHEMA)
     assert unity.asked.count("token") == 1
     # The server takes another token from now on: one more is fetched.
-    unity.token = unity.oauth[login] = "another-token"
+    unity.token = unity.oauth[login] = "another-token"  # noqa: S105
     assert catalog.find(ORDERS) is not None
     assert unity.asked.count("token") == 2
     unity.oauth.clear()

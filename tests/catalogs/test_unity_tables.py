@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,7 +19,7 @@ from deltalog.errors import (
 )
 from deltalog.log.names import STAGED_DIRECTORY, commit_path
 from deltalog.schema import ArrayType, MapType
-from tests.support.catalogs import create
+from tests.support.catalogs import create, first_version
 from tests.support.unity_server import UnityServer
 
 LONG = PrimitiveType("long")
@@ -38,7 +39,8 @@ def _open(catalog: UnityCatalog, name: tuple[str, ...] = ORDERS) -> DeltaTable:
 
 
 def _ids(table: DeltaTable) -> list[int]:
-    return sorted(table.to_pyarrow_table(columns=["id"]).column("id").to_pylist())
+    found: list[Any] = table.to_pyarrow_table(columns=["id"]).column("id").to_pylist()
+    return sorted(found)
 
 
 @pytest.mark.protocol("B-56", "B-43")
@@ -150,9 +152,7 @@ def test_an_external_table_is_synchronized_afterwards(
     assert entry.last_changed == 2
 
 
-def test_an_existing_table_is_registered(
-    catalog: UnityCatalog, unity: UnityServer, tmp_path: Path
-) -> None:
+def test_an_existing_table_is_registered(catalog: UnityCatalog, tmp_path: Path) -> None:
     write_deltalake(tmp_path / "mine", ROWS)
     write_deltalake(tmp_path / "mine", ROWS, mode="append")
     staged = catalog.stage(ORDERS, f"file://{tmp_path}/mine")
@@ -215,22 +215,9 @@ def test_a_name_is_taken_once(catalog: UnityCatalog) -> None:
 def test_two_creators_meet(catalog: UnityCatalog) -> None:
     late = catalog.stage(ORDERS)
     create(catalog, ORDERS, SCHEMA)
-    from deltalog.clock import now_ms
-    from deltalog.engine import LocalEngine
-    from deltalog.table_change import new_table
-    from deltalog.verbs.create import Create
-    from deltalog.verbs.do import make_table
-
-    wanted = new_table(
-        SCHEMA,
-        configuration={k: v for k, v in late.configuration({}).items() if v is not None},
-        features=late.features,
-        has_catalog=True,
-        created_time_ms=now_ms(),
-    )
-    ran = make_table(Create(), late.context, wanted, LocalEngine())
+    snapshot = first_version(late, SCHEMA)
     with pytest.raises(TableExistsError, match="another table"):
-        catalog.register(late, ran.committed.snapshot)
+        catalog.register(late, snapshot)
 
 
 def test_what_contradicts_the_catalog_is_refused(catalog: UnityCatalog) -> None:
@@ -243,11 +230,6 @@ def test_what_contradicts_the_catalog_is_refused(catalog: UnityCatalog) -> None:
 def test_commits_are_reported(catalog: UnityCatalog, unity: UnityServer) -> None:
     create(catalog, ORDERS, SCHEMA)
     write_deltalake(_open(catalog), ROWS, mode="append")
-    # Nobody waits for reports.
-    for _ in range(500):
-        if unity.reports:
-            break
-        __import__("time").sleep(0.01)
-    [report] = unity.reports
+    report = unity.reports.get(timeout=60)  # nobody else waits for it
     assert (report["num-files-added"], report["num-rows-inserted"]) == (1, 3)
     assert report["num-bytes-added"] > 0

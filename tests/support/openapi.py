@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from openapi_schema_validator import OAS30Validator, OAS31Validator
-from referencing import Registry, Resource
+from referencing import Registry
 from referencing.jsonschema import DRAFT4, DRAFT202012
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Contract:
         else:
             _close(self._tree["components"]["schemas"], "additionalProperties")
         dialect = DRAFT202012 if is_new else DRAFT4
-        resource: Any = Resource(contents=self._tree, specification=dialect)
+        resource: Any = dialect.create_resource(self._tree)
         self._registry: Any = Registry().with_resource("urn:contract", resource)
         self._paths = [
             (re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", template)), node)

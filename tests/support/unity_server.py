@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import queue
 import threading
 import time
 import uuid
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from aiohttp import web
 
@@ -35,7 +37,7 @@ READER_FEATURES = ["catalogManaged", "deletionVectors", "v2Checkpoint", "vacuumP
 WRITER_FEATURES = [*READER_FEATURES, "inCommitTimestamp"]
 
 
-class Refusal(Exception):
+class RefusalError(Exception):
     """An answer that is no success."""
 
     def __init__(self, status: int, kind: str, message: str = "refused") -> None:
@@ -130,7 +132,7 @@ class UnityServer:
         self.mishaps: defaultdict[str, deque[Mishap]] = defaultdict(deque)
         self.violations: list[str] = []
         self.asked: list[str] = []
-        self.reports: list[dict[str, Any]] = []
+        self.reports: queue.Queue[dict[str, Any]] = queue.Queue()
         self.most_unpublished = 50
         self.keeps_published = False
         self.page_size = 2
@@ -193,14 +195,11 @@ class UnityServer:
         if mishap.before is not None:
             await asyncio.to_thread(mishap.before)
         try:
-            if request.headers.get("Authorization") != f"Bearer {self.token}":
-                raise Refusal(401, "NotAuthorizedException", "the token is not known")
-            if mishap.status:
-                raise Refusal(mishap.status, mishap.kind, f"mishap with {self.token}")
+            self._check(request, mishap)
             value = operation.check_request(dict(request.query), body)
-            names = {key: _unquoted(text) for key, text in operation.path.items()}
+            names = {key: unquote(text) for key, text in operation.path.items()}
             status, answer = self._do(operation, names, dict(request.query), value)
-        except Refusal as refusal:
+        except RefusalError as refusal:
             status, answer = refusal.status, self._error(operation, refusal)
         except ContractError as error:
             self.violations.append(str(error))
@@ -217,12 +216,18 @@ class UnityServer:
             return web.Response(status=status, headers=mishap.headers)
         return web.json_response(answer, status=status, headers=mishap.headers)
 
+    def _check(self, request: web.Request, mishap: Mishap) -> None:
+        if request.headers.get("Authorization") != f"Bearer {self.token}":
+            raise RefusalError(401, "NotAuthorizedException", "the token is not known")
+        if mishap.status:
+            raise RefusalError(mishap.status, mishap.kind, f"mishap with {self.token}")
+
     def _find(self, method: str, path: str) -> Operation | None:
         delta, older = self._contracts
         found = delta.find(method, path) if self.has_delta_api else None
         return found or older.find(method, path)
 
-    def _error(self, operation: Operation, refusal: Refusal) -> dict[str, Any]:
+    def _error(self, operation: Operation, refusal: RefusalError) -> dict[str, Any]:
         if operation.contract is self._contracts[0]:
             error = {"message": refusal.message, "type": refusal.kind, "code": refusal.status}
             return {"error": error}
@@ -238,14 +243,14 @@ class UnityServer:
             self, f"_{'delta' if is_delta else 'older'}_{operation.name}", None
         )
         if handler is None:
-            raise Refusal(501, "NotImplementedException")
+            raise RefusalError(501, "NotImplementedException")
         return handler(path=path, query=query, value=value)
 
     # --- the Delta API
 
     def _delta_getConfig(self, query: dict[str, str], **_: Any) -> tuple[int, Any]:  # noqa: N802
         if query["catalog"] not in {catalog for catalog, _ in self.schemas}:
-            raise Refusal(404, "NoSuchCatalogException", "no such catalog")
+            raise RefusalError(404, "NoSuchCatalogException", "no such catalog")
         assert "1.0" in query["protocol-versions"].split(",")
         return 200, {"endpoints": self.endpoints or ENDPOINTS, "protocol-version": "1.0"}
 
@@ -267,7 +272,7 @@ class UnityServer:
         entry, old = self._entry(path), _key(path)
         new = (old[0], old[1], value["new-name"])
         if new in self.tables:
-            raise Refusal(409, "AlreadyExistsException")
+            raise RefusalError(409, "AlreadyExistsException")
         self.tables[new] = entry
         del self.tables[old]
         return 204, None
@@ -278,7 +283,7 @@ class UnityServer:
         self._schema(path)
         key = (path["catalog"], path["schema"], value["name"])
         if key in self.tables:
-            raise Refusal(409, "AlreadyExistsException")
+            raise RefusalError(409, "AlreadyExistsException")
         table_id = str(uuid.uuid4())
         location = f"{self.warehouse}/tables/{table_id}"
         self.staged[table_id] = (key, location)
@@ -318,10 +323,10 @@ class UnityServer:
         if value["table-type"] == "MANAGED":
             table_id = value["properties"].get("io.unitycatalog.tableId", "")
             if self.staged.get(table_id) != (key, value["location"]):
-                raise Refusal(404, "NoSuchTableException", "no such staging table")
+                raise RefusalError(404, "NoSuchTableException", "no such staging table")
             self._check_managed(value)
         if key in self.tables:
-            raise Refusal(409, "AlreadyExistsException")
+            raise RefusalError(409, "AlreadyExistsException")
         self.staged.pop(table_id, None)
         entry = Entry(
             table_id=table_id,
@@ -350,7 +355,7 @@ class UnityServer:
             ),
         ]
         if missing:
-            raise Refusal(400, "InvalidParameterValueException", f"missing: {missing}")
+            raise RefusalError(400, "InvalidParameterValueException", f"missing: {missing}")
 
     def _delta_updateTable(  # noqa: N802
         self, path: dict[str, str], value: Any, **_: Any
@@ -360,14 +365,14 @@ class UnityServer:
         updates = {one["action"]: one for one in value["updates"]}
         if len(updates) != len(value["updates"]) or "assert-table-uuid" not in requirements:
             self.violations.append(f"updateTable: {value}")
-            raise Refusal(400, "InvalidParameterValueException")
+            raise RefusalError(400, "InvalidParameterValueException")
         if requirements["assert-table-uuid"]["uuid"] != entry.table_id:
-            raise Refusal(409, "UpdateRequirementConflictException", "another table")
+            raise RefusalError(409, "UpdateRequirementConflictException", "another table")
         proposed = updates.get("add-commit", {}).get("commit")
         if proposed and entry.names.get(proposed["version"]) == proposed["file-name"]:
             return 200, self._shown(entry)  # it is done already
         if requirements.get("assert-etag", {}).get("etag", entry.etag) != entry.etag:
-            raise Refusal(409, "UpdateRequirementConflictException", "another etag")
+            raise RefusalError(409, "UpdateRequirementConflictException", "another etag")
         self._check_overlap(updates)
         if proposed:
             self._ratify(entry, proposed)
@@ -383,21 +388,21 @@ class UnityServer:
 
     def _ratify(self, entry: Entry, proposed: dict[str, Any]) -> None:
         if entry.table_type != "MANAGED":
-            raise Refusal(400, "InvalidParameterValueException", "not a managed table")
+            raise RefusalError(400, "InvalidParameterValueException", "not a managed table")
         version = proposed["version"]
         if version <= entry.latest:
-            raise Refusal(409, "CommitVersionConflictException", f"{version} is taken")
+            raise RefusalError(409, "CommitVersionConflictException", f"{version} is taken")
         if version > entry.latest + 1:
-            raise Refusal(400, "InvalidParameterValueException", f"next is {entry.latest + 1}")
+            raise RefusalError(400, "InvalidParameterValueException", f"next is {entry.latest + 1}")
         if entry.latest - entry.published >= self.most_unpublished:
-            raise Refusal(429, "ResourceExhaustedException", "publish first")
+            raise RefusalError(429, "ResourceExhaustedException", "publish first")
         entry.latest = version
         entry.commits[version] = proposed
         entry.names[version] = proposed["file-name"]
 
     def _note_published(self, entry: Entry, version: int) -> None:
         if version > entry.latest:
-            raise Refusal(400, "InvalidParameterValueException", "not ratified")
+            raise RefusalError(400, "InvalidParameterValueException", "not ratified")
         entry.published = max(entry.published, version)
         if not self.keeps_published:
             for one in [one for one in entry.commits if one <= version]:
@@ -414,44 +419,20 @@ class UnityServer:
         ]
         if derived or changed.keys() & set(removed):
             self.violations.append(f"updateTable: properties {derived}")
-            raise Refusal(400, "InvalidParameterValueException")
+            raise RefusalError(400, "InvalidParameterValueException")
 
     def _change(self, entry: Entry, updates: dict[str, Any]) -> bool:
         rest = updates.keys() - {"add-commit", "set-latest-backfilled-version"}
         for action in rest:
-            one = updates[action]
-            match action:
-                case "set-columns":
-                    entry.columns = one["columns"]
-                case "set-partition-columns":
-                    entry.partition_columns = one["partition-columns"]
-                case "set-table-comment":
-                    entry.comment = one["comment"]
-                case "set-properties":
-                    entry.properties.update(one["updates"])
-                case "remove-properties":
-                    for key in one["removals"]:
-                        entry.properties.pop(key, None)
-                case "set-protocol":
-                    entry.protocol = one["protocol"]
-                case "set-domain-metadata":
-                    entry.domains.update(one["updates"])
-                case "remove-domain-metadata":
-                    for domain in one["domains"]:
-                        entry.domains.pop(domain, None)
-                case "update-metadata-snapshot-version":
-                    if entry.table_type != "EXTERNAL":
-                        raise Refusal(400, "InvalidParameterValueException")
-                    entry.last_changed = one["last-commit-version"]
-                    entry.last_time_ms = one["last-commit-timestamp-ms"]
+            _CHANGES[action](entry, updates[action])
         return bool(rest)
 
     def _delta_reportMetrics(  # noqa: N802
         self, path: dict[str, str], value: Any, **_: Any
     ) -> tuple[int, Any]:
         if self._entry(path).table_id != value["table-id"]:
-            raise Refusal(400, "InvalidParameterValueException")
-        self.reports.append(value["report"]["commit-report"])
+            raise RefusalError(400, "InvalidParameterValueException")
+        self.reports.put(value["report"]["commit-report"])
         return 204, None
 
     def _delta_getTableCredentials(  # noqa: N802
@@ -459,13 +440,13 @@ class UnityServer:
     ) -> tuple[int, Any]:
         entry = self._entry(path)
         if self.is_read_only and query["operation"] == "READ_WRITE":
-            raise Refusal(403, "PermissionDeniedException", "read only")
+            raise RefusalError(403, "PermissionDeniedException", "read only")
         return 200, {"storage-credentials": self._lent(entry.location, query["operation"])}
 
     def _delta_getStagingTableCredentials(  # noqa: N802
         self, path: dict[str, str], **_: Any
     ) -> tuple[int, Any]:
-        _, location = self.staged[path["table_id"]]
+        location = self.staged[path["table_id"]][1]
         return 200, {"storage-credentials": self._lent(location)}
 
     def _delta_getTemporaryPathCredentials(  # noqa: N802
@@ -487,7 +468,7 @@ class UnityServer:
     def _older_listTables(self, query: dict[str, str], **_: Any) -> tuple[int, Any]:  # noqa: N802
         wanted = (query["catalog_name"], query["schema_name"])
         if wanted not in self.schemas:
-            raise Refusal(404, "NOT_FOUND", "no such schema")
+            raise RefusalError(404, "NOT_FOUND", "no such schema")
         found = [self._older_shown(key) for key in sorted(self.tables) if key[:2] == wanted]
         return 200, self._page("tables", found, query)
 
@@ -501,29 +482,21 @@ class UnityServer:
     def _older_getTable(self, path: dict[str, str], **_: Any) -> tuple[int, Any]:  # noqa: N802
         key = tuple(path["full_name"].split("."))
         if key not in self.tables:
-            raise Refusal(404, "NOT_FOUND", "no such table")
+            raise RefusalError(404, "NOT_FOUND", "no such table")
         return 200, self._older_shown((key[0], key[1], key[2]))
 
     def _older_deleteTable(self, path: dict[str, str], **_: Any) -> tuple[int, Any]:  # noqa: N802
         key = tuple(path["full_name"].split("."))
         if key not in self.tables:
-            raise Refusal(404, "NOT_FOUND", "no such table")
+            raise RefusalError(404, "NOT_FOUND", "no such table")
         del self.tables[key[0], key[1], key[2]]
         return 200, {}
 
     def _older_createTable(self, value: Any, **_: Any) -> tuple[int, Any]:  # noqa: N802
         key = (value["catalog_name"], value["schema_name"], value["name"])
         if key in self.tables:
-            raise Refusal(409, "ALREADY_EXISTS")
-        fields = [
-            {
-                "name": one["name"],
-                "type": json.loads(one["type_json"])["type"],
-                "nullable": one["nullable"],
-                "metadata": {},
-            }
-            for one in value["columns"]
-        ]
+            raise RefusalError(409, "ALREADY_EXISTS")
+        fields = [json.loads(one["type_json"]) for one in value["columns"]]
         self.tables[key] = Entry(
             table_id=str(uuid.uuid4()),
             location=value["storage_location"],
@@ -584,9 +557,9 @@ class UnityServer:
         for entry in self.tables.values():
             if entry.table_id == value["table_id"]:
                 if entry.location != value["table_uri"]:
-                    raise Refusal(400, "INVALID", "another location")
+                    raise RefusalError(400, "INVALID", "another location")
                 return entry
-        raise Refusal(404, "NOT_FOUND", "no such table")
+        raise RefusalError(404, "NOT_FOUND", "no such table")
 
     def _older_shown(self, key: tuple[str, str, str]) -> dict[str, Any]:
         entry = self.tables[key]
@@ -618,12 +591,12 @@ class UnityServer:
         self._schema(path)
         entry = self.tables.get(_key(path))
         if entry is None:
-            raise Refusal(404, "NoSuchTableException", "no such table")
+            raise RefusalError(404, "NoSuchTableException", "no such table")
         return entry
 
     def _schema(self, path: dict[str, str]) -> None:
         if (path["catalog"], path["schema"]) not in self.schemas:
-            raise Refusal(404, "NoSuchSchemaException", "no such schema")
+            raise RefusalError(404, "NoSuchSchemaException", "no such schema")
 
     def _lent(self, location: str, operation: str = "READ_WRITE") -> list[dict[str, Any]]:
         return [
@@ -656,6 +629,36 @@ class UnityServer:
         }
 
 
+def _remove_properties(entry: Entry, one: dict[str, Any]) -> None:
+    for key in one["removals"]:
+        entry.properties.pop(key, None)
+
+
+def _remove_domains(entry: Entry, one: dict[str, Any]) -> None:
+    for domain in one["domains"]:
+        entry.domains.pop(domain, None)
+
+
+def _set_state(entry: Entry, one: dict[str, Any]) -> None:
+    if entry.table_type != "EXTERNAL":
+        raise RefusalError(400, "InvalidParameterValueException")
+    entry.last_changed = one["last-commit-version"]
+    entry.last_time_ms = one["last-commit-timestamp-ms"]
+
+
+_CHANGES: dict[str, Callable[[Entry, dict[str, Any]], None]] = {
+    "set-columns": lambda entry, one: setattr(entry, "columns", one["columns"]),
+    "set-partition-columns": lambda entry, one: setattr(
+        entry, "partition_columns", one["partition-columns"]
+    ),
+    "set-table-comment": lambda entry, one: setattr(entry, "comment", one["comment"]),
+    "set-properties": lambda entry, one: entry.properties.update(one["updates"]),
+    "remove-properties": _remove_properties,
+    "set-protocol": lambda entry, one: setattr(entry, "protocol", one["protocol"]),
+    "set-domain-metadata": lambda entry, one: entry.domains.update(one["updates"]),
+    "remove-domain-metadata": _remove_domains,
+    "update-metadata-snapshot-version": _set_state,
+}
 _OF_TABLES = "/v1/catalogs/{catalog}/schemas/{schema}/tables"
 ENDPOINTS = [
     "POST /v1/catalogs/{catalog}/schemas/{schema}/staging-tables",
@@ -674,9 +677,3 @@ ENDPOINTS = [
 
 def _key(path: dict[str, str]) -> tuple[str, str, str]:
     return path["catalog"], path["schema"], path["table"]
-
-
-def _unquoted(text: str) -> str:
-    from urllib.parse import unquote
-
-    return unquote(text)

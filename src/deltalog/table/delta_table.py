@@ -104,7 +104,8 @@ class DeltaTable:
     Args:
         table_uri: path or URL (`file:///a%20b` is `/a b`); `table@v3` and
             `table@20240131120000000` name a version or a moment, unless a directory has that very
-            name. A `Store` works too.
+            name. `uc://catalog.schema.table` is a table of the environment's Unity Catalog. A
+            `Store` works too.
         version: None is the latest.
         storage_options: the usual names of the cloud SDKs and of deltalake, or fsspec's own; or a
             callable that gives them anew when credentials expire.
@@ -138,13 +139,16 @@ class DeltaTable:
         default_timezone: str = "UTC",
     ) -> None:
         del without_files, log_buffer_size, skip_stats
-        store, at = locations.open_table_store(table_uri, storage_options, filesystem)
+        context, at = locations.open_table_context(
+            table_uri, storage_options, filesystem, time_zone=default_timezone
+        )
         if version is not None and at is not None:
             raise InvalidInputError(
-                f"cannot open {store.root} at {version!r}: its location names a version already; "
-                "give one of them"
+                f"cannot open {context.store.root} at {version!r}: its location names a version "
+                "already; give one of them"
             )
-        context = TableContext(store=store, time_zone=default_timezone, log_tail=log_tail)
+        if log_tail is not None:
+            context = context.with_log_tail(log_tail)
         self._open(context, None, at if version is None else version)
 
     def _open(self, context: TableContext, engine: Engine | None, version: Version | None) -> None:
@@ -172,6 +176,10 @@ class DeltaTable:
 
         Cost: one listing, which ends at the first commit.
         """
+        named = locations.named_table(table_uri, storage_options)
+        if named is not None:
+            found = named.catalog.find(named.name)
+            return found is not None and found.provider == "delta"
         store, _ = locations.open_table_store(table_uri, storage_options, filesystem=None)
         return has_table(store)
 

@@ -280,6 +280,7 @@ class UnityApi:
             method="POST",
             path="/delta/preview/commits",
             body=body,
+            waits=False,  # a 429 says that commits must be published first
         )
         self.client.send(question)
 

@@ -67,6 +67,7 @@ class Question:
         path: below the API's URL; parts that are names are quoted by `path_of`.
         query: parameters.
         body: sent as JSON; None sends none.
+        waits: whether it is sent again after a 429; else whoever asks has to do something first.
     """
 
     what: str
@@ -74,6 +75,7 @@ class Question:
     path: str
     query: Mapping[str, str] | None = None
     body: Mapping[str, Any] | None = None
+    waits: bool = True
 
 
 class UnityClient:
@@ -155,7 +157,10 @@ class UnityClient:
             del headers
             return self._error(question.what, status, body)
 
-        return await self._http.fetch(request, Reply.read, make_error, repeats=_repeats)
+        def repeats(status: int, body: bytes) -> bool:
+            return (question.waits or status != 429) and _repeats(status, body)
+
+        return await self._http.fetch(request, Reply.read, make_error, repeats=repeats)
 
     def _error(self, what: str, status: int, body: bytes) -> CatalogError:
         code, message = parse_error(body)

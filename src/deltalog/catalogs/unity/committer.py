@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _OTHER_TABLE: Final = "UpdateRequirementConflictException"
+_BUSY: Final = "TooManyRequestsException"
 _PUBLICATIONS: Final = 3
 _OF_TABLES: Final = "delta."
 
@@ -193,7 +194,7 @@ class UnityCommitter:
             try:
                 found = self.coordinator.propose(ratified, commit, before)
             except CatalogError as error:
-                if error.error_code == TOO_MANY_COMMITS or _is_full(error):
+                if _is_full(error):
                     last = error
                     self._publish(store, self.coordinator.tail(), {})
                     continue
@@ -314,8 +315,13 @@ def _time_of(commit: WinningCommit) -> int:
 
 
 def _is_full(error: CatalogError) -> bool:
-    """Whether the older API, whose errors have other codes, wants commits to be published."""
-    return error.status == 429 and error.error_code == "RESOURCE_EXHAUSTED"
+    """Whether the catalog wants commits to be published before it takes another.
+
+    In the older API it is all that a 429 can mean here.
+    """
+    return error.error_code == TOO_MANY_COMMITS or (
+        error.status == 429 and error.error_code != _BUSY
+    )
 
 
 def _publish_one(store: Store, commit: RatifiedCommit, data: bytes | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from deltalog.errors import InvalidInputError
@@ -36,6 +36,33 @@ _VARIABLES: Final = {
     "client_id": ("DATABRICKS_CLIENT_ID", "UNITY_CLIENT_ID"),
     "client_secret": ("DATABRICKS_CLIENT_SECRET", "UNITY_CLIENT_SECRET"),
 }
+
+
+# Storage options that are about the catalog, as deltalake takes them beside those of the store.
+_OPTIONS: Final = {
+    "url": "host workspace_url unity_workspace_url databricks_workspace_url databricks_host"
+    " unity_catalog_url",
+    "token": "access_token unity_access_token databricks_access_token databricks_token"
+    " unity_catalog_token",
+    "client_id": "unity_client_id databricks_client_id",
+    "client_secret": "unity_client_secret databricks_client_secret",
+    "allow_http": "allow_http_url unity_allow_http_url",
+    "allows_local_files": "unity_allow_local_files",
+}
+_SETTING_OF: Final = {name: key for key, names in _OPTIONS.items() for name in names.split()}
+
+
+def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of a catalog among storage options, and the others."""
+    settings: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for name, value in options.items():
+        setting = _SETTING_OF.get(name.lower())
+        if setting is None:
+            rest[name] = value
+        else:
+            settings[setting] = value
+    return settings, rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
