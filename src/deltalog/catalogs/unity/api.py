@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from deltalog._json import JsonObject
+    from deltalog.catalogs.locations import LentCredential
     from deltalog.catalogs.unity.client import UnityClient
-    from deltalog.catalogs.unity.locations import LentCredential
 
 T = TypeVar("T")
 

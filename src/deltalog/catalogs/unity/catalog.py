@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.catalogs.changes import FollowedCommitter
+from deltalog.catalogs.locations import LentOptions, check_location
 from deltalog.catalogs.protocol import (
     CatalogTable,
     Name,
@@ -29,7 +30,6 @@ from deltalog.catalogs.unity.committer import (
     UnityCommitter,
     UnityTeller,
 )
-from deltalog.catalogs.unity.locations import LentOptions, check_location
 from deltalog.catalogs.unity.settings import unity_settings
 from deltalog.catalogs.unity.updates import creation
 from deltalog.context import TableContext, utc_context
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.catalog import Committer
-    from deltalog.catalogs.unity.locations import LentCredential
+    from deltalog.catalogs.locations import LentCredential
     from deltalog.catalogs.unity.messages import LoadedTable
     from deltalog.clock import Clock
     from deltalog.http.options import HttpOptions

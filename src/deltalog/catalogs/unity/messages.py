@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import dumps, loads
 from deltalog.catalog import LogTail, RatifiedCommit
+from deltalog.catalogs.locations import LentCredential, check_staged_name
 from deltalog.catalogs.protocol import CatalogTable, Name, TableType
-from deltalog.catalogs.unity.locations import LentCredential, check_staged_name
 from deltalog.errors import DeltaError, MalformedMessageError
 from deltalog.features.clustering import CLUSTERING_DOMAIN
 from deltalog.features.registry import canonical_name

@@ -151,9 +151,10 @@ def _found(setting: str, variables: Mapping[str, str]) -> str:
 def _api_url(url: str) -> str:
     if not url:
         return ""
-    url = url.strip().rstrip("/")
+    url = url.strip()
     if "://" not in url:
         url = f"https://{url}"  # as Databricks' tools take a host
+    url = url.rstrip("/")
     try:
         parts = urlsplit(url)
     except ValueError:
