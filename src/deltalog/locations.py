@@ -17,7 +17,7 @@ from deltalog.storage import open_store
 if TYPE_CHECKING:
     from pathlib import PurePath
 
-    from deltalog.catalogs.addresses import NamedTable
+    from deltalog.catalogs.named import NamedTable
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
 

@@ -7,6 +7,7 @@ import logging
 import pickle
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,10 @@ from deltalog.errors import (
     InvalidInputError,
     UnsafePathError,
 )
-from deltalog.http import HttpOptions, Retry
+from deltalog.http import AnswerLimits, HttpOptions, Retry
 from tests.support.catalogs import create
-from tests.support.emulators import Emulator, _OneByOne
+from tests.support.emulators import AZURITE_KEY, Emulator, _OneByOne
+from tests.support.gcs_server import GcsServer
 from tests.support.openapi import specification
 from tests.support.unity_server import Mishap, UnityServer
 
@@ -354,3 +356,113 @@ def test_a_wrong_token_is_refused(unity: UnityServer, tmp_path: Path) -> None:
         catalog.find(ORDERS)
     with pytest.raises(InvalidInputError, match="printable"):
         UnityCatalog(unity.url, token="two\r\nlines")  # noqa: S106
+
+
+def test_those_of_google_are_used(gcs: Emulator, clock: Time) -> None:
+    _check_place(gcs, clock, {"gcs.oauth-token": "lent-by-the-catalog"}, gcs.options)
+    assert GcsServer.running[gcs.endpoint].tokens == {"Bearer lent-by-the-catalog"}
+
+
+def test_those_of_azure_are_used(azure: Emulator, clock: Time) -> None:
+    from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_account_sas
+
+    signature = generate_account_sas(
+        "devstoreaccount1",
+        AZURITE_KEY,
+        resource_types=ResourceTypes(service=True, container=True, object=True),
+        permission=AccountSasPermissions(read=True, write=True, delete=True, list=True),
+        expiry=datetime.now(UTC) + timedelta(hours=1),
+        start=datetime.now(UTC) - timedelta(hours=1),
+    )
+    _check_place(azure, clock, {"azure.sas-token": signature}, azure.options)
+
+
+def _check_place(
+    place: Emulator, clock: Time, config: dict[str, str], options: dict[str, str]
+) -> None:
+    """A table there is written and read with what is lent, and with nothing of the caller's."""
+    server = UnityServer(specification(), place.url)
+    server.now_ms = clock.now_ms
+    server.lend = lambda location: [(location, config)]
+    own = {
+        name: text
+        for name, text in options.items()
+        if "key" not in name.lower() and "signature" not in name
+    }
+    catalog = _catalog(server, place, clock, storage_options=own)
+    create(catalog, ORDERS, SCHEMA)
+    table = DeltaTable.from_context(catalog.open(ORDERS))
+    write_deltalake(table, ROWS, mode="append")
+    assert table.to_pyarrow_table().num_rows == 2
+    server.close()
+    assert server.violations == []
+
+
+NONSENSE = [b"", b"no JSON", b"\xff\xfe", b"[]", b"null", b"{}", b"[" * 5000]
+
+
+@pytest.mark.parametrize(
+    ("operation", "raw"),
+    [
+        *(
+            ("getConfig", raw)
+            for raw in (*NONSENSE, b'{"endpoints": "GET"}', b'{"endpoints": [1]}')
+        ),
+        *(
+            ("loadTable", raw)
+            for raw in (
+                *NONSENSE,
+                b'{"metadata": []}',
+                b'{"metadata": {"table-uuid": 1}}',
+                b'{"metadata": {"table-type": "VIEW", "table-uuid": "x"}}',
+            )
+        ),
+    ],
+)
+def test_nonsense_is_an_error_with_a_name(unity: UnityServer, operation: str, raw: bytes) -> None:
+    catalog = UnityCatalog(unity.url, token=unity.token, catalog="main", http_options=QUICK)
+    unity.mishaps[operation].append(Mishap(raw=raw))
+    with pytest.raises(CatalogError, match="malformed answer"):
+        catalog.find(ORDERS)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        *NONSENSE,
+        b'{"storage-credentials": 7}',
+        b'{"storage-credentials": ["a-secret"]}',
+        b'{"storage-credentials": [{"prefix": ["a-secret"]}]}',
+        b'{"storage-credentials": [{"prefix": "s3://b", "config": ["a-secret"]}]}',
+        b'{"storage-credentials": [{"prefix": "", "config": {"gcs.oauth-token": ["a-secret"]}}]}',
+        b'{"storage-credentials": [{"prefix": "s3://b", "expiration-time-ms": "a-secret"}]}',
+    ],
+)
+def test_damaged_credentials_are_not_quoted(
+    lending: UnityServer, s3: Emulator, clock: Time, raw: bytes
+) -> None:
+    catalog = _catalog(lending, s3, clock)
+    create(catalog, ORDERS, SCHEMA)
+    # What only saves work, as the hint of a checkpoint, may fail: hence more than one.
+    lending.mishaps["getTableCredentials"].extend([Mishap(raw=raw)] * 20)
+    with pytest.raises(CatalogError, match="malformed answer") as caught:
+        DeltaTable.from_context(catalog.open(ORDERS))
+    assert "a-secret" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_an_answer_without_end_is_not_taken(unity: UnityServer) -> None:
+    options = HttpOptions(retry=Retry(attempts=1), limits=AnswerLimits(message_bytes=1000))
+    catalog = UnityCatalog(unity.url, token=unity.token, catalog="main", http_options=options)
+    unity.mishaps["getConfig"].append(Mishap(raw=b" " * 2000))
+    with pytest.raises(CatalogError, match="longer than 1000 bytes"):
+        catalog.find(ORDERS)
+
+
+def test_a_redirect_does_not_take_the_token_elsewhere(unity: UnityServer, tmp_path: Path) -> None:
+    other = UnityServer(specification(), f"file://{tmp_path}")
+    unity.mishaps["getConfig"].append(Mishap(raw=b"", status=307, headers={"Location": other.url}))
+    catalog = UnityCatalog(unity.url, token=unity.token, catalog="main", http_options=QUICK)
+    with pytest.raises(CatalogError, match="credentials are not sent"):
+        catalog.find(ORDERS)
+    assert other.asked == []
+    other.close()

@@ -57,6 +57,7 @@ class Mishap:
         is_lost: the request is carried out, and the connection is cut before the answer.
         headers: of the answer.
         before: is called when the request is there.
+        raw: is answered as it is, whatever was asked.
     """
 
     status: int = 0
@@ -64,6 +65,7 @@ class Mishap:
     is_lost: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     before: Callable[[], None] | None = None
+    raw: bytes | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -194,6 +196,10 @@ class UnityServer:
         mishap = mishaps.popleft() if mishaps else Mishap()
         if mishap.before is not None:
             await asyncio.to_thread(mishap.before)
+        if mishap.raw is not None:
+            return web.Response(
+                body=mishap.raw, status=mishap.status or 200, headers=mishap.headers
+            )
         try:
             self._check(request, mishap)
             value = operation.check_request(dict(request.query), body)

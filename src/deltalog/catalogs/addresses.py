@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog.catalogs.named import NamedTable
 from deltalog.catalogs.unity.catalog import UnityCatalog
 from deltalog.catalogs.unity.settings import UnitySettings, split_options, unity_settings
 from deltalog.errors import InvalidInputError
@@ -21,51 +21,12 @@ from deltalog.paths import parse_table_uri
 from deltalog.storage.options import truth
 
 if TYPE_CHECKING:
-    from deltalog.catalogs.protocol import Name, StagedTable, TableCatalog
-    from deltalog.context import TableContext
-    from deltalog.snapshot import Snapshot
+    from deltalog.catalogs.protocol import Name
     from deltalog.storage.fsspec_store import StorageOptions
 
 # A name, or anything between backticks; two of them are one.
 _PART: Final = re.compile(r"(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`./@]+))(?P<dot>\.|$)")
 _FORM: Final = "expected uc://catalog.schema.table"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedTable:
-    """A table by its name.
-
-    Args:
-        catalog: that knows it.
-        name: its parts.
-        at: the version or moment that the URI names.
-    """
-
-    catalog: TableCatalog
-    name: Name
-    at: int | datetime | None = None
-
-    def stage(self) -> NewNamedTable:
-        """A place for it, where there is none of the name."""
-        return NewNamedTable(catalog=self.catalog, staged=self.catalog.stage(self.name))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewNamedTable:
-    """A place for a table, and the catalog that is told when version 0 is written."""
-
-    catalog: TableCatalog
-    staged: StagedTable
-
-    def register(self, snapshot: Snapshot) -> TableContext:
-        """Show the table; its context from now on.
-
-        Raises:
-            TableExistsError: somebody else took the name.
-        """
-        self.catalog.register(self.staged, snapshot)
-        context = self.catalog.open(self.staged.name)
-        return replace(context, time_zone=snapshot.context.time_zone)
 
 
 def resolve_address(uri: str, storage_options: StorageOptions | None) -> NamedTable:

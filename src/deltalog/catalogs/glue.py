@@ -237,10 +237,12 @@ class _Glue:
     def table(self, name: Name) -> dict[str, Any] | None:
         """The entry of a table; None if there is none."""
         check_parts(name, 2, "a table of Glue")
-        with self._errors(f"load table {shown_name(name)}", passes_missing=True):
-            answer = self._client.get_table(**self._of(name), Name=name[1])
-            return dict(answer["Table"])
-        return None
+        try:
+            with self._errors(f"load table {shown_name(name)}"):
+                answer = self._client.get_table(**self._of(name), Name=name[1])
+        except TableNotFoundError:
+            return None
+        return dict(answer["Table"])
 
     def pages(
         self, what: str, operation: str, member: str, **more: Any
@@ -290,18 +292,11 @@ class _Glue:
         return {**self._account, "DatabaseName": name[0]}
 
     @contextmanager
-    def _errors(self, what: str, *, passes_missing: bool = False) -> Iterator[None]:
-        """Turn boto3's errors into ours.
-
-        Args:
-            what: is attempted, as it follows "cannot".
-            passes_missing: whether the block just ends where something is missing.
-        """
+    def _errors(self, what: str) -> Iterator[None]:
+        """Turn boto3's errors into ours."""
         try:
             yield
         except Exception as error:  # noqa: BLE001  # the mapping is total
-            if passes_missing and says(error, _MISSING):
-                return
             secrets = [str(self._options[key]) for key in _SECRETS if self._options.get(key)]
             detail = printable(redact(f"{type(error).__name__}: {error}", secrets))
             text = f"cannot {what}: {detail}"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import PurePath
 
-    from deltalog.catalogs.addresses import NewNamedTable
+    from deltalog.catalogs.named import NewNamedTable
     from deltalog.configuration import TableConfiguration
     from deltalog.engine import Engine
     from deltalog.progress import Progress

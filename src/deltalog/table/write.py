@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import PurePath
 
-    from deltalog.catalogs.addresses import NewNamedTable
+    from deltalog.catalogs.named import NewNamedTable
     from deltalog.context import TableContext
     from deltalog.engine import RowSource
     from deltalog.schema import Schema

@@ -21,7 +21,12 @@ from deltalog.catalogs.unity.messages import (
     parse_loaded,
     parse_staging,
 )
-from deltalog.errors import CatalogAccessError, CatalogError, InvalidInputError
+from deltalog.errors import (
+    CatalogAccessError,
+    CatalogError,
+    InvalidInputError,
+    MalformedMessageError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -381,7 +386,10 @@ def _widest(ask: Callable[[str], tuple[LentCredential, ...]]) -> tuple[LentCrede
 
 
 def _parse_config(node: JsonObject) -> Endpoints:
-    return Endpoints(frozenset(node.texts("endpoints") or ()))
+    names = node.texts("endpoints")
+    if names is None:
+        raise MalformedMessageError(f"{node.where}.endpoints: required list is missing")
+    return Endpoints(frozenset(names))
 
 
 def _parse_page(node: JsonObject, member: str) -> tuple[list[str], str]:

@@ -186,8 +186,6 @@ def parse_commit(node: JsonObject) -> RatifiedCommit:
 def parse_credentials(node: JsonObject) -> tuple[LentCredential, ...]:
     """The lent credentials of an answer. No error shows a part of them."""
     listed = node.values.get("storage-credentials")
-    if listed is None:
-        return ()
     if not isinstance(listed, list):
         raise MalformedMessageError(f"{node.where}.storage-credentials: expected a list")
     found = [_credential(one) for one in listed]
@@ -269,7 +267,7 @@ def schema_of(columns: Any) -> StructType | None:
         return None
     try:
         return parse_schema(dumps(_renamed(columns, _LOG_MEMBERS)).decode())
-    except DeltaError:
+    except (DeltaError, RecursionError):
         return None
 
 

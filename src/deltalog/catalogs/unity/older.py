@@ -19,6 +19,7 @@ from deltalog.errors import (
     DeltaError,
     InvalidInputError,
     MalformedLogError,
+    MalformedMessageError,
     TableExistsError,
 )
 from deltalog.expressions.render import simple_name
@@ -71,7 +72,7 @@ def _columns(listed: object) -> StructType | None:
         return None
     try:
         return StructType(tuple(_field(one) for one in listed))
-    except (DeltaError, KeyError, TypeError, AttributeError):
+    except (DeltaError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
@@ -121,7 +122,9 @@ class OlderCoordinator:
         """
         node = self.api.older_commits(self.table_id, self.location, self.name)
         try:
-            listed = node.values.get("commits") or ()
+            listed = node.values.get("commits") or []
+            if not isinstance(listed, list):
+                raise MalformedMessageError(f"{node.where}.commits: expected a list")
             commits = [
                 parse_commit(type(node)(one, f"commits[{index}]", node.error))
                 for index, one in enumerate(listed)
