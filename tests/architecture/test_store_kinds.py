@@ -39,6 +39,7 @@ OTHERWISE_MEANT = {
     ("sharing/server/view_query.py", "file"): A_FILE_ACTION,
     ("sharing/server/views.py", "file"): A_FILE_ACTION,
     ("sharing/wire/lines.py", "file"): A_FILE_ACTION,
+    ("catalogs/unity/settings.py", "https://"): "which URLs of servers are safe",
     ("http/client.py", "http"): "which URLs of servers are safe",
     ("http/client.py", "https"): "which URLs of servers are safe",
     ("http/client.py", "https:"): "which URLs of servers are safe",

@@ -233,3 +233,34 @@ def test_commits_are_reported(catalog: UnityCatalog, unity: UnityServer) -> None
     report = unity.reports.get(timeout=60)  # nobody else waits for it
     assert (report["num-files-added"], report["num-rows-inserted"]) == (1, 3)
     assert report["num-bytes-added"] > 0
+
+
+def test_tables_of_other_formats_are_found_and_not_opened(
+    catalog: UnityCatalog, unity: UnityServer
+) -> None:
+    create(catalog, ORDERS, SCHEMA)
+    unity.tables["main", "sales", "orders"].provider = "PARQUET"
+    found = catalog.find(ORDERS)
+    assert found is not None
+    assert found.provider == "parquet"
+    assert catalog.list_tables(("sales",)) == [ORDERS]
+    with pytest.raises(InvalidInputError, match="parquet, not Delta"):
+        catalog.open(ORDERS)
+
+
+def test_row_ids_alone_are_no_change_of_an_external_table(
+    catalog: UnityCatalog, unity: UnityServer, tmp_path: Path
+) -> None:
+    rows = {"delta.enableRowTracking": "true"}
+    create(catalog, ORDERS, SCHEMA, rows, location=f"file://{tmp_path}/mine")
+    write_deltalake(_open(catalog), ROWS, mode="append")
+    assert unity.asked.count("updateTable") == 0
+
+
+def test_the_high_water_mark_of_row_ids_goes_along(
+    catalog: UnityCatalog, unity: UnityServer
+) -> None:
+    create(catalog, ORDERS, SCHEMA)
+    write_deltalake(_open(catalog), ROWS, mode="append")
+    entry = unity.tables["main", "sales", "orders"]
+    assert entry.domains["delta.rowTracking"] == {"rowIdHighWaterMark": 2}

@@ -80,6 +80,7 @@ class Entry:
     protocol: dict[str, Any]
     partition_columns: list[str] = field(default_factory=list)
     comment: str | None = None
+    provider: str = "DELTA"
     domains: dict[str, Any] = field(default_factory=dict)
     changes: int = 0
     commits: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -261,7 +262,10 @@ class UnityServer:
         return 200, {"endpoints": self.endpoints or ENDPOINTS, "protocol-version": "1.0"}
 
     def _delta_loadTable(self, path: dict[str, str], **_: Any) -> tuple[int, Any]:  # noqa: N802
-        return 200, self._shown(self._entry(path))
+        entry = self._entry(path)
+        if entry.provider != "DELTA":
+            raise RefusalError(400, "UnsupportedTableFormatException")
+        return 200, self._shown(entry)
 
     def _delta_tableExists(self, path: dict[str, str], **_: Any) -> tuple[int, Any]:  # noqa: N802
         self._entry(path)
@@ -583,7 +587,7 @@ class UnityServer:
             "schema_name": key[1],
             "name": key[2],
             "table_type": entry.table_type,
-            "data_source_format": "DELTA",
+            "data_source_format": entry.provider,
             "columns": columns,
             "storage_location": entry.location,
             "properties": entry.shown_properties(),

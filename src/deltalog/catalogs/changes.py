@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from deltalog.errors import DeltaError
+from deltalog.features.row_ids import ROW_TRACKING_DOMAIN
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.paths import FileInfo
 from deltalog.transaction.committer import FileSystemCommitter
@@ -35,7 +36,8 @@ def read_commit(version: int, data: bytes) -> WinningCommit:
 
 def changes_table(commit: WinningCommit) -> bool:
     """Whether a commit changes what a catalog shows of a table, and not rows alone."""
-    return commit.metadata is not None or commit.protocol is not None or bool(commit.domains)
+    is_other = commit.metadata is not None or commit.protocol is not None
+    return is_other or bool(commit.domains.keys() - {ROW_TRACKING_DOMAIN})
 
 
 class Teller(Protocol):

@@ -30,6 +30,11 @@ class NamedTable:
     name: Name
     at: int | datetime | None = None
 
+    def is_delta_table(self) -> bool:
+        """Whether the catalog has a Delta table of that name."""
+        found = self.catalog.find(self.name)
+        return found is not None and found.provider == "delta"
+
     def stage(self) -> NewNamedTable:
         """A place for it, where there is none of the name."""
         return NewNamedTable(catalog=self.catalog, staged=self.catalog.stage(self.name))

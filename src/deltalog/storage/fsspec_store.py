@@ -301,11 +301,7 @@ class FsspecStore:
         return self._attempt(operation, path, act, place)
 
     def _attempt(
-        self,
-        operation: str,
-        path: str,
-        act: Callable[[Files, str], _Result],
-        place: Place,
+        self, operation: str, path: str, act: Callable[[Files, str], _Result], place: Place
     ) -> _Result:
         try:
             files = self._open_files(place)
@@ -389,9 +385,9 @@ class FsspecStore:
             self._forget_files()  # event loops and sockets do not survive a fork
         is_due = isinstance(self._options, ExpiringOptions) and self._options.is_due()
         with self._lock:
-            files = None if is_due else self._files.get(place)
             if is_due:
                 self._files.clear()
+            files = self._files.get(place)
         if files is None:
             files = self._make_files(*place)
             with self._lock:

@@ -147,8 +147,7 @@ class DeltaTable:
                 f"cannot open {context.store.root} at {version!r}: its location names a version "
                 "already; give one of them"
             )
-        if log_tail is not None:
-            context = context.with_log_tail(log_tail)
+        context = context if log_tail is None else context.with_log_tail(log_tail)
         self._open(context, None, at if version is None else version)
 
     def _open(self, context: TableContext, engine: Engine | None, version: Version | None) -> None:
@@ -176,10 +175,8 @@ class DeltaTable:
 
         Cost: one listing, which ends at the first commit.
         """
-        named = locations.named_table(table_uri, storage_options)
-        if named is not None:
-            found = named.catalog.find(named.name)
-            return found is not None and found.provider == "delta"
+        if (named := locations.named_table(table_uri, storage_options)) is not None:
+            return named.is_delta_table()
         store, _ = locations.open_table_store(table_uri, storage_options, filesystem=None)
         return has_table(store)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from deltalog.catalog import LogTail, RatifiedCommit
-from deltalog.catalogs.changes import changes_table, read_commit
+from deltalog.catalogs.changes import read_commit
 from deltalog.catalogs.protocol import Name, shown_name
 from deltalog.catalogs.unity.api import METRICS
 from deltalog.catalogs.unity.client import TOO_MANY_COMMITS
@@ -163,8 +163,14 @@ class UnityCommitter:
         ratified = RatifiedCommit(version=version, file=file)
         tail = self._proposed(store, ratified, commit, before)
         is_published = self._publish(store, tail, {version: data})
-        self.coordinator.report(commit)
+        self._report(commit)
         return FileInfo(commit_path(version), len(data), file.modified_ms) if is_published else file
+
+    def _report(self, commit: WinningCommit) -> None:
+        try:
+            self.coordinator.report(commit)
+        except Exception:  # the commit is made; no report may make it look failed
+            logger.exception("version %d was not reported; the commit stands", commit.version)
 
     def log_tail(self, _store: Store) -> LogTail:
         """As `Committer`."""
@@ -272,8 +278,6 @@ class UnityTeller:
 
     def tell(self, store: Store, commit: WinningCommit) -> None:
         """As `Teller`."""
-        if not changes_table(commit):
-            return
         before = None
         if commit.metadata is not None:
             before = load_snapshot(utc_context(store), version=commit.version - 1).metadata

@@ -19,6 +19,7 @@ from deltalog.catalogs.protocol import CatalogTable, Name, TableType
 from deltalog.errors import DeltaError, MalformedMessageError
 from deltalog.features.clustering import CLUSTERING_DOMAIN
 from deltalog.features.registry import canonical_name
+from deltalog.features.row_ids import ROW_TRACKING_DOMAIN
 from deltalog.log.names import STAGED_DIRECTORY
 from deltalog.paths import FileInfo
 from deltalog.schema.codec import parse_schema
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 CATALOG_MANAGED: Final = "catalogManaged"
 FEATURE_PREFIX: Final = "delta.feature."
-ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
 # Of the table's place, not of its server: none of these may name one.
 _CREDENTIAL_OPTIONS: Final = {
     "s3.access-key-id": "aws_access_key_id",
@@ -171,13 +171,15 @@ def tail_of(commits: Iterable[RatifiedCommit], latest: int | None) -> LogTail:
 
 def parse_commit(node: JsonObject) -> RatifiedCommit:
     """A ratified commit; the spellings of both APIs are read."""
-    dash = "-" if "file-name" in node.values else "_"
+    is_older = "file_name" in node.values
     version = node.required("version", int)
-    size = node.required(f"file{dash}size", int)
-    modified = node.required(f"file{dash}modification{dash}timestamp", int)
+    size = node.required("file_size" if is_older else "file-size", int)
+    modified = node.required(
+        "file_modification_timestamp" if is_older else "file-modification-timestamp", int
+    )
     if version < 0 or size < 0:
         raise MalformedMessageError(f"{node.where}: expected a version and a size of 0 or more")
-    name = check_staged_name(node.required(f"file{dash}name", str), version)
+    name = check_staged_name(node.required("file_name" if is_older else "file-name", str), version)
     return RatifiedCommit(
         version=version, file=FileInfo(f"{STAGED_DIRECTORY}/{name}", size, modified)
     )

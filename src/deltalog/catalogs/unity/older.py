@@ -54,7 +54,7 @@ def _parsed(node: JsonObject, name: Name) -> CatalogTable:
         is_managed = node.optional("table_type", str) == TableType.MANAGED.value
         return CatalogTable(
             name=name,
-            location=node.required("storage_location", str),
+            location=node.optional("storage_location", str) or "",  # views have none
             table_type=TableType.MANAGED if is_managed else TableType.EXTERNAL,
             table_id=node.optional("table_id", str),
             comment=node.optional("comment", str),
