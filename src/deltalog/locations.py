@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from deltalog.context import TableContext
 from deltalog.errors import DeltaError, InvalidInputError
@@ -62,7 +62,7 @@ def open_table_store(
 
 
 def open_table_context(
-    table_uri: str | PurePath | Store,
+    table_uri: str | PurePath | Store | NamedTable,
     storage_options: StorageOptions | None,
     filesystem: Any,
     *,
@@ -71,7 +71,8 @@ def open_table_context(
     """The context of a table, and the version or moment that its URI names.
 
     `uc://catalog.schema.table` is a table of the Unity Catalog of the environment, or of the
-    storage options; of all others the store is all that is known.
+    storage options, and a `NamedTable` that of any catalog; of all others the store is all that is
+    known.
 
     Raises:
         TableNotFoundError: the catalog has no such table.
@@ -80,26 +81,39 @@ def open_table_context(
     if named is not None:
         context = named.catalog.open(named.name)
         return replace(context, time_zone=time_zone), named.at
-    store, at = open_table_store(table_uri, storage_options, filesystem)
+    place = cast("str | PurePath | Store", table_uri)
+    store, at = open_table_store(place, storage_options, filesystem)
     return TableContext(store=store, time_zone=time_zone), at
 
 
 def named_table(
     table_uri: object, storage_options: StorageOptions | None, filesystem: Any = None
 ) -> NamedTable | None:
-    """The catalog and the name that a URI names; None if it is a location.
+    """The catalog and the name of a table; None if it is given by its location.
 
     Raises:
         InvalidInputError: the name is malformed, or there is no catalog to ask.
     """
-    if not isinstance(table_uri, str) or not table_uri.lower().startswith(_BY_NAME):
+    if isinstance(table_uri, PathLike) or (
+        isinstance(table_uri, str) and not table_uri.lower().startswith(_BY_NAME)
+    ):
         return None
-    from deltalog.catalogs.addresses import resolve_address  # noqa: PLC0415  # needs HTTP
+    from deltalog.catalogs.named import NamedTable  # noqa: PLC0415  # few tables have names
 
+    if not isinstance(table_uri, str | NamedTable):
+        return None
     if filesystem is not None:
         raise InvalidInputError(
             f"cannot open {table_uri!r} in a file system: its catalog knows where it is"
         )
+    if isinstance(table_uri, NamedTable):
+        if storage_options is not None:
+            raise InvalidInputError(
+                f"cannot open {table_uri!r} with storage_options: give them to its catalog"
+            )
+        return table_uri
+    from deltalog.catalogs.addresses import resolve_address  # noqa: PLC0415  # needs HTTP
+
     return resolve_address(table_uri, storage_options)
 
 

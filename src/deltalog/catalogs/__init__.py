@@ -5,21 +5,32 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from deltalog.catalogs.files import FileCatalog
-from deltalog.catalogs.protocol import CatalogTable, Name, StagedTable, TableCatalog, TableType
-
 if TYPE_CHECKING:
+    from deltalog.catalogs.files import FileCatalog
     from deltalog.catalogs.glue import GlueCatalog
+    from deltalog.catalogs.named import NamedTable
+    from deltalog.catalogs.protocol import CatalogTable, Name, StagedTable, TableCatalog, TableType
     from deltalog.catalogs.unity import UnityCatalog
 
-# They need libraries that not everybody has.
-_ORIGINS = {"GlueCatalog": "deltalog.catalogs.glue", "UnityCatalog": "deltalog.catalogs.unity"}
+# Some need libraries that not everybody has.
+_ORIGINS = {
+    "CatalogTable": "protocol",
+    "FileCatalog": "files",
+    "GlueCatalog": "glue",
+    "Name": "protocol",
+    "NamedTable": "named",
+    "StagedTable": "protocol",
+    "TableCatalog": "protocol",
+    "TableType": "protocol",
+    "UnityCatalog": "unity",
+}
 
 __all__ = [
     "CatalogTable",
     "FileCatalog",
     "GlueCatalog",
     "Name",
+    "NamedTable",
     "StagedTable",
     "TableCatalog",
     "TableType",
@@ -28,8 +39,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a catalog from where it lives (PEP 562)."""
+    """Load a public name from where it lives (PEP 562)."""
     origin = _ORIGINS.get(name)
     if origin is None:
         raise AttributeError(f"module 'deltalog.catalogs' has no attribute {name!r}")
-    return getattr(import_module(origin), name)
+    return getattr(import_module(f"deltalog.catalogs.{origin}"), name)

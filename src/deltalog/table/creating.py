@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import PurePath
 
-    from deltalog.catalogs.named import NewNamedTable
+    from deltalog.catalogs.named import NamedTable, NewNamedTable
     from deltalog.configuration import TableConfiguration
     from deltalog.engine import Engine
     from deltalog.progress import Progress
@@ -102,7 +102,7 @@ def new_table_with_defaults(
 
 
 def create_table(  # `DeltaTable.create` forwards them
-    table_uri: str | PurePath | Store,
+    table_uri: str | PurePath | Store | NamedTable,
     schema: Any,
     *,
     mode: str,

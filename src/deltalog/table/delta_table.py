@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.actions.properties import TableProperties
     from deltalog.catalog import LogTail
+    from deltalog.catalogs.named import NamedTable
     from deltalog.clock import Clock
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
@@ -105,7 +106,7 @@ class DeltaTable:
         table_uri: path or URL (`file:///a%20b` is `/a b`); `table@v3` and
             `table@20240131120000000` name a version or a moment, unless a directory has that very
             name. `uc://catalog.schema.table` is a table of the environment's Unity Catalog. A
-            `Store` works too.
+            `Store` works too, and a `NamedTable` of any catalog.
         version: None is the latest.
         storage_options: the usual names of the cloud SDKs and of deltalake, or fsspec's own; or a
             callable that gives them anew when credentials expire.
@@ -127,7 +128,7 @@ class DeltaTable:
 
     def __init__(
         self,
-        table_uri: str | PurePath | Store,
+        table_uri: str | PurePath | Store | NamedTable,
         version: Version | None = None,
         storage_options: StorageOptions | None = None,
         without_files: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
@@ -169,7 +170,7 @@ class DeltaTable:
 
     @staticmethod
     def is_deltatable(
-        table_uri: str | PurePath, storage_options: StorageOptions | None = None
+        table_uri: str | PurePath | NamedTable, storage_options: StorageOptions | None = None
     ) -> bool:
         """Return whether a Delta table is at a location, readable or not.
 
@@ -177,13 +178,13 @@ class DeltaTable:
         """
         if (named := locations.named_table(table_uri, storage_options)) is not None:
             return named.is_delta_table()
-        store, _ = locations.open_table_store(table_uri, storage_options, filesystem=None)
-        return has_table(store)
+        context, _ = locations.open_table_context(table_uri, storage_options, None, time_zone="UTC")
+        return has_table(context.store)
 
     @classmethod
     def create(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
         cls,
-        table_uri: str | PurePath | Store,
+        table_uri: str | PurePath | Store | NamedTable,
         schema: Schema | Sequence[Field] | Any,
         mode: Literal["error", "append", "overwrite", "ignore"] = "error",
         partition_by: Sequence[str] | str | None = None,

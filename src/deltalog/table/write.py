@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import PurePath
 
-    from deltalog.catalogs.named import NewNamedTable
+    from deltalog.catalogs.named import NamedTable, NewNamedTable
     from deltalog.context import TableContext
     from deltalog.engine import RowSource
     from deltalog.schema import Schema
@@ -57,7 +57,7 @@ _MODES: Final = {
 
 
 def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
-    table_or_uri: str | PurePath | Store | DeltaTable,
+    table_or_uri: str | PurePath | Store | NamedTable | DeltaTable,
     data: object,
     *,
     partition_by: Sequence[str] | str | None = None,
@@ -237,7 +237,7 @@ def _schema_of(rows: RowSource, store: Store) -> Schema:
 
 
 def _open(
-    table_or_uri: str | PurePath | Store | DeltaTable,
+    table_or_uri: str | PurePath | Store | NamedTable | DeltaTable,
     storage_options: StorageOptions | None,
     filesystem: Any,
     time_zone: str | None,

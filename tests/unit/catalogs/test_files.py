@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, Field, PrimitiveType, StructType, write_deltalake
-from deltalog.catalogs import FileCatalog, TableCatalog, TableType
+from deltalog.catalogs import FileCatalog, NamedTable, TableCatalog, TableType
 from deltalog.errors import InvalidInputError, StorageError, TableExistsError, TableNotFoundError
 from tests.support.catalogs import create
 from tests.support.emulators import Emulator
@@ -129,3 +129,23 @@ def test_on_an_object_store(s3: Emulator) -> None:
         catalog.rename(("sales", "orders"), ("sales", "new"))
     catalog.drop(("sales", "orders"), purge=True)
     assert catalog.list_tables(("sales",)) == []
+
+
+def test_the_usual_functions_take_a_table_of_any_catalog(catalog: FileCatalog) -> None:
+    orders = NamedTable(catalog=catalog, name=("sales", "orders"))
+    assert not DeltaTable.is_deltatable(orders)
+    with pytest.raises(TableNotFoundError):
+        DeltaTable(orders)
+    write_deltalake(orders, ROWS, configuration={"team": "blue"})
+    write_deltalake(orders, ROWS, mode="append")
+    table = DeltaTable(orders, default_timezone="Europe/Berlin")
+    assert (table.version(), table.snapshot.context.time_zone) == (1, "Europe/Berlin")
+    assert DeltaTable(NamedTable(catalog=catalog, name=orders.name, at=0)).version() == 0
+    empty = NamedTable(catalog=catalog, name=("sales", "empty"))
+    assert DeltaTable.create(empty, SCHEMA, cluster_by=["id"]).version() == 0
+    assert DeltaTable.is_deltatable(empty)
+    assert catalog.list_tables(("sales",)) == [("sales", "empty"), ("sales", "orders")]
+    with pytest.raises(TableExistsError):
+        write_deltalake(orders, ROWS)
+    with pytest.raises(InvalidInputError, match="give them to its catalog"):
+        DeltaTable(orders, storage_options={})
