@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,6 +32,14 @@ from tests.support.unity_server import Entry, Mishap, UnityServer
 
 SCHEMA = StructType((Field("id", PrimitiveType("long")),))
 ORDERS = ("sales", "orders")
+UNKNOWN = "CommitStateUnknownException"
+MISHAPS = (
+    Mishap(is_lost=True),
+    Mishap(status=500, kind=UNKNOWN),
+    Mishap(status=500, kind=UNKNOWN, is_done=True),
+    Mishap(status=503, is_done=True),
+    Mishap(status=429, kind="TooManyRequestsException", headers={"Retry-After": "0"}),
+)
 RACE = os.environ.get("DELTALOG_CATALOG_RACE", "16x3")
 
 
@@ -105,16 +114,18 @@ def test_all_answers_are_lost_and_the_commit_is_found(
 
 
 @pytest.mark.protocol("D-27")
+@pytest.mark.parametrize("is_done", [False, True])
 def test_the_server_does_not_know_what_became_of_a_commit(
-    catalog: UnityCatalog, unity: UnityServer, entry: Entry
+    catalog: UnityCatalog, unity: UnityServer, entry: Entry, is_done: bool
 ) -> None:
-    unknown = Mishap(status=500, kind="CommitStateUnknownException")
+    unknown = Mishap(status=500, kind="CommitStateUnknownException", is_done=is_done)
     unity.mishaps["updateTable"].append(unknown)
     before = unity.asked.count("updateTable")
-    write_deltalake(_open(catalog), _rows(2), mode="append")
-    assert (_ids(catalog), entry.latest) == ([1, 2], 2)
-    # Asked once, looked, asked again; then told what is published.
-    assert unity.asked.count("updateTable") - before == 3
+    table = _open(catalog)
+    write_deltalake(table, _rows(2), mode="append")
+    assert (_ids(catalog), entry.latest, table.version()) == ([1, 2], 2, 2)
+    # Asked once, looked; asked again and told what is published if it was not there.
+    assert unity.asked.count("updateTable") - before == (1 if is_done else 3)
 
 
 def test_an_unknown_outcome_is_said_to_be_one(
@@ -334,14 +345,16 @@ def test_local_files_need_the_callers_word(unity: UnityServer, entry: Entry) -> 
         careful.stage(("sales", "new"))
 
 
-@pytest.mark.parametrize("lost", [0, 5], ids=["well", "with lost answers"])
+@pytest.mark.parametrize("harm", [0.0, 0.3], ids=["well", "with mishaps"])
 def test_writers_race_and_lose_nothing(
-    catalog: UnityCatalog, unity: UnityServer, entry: Entry, lost: int
+    catalog: UnityCatalog, unity: UnityServer, entry: Entry, harm: float
 ) -> None:
     """DELTALOG_CATALOG_RACE=16x50 makes it long."""
     writers, commits = map(int, RACE.split("x"))
+    chance = random.Random(7)
     unity.mishaps["updateTable"].extend(
-        Mishap(is_lost=number % 3 == 0) for number in range(3 * lost)
+        chance.choice(MISHAPS) if chance.random() < harm else Mishap()
+        for _ in range(3 * writers * commits)
     )
     start = threading.Barrier(writers)
 

@@ -53,6 +53,7 @@ class Mishap:
 
     Args:
         status: that is answered instead of doing it; 0 does it.
+        is_done: the request is carried out although `status` is answered.
         kind: the error's type.
         is_lost: the request is carried out, and the connection is cut before the answer.
         headers: of the answer.
@@ -62,6 +63,7 @@ class Mishap:
 
     status: int = 0
     kind: str = "InternalServerErrorException"
+    is_done: bool = False
     is_lost: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     before: Callable[[], None] | None = None
@@ -206,6 +208,7 @@ class UnityServer:
             value = operation.check_request(dict(request.query), body)
             names = {key: unquote(text) for key, text in operation.path.items()}
             status, answer = self._do(operation, names, dict(request.query), value)
+            _check_done(mishap)
         except RefusalError as refusal:
             status, answer = refusal.status, self._error(operation, refusal)
         except ContractError as error:
@@ -226,7 +229,7 @@ class UnityServer:
     def _check(self, request: web.Request, mishap: Mishap) -> None:
         if request.headers.get("Authorization") != f"Bearer {self.token}":
             raise RefusalError(401, "NotAuthorizedException", "the token is not known")
-        if mishap.status:
+        if mishap.status and not mishap.is_done:
             raise RefusalError(mishap.status, mishap.kind, f"mishap with {self.token}")
 
     def _find(self, method: str, path: str) -> Operation | None:
@@ -637,6 +640,11 @@ class UnityServer:
             "commits": [entry.commits[version] for version in sorted(entry.commits, reverse=True)],
             "latest-table-version": entry.latest,
         }
+
+
+def _check_done(mishap: Mishap) -> None:
+    if mishap.is_done:
+        raise RefusalError(mishap.status, mishap.kind)
 
 
 def _remove_properties(entry: Entry, one: dict[str, Any]) -> None:
