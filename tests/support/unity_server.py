@@ -438,6 +438,10 @@ class UnityServer:
         rest = updates.keys() - {"add-commit", "set-latest-backfilled-version"}
         for action in rest:
             _CHANGES[action](entry, updates[action])
+        if entry.table_type == "MANAGED":
+            lost = {**REQUIRED_PROPERTIES, "io.unitycatalog.tableId": entry.table_id}.items()
+            if lost - entry.properties.items():
+                self.violations.append("updateTable: a required property is gone")
         return bool(rest)
 
     def _delta_reportMetrics(  # noqa: N802
