@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deltalog._version import __version__
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.expressions.nodes import col, lit
     from deltalog.query import QueryBuilder
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from deltalog.write.options import BloomFilterProperties, ColumnProperties, WriterProperties
     from deltalog.write.written import WrittenFiles
 
-__version__ = "0.1.0"
 
 _ORIGINS = {
     "AppTransaction": "deltalog.transaction.properties",
@@ -62,6 +62,7 @@ _ORIGINS = {
     "VariantType": "deltalog.schema.types",
     "WriterProperties": "deltalog.write.options",
     "WrittenFiles": "deltalog.write.written",
+    "__version__": "deltalog._version",
     "col": "deltalog.expressions.nodes",
     "convert_to_deltalake": "deltalog.table",
     "lit": "deltalog.expressions.nodes",

@@ -11,7 +11,7 @@ The branches follow what a caller does about it:
     │   │   ├── NoMetadataError, NoProtocolError, InvalidMetadataError, InvalidProtocolError
     │   │   ├── LogGapError, CheckpointMissingError, CheckpointUnreadableError
     │   │   ├── InvalidPartitionValueError, UnsafePathError
-    │   │   └── MalformedMessageError               a message of Delta Sharing breaks its protocol
+    │   │   └── MalformedMessageError               a message of a server breaks its protocol
     │   ├── UnsupportedFeatureError                 use a newer deltalog, or another engine
     │   │   └── CatalogManagedError                 pass the catalog's log tail
     │   ├── UnsupportedProtocolError, UnsupportedTypeError
@@ -25,6 +25,8 @@ The branches follow what a caller does about it:
     │   │   DomainMetadataConflictError
     │   └── CommitOutcomeUnknownError, CommitRetriesExhaustedError
     ├── StorageError ← AlreadyExistsError, ObjectNotFoundError, AccessDeniedError
+    │   └── CatalogError                            the catalog refused or failed
+    │       └── CatalogAccessError, CatalogUnavailableError
     ├── SharingError                                the sharing server refused or failed
     │   └── SharingAccessError, ShareNotFoundError, SharingUnavailableError
     └── InternalError                               a bug in deltalog
@@ -105,7 +107,7 @@ class MalformedLogError(DeltaProtocolError):
 
 
 class MalformedMessageError(MalformedLogError):
-    """A message of Delta Sharing breaks its protocol."""
+    """A message of Delta Sharing or of a catalog breaks its protocol."""
 
     code = "malformed-message"
 
@@ -405,6 +407,42 @@ class AccessDeniedError(StorageError):
     """The store rejected the credentials, or none were given."""
 
     code = "access-denied"
+
+
+class CatalogError(StorageError):
+    """A catalog refused a request, or its answer cannot be used.
+
+    It is a `StorageError`, as the catalog is a part of where a table is: whoever retries a commit
+    does so whichever of the two failed.
+
+    Attributes:
+        status: of HTTP; None if there was no answer.
+        error_code: the catalog's own code; empty if it sent none.
+    """
+
+    code = "catalog"
+
+    def __init__(self, message: str, *, status: int | None = None, error_code: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.error_code = error_code
+
+    @property
+    def was_refused(self) -> bool:
+        """Whether the catalog answered that it will not do it: it cannot take effect later."""
+        return self.status is not None and 400 <= self.status < 500
+
+
+class CatalogAccessError(CatalogError, AccessDeniedError):
+    """The catalog rejected the token, or what it stands for may not do that."""
+
+    code = "catalog-access"
+
+
+class CatalogUnavailableError(CatalogError):
+    """The catalog gave no usable answer in any attempt."""
+
+    code = "catalog-unavailable"
 
 
 class SharingError(DeltaError):

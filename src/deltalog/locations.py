@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from deltalog.context import TableContext
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.log.names import BEGINNINGS, parse_log_name
 from deltalog.paths import canonical_path, decode_location, is_absolute, parse_table_uri
 from deltalog.storage import open_store
 
 if TYPE_CHECKING:
     from pathlib import PurePath
 
+    from deltalog.catalogs.named import NamedTable
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
+
+_BY_NAME: Final = "uc://"
 
 
 def open_table_store(
@@ -39,6 +43,11 @@ def open_table_store(
     if not isinstance(table_uri, str):
         return open_store(table_uri, storage_options, filesystem=filesystem), None
     # Before the decoding: `%40v3` is part of a name, and `@v3` is a version.
+    if table_uri.lower().startswith(_BY_NAME):
+        raise InvalidInputError(
+            f"cannot use {table_uri!r} here: expected a location, found the name of a table in a "
+            "catalog; DeltaTable, DeltaTable.create and write_deltalake take names"
+        )
     location = parse_table_uri(table_uri)
     whole, bare = (
         decode_location(text) if filesystem is None else text for text in (table_uri, location.uri)
@@ -52,6 +61,62 @@ def open_table_store(
     return store, datetime.fromtimestamp((location.timestamp_ms or 0) / 1000, UTC)
 
 
+def open_table_context(
+    table_uri: str | PurePath | Store | NamedTable,
+    storage_options: StorageOptions | None,
+    filesystem: Any,
+    *,
+    time_zone: str,
+) -> tuple[TableContext, int | datetime | None]:
+    """The context of a table, and the version or moment that its URI names.
+
+    `uc://catalog.schema.table` is a table of the Unity Catalog of the environment, or of the
+    storage options, and a `NamedTable` that of any catalog; of all others the store is all that is
+    known.
+
+    Raises:
+        TableNotFoundError: the catalog has no such table.
+    """
+    named = named_table(table_uri, storage_options, filesystem)
+    if named is not None:
+        context = named.catalog.open(named.name)
+        return replace(context, time_zone=time_zone), named.at
+    place = cast("str | PurePath | Store", table_uri)
+    store, at = open_table_store(place, storage_options, filesystem)
+    return TableContext(store=store, time_zone=time_zone), at
+
+
+def named_table(
+    table_uri: object, storage_options: StorageOptions | None, filesystem: Any = None
+) -> NamedTable | None:
+    """The catalog and the name of a table; None if it is given by its location.
+
+    Raises:
+        InvalidInputError: the name is malformed, or there is no catalog to ask.
+    """
+    if isinstance(table_uri, PathLike) or (
+        isinstance(table_uri, str) and not table_uri.lower().startswith(_BY_NAME)
+    ):
+        return None
+    from deltalog.catalogs.named import NamedTable  # noqa: PLC0415  # few tables have names
+
+    if not isinstance(table_uri, str | NamedTable):
+        return None
+    if filesystem is not None:
+        raise InvalidInputError(
+            f"cannot open {table_uri!r} in a file system: its catalog knows where it is"
+        )
+    if isinstance(table_uri, NamedTable):
+        if storage_options is not None:
+            raise InvalidInputError(
+                f"cannot open {table_uri!r} with storage_options: give them to its catalog"
+            )
+        return table_uri
+    from deltalog.catalogs.addresses import resolve_address  # noqa: PLC0415  # needs HTTP
+
+    return resolve_address(table_uri, storage_options)
+
+
 def check_elsewhere(target: object, root: str, table_root: str) -> None:
     """Refuse a location that is a table's, or lies below it, where its vacuum comes."""
     is_location = isinstance(target, str | PathLike)  # roots of stores need not be unique
@@ -60,15 +125,6 @@ def check_elsewhere(target: object, root: str, table_root: str) -> None:
             f"cannot clone {table_root} to {root}: expected a place outside of the table, whose "
             "vacuum would delete what it does not know"
         )
-
-
-def has_table(store: Store) -> bool:
-    """Whether a log begins here: a commit or a checkpoint, readable or not.
-
-    Cost: one listing, which ends at the first such file.
-    """
-    found = map(parse_log_name, store.list_from("_delta_log", ""))
-    return any(file is not None and file.kind in BEGINNINGS for file in found)
 
 
 def _has_log(store: Store) -> bool:

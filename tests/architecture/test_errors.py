@@ -62,7 +62,11 @@ DeltaError
     SharingUnavailableError
   StorageError (OSError)
     AccessDeniedError
+      CatalogAccessError
     AlreadyExistsError
+    CatalogError
+      CatalogAccessError
+      CatalogUnavailableError
     ObjectNotFoundError
   TableExistsError (FileExistsError)
   TableNotFoundError (FileNotFoundError)
@@ -76,7 +80,7 @@ def _classes(parent: type[DeltaError] = DeltaError) -> Iterator[tuple[int, type[
             yield from ((depth + 1, cls) for depth, cls in _classes(child))
 
 
-ALL = [cls for _, cls in _classes()]
+ALL = list(dict.fromkeys(cls for _, cls in _classes()))  # one may have two parents
 
 
 def _make(cls: type[DeltaError]) -> DeltaError:

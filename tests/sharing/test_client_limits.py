@@ -19,6 +19,7 @@ from deltalog.errors import (
     SharingError,
     SharingUnavailableError,
 )
+from deltalog.http.client import Http, Request, run
 from deltalog.sharing.client import (
     AnswerLimits,
     AsyncRestClient,
@@ -28,7 +29,7 @@ from deltalog.sharing.client import (
     SharingClient,
     read_profile,
 )
-from deltalog.sharing.client.http import Http, Request, run
+from deltalog.sharing.client.auth import SHARING_FAULTS
 from deltalog.sharing.wire.lines import QueryStatus, encode_line
 from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet
 from tests.support.sharing_server import Answer, Asked, ScriptedServer, fault, lines, listed
@@ -287,7 +288,7 @@ def test_a_redirect_of_a_file_leads_nowhere_near(scripted: ScriptedServer) -> No
 def test_names_are_judged_by_what_they_resolve_to(scripted: ScriptedServer, name: str) -> None:
     url = scripted.url.replace("127.0.0.1", name)
     request = Request(what="read f", url=f"{url}/f", named_by="https://sharing.invalid/x")
-    http = Http(HttpOptions(retry=Retry(attempts=1), allow_http=True))
+    http = Http(HttpOptions(retry=Retry(attempts=1), allow_http=True), SHARING_FAULTS)
 
     async def fetch() -> Any:
         return await http.fetch(request, lambda reply: reply.read(), lambda *_: SharingError("x"))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from deltalog.errors import MalformedMessageError, ShareNotFoundError, SharingError
+from deltalog.http.client import run
 from deltalog.sharing.client import (
     AsyncRestClient,
     LineList,
@@ -15,7 +16,6 @@ from deltalog.sharing.client import (
     TablePage,
     read_profile,
 )
-from deltalog.sharing.client.http import run
 from deltalog.sharing.wire.lines import ParquetFileLine, ParquetMetadata, ParquetProtocol
 from deltalog.sharing.wire.listing import Schema, Share, Table
 from deltalog.sharing.wire.requests import ChangesQuery, TableQuery

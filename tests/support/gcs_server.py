@@ -29,6 +29,7 @@ class GcsServer:
         self.objects: dict[tuple[str, str], bytes] = {}
         self.lock = threading.Lock()
         self.requests: list[str] = []
+        self.tokens: set[str] = set()  # that requests came with
         self.public_key: RSAPublicKey | None = None  # of who may sign URLs
         outer = self
 
@@ -125,6 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _target(self) -> tuple[str, str | None, dict[str, str]]:
         self.server_state.requests.append(f"{self.command} {self.path}")
+        self.server_state.tokens.add(self.headers.get("Authorization", ""))
         parts = urlsplit(self.path)
         _, _, rest = parts.path.partition("/b/")
         bucket, _, name = rest.partition("/o")

@@ -10,14 +10,7 @@ import pytest
 from deltalog import locations
 from deltalog.errors import InvalidInputError, ObjectNotFoundError
 from deltalog.storage import open_store
-from tests.support.logs import DictStore, table_of
-
-
-def test_a_table_is_where_a_log_begins() -> None:
-    assert not locations.has_table(DictStore())
-    assert not locations.has_table(DictStore({"_delta_log/_last_checkpoint": b"", "x": b""}))
-    assert locations.has_table(DictStore({f"_delta_log/{3:020}.checkpoint.parquet": b""}))
-    assert locations.has_table(table_of([]))
+from tests.support.logs import DictStore
 
 
 def test_a_location_names_a_version_unless_a_table_is_called_so(tmp_path: Path) -> None:

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import ObjectNotFoundError
 from deltalog.log.hint import read_hint
-from deltalog.log.names import LogFile, LogFileKind, commit_path, first_name_of
+from deltalog.log.names import (
+    BEGINNINGS,
+    LogFile,
+    LogFileKind,
+    commit_path,
+    first_name_of,
+    parse_log_name,
+)
 from deltalog.log.segment import LogListing, sort_listing
 from deltalog.paths import LOG_DIRECTORY
 from deltalog.storage.pool import map_in_pool
@@ -34,6 +41,15 @@ _MAX_MISSING: Final = 100
 _NAMES_AT_ONCE: Final = (2, 4, 10)
 # More names take the service and the client longer than another round.
 _SHORT: Final = 100
+
+
+def has_table(store: Store) -> bool:
+    """Whether a log begins here: a commit or a checkpoint, readable or not.
+
+    Cost: one listing, which ends at the first such file.
+    """
+    found = map(parse_log_name, store.list_from(LOG_DIRECTORY, ""))
+    return any(file is not None and file.kind in BEGINNINGS for file in found)
 
 
 def list_log(store: Store, *, from_version: int = 0, log_tail: LogTail | None = None) -> LogListing:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pyspark.sql import types as spark_types
 
 from deltalog.errors import InvalidInputError
-from deltalog.locations import has_table
+from deltalog.log.listing import has_table
 from deltalog.schema import Field, StructType, parse_schema
 from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,

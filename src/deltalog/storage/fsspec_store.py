@@ -52,6 +52,7 @@ from deltalog.storage.local_files import LocalFiles, local_path
 from deltalog.storage.options import (
     FSYNC,
     TRUSTED_LOCATIONS,
+    ExpiringOptions,
     commit_objection,
     secrets_of,
     trusted_locations,
@@ -293,16 +294,14 @@ class FsspecStore:
             if not callable(self._options):
                 raise
         # The credentials may have expired: ask for new ones, once.
+        if isinstance(self._options, ExpiringOptions):
+            self._options.refuse()
         with self._lock:
             self._files.clear()
         return self._attempt(operation, path, act, place)
 
     def _attempt(
-        self,
-        operation: str,
-        path: str,
-        act: Callable[[Files, str], _Result],
-        place: Place,
+        self, operation: str, path: str, act: Callable[[Files, str], _Result], place: Place
     ) -> _Result:
         try:
             files = self._open_files(place)
@@ -386,7 +385,10 @@ class FsspecStore:
     def _open_files(self, place: Place) -> Files:
         if self._process != os.getpid():
             self._forget_files()  # event loops and sockets do not survive a fork
+        is_due = isinstance(self._options, ExpiringOptions) and self._options.is_due()
         with self._lock:
+            if is_due:
+                self._files.clear()
             files = self._files.get(place)
         if files is None:
             files = self._make_files(*place)

@@ -22,6 +22,7 @@ class GoogleFiles(FsspecFiles):
         "service_account": "token",
         "service_account_path": "token",
         "service_account_key": "!service_account_key",
+        "oauth_token": "!oauth_token",
         "application_credentials": "token",
         "skip_signature": "!anonymous",
         "endpoint": "endpoint_url",
@@ -38,6 +39,9 @@ class GoogleFiles(FsspecFiles):
         del location
         if (key := arguments.pop("!service_account_key", None)) is not None:
             arguments["token"] = _parsed_key(key) if isinstance(key, str | bytes) else key
+        if (lent := arguments.pop("!oauth_token", None)) is not None:
+            # gcsfs takes a text for the path of a file.
+            arguments["token"] = import_module("google.oauth2.credentials").Credentials(token=lent)
         if truth("skip_signature", arguments.pop("!anonymous", False)):
             arguments["token"] = "anon"  # noqa: S105  # gcsfs's word for no credentials
         return arguments

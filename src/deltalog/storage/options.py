@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from deltalog.errors import InvalidInputError
 from deltalog.store_kinds import split_option
@@ -26,6 +26,23 @@ FSYNC: Final = "fsync"
 _OWN: Final = frozenset({TRUSTED_LOCATIONS, FSYNC})
 
 _logger = logging.getLogger("deltalog.storage")
+
+
+@runtime_checkable
+class ExpiringOptions(Protocol):
+    """Options that end: credentials that somebody lends for a while."""
+
+    def __call__(self) -> Mapping[str, Any]:
+        """The options, renewed if they are about to end or were refused."""
+        ...
+
+    def is_due(self) -> bool:
+        """Whether those given last are about to end."""
+        ...
+
+    def refuse(self) -> None:
+        """Take note that the store refused those given last."""
+        ...
 
 
 def translate(

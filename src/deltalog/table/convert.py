@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
-from deltalog.locations import has_table, open_table_store
+from deltalog.locations import open_table_store
+from deltalog.log.listing import has_table
 from deltalog.table.creating import new_table_with_defaults
 from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs.convert import Convert, configuration_in_place, plan_conversion

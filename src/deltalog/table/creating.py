@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.actions.properties import CONSTRAINT_PREFIX
 from deltalog.actions.settable import canonical_key
 from deltalog.clock import now_ms
-from deltalog.context import TableContext, utc_context
+from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
-from deltalog.locations import has_table, open_table_store
+from deltalog.locations import named_table, open_table_context
+from deltalog.log.listing import has_table
 from deltalog.snapshot import load_snapshot
 from deltalog.table_change import new_table
 from deltalog.verbs.clone import Clone, cloned_configuration
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import PurePath
 
+    from deltalog.catalogs.named import NamedTable, NewNamedTable
     from deltalog.configuration import TableConfiguration
     from deltalog.engine import Engine
     from deltalog.progress import Progress
@@ -71,9 +73,17 @@ def new_table_with_defaults(
     clustering_columns: Sequence[str | tuple[str, ...]] | None = None,
     features: Sequence[str] = (),
     arbitrary_properties: bool = False,
+    place: NewNamedTable | None = None,
 ) -> TableConfiguration:
-    """Return `table_change.new_table` with the current defaults; None removes one of them."""
+    """Return `table_change.new_table` with the current defaults; None removes one of them.
+
+    Args:
+        place: in a catalog, which may require properties and features.
+    """
     asked = dict(configuration or {})
+    if place is not None:
+        asked = place.staged.configuration(asked)
+        features = (*features, *place.staged.features)
     own = {key.lower() for key in asked}
     defaults = {key: text for key, text in _DEFAULTS.get().items() if key.lower() not in own}
     merged = {**defaults, **asked}
@@ -86,12 +96,13 @@ def new_table_with_defaults(
         clustering_columns=clustering_columns,
         features=features,
         arbitrary_properties=arbitrary_properties,
+        has_catalog=place is not None,
         created_time_ms=now_ms(),
     )
 
 
 def create_table(  # `DeltaTable.create` forwards them
-    table_uri: str | PurePath | Store,
+    table_uri: str | PurePath | Store | NamedTable,
     schema: Any,
     *,
     mode: str,
@@ -109,13 +120,20 @@ def create_table(  # `DeltaTable.create` forwards them
     Returns:
         The context of the table.
     """
-    store, at = open_table_store(table_uri, storage_options, filesystem)
+    named = named_table(table_uri, storage_options, filesystem)
+    place = None
+    if named is not None and named.at is None and named.catalog.find(named.name) is None:
+        place = named.stage()
+        context, at = place.staged.context, None
+    else:
+        context, at = open_table_context(table_uri, storage_options, filesystem, time_zone="UTC")
+    store = context.store
     if at is not None or mode not in {"error", "overwrite", "ignore"}:
         raise InvalidInputError(
             f"cannot create a table at {table_uri!r} with mode={mode!r}: expected a location "
             "without a version, and the mode error, overwrite or ignore"
         )
-    context, exists = utc_context(store), has_table(store)
+    exists = has_table(store)
     if exists and mode == "ignore":
         return context
     if exists and mode == "error":
@@ -129,13 +147,14 @@ def create_table(  # `DeltaTable.create` forwards them
         partition_columns=partition_by,
         configuration={**(configuration or {}), **checks},
         clustering_columns=cluster_by,
+        place=place,
         **described,
     )
     if exists:
         do(Replace(wanted, cluster_by), lambda: load_snapshot(context), LocalEngine(), options)
         return context
-    make_table(Create(cluster_by), context, wanted, LocalEngine(), options)
-    return context
+    ran = make_table(Create(cluster_by), context, wanted, LocalEngine(), options)
+    return context if place is None else place.register(ran.committed.snapshot)
 
 
 def clone_table(

@@ -12,6 +12,7 @@ from deltalog import arguments, conditions, locations
 from deltalog.context import TableContext
 from deltalog.display import card, describe
 from deltalog.errors import InvalidInputError
+from deltalog.log.listing import has_table
 from deltalog.progress import shown
 from deltalog.scan import file_reports
 from deltalog.scan.changes import Changes, open_changes
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.actions.properties import TableProperties
     from deltalog.catalog import LogTail
+    from deltalog.catalogs.named import NamedTable
     from deltalog.clock import Clock
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
@@ -103,7 +105,8 @@ class DeltaTable:
     Args:
         table_uri: path or URL (`file:///a%20b` is `/a b`); `table@v3` and
             `table@20240131120000000` name a version or a moment, unless a directory has that very
-            name. A `Store` works too.
+            name. `uc://catalog.schema.table` is a table of the environment's Unity Catalog. A
+            `Store` works too, and a `NamedTable` of any catalog.
         version: None is the latest.
         storage_options: the usual names of the cloud SDKs and of deltalake, or fsspec's own; or a
             callable that gives them anew when credentials expire.
@@ -125,7 +128,7 @@ class DeltaTable:
 
     def __init__(
         self,
-        table_uri: str | PurePath | Store,
+        table_uri: str | PurePath | Store | NamedTable,
         version: Version | None = None,
         storage_options: StorageOptions | None = None,
         without_files: bool = False,  # noqa: FBT001, FBT002  # deltalake's signature
@@ -137,13 +140,15 @@ class DeltaTable:
         default_timezone: str = "UTC",
     ) -> None:
         del without_files, log_buffer_size, skip_stats
-        store, at = locations.open_table_store(table_uri, storage_options, filesystem)
+        context, at = locations.open_table_context(
+            table_uri, storage_options, filesystem, time_zone=default_timezone
+        )
         if version is not None and at is not None:
             raise InvalidInputError(
-                f"cannot open {store.root} at {version!r}: its location names a version already; "
-                "give one of them"
+                f"cannot open {context.store.root} at {version!r}: its location names a version "
+                "already; give one of them"
             )
-        context = TableContext(store=store, time_zone=default_timezone, log_tail=log_tail)
+        context = context if log_tail is None else context.with_log_tail(log_tail)
         self._open(context, None, at if version is None else version)
 
     def _open(self, context: TableContext, engine: Engine | None, version: Version | None) -> None:
@@ -165,19 +170,21 @@ class DeltaTable:
 
     @staticmethod
     def is_deltatable(
-        table_uri: str | PurePath, storage_options: StorageOptions | None = None
+        table_uri: str | PurePath | NamedTable, storage_options: StorageOptions | None = None
     ) -> bool:
         """Return whether a Delta table is at a location, readable or not.
 
         Cost: one listing, which ends at the first commit.
         """
-        store, _ = locations.open_table_store(table_uri, storage_options, filesystem=None)
-        return locations.has_table(store)
+        if (named := locations.named_table(table_uri, storage_options)) is not None:
+            return named.is_delta_table()
+        context, _ = locations.open_table_context(table_uri, storage_options, None, time_zone="UTC")
+        return has_table(context.store)
 
     @classmethod
     def create(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
         cls,
-        table_uri: str | PurePath | Store,
+        table_uri: str | PurePath | Store | NamedTable,
         schema: Schema | Sequence[Field] | Any,
         mode: Literal["error", "append", "overwrite", "ignore"] = "error",
         partition_by: Sequence[str] | str | None = None,

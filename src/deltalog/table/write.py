@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from deltalog.actions.settable import canonical_key
 from deltalog.conditions import check_given
-from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
 from deltalog.errors import (
     CommitConflictError,
@@ -18,7 +17,7 @@ from deltalog.errors import (
     TableExistsError,
     TableNotFoundError,
 )
-from deltalog.locations import open_table_store
+from deltalog.locations import named_table, open_table_context
 from deltalog.rows.file_options import FileOptions
 from deltalog.schema import from_arrow_schema
 from deltalog.table.creating import new_table_with_defaults
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import PurePath
 
+    from deltalog.catalogs.named import NamedTable, NewNamedTable
+    from deltalog.context import TableContext
     from deltalog.engine import RowSource
     from deltalog.schema import Schema
     from deltalog.storage.fsspec_store import StorageOptions
@@ -56,7 +57,7 @@ _MODES: Final = {
 
 
 def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
-    table_or_uri: str | PurePath | Store | DeltaTable,
+    table_or_uri: str | PurePath | Store | NamedTable | DeltaTable,
     data: object,
     *,
     partition_by: Sequence[str] | str | None = None,
@@ -141,13 +142,14 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
         logged=_logged(mode, columns, predicate),
     )
     options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
-    context, table = _open(table_or_uri, storage_options, filesystem, default_timezone)
+    context, table, place = _open(table_or_uri, storage_options, filesystem, default_timezone)
     if table is None:
         try:
             _create(
                 write,
                 context,
                 options,
+                place=place,
                 configuration=configuration,
                 name=name,
                 description=description,
@@ -170,14 +172,26 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
     table.carry_out(write, options)
 
 
-def _create(write: Write, context: TableContext, options: CommitOptions, **described: Any) -> None:
+def _create(
+    write: Write,
+    context: TableContext,
+    options: CommitOptions,
+    *,
+    place: NewNamedTable | None,
+    configuration: Mapping[str, str | None] | None,
+    **described: Any,
+) -> None:
     """Create the table of the data, and write its rows as version 0."""
     engine = LocalEngine()
     rows = engine.open_rows(write.data)
     columns = write.partition_by or ()
     schema = _schema_of(rows, context.store)
-    wanted = new_table_with_defaults(schema, partition_columns=columns, **described)
-    make_table(replace(write, data=rows), context, wanted, engine, options)
+    wanted = new_table_with_defaults(
+        schema, place=place, configuration=configuration, partition_columns=columns, **described
+    )
+    ran = make_table(replace(write, data=rows), context, wanted, engine, options)
+    if place is not None:
+        place.register(ran.committed.snapshot)
 
 
 def _logged(mode: str, columns: Sequence[str] | None, predicate: Any) -> dict[str, Any]:
@@ -223,12 +237,12 @@ def _schema_of(rows: RowSource, store: Store) -> Schema:
 
 
 def _open(
-    table_or_uri: str | PurePath | Store | DeltaTable,
+    table_or_uri: str | PurePath | Store | NamedTable | DeltaTable,
     storage_options: StorageOptions | None,
     filesystem: Any,
     time_zone: str | None,
-) -> tuple[TableContext, DeltaTable | None]:
-    """Return the context of a table, and the table if it exists."""
+) -> tuple[TableContext, DeltaTable | None, NewNamedTable | None]:
+    """Return the context of a table; the table if it exists, else its place in a catalog."""
     if isinstance(table_or_uri, DeltaTable):
         own = table_or_uri.snapshot.context.time_zone
         if time_zone not in {None, own}:
@@ -236,19 +250,23 @@ def _open(
                 f"cannot write to {table_or_uri!r} with default_timezone={time_zone!r}: the table "
                 f"was opened with {own!r}; open it with the other zone"
             )
-        return table_or_uri.snapshot.context, table_or_uri
-    store, at = open_table_store(table_or_uri, storage_options, filesystem)
+        return table_or_uri.snapshot.context, table_or_uri, None
+    zone = time_zone or "UTC"
+    named = named_table(table_or_uri, storage_options, filesystem)
+    if named is not None and named.at is None and named.catalog.find(named.name) is None:
+        place = named.stage()
+        return replace(place.staged.context, time_zone=zone), None, place
+    context, at = open_table_context(table_or_uri, storage_options, filesystem, time_zone=zone)
     if at is not None:
         raise InvalidInputError(
             f"cannot write to {table_or_uri!r}: it names a version, and writes go to the latest"
         )
-    context = TableContext(store=store, time_zone=time_zone or "UTC")
     try:
-        return context, DeltaTable.from_context(context)
+        return context, DeltaTable.from_context(context), None
     except TableNotFoundError as error:
-        if error.log_begins:
+        if error.log_begins or named is not None:
             raise
-        return context, None
+        return context, None, None
 
 
 def write_files(table: DeltaTable | WriteSpec, data: object) -> WrittenFiles:

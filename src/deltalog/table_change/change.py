@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _CLUSTERING: Final = "clustering"
 
 
-def new_table(
+def new_table(  # noqa: PLR0913  # what a statement can say of a table
     schema: StructType,
     *,
     partition_columns: Sequence[str] = (),
@@ -49,6 +49,7 @@ def new_table(
     created_time_ms: int,
     table_id: str | None = None,
     arbitrary_properties: bool = False,
+    has_catalog: bool = False,
 ) -> TableConfiguration:
     """Return the configuration of a new table.
 
@@ -64,6 +65,7 @@ def new_table(
         created_time_ms: milliseconds since 1970, UTC.
         table_id: of the table; a new one by default.
         arbitrary_properties: whether to store unknown `delta.` properties too.
+        has_catalog: whether a catalog makes the table, which may then decide on its commits.
 
     Raises:
         InvalidInputError: a property, column or feature is invalid, or they contradict each other.
@@ -93,7 +95,7 @@ def new_table(
             created_time_ms=created_time_ms,
         ),
     )
-    checks.check(made, clustering_columns=clustering_columns)
+    checks.check(made, clustering_columns=clustering_columns, has_catalog=has_catalog)
     return made
 
 

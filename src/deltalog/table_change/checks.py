@@ -37,6 +37,7 @@ def check(
     before: TableConfiguration | None = None,
     clustering_columns: Sequence[str | tuple[str, ...]] | None = None,
     is_whole: bool = False,
+    has_catalog: bool = False,
 ) -> None:
     """Raise if a configuration is contradictory, or deltalog could not use the table.
 
@@ -45,12 +46,13 @@ def check(
         before: the current table; what does not change is not checked again.
         clustering_columns: of a new table.
         is_whole: whether to check names and types even if the schema does not change.
+        has_catalog: whether a catalog makes the table.
 
     Raises:
         InvalidInputError: schema, partitioning and properties contradict each other.
         UnsupportedFeatureError: deltalog could not write the table.
     """
-    check_usable(made, before=before)
+    check_usable(made, before=before, has_catalog=has_catalog)
     properties, schema = made.properties, made.schema
     if is_whole or before is None or schema != before.schema:
         is_mapped = made.column_mapping_mode is not Mode.NONE
@@ -123,7 +125,10 @@ def _check_dependents(
 
 
 def check_usable(
-    configuration: TableConfiguration, *, before: TableConfiguration | None = None
+    configuration: TableConfiguration,
+    *,
+    before: TableConfiguration | None = None,
+    has_catalog: bool = False,
 ) -> None:
     """Raise if deltalog could no longer read and write the table.
 
@@ -132,6 +137,7 @@ def check_usable(
     Args:
         configuration: of the new table.
         before: of the current table. A table that a catalog already manages stays usable.
+        has_catalog: whether a catalog makes the table, so that it may manage it.
 
     Raises:
         DeltaProtocolError: as `features.support.check_writable`, and where protocol, schema and
@@ -140,7 +146,7 @@ def check_usable(
     check_writable(
         configuration,
         table="the table as it would be",
-        has_log_tail=before is not None and before.is_catalog_managed,
+        has_log_tail=has_catalog or (before is not None and before.is_catalog_managed),
     )
     # Computed on access; they raise where protocol, schema and properties contradict.
     _ = configuration.physical_schema

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from deltalog.errors import (
     AccessDeniedError,
     AlreadyExistsError,
+    CatalogError,
     CommitOutcomeUnknownError,
     MalformedLogError,
     ObjectNotFoundError,
@@ -102,6 +103,8 @@ def _is_final(error: StorageError, store: Store, version: int) -> bool:
         return False
     if isinstance(error, AccessDeniedError):
         return True
+    if isinstance(error, CatalogError):
+        return error.was_refused
     return isinstance(store, NativeStore) and store.native_path(commit_path(version)) is not None
 
 

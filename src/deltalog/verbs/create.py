@@ -8,7 +8,7 @@ Protocol: Change Metadata, Domain Metadata
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
 
@@ -26,6 +26,18 @@ if TYPE_CHECKING:
 
     from deltalog.engine import Engine
     from deltalog.transaction import PendingTransaction
+
+
+# What Unity Catalog requires of its managed tables; it keeps the id of the table among them.
+_UNITY_CATALOG: Final = "io.unitycatalog."
+_OF_CATALOGS: Final = frozenset(
+    {
+        TableProperties.checkpoint_policy.key,
+        TableProperties.enable_deletion_vectors.key,
+        TableProperties.checkpoint_write_stats_as_json.key,
+        TableProperties.checkpoint_write_stats_as_struct.key,
+    }
+)
 
 
 def as_schema(schema: Any) -> StructType:
@@ -111,7 +123,7 @@ def _stage_new(
         transaction.set_domain(clustering_domain(configuration, clustering_columns))
     metadata = configuration.metadata
     transaction.parameters = {
-        "isManaged": "false",
+        "isManaged": "true" if configuration.is_catalog_managed else "false",
         "description": metadata.description,
         "partitionBy": list(metadata.partition_columns),
         "clusterBy": [_shown(column) for column in clustering_columns or ()],
@@ -122,10 +134,17 @@ def _stage_new(
 def _replaced_properties(current: TableConfiguration, wanted: TableConfiguration) -> dict[str, str]:
     """Return the wanted properties, without those that writers maintain.
 
-    In-commit timestamps stay enabled (ledger B-22), as the history continues.
+    In-commit timestamps stay enabled (ledger B-22), as the history continues. So does what the
+    catalog required of a table whose commits it decides on, unless the caller says otherwise.
     """
     key = TableProperties.enable_in_commit_timestamps.key
     kept = {key: "true"} if current.in_commit_timestamps is not None else {}
+    if current.is_catalog_managed:
+        kept |= {
+            name: text
+            for name, text in current.metadata.configuration.items()
+            if name in _OF_CATALOGS or name.startswith(_UNITY_CATALOG)
+        }
     asked = {
         name: text
         for name, text in wanted.metadata.configuration.items()

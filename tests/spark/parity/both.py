@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from deltalog.context import utc_context
 from deltalog.errors import DeltaError
-from deltalog.locations import has_table
+from deltalog.log.listing import has_table
 from deltalog.snapshot import load_snapshot
 from deltalog.storage import open_store
 from deltalog.storage.store import Store

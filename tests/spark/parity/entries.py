@@ -14,7 +14,8 @@ import pytest
 from deltalog import DeltaTable
 from deltalog.conditions import as_condition, as_updates
 from deltalog.context import utc_context
-from deltalog.locations import has_table, open_table_store
+from deltalog.locations import open_table_store
+from deltalog.log.listing import has_table
 from deltalog.rows.planned import ChangeMetrics
 from deltalog.rows.request import ChangeRequest
 from deltalog.snapshot import load_snapshot

@@ -16,7 +16,7 @@ from typing import Any
 from deltalog._json import loads
 from deltalog.context import utc_context
 from deltalog.features.identity_columns import IdentityColumn, identity_columns
-from deltalog.locations import has_table
+from deltalog.log.listing import has_table
 from deltalog.scan import open_changes, plan_scan
 from deltalog.schema import encode_schema
 from deltalog.snapshot import Snapshot, load_snapshot

@@ -11,7 +11,7 @@ import pytest
 from deltalog.catalog import LogTail, RatifiedCommit
 from deltalog.errors import LogGapError, ObjectNotFoundError
 from deltalog.log import names as names_of
-from deltalog.log.listing import list_commits, list_for_version, list_log
+from deltalog.log.listing import has_table, list_commits, list_for_version, list_log
 from deltalog.log.names import LAST_CHECKPOINT_PATH
 from deltalog.log.segment import build_segment
 from deltalog.paths import FileInfo
@@ -26,6 +26,13 @@ def log_with_checkpoints(*versions: int, last: int = 30, hint: int = 0) -> DictS
         classic_checkpoint(store, version, [])
     store.files[LAST_CHECKPOINT_PATH] = b'{"version":%d,"size":2}' % hint
     return store
+
+
+def test_a_table_is_where_a_log_begins() -> None:
+    assert not has_table(DictStore())
+    assert not has_table(DictStore({"_delta_log/_last_checkpoint": b"", "x": b""}))
+    assert has_table(DictStore({f"_delta_log/{3:020}.checkpoint.parquet": b""}))
+    assert has_table(table_of([]))
 
 
 @pytest.mark.protocol("LAST-02")

@@ -133,3 +133,32 @@ def test_keys_in_a_location_are_refused_and_not_shown(location: str) -> None:
     with pytest.raises(InvalidInputError, match="give them as storage_options") as caught:
         open_store(location)
     assert "SECRET" not in str(caught.value)
+
+
+class Lent:
+    """Options that end when they are told to."""
+
+    def __init__(self) -> None:
+        self.given = 0
+        self.ends = False
+
+    def __call__(self) -> dict[str, Any]:
+        self.given += 1
+        self.ends = False
+        return {"token": f"anon-{self.given}"}
+
+    def is_due(self) -> bool:
+        return self.ends
+
+    def refuse(self) -> None:
+        self.ends = True
+
+
+def test_options_are_taken_anew_before_they_end(tmp_path: Path) -> None:
+    lent = Lent()
+    store = open_store(f"memory://{tmp_path}", lent)
+    store.put("a", b"1")
+    assert (store.read("a"), lent.given) == (b"1", 1)
+    lent.ends = True
+    assert (store.read("a"), lent.given) == (b"1", 2)
+    assert (store.read("a"), lent.given) == (b"1", 2)

@@ -29,3 +29,8 @@ def test_a_wrong_service_account_key_is_not_quoted() -> None:
     with pytest.raises(InvalidInputError) as caught:
         google({"google_service_account_key": "{SECRET123"})
     assert "SECRET123" not in str(caught.value)
+
+
+def test_a_lent_token_is_no_path_of_a_file() -> None:
+    token = google({"google_oauth_token": "lent"})["token"]
+    assert (token.token, token.valid) == ("lent", True)

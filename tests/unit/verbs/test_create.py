@@ -19,7 +19,7 @@ from deltalog.errors import (
 from deltalog.schema import Field, StructType
 from deltalog.table_change import new_table
 from deltalog.transaction import PendingTransaction
-from deltalog.verbs.create import Create, Replace
+from deltalog.verbs.create import Create, Replace, _replaced_properties
 from deltalog.verbs.do import make_table
 from tests.support.facade import (
     FEED,
@@ -140,3 +140,30 @@ def test_clustering_is_replaced_with_the_table() -> None:
     assert '["x"]' in str(new.domain_metadata()["delta.clustering"])
     new = DeltaTable.create(store, fields, mode="overwrite", partition_by=["x"])
     assert new.domain_metadata() == {}
+
+
+def test_a_replaced_table_keeps_what_its_catalog_requires() -> None:
+    required = {
+        "delta.checkpointPolicy": "v2",
+        "delta.enableDeletionVectors": "true",
+        "io.unitycatalog.tableId": "7",
+    }
+    features = ("catalogManaged", "inCommitTimestamp", "deletionVectors", "v2Checkpoint")
+    wanted = new_table(SCHEMA, created_time_ms=1)
+    for managed, kept in ((features, required), (features[1:], {})):
+        current = new_table(
+            SCHEMA,
+            configuration={**required, "delta.enableInCommitTimestamps": "true", "team": "blue"},
+            features=managed,
+            has_catalog=True,
+            created_time_ms=1,
+        )
+        found = _replaced_properties(current, wanted)
+        assert found == {"delta.enableInCommitTimestamps": "true", **kept}
+    asked = new_table(
+        SCHEMA, configuration={"delta.checkpointPolicy": "classic"}, created_time_ms=1
+    )
+    current = new_table(
+        SCHEMA, configuration=required, features=features, has_catalog=True, created_time_ms=1
+    )
+    assert _replaced_properties(current, asked)["delta.checkpointPolicy"] == "classic"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from deltalog.http.options import HttpOptions
+from deltalog.http.replies import AnswerLimits
+from deltalog.http.retry import Retry
 from deltalog.sharing.client.aio import AsyncRows, AsyncSharedTable, AsyncSharingClient
 from deltalog.sharing.client.client import (
     SharingClient,
@@ -12,12 +15,9 @@ from deltalog.sharing.client.client import (
     load_table_changes_as_pandas,
 )
 from deltalog.sharing.client.follow import SharedFollower, SharedFollowOptions
-from deltalog.sharing.client.options import HttpOptions
 from deltalog.sharing.client.pages import LineList, TableHead, TablePage
 from deltalog.sharing.client.profile import parse_table_url, read_profile
-from deltalog.sharing.client.replies import AnswerLimits
 from deltalog.sharing.client.rest import AsyncRestClient, TemporaryTableCredentials
-from deltalog.sharing.client.retry import Retry
 from deltalog.sharing.client.table import SharedTable
 
 __all__ = [

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from deltalog.http.options import HttpOptions
     from deltalog.scan.rows import Rows
-    from deltalog.sharing.client.options import HttpOptions
     from deltalog.sharing.client.profile import ProfileSource
     from deltalog.sharing.wire.listing import ListingPage
     from deltalog.sharing.wire.profile import Profile

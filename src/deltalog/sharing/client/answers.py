@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import MalformedMessageError, SharingError
+from deltalog.http.texts import printable
 from deltalog.sharing.client.actions import (
     ActionCollector,
     commit_bytes,
@@ -21,7 +22,6 @@ from deltalog.sharing.client.actions import (
     table_protocol,
 )
 from deltalog.sharing.client.pages import TablePage
-from deltalog.sharing.client.texts import printable
 from deltalog.sharing.wire.lines import DeltaMetadata, DeltaProtocol, ParquetMetadata
 from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltalog.actions.model import Metadata, Protocol
+    from deltalog.http.replies import Budget
     from deltalog.sharing.client.pages import TableHead
-    from deltalog.sharing.client.replies import Budget
     from deltalog.sharing.client.rest import AsyncRestClient
     from deltalog.sharing.wire.lines import QueryStatus
     from deltalog.sharing.wire.listing import Table

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from deltalog.column_mapping import Mode
 from deltalog.conditions import as_changes_condition
 from deltalog.context import TableContext
+from deltalog.http.client import run
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.log.reader import parse_commits
 from deltalog.scan.changes import Changes, changes_spec
 from deltalog.scan.plan import check_rows_readable
 from deltalog.sharing.client.answers import TableAnswer, VersionHead, fetch_changes
-from deltalog.sharing.client.http import run
 from deltalog.sharing.client.snapshots import snapshot_without_files, store_of_answer, with_own_urls
 from deltalog.sharing.wire.requests import ChangesQuery
 

@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from deltalog.arguments import as_timestamp_ms
 from deltalog.errors import InvalidInputError
+from deltalog.http.client import run
+from deltalog.http.texts import shown_location
 from deltalog.metadata_columns import COMMIT_TIMESTAMP
 from deltalog.sharing.client.aio import AsyncSharingClient
-from deltalog.sharing.client.http import run
 from deltalog.sharing.client.pages import CAPABILITIES
 from deltalog.sharing.client.profile import parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.table import SharedTable
-from deltalog.sharing.client.texts import shown_location
 from deltalog.sharing.wire.capabilities import DELTA, PARQUET
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from deltalog.actions.model import Metadata, Protocol
-    from deltalog.sharing.client.options import HttpOptions
+    from deltalog.http.options import HttpOptions
     from deltalog.sharing.client.profile import ProfileSource
     from deltalog.sharing.wire.listing import Schema, Share, Table
     from deltalog.sharing.wire.profile import Profile

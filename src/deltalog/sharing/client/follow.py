@@ -19,6 +19,7 @@ from deltalog.conditions import as_condition
 from deltalog.configuration import TableConfiguration
 from deltalog.context import TableContext
 from deltalog.errors import IncompatibleChangesError, InvalidInputError, RowsChangedError
+from deltalog.http.client import run
 from deltalog.insight.follow_steps import Offset, Step
 from deltalog.kernels import compute
 from deltalog.log.names import LogFile, LogFileKind, commit_path
@@ -28,7 +29,6 @@ from deltalog.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, rea
 from deltalog.schema.columns import walk
 from deltalog.sharing.client.answers import TableAnswer, VersionHead, fetch_changes
 from deltalog.sharing.client.changes import load_changes
-from deltalog.sharing.client.http import run
 from deltalog.sharing.client.shown_version import ShownVersion, VersionOrTimestamp
 from deltalog.sharing.client.snapshots import snapshot_without_files, store_of_answer, with_own_urls
 from deltalog.sharing.wire.requests import ChangesQuery, TableQuery

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from deltalog.errors import MalformedMessageError, SharingError
 from deltalog.features import FEATURES, Kind, Support
-from deltalog.sharing.client.texts import printable
+from deltalog.http.texts import printable
 from deltalog.sharing.wire.capabilities import (
     CAPABILITIES_HEADER,
     DELTA,

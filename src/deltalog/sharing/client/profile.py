@@ -19,7 +19,7 @@ import fsspec
 
 from deltalog._json import dumps
 from deltalog.errors import InvalidInputError
-from deltalog.sharing.client.texts import shown_location
+from deltalog.http.texts import shown_location
 from deltalog.sharing.wire.listing import Table
 from deltalog.sharing.wire.profile import Profile, parse_profile
 

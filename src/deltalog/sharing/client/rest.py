@@ -22,13 +22,13 @@ from deltalog.errors import (
     SharingError,
     SharingUnavailableError,
 )
-from deltalog.sharing.client.auth import make_authenticator
-from deltalog.sharing.client.http import Http, Request
-from deltalog.sharing.client.options import HttpOptions
+from deltalog.http.client import Http, Request
+from deltalog.http.options import HttpOptions
+from deltalog.http.replies import Budget, Reply
+from deltalog.http.retry import is_retryable
+from deltalog.http.texts import printable, shown_location
+from deltalog.sharing.client.auth import SHARING_FAULTS, make_authenticator
 from deltalog.sharing.client.pages import CAPABILITIES, LineList, PageReader, parse_version_header
-from deltalog.sharing.client.replies import Budget, Reply
-from deltalog.sharing.client.retry import is_retryable
-from deltalog.sharing.client.texts import printable, shown_location
 from deltalog.sharing.wire.capabilities import (
     CAPABILITIES_HEADER,
     VERSION_HEADER,
@@ -99,7 +99,7 @@ class AsyncRestClient:
         self.options = options or HttpOptions()
         self.clock = clock or SystemClock()
         self.capabilities = capabilities
-        self.http = Http(self.options)
+        self.http = Http(self.options, SHARING_FAULTS)
         self._authenticator = make_authenticator(profile, self.clock)
 
     def __reduce__(self) -> tuple[Any, ...]:

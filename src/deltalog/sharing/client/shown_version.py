@@ -17,10 +17,10 @@ from deltalog.arguments import as_timestamp_ms, refuse_both
 from deltalog.conditions import as_condition
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError, SharingAccessError, SharingError
+from deltalog.http.client import run
 from deltalog.schema.types import TIMESTAMP
 from deltalog.sharing.client.answers import VersionHead, fetch_file_list, fetch_head
 from deltalog.sharing.client.hints import json_hint, sql_hints
-from deltalog.sharing.client.http import run
 from deltalog.sharing.client.snapshots import snapshot_of_files
 from deltalog.sharing.wire.requests import TableQuery
 from deltalog.sql_session import SqlSession

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.context import TableContext
 from deltalog.deletion_vectors import location
+from deltalog.http.texts import shown_location
 from deltalog.log.names import LogFile, LogFileKind, commit_path, compaction_name, log_path
 from deltalog.log.reader import concat_commits, parse_commits
 from deltalog.log.segment import LogSegment
 from deltalog.scan.plan import Scan
 from deltalog.scan.reader import read_tasks
 from deltalog.sharing.client.store import SharedStore
-from deltalog.sharing.client.texts import shown_location
 from deltalog.sharing.client.urls import AnsweredQuery, UrlBook
 from deltalog.snapshot import Snapshot
 from deltalog.snapshot.state import LogState

@@ -25,17 +25,17 @@ from deltalog.errors import (
     SharingUnavailableError,
     StorageError,
 )
+from deltalog.http.client import Request, run, start
+from deltalog.http.replies import Reply
+from deltalog.http.retry import is_retryable
 from deltalog.paths import LOG_DIRECTORY, FileInfo
-from deltalog.sharing.client.http import Request, run, start
-from deltalog.sharing.client.replies import Reply
-from deltalog.sharing.client.retry import is_retryable
 from deltalog.storage.ranged_file import open_ranged
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
-    from deltalog.sharing.client.http import Http
+    from deltalog.http.client import Http
     from deltalog.sharing.client.urls import UrlBook
     from deltalog.storage.store import ByteRange
 

@@ -14,6 +14,7 @@ from deltalog.arguments import as_arrow_schema, as_columns, as_limit
 from deltalog.clock import now_ms, utc_moment
 from deltalog.conditions import as_condition, with_blanks_as_nulls
 from deltalog.errors import InvalidInputError
+from deltalog.http.client import run
 from deltalog.insight.follow_steps import Offset
 from deltalog.scan.file_reports import add_actions, file_uris, partitions
 from deltalog.scan.plan import Scan, plan_scan
@@ -21,7 +22,6 @@ from deltalog.scan.rows import duckdb_relation
 from deltalog.sharing.client.changes import load_changes, no_changes
 from deltalog.sharing.client.follow import SharedFollower, SharedFollowOptions
 from deltalog.sharing.client.hints import as_json_hint
-from deltalog.sharing.client.http import run
 from deltalog.sharing.client.profile import parse_table_name, parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.shown_version import (
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.expressions import Expression
+    from deltalog.http.options import HttpOptions
     from deltalog.scan.changes import Changes
     from deltalog.scan.dataset import DeltaDataset
     from deltalog.schema import Schema
-    from deltalog.sharing.client.options import HttpOptions
     from deltalog.sharing.client.profile import ProfileSource
     from deltalog.snapshot import Snapshot
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import ObjectNotFoundError, SharingAccessError, SharingError
+from deltalog.http.client import run
 from deltalog.sharing.client.answers import fetch_changes, fetch_file_list
-from deltalog.sharing.client.http import run
 from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from deltalog.conditions import check_given
 from deltalog.context import TableContext
 from deltalog.errors import CommitConflictError, InvalidInputError
-from deltalog.locations import has_table
+from deltalog.log.listing import has_table
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.scan import objection_to_native
 from deltalog.spark.session.failures import SparkTableExistsError

@@ -16,7 +16,8 @@ from deltalog.conditions import as_condition
 from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError
-from deltalog.locations import has_table, naming
+from deltalog.locations import naming
+from deltalog.log.listing import has_table
 from deltalog.rows.planned import ChangeMetrics, RowCounts
 from deltalog.schema import to_arrow_schema
 from deltalog.snapshot import load_snapshot

@@ -13,20 +13,21 @@ from dataclasses import dataclass
 from socket import AF_INET, AddressFamily
 from typing import TYPE_CHECKING, Final
 
-from deltalog import __version__
+from deltalog._version import __version__
 from deltalog.errors import InvalidInputError
-from deltalog.sharing.client.reach import Reach, reach_of, reach_of_all
+from deltalog.http.reach import Reach, reach_of, reach_of_all
 
 try:
     import aiohttp
     import yarl
 except ImportError as error:  # pragma: no cover -- the tests' environment has it
     raise InvalidInputError(
-        "cannot use Delta Sharing: aiohttp is not installed; pip install 'deltalog[sharing]'"
+        "cannot send requests to a server of shares or a catalog: aiohttp is not installed; "
+        "pip install 'deltalog[sharing]' or 'deltalog[catalogs]'"
     ) from error
 
 if TYPE_CHECKING:
-    from deltalog.sharing.client.options import HttpOptions
+    from deltalog.http.options import HttpOptions
 
 CONNECTION_FAULTS: Final = (aiohttp.ClientError,)
 LASTING_FAULTS: Final = (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError)

@@ -11,12 +11,13 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from deltalog.errors import SharingError
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
     import aiohttp
+
+    from deltalog.errors import DeltaError
+    from deltalog.http.faults import HttpFaults
 
 _PIECE_BYTES: Final = 1 << 18
 # Headers and empty lines expand much; a body of this size may expand as it likes.
@@ -57,11 +58,13 @@ class Budget:
 
     Args:
         limits: of each answer.
+        faults: the errors that are raised; `refused` for what is not taken.
         for_file: the answer is a file.
     """
 
-    def __init__(self, limits: AnswerLimits, *, for_file: bool = False) -> None:
+    def __init__(self, limits: AnswerLimits, faults: HttpFaults, *, for_file: bool = False) -> None:
         self.limits = limits
+        self.faults = faults
         self.used_bytes = 0
         self._setting = "file_bytes" if for_file else "answer_bytes"
         self._most_bytes = limits.file_bytes if for_file else limits.answer_bytes
@@ -76,21 +79,27 @@ class Budget:
         """Count a page of the answer.
 
         Raises:
-            SharingError: there are too many.
+            DeltaError: there are too many.
         """
         self._pages += 1
         if self._pages > self.limits.pages:
-            raise _excess(what, f"the answer has more than {self.limits.pages} pages", "pages")
+            raise self.excess(what, f"the answer has more than {self.limits.pages} pages", "pages")
 
     def check(self, num_bytes: int, what: str) -> None:
         """Refuse a response that makes the answer too long.
 
         Raises:
-            SharingError: it does.
+            DeltaError: it does.
         """
         if self.used_bytes + num_bytes > self._most_bytes:
             problem = f"the answer is longer than {self._most_bytes} bytes"
-            raise _excess(what, problem, self._setting)
+            raise self.excess(what, problem, self._setting)
+
+    def excess(self, what: str, problem: str, setting: str) -> DeltaError:
+        """The error of an answer that is beyond a limit, which says how to permit more."""
+        return self.faults.refused(
+            f"cannot {what}: {problem}; HttpOptions(limits=AnswerLimits({setting}=…)) permits more"
+        )
 
 
 class Reply:
@@ -123,7 +132,7 @@ class Reply:
         """Return the whole body of a message.
 
         Raises:
-            SharingError: it is longer than a message may be.
+            DeltaError: it is longer than a message may be.
         """
         return await self._whole(self._budget.limits.message_bytes, "message_bytes")
 
@@ -131,7 +140,7 @@ class Reply:
         """Return the whole body, which is a file.
 
         Raises:
-            SharingError: it is longer than a file that is fetched whole may be.
+            DeltaError: it is longer than a file that is fetched whole may be.
         """
         return await self._whole(self._budget.limits.file_bytes, "file_bytes")
 
@@ -149,13 +158,15 @@ class Reply:
         """Yield the lines of the body that have arrived together, without blank ones.
 
         Raises:
-            SharingError: a line is too long.
+            DeltaError: a line is too long.
         """
         most, rest = self._budget.limits.line_bytes, b""
         async for data in self.pieces():
             *lines, rest = (rest + data).split(b"\n") if rest else data.split(b"\n")
             if len(rest) > most:
-                raise _excess(self._what, f"a line is longer than {most} bytes", "line_bytes")
+                raise self._budget.excess(
+                    self._what, f"a line is longer than {most} bytes", "line_bytes"
+                )
             if found := [line for line in lines if line.strip()]:
                 yield found
         if rest.strip():
@@ -165,7 +176,7 @@ class Reply:
         """Yield the body in short pieces, decompressed.
 
         Raises:
-            SharingError: it is too long, or in a compression that was not asked for.
+            DeltaError: it is too long, or in a compression that was not asked for.
             BrokenBodyError: it is no gzip, or ends in its middle.
         """
         encoding = self.headers.get("Content-Encoding", "").strip().lower()
@@ -174,7 +185,7 @@ class Reply:
         elif encoding in {"gzip", "x-gzip"}:
             data = self._unpacked()
         else:
-            raise SharingError(
+            raise self._budget.faults.refused(
                 f"cannot {self._what}: the answer is compressed by {encoding[:40]!r}, gzip was "
                 "asked for"
             )
@@ -189,7 +200,9 @@ class Reply:
             found.append(piece)
             count += len(piece)
             if count > most:
-                raise _excess(self._what, f"the answer is longer than {most} bytes", setting)
+                raise self._budget.excess(
+                    self._what, f"the answer is longer than {most} bytes", setting
+                )
         return b"".join(found)  # one copy: growing as pieces come would make several
 
     async def _unpacked(self) -> AsyncIterator[bytes]:
@@ -214,7 +227,7 @@ class Reply:
     def _check_expansion(self, received: int, made: int) -> None:
         times = self._budget.limits.expansion
         if made > max(_FREE_BYTES, received * times):
-            raise _excess(
+            raise self._budget.excess(
                 self._what, f"the compressed answer expands more than {times} times", "expansion"
             )
 
@@ -227,9 +240,3 @@ def _decompress(packer: zlib._Decompress, data: bytes) -> tuple[bytes, bytes]:
     except zlib.error as error:
         raise BrokenBodyError(f"the compressed answer is damaged: {error}") from None
     return piece, packer.unused_data if packer.eof else packer.unconsumed_tail
-
-
-def _excess(what: str, problem: str, setting: str) -> SharingError:
-    return SharingError(
-        f"cannot {what}: {problem}; HttpOptions(limits=AnswerLimits({setting}=…)) permits more"
-    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from deltalog.sharing.client.replies import AnswerLimits
-from deltalog.sharing.client.retry import Retry
+from deltalog.http.replies import AnswerLimits
+from deltalog.http.retry import Retry
 
 if TYPE_CHECKING:
     from collections.abc import Callable

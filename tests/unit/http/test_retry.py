@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from deltalog.http.retry import is_retryable, retry_after_ms
 from deltalog.sharing.client import Retry
-from deltalog.sharing.client.retry import is_retryable, retry_after_ms
 
 
 @pytest.mark.protocol("SHARE-GEN-10")

@@ -21,23 +21,23 @@ from urllib.request import getproxies, proxy_bypass
 import fsspec.asyn
 
 from deltalog.clock import now_ms
-from deltalog.errors import DeltaError, SharingError, SharingUnavailableError
-from deltalog.sharing.client.reach import (
+from deltalog.errors import DeltaError
+from deltalog.http.reach import (
     Reach,
     reach_of_all,
     reach_of_host,
     resolve_addresses,
 )
-from deltalog.sharing.client.replies import BrokenBodyError, Budget, Reply
-from deltalog.sharing.client.retry import is_retryable, retry_after_ms
-from deltalog.sharing.client.sessions import (
+from deltalog.http.replies import BrokenBodyError, Budget, Reply
+from deltalog.http.retry import is_retryable, retry_after_ms
+from deltalog.http.sessions import (
     CONNECTION_FAULTS,
     LASTING_FAULTS,
     Sessions,
     TooNearError,
     parse_url,
 )
-from deltalog.sharing.client.texts import printable, shown_location
+from deltalog.http.texts import printable, shown_location
 from deltalog.storage.faults import redact
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     import aiohttp
     import yarl
 
-    from deltalog.sharing.client.options import HttpOptions
+    from deltalog.http.faults import HttpFaults
+    from deltalog.http.options import HttpOptions
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -93,20 +94,26 @@ class Request:
 
 
 class Http:
-    """Sends requests; any number of event loops and threads may share it."""
+    """Sends requests; any number of event loops and threads may share it.
 
-    def __init__(self, options: HttpOptions) -> None:
+    Args:
+        options: of the connections.
+        faults: the errors that are raised.
+    """
+
+    def __init__(self, options: HttpOptions, faults: HttpFaults) -> None:
         self.options = options
+        self.faults = faults
         self._sessions = Sessions(options)
         self._proxies: dict[tuple[str, str], str | None] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Unpickled objects with the same options share one object per process."""
-        return shared_http, (self.options,)
+        """Unpickled objects with the same arguments share one object per process."""
+        return shared_http, (self.options, self.faults)
 
     def budget(self, *, for_file: bool = False) -> Budget:
         """Return a new budget for one answer."""
-        return Budget(self.options.limits, for_file=for_file)
+        return Budget(self.options.limits, self.faults, for_file=for_file)
 
     async def fetch(
         self,
@@ -114,6 +121,8 @@ class Http:
         read: Callable[[Reply], Awaitable[T]],
         make_error: Callable[[int, Mapping[str, str], bytes], DeltaError],
         budget: Budget | None = None,
+        *,
+        repeats: Callable[[int, bytes], bool] | None = None,
     ) -> T:
         """Return what `read` makes of the response.
 
@@ -122,17 +131,19 @@ class Http:
             read: reads the body; called again if the connection breaks while it does.
             make_error: the error for status, headers and body of a response that is no success.
             budget: of the answer that the response is a part of; None is one of its own.
+            repeats: whether the request is sent again after a response with this status and body;
+                None decides by the status alone.
 
         Raises:
-            SharingUnavailableError: no attempt got a response, or not in time.
-            SharingError: the URL may not be requested, or the response is too long.
+            DeltaError: of `faults`; `unavailable` if no attempt got a response, or not in time,
+                `refused` if the URL may not be requested, or the response is too long.
         """
         budget = budget or self.budget()
         try:
             async with asyncio.timeout(budget.seconds_left()):
-                return await self._attempts(request, read, make_error, budget)
+                return await self._attempts(request, read, make_error, budget, repeats)
         except TimeoutError:
-            raise SharingUnavailableError(
+            raise self.faults.unavailable(
                 f"cannot {request.what}: no whole answer within {budget.limits.seconds:g} s; "
                 "HttpOptions(limits=AnswerLimits(seconds=…)) permits more"
             ) from None
@@ -143,7 +154,9 @@ class Http:
         read: Callable[[Reply], Awaitable[T]],
         make_error: Callable[[int, Mapping[str, str], bytes], DeltaError],
         budget: Budget,
+        repeats: Callable[[int, bytes], bool] | None,
     ) -> T:
+        repeats = repeats or _by_status
         failures = 0
         while True:
             asked_ms: int | None = None
@@ -159,16 +172,16 @@ class Http:
                         return found
                     body = await reply.read_start(_MOST_ERROR_BYTES)
                     error = make_error(response.status, response.headers, body)
-                    if not is_retryable(response.status):
+                    if not repeats(response.status, body):
                         raise error
                     asked_ms = retry_after_ms(response.headers.get("Retry-After"), now_ms())
                     cause = None
             except DeltaError:
                 raise  # some of them are OSErrors
             except LASTING_FAULTS as fault:
-                raise _connection_error(request, fault, 1) from None
+                raise self._connection_error(request, fault, 1) from None
             except _TEMPORARY as fault:
-                error = _connection_error(request, fault, failures + 1)
+                error = self._connection_error(request, fault, failures + 1)
                 # A signed URL is a secret, which no traceback may show.
                 cause = None if request.url in str(fault) else fault
             failures += 1
@@ -193,41 +206,45 @@ class Http:
                     proxy=self._proxy(url),
                 )
             except TooNearError:
-                raise _too_near(request, url) from None
+                raise self._too_near(request, url) from None
             target = response.headers.get("Location")
             if response.status not in {301, 302, 303, 307, 308} or target is None:
                 return response, session.auto_decompress
             response.release()
             try:
-                request = _redirected(request, urljoin(request.url, target))
+                request = self._redirected(request, urljoin(request.url, target))
             except ValueError:  # of Python's own reading of URLs
-                raise SharingError(
+                raise self.faults.refused(
                     f"cannot {request.what}: the server redirects to {shown_location(target)!r}, "
                     "which is no URL"
                 ) from None
-        raise SharingError(f"cannot {request.what}: redirected more than {_MOST_REDIRECTS} times")
+        raise self.faults.refused(
+            f"cannot {request.what}: redirected more than {_MOST_REDIRECTS} times"
+        )
 
     def _checked_url(self, request: Request) -> yarl.URL:
         """Return the URL of a request, whose host is the one that is connected to."""
         if _CONTROLS.search(request.url):
-            raise SharingError(f"cannot {request.what}: the server's URL has control characters")
+            raise self.faults.refused(
+                f"cannot {request.what}: the server's URL has control characters"
+            )
         try:
             url = parse_url(request.url)
             host = url.raw_host or ""
         except ValueError:
             host = ""
         if not host:
-            raise SharingError(f"cannot {request.what}: the server's URL names no host")
+            raise self.faults.refused(f"cannot {request.what}: the server's URL names no host")
         if url.raw_user or url.raw_password:
-            raise SharingError(
-                f"cannot {request.what}: the URL at {host!r} has a login in it; a profile of type "
-                "'basic' has a name and a password"
+            raise self.faults.refused(
+                f"cannot {request.what}: the URL at {host!r} has a login in it; give name and "
+                "password apart from it (a profile of type 'basic' has both)"
             )
         if url.scheme == "https" or (
             url.scheme == "http" and (self.options.allow_http or is_loopback(host))
         ):
             return url
-        raise SharingError(
+        raise self.faults.refused(
             f"cannot {request.what}: a URL of scheme {url.scheme!r} at {host!r} is refused, "
             "because others on the network could read the token; allow_http=True permits http"
         )
@@ -236,7 +253,7 @@ class Http:
         """Return how near the address of a request may be.
 
         Raises:
-            SharingError: the URL names a host that is nearer.
+            DeltaError: `faults.refused`; the URL names a host that is nearer.
         """
         if request.named_by is None or self.options.allow_private_files:
             return Reach.MACHINE
@@ -252,7 +269,7 @@ class Http:
                 # A session of the user's own has a resolver of its own.
                 found = reach_of_all(await resolve_addresses(host))
         if found is not None and found > nearest:
-            raise _too_near(request, url)
+            raise self._too_near(request, url)
         return limit
 
     def _proxy(self, url: yarl.URL) -> str | None:
@@ -278,28 +295,59 @@ class Http:
             found = reach_of_all(await resolve_addresses(host))
         return found
 
+    def _too_near(self, request: Request, url: yarl.URL) -> DeltaError:
+        return self.faults.refused(
+            f"cannot {request.what}: the server names a file at {url.raw_host!r}, an address of "
+            "this machine or its own network, and lies farther away itself; "
+            "allow_private_files=True permits that"
+        )
+
+    def _redirected(self, request: Request, target: str) -> Request:
+        # A server may redirect to any host; the bearer token is for this one only.
+        in_header = any(name.lower() == "authorization" for name in request.headers)
+        if (in_header or request.is_secret) and not is_same_origin(request.url, target):
+            raise self.faults.refused(
+                f"cannot {request.what}: the server redirects to {shown_location(target)!r}, to "
+                "which the credentials are not sent; set the endpoint to that address"
+            )
+        if request.url.startswith("https:") and not target.startswith("https:"):
+            raise self.faults.refused(
+                f"cannot {request.what}: redirected from https to a URL without TLS"
+            )
+        return replace(request, url=target)
+
+    def _connection_error(
+        self, request: Request, fault: BaseException, attempts: int
+    ) -> DeltaError:
+        host = urlsplit(request.url).netloc.rpartition("@")[2]
+        reason = redact(
+            f"{type(fault).__name__}: {printable(str(fault).replace(request.url, host))}"
+        )
+        times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        return self.faults.unavailable(
+            f"cannot {request.what}: no response from {host} after {times}: {reason}"
+        )
+
     async def close(self) -> None:
         """Close the connections of the running event loop."""
         await self._sessions.close()
 
 
-_SHARED: Final[weakref.WeakValueDictionary[HttpOptions, Http]] = weakref.WeakValueDictionary()
+_SHARED: Final[weakref.WeakValueDictionary[Any, Http]] = weakref.WeakValueDictionary()
 
 
-def shared_http(options: HttpOptions) -> Http:
-    """Return the process's one object with these options."""
-    found = _SHARED.get(options)
+def shared_http(options: HttpOptions, faults: HttpFaults) -> Http:
+    """Return the process's one object with these arguments."""
+    key = options, faults
+    found = _SHARED.get(key)
     if found is None:
-        found = _SHARED[options] = Http(options)
+        found = _SHARED[key] = Http(options, faults)
     return found
 
 
-def _too_near(request: Request, url: yarl.URL) -> SharingError:
-    return SharingError(
-        f"cannot {request.what}: the server names a file at {url.raw_host!r}, an address of this "
-        "machine or its own network, and lies farther away itself; allow_private_files=True "
-        "permits that"
-    )
+def _by_status(status: int, body: bytes) -> bool:
+    del body
+    return is_retryable(status)
 
 
 def is_loopback(host: str) -> bool:
@@ -314,27 +362,3 @@ def is_same_origin(one: str, other: str) -> bool:
     """Whether two URLs have the same scheme, host and port."""
     first, second = urlsplit(one), urlsplit(other)
     return (first.scheme, first.netloc.lower()) == (second.scheme, second.netloc.lower())
-
-
-def _redirected(request: Request, target: str) -> Request:
-    # A server may redirect to any host; the bearer token is for this one only.
-    in_header = any(name.lower() == "authorization" for name in request.headers)
-    if (in_header or request.is_secret) and not is_same_origin(request.url, target):
-        raise SharingError(
-            f"cannot {request.what}: the server redirects to {shown_location(target)!r}, to which "
-            "the profile's credentials are not sent; set the profile's endpoint to that address"
-        )
-    if request.url.startswith("https:") and not target.startswith("https:"):
-        raise SharingError(f"cannot {request.what}: redirected from https to a URL without TLS")
-    return replace(request, url=target)
-
-
-def _connection_error(
-    request: Request, fault: BaseException, attempts: int
-) -> SharingUnavailableError:
-    host = urlsplit(request.url).netloc.rpartition("@")[2]
-    reason = redact(f"{type(fault).__name__}: {printable(str(fault).replace(request.url, host))}")
-    times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
-    return SharingUnavailableError(
-        f"cannot {request.what}: no response from {host} after {times}: {reason}"
-    )

@@ -1,0 +1,107 @@
+"""Tables by a URI that names them: `uc://catalog.schema.table`, perhaps with `@v3`.
+
+Owns how such a name is split into parts, and that the catalog is that of the environment or of the
+storage options.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.catalogs.named import NamedTable
+from deltalog.catalogs.unity.catalog import UnityCatalog
+from deltalog.catalogs.unity.settings import UnitySettings, split_options, unity_settings
+from deltalog.errors import InvalidInputError
+from deltalog.http.options import HttpOptions
+from deltalog.paths import parse_table_uri
+from deltalog.storage.options import truth
+
+if TYPE_CHECKING:
+    from deltalog.catalogs.protocol import Name
+    from deltalog.storage.fsspec_store import StorageOptions
+
+# A name, or anything between backticks; two of them are one.
+_PART: Final = re.compile(r"(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`./@]+))(?P<dot>\.|$)")
+_FORM: Final = "expected uc://catalog.schema.table"
+
+
+def resolve_address(uri: str, storage_options: StorageOptions | None) -> NamedTable:
+    """The catalog and the name that a URI names.
+
+    Raises:
+        InvalidInputError: it has not three parts, or there is no catalog to ask.
+    """
+    location = parse_table_uri(uri)
+    at: int | datetime | None = location.version
+    if location.timestamp_ms is not None:
+        at = datetime.fromtimestamp(location.timestamp_ms / 1000, UTC)
+    name = _parts(location.uri[len("uc://") :].rstrip("/"), uri)
+    return NamedTable(catalog=_catalog(storage_options), name=name, at=at)
+
+
+def _parts(text: str, uri: str) -> Name:
+    found: list[str] = []
+    position = 0
+    while position < len(text):
+        match = _PART.match(text, position)
+        if match is None:
+            break
+        quoted = match["quoted"]
+        found.append(match["plain"] if quoted is None else quoted.replace("``", "`"))
+        position = match.end()
+        if not match["dot"]:
+            break
+    if position < len(text) or len(found) != 3 or text.endswith("."):
+        raise InvalidInputError(f"cannot take {uri!r} for a table's name: {_FORM}")
+    return tuple(found)
+
+
+def _catalog(storage_options: StorageOptions | None) -> UnityCatalog:
+    """The catalog of the environment, or of storage options; one for each way to reach it."""
+    if callable(storage_options):
+        raise InvalidInputError(
+            "cannot take a callable for the storage options of a table by its name: its catalog "
+            "lends the credentials"
+        )
+    given, rest = split_options(storage_options or {})
+    http = HttpOptions(allow_http=truth("allow_http", given.pop("allow_http", False)))
+    local = truth("allows_local_files", given.pop("allows_local_files", False))
+    settings = unity_settings(given.pop("url", None), **given)
+    return _shared(settings, http, local, _Options(rest if storage_options is not None else None))
+
+
+class _Options:
+    """Storage options as a key."""
+
+    def __init__(self, options: Mapping[str, Any] | None) -> None:
+        self.options = options
+        items = None if options is None else sorted(options.items())
+        self._key = repr(items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Options) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+@functools.lru_cache(maxsize=32)
+def _shared(
+    settings: UnitySettings,
+    http: HttpOptions,
+    local: bool,  # noqa: FBT001  # a part of the key
+    options: _Options,
+) -> UnityCatalog:
+    return UnityCatalog(
+        settings.url,
+        token=settings.token,
+        client_id=settings.client_id,
+        client_secret=settings.client_secret,
+        storage_options=options.options,
+        http_options=http,
+        allows_local_files=local,
+    )

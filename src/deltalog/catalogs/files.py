@@ -1,0 +1,207 @@
+"""A directory of tables, as a catalog: `root/schema/table`, on any store.
+
+Owns which names are safe to be parts of a path, and what can be done where there is nothing but
+files: a folder with a log is a table, and its place is its name.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from deltalog.catalogs.protocol import (
+    CatalogTable,
+    Name,
+    StagedTable,
+    TableType,
+    check_parts,
+    shown_name,
+)
+from deltalog.context import TableContext, utc_context
+from deltalog.errors import InvalidInputError, StorageError, TableExistsError, TableNotFoundError
+from deltalog.log.listing import has_table
+from deltalog.paths import LOG_DIRECTORY
+from deltalog.storage import open_store
+from deltalog.storage.fsspec_store import FsspecStore
+from deltalog.storage.store import native_path
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.storage.store import Store
+
+_SEPARATORS: Final = frozenset("/\\:")
+
+
+class FileCatalog:
+    """The tables below a directory: `root/schema/table`, for laptops and tests.
+
+    Nothing is kept besides the folders, so every table is the catalog's own, and `drop` has to
+    delete its files.
+
+    Args:
+        root: path or URL of the directory.
+        storage_options: as for `DeltaTable`.
+    """
+
+    def __init__(
+        self, root: str | PathLike[str], storage_options: StorageOptions | None = None
+    ) -> None:
+        self._root = os.fspath(root).rstrip("/") or "/"
+        self._options = storage_options
+        self._place = FsspecStore(self._root, storage_options)
+
+    def list_schemas(self, within: Name = ()) -> list[Name]:
+        """The folders of the directory.
+
+        Cost: one listing.
+        """
+        schemas = sorted((name,) for name in self._folders("") if _is_safe(name))
+        return [schema for schema in schemas if schema[: len(within)] == tuple(within)]
+
+    def list_tables(self, schema: Name) -> list[Name]:
+        """The folders of a schema that hold a log.
+
+        Cost: one listing, and one for each folder.
+        """
+        check_parts(schema, 1, "a schema of a directory")
+        _check_safe(schema)
+        names = [(*schema, name) for name in self._folders(schema[0]) if _is_safe(name)]
+        return sorted(name for name in names if has_table(self._store(name)))
+
+    def find(self, name: Name) -> CatalogTable | None:
+        """As `TableCatalog`. Cost: one listing."""
+        store = self._store(name)
+        if not has_table(store):
+            return None
+        return CatalogTable(name=name, location=store.root, table_type=TableType.MANAGED)
+
+    def open(self, name: Name) -> TableContext:
+        """As `TableCatalog`. Cost: one listing."""
+        return utc_context(self._existing(name))
+
+    def stage(self, name: Name, location: str | None = None) -> StagedTable:
+        """As `TableCatalog`; the table is visible from its first commit on."""
+        if location is not None:
+            raise InvalidInputError(
+                f"cannot create {shown_name(name)} at a location of its own: a directory of tables "
+                "knows only those below it; leave the location out"
+            )
+        store = self._store(name)
+        if has_table(store):
+            raise TableExistsError(f"cannot create {shown_name(name)}: {store.root} is a table")
+        return StagedTable(
+            name=name,
+            context=utc_context(store),
+            location=store.root,
+            table_type=TableType.MANAGED,
+        )
+
+    def register(self, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
+        """As `TableCatalog`: the log is there, which is all that it takes."""
+        return CatalogTable(
+            name=staged.name,
+            location=snapshot.store.root,
+            table_type=staged.table_type,
+            comment=snapshot.metadata.description,
+            properties=dict(snapshot.metadata.configuration),
+            columns=snapshot.configuration.schema,
+        )
+
+    def synchronize(self, name: Name, snapshot: Snapshot) -> None:
+        """As `TableCatalog`: nothing is kept besides the table."""
+        del snapshot
+        self._store(name)
+
+    def drop(self, name: Name, *, purge: bool = False) -> None:
+        """As `TableCatalog`; without `purge` refused, as the folder is all that there is.
+
+        The log goes first: if the work is interrupted, no table is left that lacks files.
+        """
+        store = self._existing(name)
+        if not purge:
+            raise InvalidInputError(
+                f"cannot drop {shown_name(name)} and keep its files: in a directory of tables the "
+                f"folder {store.root} is the table; drop(…, purge=True) deletes it"
+            )
+        store.delete_many([file.path for file in store.list_all(LOG_DIRECTORY)])
+        store.delete_many([file.path for file in store.list_all("")])
+        if (folder := native_path(store, "")) is not None:
+            _remove_empty(Path(folder))
+
+    def rename(self, name: Name, new_name: Name) -> None:
+        """As `TableCatalog`; refused where the store cannot rename a folder at once."""
+        store, target = self._existing(name), self._store(new_name)
+        if has_table(target):
+            raise TableExistsError(
+                f"cannot rename {shown_name(name)} to {shown_name(new_name)}: there is a table"
+            )
+        old, new = native_path(store, ""), native_path(target, "")
+        if old is None or new is None:
+            raise InvalidInputError(
+                f"cannot rename {shown_name(name)}: the store of {store.root} cannot rename a "
+                "folder at once; clone the table and drop it"
+            )
+        try:
+            Path(new).parent.mkdir(parents=True, exist_ok=True)
+            Path(old).rename(new)  # fails where files are
+        except OSError as error:
+            raise StorageError(
+                f"cannot rename {shown_name(name)} to {shown_name(new_name)}: {error.strerror}"
+            ) from error
+
+    def relocate(self, name: Name, location: str) -> None:
+        """As `TableCatalog`: refused, as the place is the name."""
+        del location
+        raise InvalidInputError(
+            f"cannot relocate {shown_name(name)}: in a directory of tables its folder is its name"
+        )
+
+    def __repr__(self) -> str:
+        return f"FileCatalog({self._place.root!r})"
+
+    def _folders(self, directory: str) -> list[str]:
+        _, directories = self._place.list_level(directory)
+        return [path.rstrip("/").rpartition("/")[2] for path in directories]
+
+    def _store(self, name: Name) -> Store:
+        check_parts(name, 2, "a table of a directory")
+        _check_safe(name)
+        root = self._root.rstrip("/")
+        return open_store(f"{root}/{name[0]}/{name[1]}", self._options)
+
+    def _existing(self, name: Name) -> Store:
+        store = self._store(name)
+        if not has_table(store):
+            raise TableNotFoundError(f"there is no table {shown_name(name)} below {self._root}")
+        return store
+
+
+def _is_safe(part: str) -> bool:
+    """Whether a name stays in its folder, wherever that is: no separator, drive or parent."""
+    return (
+        part.isprintable()
+        and part[:1] not in {".", "_"}
+        and part == part.strip()
+        and _SEPARATORS.isdisjoint(part)
+    )
+
+
+def _check_safe(name: Name) -> None:
+    for part in name:
+        if not _is_safe(part):
+            raise InvalidInputError(
+                f"cannot take {part!r} for a folder's name: expected one without / \\ : and "
+                "control characters that begins with neither a dot nor an underscore"
+            )
+
+
+def _remove_empty(folder: Path) -> None:
+    for directory, _, _ in os.walk(folder, topdown=False):
+        try:
+            Path(directory).rmdir()
+        except OSError:  # somebody put a file there meanwhile
+            return

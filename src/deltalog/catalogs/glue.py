@@ -1,0 +1,449 @@
+"""`GlueCatalog`: the tables of AWS Glue's data catalog, as Spark and Athena write their entries.
+
+The only importer of boto3. Owns how an entry says that it is a Delta table, and where. Glue decides
+on no commits: tables are files, and their entries are kept in step after commits.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.catalogs.changes import FollowedCommitter
+from deltalog.catalogs.locations import check_location
+from deltalog.catalogs.protocol import (
+    CatalogTable,
+    Name,
+    StagedTable,
+    TableType,
+    check_parts,
+    shown_name,
+)
+from deltalog.clock import now_ms
+from deltalog.context import TableContext, utc_context
+from deltalog.errors import (
+    CatalogAccessError,
+    CatalogError,
+    CatalogUnavailableError,
+    InvalidInputError,
+    TableExistsError,
+    TableNotFoundError,
+)
+from deltalog.expressions.render import simple_name
+from deltalog.http.texts import printable
+from deltalog.paths import decode_location
+from deltalog.schema.codec import parse_schema
+from deltalog.storage import open_store
+from deltalog.storage.faults import redact, says
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from deltalog.actions import Metadata
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.storage.store import Store
+    from deltalog.transaction.winners import WinningCommit
+
+_PROVIDER: Final = "spark.sql.sources.provider"
+_DELTA: Final = "delta"
+# Spark writes such a location where the true one is the `path` of the entry.
+_PLACEHOLDER: Final = "__PLACEHOLDER__"
+_STATE: Final = ("delta.lastUpdateVersion", "delta.lastCommitTimestamp")
+_MISSING: Final = frozenset({"EntityNotFoundException"})
+_EXISTS: Final = frozenset({"AlreadyExistsException"})
+_DENIED: Final = frozenset(
+    {
+        "AccessDeniedException",
+        "AccessDenied",
+        "ExpiredTokenException",
+        "InvalidSignatureException",
+        "UnrecognizedClientException",
+        "NoCredentialsError",
+        "PartialCredentialsError",
+        "TokenRetrievalError",
+    }
+)
+_BUSY: Final = frozenset(
+    {
+        "ThrottlingException",
+        "InternalServiceException",
+        "OperationTimeoutException",
+        "EndpointConnectionError",
+        "ConnectTimeoutError",
+        "ReadTimeoutError",
+        "ConnectionClosedError",
+    }
+)
+_SECRETS: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+# What `get_table` says and `update_table` takes.
+_INPUT: Final = (
+    "Name",
+    "Description",
+    "Owner",
+    "LastAccessTime",
+    "Retention",
+    "StorageDescriptor",
+    "PartitionKeys",
+    "TableType",
+    "Parameters",
+)
+# Athena's: engines that know Delta do not look at them.
+_FORMAT: Final = {
+    "InputFormat": "org.apache.hadoop.mapred.SequenceFileInputFormat",
+    "OutputFormat": "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat",
+}
+_SERDE: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+
+
+class GlueCatalog:
+    """The tables of AWS Glue's data catalog: databases are schemas.
+
+    Tables are reached with the caller's own credentials. A commit that changes schema or properties
+    updates the entry afterwards. Instances are shared by threads; pickles hold no keys, so another
+    process uses those of its environment, unless `pickles_secrets` says otherwise.
+
+    Args:
+        catalog_id: of the account whose catalog it is; None is the caller's.
+        client_options: keyword arguments of `boto3.client`, such as `region_name`.
+        storage_options: of the tables' stores; None uses the environment's.
+        allows_local_files: whether tables may be files of this machine.
+        pickles_secrets: whether pickles hold keys that `client_options` has.
+    """
+
+    def __init__(
+        self,
+        catalog_id: str | None = None,
+        *,
+        client_options: Mapping[str, Any] | None = None,
+        storage_options: StorageOptions | None = None,
+        allows_local_files: bool = False,
+        pickles_secrets: bool = False,
+    ) -> None:
+        self._glue = _Glue(catalog_id, dict(client_options or {}), pickles_secrets=pickles_secrets)
+        self._options = storage_options
+        self._allows_local = allows_local_files
+
+    def list_schemas(self, within: Name = ()) -> list[Name]:
+        """As `TableCatalog`. Cost: a request for each page."""
+        found = self._glue.pages("list the databases", "get_databases", "DatabaseList")
+        names = sorted((str(one["Name"]),) for one in found)
+        return [name for name in names if name[: len(within)] == tuple(within)]
+
+    def list_tables(self, schema: Name) -> list[Name]:
+        """As `TableCatalog`. Cost: a request for each page."""
+        check_parts(schema, 1, "a database of Glue")
+        what = f"list the tables of {shown_name(schema)}"
+        found = self._glue.pages(what, "get_tables", "TableList", DatabaseName=schema[0])
+        return sorted((schema[0], str(one["Name"])) for one in found)
+
+    def find(self, name: Name) -> CatalogTable | None:
+        """As `TableCatalog`. Cost: a request."""
+        entry = self._glue.table(name)
+        return None if entry is None else _described(name, entry)
+
+    def open(self, name: Name) -> TableContext:
+        """As `TableCatalog`. Cost: a request."""
+        table = self._existing(name)
+        if table.provider != _DELTA:
+            raise InvalidInputError(
+                f"cannot open {shown_name(name)}: its format is {table.provider}, not Delta"
+            )
+        store = self._store(table.location)
+        committer = FollowedCommitter(GlueTeller(self._glue, name))
+        return TableContext(store=store, time_zone="UTC", committer=committer)
+
+    def stage(self, name: Name, location: str | None = None) -> StagedTable:
+        """As `TableCatalog`; without a location it lies below that of its database.
+
+        Cost: two requests.
+        """
+        check_parts(name, 2, "a table of Glue")
+        if self._glue.table(name) is not None:
+            raise TableExistsError(f"cannot create {shown_name(name)}: the catalog has a table")
+        place = location or self._glue.default_location(name)
+        return StagedTable(
+            name=name,
+            context=utc_context(self._store(place)),
+            location=place,
+            table_type=TableType.EXTERNAL,
+        )
+
+    def register(self, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
+        """As `TableCatalog`. Cost: a request."""
+        entry = _entry(staged, snapshot)
+        try:
+            self._glue.create(staged.name, entry)
+        except TableExistsError:
+            found = self.find(staged.name)  # perhaps only the first answer was lost
+            if found is None or found.location.rstrip("/") != staged.location.rstrip("/"):
+                raise
+        return _described(staged.name, entry)
+
+    def synchronize(self, name: Name, snapshot: Snapshot) -> None:
+        """As `TableCatalog`. Cost: two requests."""
+        state = _state(snapshot.version, snapshot.commit_timestamp_ms)
+        self._glue.change(name, lambda entry: _updated(entry, snapshot.metadata, state))
+
+    def drop(self, name: Name, *, purge: bool = False) -> None:
+        """As `TableCatalog`. Cost: a request."""
+        if purge:
+            raise InvalidInputError(
+                f"cannot purge {shown_name(name)}: the files of a table of Glue are not its own"
+            )
+        self._glue.delete(name)
+
+    def rename(self, name: Name, new_name: Name) -> None:
+        """As `TableCatalog`: refused, as Glue cannot."""
+        raise InvalidInputError(
+            f"cannot rename {shown_name(name)} to {shown_name(new_name)}: Glue renames no table; "
+            "register its location under the new name and drop the old one"
+        )
+
+    def relocate(self, name: Name, location: str) -> None:
+        """As `TableCatalog`. Cost: two requests."""
+        check_location(location, allows_local=self._allows_local)
+        self._glue.change(name, lambda entry: _moved(entry, location))
+
+    def __repr__(self) -> str:
+        return f"GlueCatalog({self._glue.catalog_id!r})"
+
+    def _existing(self, name: Name) -> CatalogTable:
+        found = self.find(name)
+        if found is None:
+            raise TableNotFoundError(f"there is no table {shown_name(name)} in the catalog")
+        return found
+
+    def _store(self, location: str) -> Store:
+        check_location(location, allows_local=self._allows_local)
+        return open_store(decode_location(location), self._options)
+
+
+class _Glue:
+    """The requests to Glue, and what its errors mean."""
+
+    def __init__(
+        self, catalog_id: str | None, options: dict[str, Any], *, pickles_secrets: bool
+    ) -> None:
+        self.catalog_id = catalog_id
+        self._options = options
+        self._pickles_secrets = pickles_secrets
+        self._client = _client(options)
+
+    def table(self, name: Name) -> dict[str, Any] | None:
+        """The entry of a table; None if there is none."""
+        check_parts(name, 2, "a table of Glue")
+        try:
+            with self._errors(f"load table {shown_name(name)}"):
+                answer = self._client.get_table(**self._of(name), Name=name[1])
+        except TableNotFoundError:
+            return None
+        return dict(answer["Table"])
+
+    def pages(
+        self, what: str, operation: str, member: str, **more: Any
+    ) -> Iterator[dict[str, Any]]:
+        """The entries of a listing."""
+        with self._errors(what):
+            pages = self._client.get_paginator(operation).paginate(**self._account, **more)
+            for page in pages:
+                yield from page[member]
+
+    def default_location(self, name: Name) -> str:
+        """Where a table lies if nobody says so."""
+        with self._errors(f"load database {shown_name(name[:1])}"):
+            answer = self._client.get_database(**self._account, Name=name[0])
+        place = answer["Database"].get("LocationUri")
+        if not place:
+            raise InvalidInputError(
+                f"cannot create {shown_name(name)}: its database has no location; give the table's"
+            )
+        return f"{str(place).rstrip('/')}/{name[1]}"
+
+    def create(self, name: Name, entry: dict[str, Any]) -> None:
+        """Make an entry."""
+        with self._errors(f"create table {shown_name(name)}"):
+            self._client.create_table(**self._of(name), TableInput=entry)
+
+    def delete(self, name: Name) -> None:
+        """Remove an entry."""
+        check_parts(name, 2, "a table of Glue")
+        with self._errors(f"drop table {shown_name(name)}"):
+            self._client.delete_table(**self._of(name), Name=name[1])
+
+    def change(self, name: Name, make: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Replace an entry by what is made of it."""
+        entry = self.table(name)
+        if entry is None:
+            raise TableNotFoundError(f"there is no table {shown_name(name)} in the catalog")
+        changed = make({key: entry[key] for key in _INPUT if key in entry})
+        with self._errors(f"update table {shown_name(name)}"):
+            self._client.update_table(**self._of(name), TableInput=changed)
+
+    @property
+    def _account(self) -> dict[str, str]:
+        return {} if self.catalog_id is None else {"CatalogId": self.catalog_id}
+
+    def _of(self, name: Name) -> dict[str, str]:
+        return {**self._account, "DatabaseName": name[0]}
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        """Turn boto3's errors into ours."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  # the mapping is total
+            secrets = [str(self._options[key]) for key in _SECRETS if self._options.get(key)]
+            detail = printable(redact(f"{type(error).__name__}: {error}", secrets))
+            text = f"cannot {what}: {detail}"
+            if says(error, _MISSING):
+                raise TableNotFoundError(text) from None
+            if says(error, _EXISTS):
+                raise TableExistsError(text) from None
+            if says(error, _DENIED):
+                raise CatalogAccessError(text, status=403) from None
+            if says(error, _BUSY):
+                raise CatalogUnavailableError(text) from None
+            raise CatalogError(text) from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        options = self._options
+        if not self._pickles_secrets:
+            options = {key: value for key, value in options.items() if key not in _SECRETS}
+        return {
+            "catalog_id": self.catalog_id,
+            "_options": options,
+            "_pickles_secrets": self._pickles_secrets,
+        }
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._client = _client(self._options)
+
+
+@dataclass(frozen=True, slots=True)
+class GlueTeller:
+    """Keeps the entry of a table in step with its commits."""
+
+    glue: _Glue
+    name: Name
+
+    def tell(self, _store: Store, commit: WinningCommit) -> None:
+        """As `Teller`."""
+        metadata = commit.metadata
+        if metadata is None:
+            return
+        time_ms = commit.info.get("timestamp")
+        state = _state(commit.version, time_ms if type(time_ms) is int else now_ms())
+        self.glue.change(self.name, lambda entry: _updated(entry, metadata, state))
+
+
+def _client(options: Mapping[str, Any]) -> Any:
+    try:
+        import boto3  # noqa: PLC0415  # an extra
+    except ImportError as error:  # pragma: no cover -- the tests' environment has it
+        raise InvalidInputError(
+            "cannot use AWS Glue: boto3 is not installed; pip install 'deltalog[glue]'"
+        ) from error
+    return boto3.client("glue", **options)
+
+
+def _described(name: Name, entry: Mapping[str, Any]) -> CatalogTable:
+    parameters = {str(key): str(text) for key, text in (entry.get("Parameters") or {}).items()}
+    return CatalogTable(
+        name=name,
+        location=_location(entry),
+        comment=entry.get("Description") or None,
+        properties=parameters,
+        provider=_provider(parameters),
+    )
+
+
+def _location(entry: Mapping[str, Any]) -> str:
+    storage = entry.get("StorageDescriptor") or {}
+    location = str(storage.get("Location") or "")
+    path = ((storage.get("SerdeInfo") or {}).get("Parameters") or {}).get("path")
+    return str(path) if path and (not location or location.endswith(_PLACEHOLDER)) else location
+
+
+def _provider(parameters: Mapping[str, str]) -> str:
+    """The format of a table: as Spark says it, as Athena does, or as crawlers do."""
+    for key in (_PROVIDER, "table_type", "classification"):
+        if (found := parameters.get(key, "").lower()) != "":
+            return found
+    return "unknown"
+
+
+def _entry(staged: StagedTable, snapshot: Snapshot) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "Name": staged.name[1],
+        "TableType": "EXTERNAL_TABLE",
+        "Parameters": {
+            "EXTERNAL": "TRUE",
+            _PROVIDER: _DELTA,
+            "table_type": _DELTA.upper(),
+            "classification": _DELTA,
+        },
+        "PartitionKeys": [],  # the log knows the partitions, and their values
+        "StorageDescriptor": {
+            **_FORMAT,
+            "Columns": [],
+            "Location": staged.location,
+            "SerdeInfo": {
+                "SerializationLibrary": _SERDE,
+                "Parameters": {"serialization.format": "1", "path": staged.location},
+            },
+        },
+    }
+    state = _state(snapshot.version, snapshot.commit_timestamp_ms)
+    return _updated(entry, snapshot.metadata, state)
+
+
+def _updated(entry: dict[str, Any], metadata: Metadata, state: Mapping[str, str]) -> dict[str, Any]:
+    """An entry with schema, properties and comment of a table."""
+    columns = [
+        {
+            "Name": field.name,
+            "Type": simple_name(field.type),
+            **({"Comment": comment} if (comment := _comment(field.metadata)) else {}),
+        }
+        for field in parse_schema(metadata.schema_string)
+    ]
+    storage = {**(entry.get("StorageDescriptor") or {}), "Columns": columns}
+    # What is about tables comes from the table alone, and stays nowhere else.
+    kept = {
+        key: text
+        for key, text in (entry.get("Parameters") or {}).items()
+        if not key.startswith("delta.")
+    }
+    changed = {
+        **entry,
+        "StorageDescriptor": storage,
+        "Parameters": {**kept, **metadata.configuration, **state},
+    }
+    if metadata.description is not None:
+        changed["Description"] = metadata.description
+    return changed
+
+
+def _comment(metadata: Mapping[str, Any] | None) -> str:
+    found = (metadata or {}).get("comment")
+    return found[:255] if isinstance(found, str) else ""
+
+
+def _moved(entry: dict[str, Any], location: str) -> dict[str, Any]:
+    storage = dict(entry.get("StorageDescriptor") or {})
+    serde = dict(storage.get("SerdeInfo") or {})
+    parameters = dict(serde.get("Parameters") or {})
+    if "path" in parameters:
+        serde["Parameters"] = {**parameters, "path": location}
+        storage["SerdeInfo"] = serde
+    return {**entry, "StorageDescriptor": {**storage, "Location": location}}
+
+
+def _state(version: int, time_ms: int) -> dict[str, str]:
+    return dict(zip(_STATE, (str(version), str(time_ms)), strict=True))

@@ -1,0 +1,208 @@
+"""Where a catalog may say that a table is, and credentials that are lent for that place.
+
+Owns what is refused: local files unless the caller allows them, stores that no catalog of the
+internet has business with, names that leave the log's directory. A catalog's answer is never
+trusted.
+
+Protocol: Catalog-managed tables (staged commits)
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from deltalog.errors import CatalogAccessError, CatalogError, UnsafePathError
+from deltalog.http.texts import shown_location
+from deltalog.paths import split_location, store_kind
+from deltalog.storage.faults import has_login
+from deltalog.store_kinds import kind_named
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deltalog.clock import Clock
+
+_MARGIN_MS: Final = 300_000
+_UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_STAGED_NAME: Final = re.compile(rf"(?P<version>\d{{20}})\.{_UUID}\.json")
+
+
+def check_location(location: str, *, allows_local: bool) -> None:
+    """Refuse a place to which a catalog must not lead.
+
+    Args:
+        location: as the catalog has it.
+        allows_local: whether the caller allows files of this machine.
+
+    Raises:
+        UnsafePathError: it is a local file, a kind of store that tables of catalogs are not in, or
+            a text that is more than a location.
+    """
+    shown = shown_location(location)
+    kind = store_kind(location)
+    _, authority, path = split_location(location)
+    is_plain = location.isprintable() and not has_login(location)
+    if not is_plain or ".." in re.split(r"[/\\]", path):
+        raise UnsafePathError(f"the catalog's location {shown!r} is refused: it is no plain URL")
+    if kind.is_native:
+        if not allows_local or not path.startswith("/"):
+            raise UnsafePathError(
+                f"the catalog's location {shown!r} is refused: a catalog must not lead to files of "
+                "this machine; allows_local_files=True permits it"
+            )
+    elif not kind.is_hadoop or not authority:
+        raise UnsafePathError(
+            f"the catalog's location {shown!r} is refused: expected the URL of an object store"
+        )
+
+
+def check_staged_name(name: str, version: int) -> str:
+    """The name of a staged commit, if it is one of that version and nothing else.
+
+    Raises:
+        UnsafePathError: it could lead out of the directory, or belongs to another version.
+    """
+    found = _STAGED_NAME.fullmatch(name)
+    if found is None or not name.isascii() or int(found["version"]) != version:
+        raise UnsafePathError(
+            f"the catalog's file name {name[:100]!r} is refused: expected that of a staged commit "
+            f"of version {version}"
+        )
+    return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LentCredential:
+    """Credentials for the files below a place, for a while.
+
+    Args:
+        prefix: the place.
+        options: as storage options.
+        expires_ms: milliseconds since 1970, UTC; None is unknown.
+    """
+
+    prefix: str
+    options: Mapping[str, str] = field(repr=False)
+    expires_ms: int | None = None
+
+
+class Lender(Protocol):
+    """Whoever lends credentials; picklable."""
+
+    @property
+    def clock(self) -> Clock:
+        """Tells when they end."""
+        ...
+
+    @property
+    def pickles_secrets(self) -> bool:
+        """Whether pickles may hold them."""
+        ...
+
+    def lend(self) -> Sequence[LentCredential]:
+        """New credentials; none where the catalog lends none."""
+        ...
+
+
+class LentOptions:
+    """Storage options with lent credentials, renewed shortly before they end.
+
+    Args:
+        lender: is asked for credentials.
+        location: for which they must be.
+        own: options of the caller, which credentials are added to; None where there are none.
+    """
+
+    def __init__(self, lender: Lender, location: str, own: Mapping[str, Any] | None) -> None:
+        self._lender = lender
+        self._location = location
+        self._own = own
+        self._lock = threading.Lock()
+        self._lent: LentCredential | None = None
+        self._renew_at_ms: int | None = None
+        self._is_asked = False
+
+    def __call__(self) -> Mapping[str, Any]:
+        """The options; new credentials are asked for if those at hand are about to end."""
+        with self._lock:
+            if not self._is_asked or self._is_due():
+                self._ask()
+            lent = {} if self._lent is None else self._lent.options
+            return {**(self._own or {}), **lent}
+
+    def is_due(self) -> bool:
+        """As `ExpiringOptions`."""
+        with self._lock:
+            return self._is_asked and self._is_due()
+
+    def refuse(self) -> None:
+        """As `ExpiringOptions`."""
+        with self._lock:
+            self._is_asked = False
+
+    def take(self, lent: Sequence[LentCredential]) -> None:
+        """Begin with credentials that came with another answer."""
+        with self._lock:
+            self._keep(lent)
+
+    def _is_due(self) -> bool:
+        at_ms = self._renew_at_ms
+        return at_ms is not None and self._lender.clock.now_ms() >= at_ms
+
+    def _ask(self) -> None:
+        self._keep(self._lender.lend())
+
+    def _keep(self, lent: Sequence[LentCredential]) -> None:
+        self._lent = _chosen(lent, self._location)
+        if self._lent is None and self._own is None and not store_kind(self._location).is_native:
+            raise CatalogAccessError(
+                f"the catalog lends no credentials for {shown_location(self._location)!r}: give "
+                "storage_options of your own to use these instead"
+            )
+        expires = None if self._lent is None else self._lent.expires_ms
+        now = self._lender.clock.now_ms()
+        # Those that last only for minutes are used for four fifths of that time.
+        self._renew_at_ms = (
+            None if expires is None else expires - min(_MARGIN_MS, max(0, expires - now) // 5)
+        )
+        self._is_asked = True
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        del state["_lock"]
+        if not self._lender.pickles_secrets:
+            state.update(_lent=None, _renew_at_ms=None, _is_asked=False)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"LentOptions({shown_location(self._location)!r})"
+
+
+def _chosen(lent: Sequence[LentCredential], location: str) -> LentCredential | None:
+    """The credentials with the longest prefix of a location.
+
+    Raises:
+        CatalogError: there are some, and none is for it.
+    """
+    fitting = [one for one in lent if _covers(one.prefix, location)]
+    if lent and not fitting:
+        raise CatalogError(
+            f"the catalog lends credentials for another place than "
+            f"{shown_location(location)!r}; they are not used"
+        )
+    return max(fitting, key=lambda one: len(one.prefix), default=None)
+
+
+def _covers(prefix: str, location: str) -> bool:
+    (one, place, path), (other, own_place, own_path) = map(split_location, (prefix, location))
+    if kind_named(one) != kind_named(other) or place != own_place:
+        return False
+    path, own_path = (text.strip("/") for text in (path, own_path))
+    return not path or own_path == path or own_path.startswith(f"{path}/")

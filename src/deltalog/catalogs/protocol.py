@@ -1,0 +1,208 @@
+"""Tables by name: what a catalog is asked, and what it tells of a table.
+
+Owns the interface that statements and table names are resolved through. A name is a tuple of parts
+without the catalog's own alias: `("sales", "orders")`. Knows no catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from deltalog.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.context import TableContext
+    from deltalog.schema import StructType
+    from deltalog.snapshot import Snapshot
+
+Name = tuple[str, ...]
+
+
+class TableType(Enum):
+    """Whose the files of a table are."""
+
+    MANAGED = "MANAGED"
+    EXTERNAL = "EXTERNAL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogTable:
+    """What a catalog says of a table; the table's log decides where the two differ.
+
+    Args:
+        name: its parts.
+        location: path or URL.
+        table_type: `MANAGED` if the catalog chose the location.
+        table_id: of the catalog; None if it has none.
+        comment: of the table.
+        properties: as the catalog keeps them.
+        columns: None if the catalog does not know them.
+        provider: of the data, in lower case: `delta`, else deltalog cannot open it.
+    """
+
+    name: Name
+    location: str
+    table_type: TableType = TableType.EXTERNAL
+    table_id: str | None = None
+    comment: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    columns: StructType | None = None
+    provider: str = "delta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedTable:
+    """A place for a table that no catalog shows yet.
+
+    Version 0 is written through `context`, with the features and properties, before
+    `TableCatalog.register` makes the table visible.
+
+    Args:
+        name: which the table will have.
+        context: of the new table.
+        location: as the catalog spells it.
+        table_type: as of `CatalogTable`.
+        table_id: that the catalog gave it.
+        features: table features that it must support.
+        properties: that it must have.
+        suggested_properties: that it should have where its creator does not say otherwise.
+    """
+
+    name: Name
+    context: TableContext = field(repr=False)
+    location: str
+    table_type: TableType
+    table_id: str | None = None
+    features: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    suggested_properties: Mapping[str, str] = field(default_factory=dict)
+
+    def configuration(self, asked: Mapping[str, str | None] | None) -> dict[str, str | None]:
+        """The properties of the new table: those asked for, and what the catalog wants.
+
+        Raises:
+            InvalidInputError: one that is asked for contradicts the catalog.
+        """
+        given = dict(asked or {})
+        required = {key.lower(): (key, text) for key, text in self.properties.items()}
+        for key, text in given.items():
+            _, wanted = required.get(key.lower(), (key, text))
+            if text != wanted:
+                raise InvalidInputError(
+                    f"cannot create {shown_name(self.name)} with {key}={text!r}: its catalog "
+                    f"requires {wanted!r}"
+                )
+        own = {key.lower() for key in given}
+        suggested = {
+            key: text for key, text in self.suggested_properties.items() if key.lower() not in own
+        }
+        return {**suggested, **given, **self.properties}
+
+
+@runtime_checkable
+class TableCatalog(Protocol):
+    """Finds tables by name, and keeps names.
+
+    Implementations are thread-safe. What a catalog cannot do is an `InvalidInputError` that says
+    so. Other errors: `TableNotFoundError`, `TableExistsError`, and `StorageError` (of which
+    `CatalogError` is one) if the catalog or its place failed.
+    """
+
+    def list_schemas(self, within: Name = ()) -> list[Name]:
+        """The schemas, by name; those of a catalog of catalogs have two parts.
+
+        Args:
+            within: only those whose name begins with this.
+        """
+        ...
+
+    def list_tables(self, schema: Name) -> list[Name]:
+        """The tables of a schema, by name; also those that are not Delta tables."""
+        ...
+
+    def find(self, name: Name) -> CatalogTable | None:
+        """What the catalog says of a table; None if there is none."""
+        ...
+
+    def open(self, name: Name) -> TableContext:
+        """The context of a table: its store with credentials, and who commits to it.
+
+        The time zone is UTC. A commit through this context keeps the catalog in step.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            InvalidInputError: it is no Delta table.
+        """
+        ...
+
+    def stage(self, name: Name, location: str | None = None) -> StagedTable:
+        """A place for a new table.
+
+        Args:
+            name: which it will have.
+            location: of an external table; None lets the catalog choose.
+
+        Raises:
+            TableExistsError: the name is taken.
+        """
+        ...
+
+    def register(self, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
+        """Show a staged table under its name.
+
+        Args:
+            staged: of `stage`.
+            snapshot: its version 0, or a later one of an external table that was there.
+
+        Raises:
+            TableExistsError: somebody else took the name meanwhile; the files stay.
+        """
+        ...
+
+    def synchronize(self, name: Name, snapshot: Snapshot) -> None:
+        """Tell the catalog schema, properties and comment as the table has them.
+
+        Commits through `open` do so by themselves.
+        """
+        ...
+
+    def drop(self, name: Name, *, purge: bool = False) -> None:
+        """Forget a table.
+
+        Args:
+            name: of the table.
+            purge: delete its files too, where they are the catalog's own.
+        """
+        ...
+
+    def rename(self, name: Name, new_name: Name) -> None:
+        """Give a table another name."""
+        ...
+
+    def relocate(self, name: Name, location: str) -> None:
+        """Say that a table is elsewhere from now on; no file is moved."""
+        ...
+
+
+def shown_name(name: Sequence[str]) -> str:
+    """`a.b.c`, with backticks around parts that need them, for messages."""
+    return ".".join(part if part.isidentifier() else f"`{part}`" for part in name)
+
+
+def check_parts(name: Name, count: int, what: str) -> None:
+    """Refuse a name with another number of parts, or an empty one.
+
+    Raises:
+        InvalidInputError: it names the forms.
+    """
+    given: object = name
+    parts = given if isinstance(given, tuple) else ()
+    if len(parts) != count or not all(isinstance(part, str) and part for part in parts):
+        raise InvalidInputError(
+            f"cannot take {name!r} for {what}: expected a tuple of {count} names"
+        )

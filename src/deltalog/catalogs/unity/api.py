@@ -1,0 +1,425 @@
+"""The endpoints of Unity Catalog's Delta API, and of the older one where it is still the only one.
+
+Owns paths, parameters and bodies. What they are used for stands in `catalog` and `committer`.
+
+Protocol: UC Delta API (delta.yaml); Unity Catalog API (all.yaml)
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from deltalog.catalogs.protocol import Name, TableType, shown_name
+from deltalog.catalogs.unity.client import Question, path_of
+from deltalog.catalogs.unity.messages import (
+    LoadedTable,
+    StagingAnswer,
+    lent_credential,
+    parse_credentials,
+    parse_loaded,
+    parse_staging,
+)
+from deltalog.errors import (
+    CatalogAccessError,
+    CatalogError,
+    InvalidInputError,
+    MalformedMessageError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from deltalog._json import JsonObject
+    from deltalog.catalogs.locations import LentCredential
+    from deltalog.catalogs.unity.client import UnityClient
+
+T = TypeVar("T")
+
+_VERSIONS: Final = "1.0"
+_TABLES: Final = "/v1/catalogs/{catalog}/schemas/{schema}/tables"
+_TABLE: Final = f"{_TABLES}/{{table}}"
+STAGING: Final = "POST /v1/catalogs/{catalog}/schemas/{schema}/staging-tables"
+CREATE: Final = f"POST {_TABLES}"
+LOAD: Final = f"GET {_TABLE}"
+UPDATE: Final = f"POST {_TABLE}"
+DELETE: Final = f"DELETE {_TABLE}"
+RENAME: Final = f"POST {_TABLE}/rename"
+CREDENTIALS: Final = f"GET {_TABLE}/credentials"
+METRICS: Final = f"POST {_TABLE}/metrics"
+STAGING_CREDENTIALS: Final = "GET /v1/staging-tables/{table_id}/credentials"
+PATH_CREDENTIALS: Final = "GET /v1/temporary-path-credentials"
+_MOST_PAGES: Final = 100_000
+_READ_WRITE: Final = "READ_WRITE"
+_READ: Final = "READ"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """What a server has of the Delta API; none of it where it knows the older one alone."""
+
+    names: frozenset[str] = frozenset()
+
+    def __contains__(self, endpoint: str) -> bool:
+        return endpoint in self.names
+
+    @property
+    def is_older(self) -> bool:
+        """Whether tables are loaded by the older API."""
+        return LOAD not in self.names
+
+
+@dataclass(slots=True)
+class UnityApi:
+    """Unity Catalog's endpoints as methods; names of tables have three parts."""
+
+    client: UnityClient
+    _known: dict[str, Endpoints] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def endpoints(self, catalog: str) -> Endpoints:
+        """What the server has for a catalog; asked once.
+
+        Raises:
+            CatalogError: there is no such catalog.
+        """
+        with self._lock:
+            known = self._known.get(catalog)
+        if known is not None:
+            return known
+        question = Question(
+            what=f"get the configuration of catalog {catalog!r}",
+            method="GET",
+            path="/delta/v1/config",
+            query={"catalog": catalog, "protocol-versions": _VERSIONS},
+        )
+        try:
+            found = self.client.ask(question, _parse_config)
+        except CatalogError as error:
+            # Older servers have no such path; what theirs says of it is not of the Delta API.
+            if error.status not in {404, 405, 501} or error.error_code == "NoSuchCatalogException":
+                raise
+            found = Endpoints()
+        with self._lock:
+            self._known[catalog] = found
+        return found
+
+    def require(self, name: Name, endpoint: str, what: str) -> None:
+        """Refuse what the server does not have.
+
+        Raises:
+            InvalidInputError: it does not have the endpoint.
+        """
+        if endpoint not in self.endpoints(name[0]):
+            raise InvalidInputError(f"cannot {what}: the server of the catalog does not offer that")
+
+    def load(self, name: Name) -> LoadedTable:
+        """The catalog's entry of a table."""
+        return self._table("load", "GET", name, "", lambda node: parse_loaded(node, name))
+
+    def update(
+        self,
+        name: Name,
+        table_id: str,
+        updates: Sequence[Mapping[str, Any]],
+        *,
+        etag: str | None = None,
+        what: str = "update",
+    ) -> LoadedTable:
+        """Change the entry of a table, commits included.
+
+        Args:
+            name: of the table.
+            table_id: which it must have, so that a table of the same name is not changed.
+            updates: at most one of each kind.
+            etag: which the entry must have; None is any.
+            what: is attempted, as a verb.
+        """
+        requirements: list[dict[str, Any]] = [{"type": "assert-table-uuid", "uuid": table_id}]
+        if etag is not None:
+            requirements.append({"type": "assert-etag", "etag": etag})
+        body = {"requirements": requirements, "updates": list(updates)}
+        return self._table(what, "POST", name, "", lambda node: parse_loaded(node, name), body)
+
+    def stage(self, name: Name) -> StagingAnswer:
+        """A place for a new managed table."""
+        question = Question(
+            what=f"stage table {shown_name(name)}",
+            method="POST",
+            path=path_of(
+                "/delta/v1/catalogs/{catalog}/schemas/{schema}/staging-tables",
+                catalog=name[0],
+                schema=name[1],
+            ),
+            body={"name": name[2]},
+        )
+        return self.client.ask(question, parse_staging)
+
+    def create(self, name: Name, body: Mapping[str, Any]) -> LoadedTable:
+        """Show a table under its name."""
+        question = Question(
+            what=f"create table {shown_name(name)}",
+            method="POST",
+            path=path_of(
+                "/delta/v1/catalogs/{catalog}/schemas/{schema}/tables",
+                catalog=name[0],
+                schema=name[1],
+            ),
+            body={"name": name[2], **body},
+        )
+        return self.client.ask(question, lambda node: parse_loaded(node, name))
+
+    def drop(self, name: Name) -> None:
+        """Forget a table."""
+        if DELETE in self.endpoints(name[0]):
+            self.client.send(_of_table("drop", "DELETE", name))
+        else:
+            self.client.send(
+                Question(
+                    what=f"drop table {shown_name(name)}", method="DELETE", path=_older_path(name)
+                )
+            )
+
+    def rename(self, name: Name, new_name: str) -> None:
+        """Give a table another name in its schema."""
+        self.client.send(_of_table("rename", "POST", name, "/rename", {"new-name": new_name}))
+
+    def report(self, name: Name, table_id: str, counts: Mapping[str, int]) -> Question:
+        """The question that reports what a commit did."""
+        body = {"table-id": table_id, "report": {"commit-report": dict(counts)}}
+        return _of_table("report a commit to", "POST", name, "/metrics", body)
+
+    def lend_for_table(
+        self, name: Name, table_id: str, location: str
+    ) -> tuple[LentCredential, ...]:
+        """Credentials for the files of a table: to write, or to read where that is all there is."""
+        if CREDENTIALS not in self.endpoints(name[0]):
+            path = "/temporary-table-credentials"
+            return self._older_lent(shown_name(name), path, {"table_id": table_id}, location)
+
+        def ask(operation: str) -> tuple[LentCredential, ...]:
+            question = _of_table(
+                "get credentials for", "GET", name, "/credentials", query={"operation": operation}
+            )
+            return self.client.ask(question, parse_credentials)
+
+        return _widest(ask)
+
+    def lend_for_staging(
+        self, catalog: str, table_id: str, location: str
+    ) -> tuple[LentCredential, ...]:
+        """Credentials for the files of a table that is not shown yet."""
+        what = f"staged table {table_id}"
+        if STAGING_CREDENTIALS not in self.endpoints(catalog):
+            path = "/temporary-table-credentials"
+            return self._older_lent(what, path, {"table_id": table_id}, location)
+        question = Question(
+            what=f"get credentials for {what}",
+            method="GET",
+            path=path_of("/delta/v1/staging-tables/{id}/credentials", id=table_id),
+        )
+        return self.client.ask(question, parse_credentials)
+
+    def lend_for_path(self, catalog: str, location: str) -> tuple[LentCredential, ...]:
+        """Credentials for a location at which an external table is to be."""
+        if PATH_CREDENTIALS not in self.endpoints(catalog):
+            path = "/temporary-path-credentials"
+            return self._older_lent("a new table", path, {"url": location}, location, "PATH_")
+
+        def ask(operation: str) -> tuple[LentCredential, ...]:
+            question = Question(
+                what="get credentials for a new table",
+                method="GET",
+                path="/delta/v1/temporary-path-credentials",
+                query={"location": location, "operation": operation},
+            )
+            return self.client.ask(question, parse_credentials)
+
+        return _widest(ask)
+
+    # The older API: listings, and tables where a server has nothing else.
+
+    def catalogs(self) -> list[str]:
+        """The names of all catalogs."""
+        return sorted(self._listed("list the catalogs", "/catalogs", {}, "catalogs"))
+
+    def schemas(self, catalog: str) -> list[str]:
+        """The names of a catalog's schemas."""
+        what = f"list the schemas of {shown_name((catalog,))}"
+        return sorted(self._listed(what, "/schemas", {"catalog_name": catalog}, "schemas"))
+
+    def tables(self, catalog: str, schema: str) -> list[str]:
+        """The names of a schema's tables."""
+        what = f"list the tables of {shown_name((catalog, schema))}"
+        query = {"catalog_name": catalog, "schema_name": schema}
+        return sorted(self._listed(what, "/tables", query, "tables"))
+
+    def older_table(self, name: Name) -> JsonObject:
+        """The entry of a table in the older API."""
+        what = f"load table {shown_name(name)}"
+        question = Question(what=what, method="GET", path=_older_path(name))
+        return self.client.ask(question, lambda node: node)
+
+    def older_create(self, body: Mapping[str, Any], name: Name) -> JsonObject:
+        """Show an external table in the older API."""
+        what = f"create table {shown_name(name)}"
+        question = Question(what=what, method="POST", path="/tables", body=body)
+        return self.client.ask(question, lambda node: node)
+
+    def older_commits(self, table_id: str, location: str, name: Name) -> JsonObject:
+        """The ratified commits of a table in the older API."""
+        body = {"table_id": table_id, "table_uri": location, "start_version": 0}
+        question = Question(
+            what=f"get the commits of {shown_name(name)}",
+            method="GET",
+            path="/delta/preview/commits",
+            body=body,
+        )
+        return self.client.ask(question, lambda node: node)
+
+    def older_commit(self, body: Mapping[str, Any], name: Name) -> None:
+        """Propose a commit, or tell what is published, in the older API."""
+        question = Question(
+            what=f"commit to {shown_name(name)}",
+            method="POST",
+            path="/delta/preview/commits",
+            body=body,
+            waits=False,  # a 429 says that commits must be published first
+        )
+        self.client.send(question)
+
+    def _older_lent(
+        self, what: str, path: str, body: Mapping[str, Any], location: str, prefix: str = ""
+    ) -> tuple[LentCredential, ...]:
+        def ask(operation: str) -> tuple[LentCredential, ...]:
+            question = Question(
+                what=f"get credentials for {what}",
+                method="POST",
+                path=path,
+                body={**body, "operation": f"{prefix}{operation}"},
+            )
+            return self.client.ask(question, lambda node: _older_credentials(node, location))
+
+        return _widest(ask)
+
+    def _listed(self, what: str, path: str, query: Mapping[str, str], member: str) -> list[str]:
+        return [name for page in self._pages(what, path, query, member) for name in page]
+
+    def _pages(
+        self, what: str, path: str, query: Mapping[str, str], member: str
+    ) -> Iterator[list[str]]:
+        token, seen = "", set[str]()
+        for _ in range(_MOST_PAGES):
+            more = {"page_token": token} if token else {}
+            question = Question(what=what, method="GET", path=path, query={**query, **more})
+            names, token = self.client.ask(question, lambda node: _parse_page(node, member))
+            yield names
+            if not token:
+                return
+            if token in seen:
+                break
+            seen.add(token)
+        raise CatalogError(f"cannot {what}: the pages of the listing do not end")
+
+    def _table(
+        self,
+        what: str,
+        method: str,
+        name: Name,
+        ending: str,
+        parse: Callable[[JsonObject], T],
+        body: Mapping[str, Any] | None = None,
+    ) -> T:
+        return self.client.ask(_of_table(what, method, name, ending, body), parse)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"client": self.client, "_known": dict(self._known)}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.client, self._known = state["client"], state["_known"]
+        self._lock = threading.Lock()
+
+
+def table_type_of(node: JsonObject) -> TableType:
+    """The type of a table in the older API; what is neither of ours counts as external."""
+    return (
+        TableType.MANAGED if node.optional("table_type", str) == "MANAGED" else (TableType.EXTERNAL)
+    )
+
+
+def _of_table(
+    what: str,
+    method: str,
+    name: Name,
+    ending: str = "",
+    body: Mapping[str, Any] | None = None,
+    query: Mapping[str, str] | None = None,
+) -> Question:
+    path = path_of(
+        "/delta/v1/catalogs/{catalog}/schemas/{schema}/tables/{table}",
+        catalog=name[0],
+        schema=name[1],
+        table=name[2],
+    )
+    return Question(
+        what=f"{what} table {shown_name(name)}",
+        method=method,
+        path=path + ending,
+        query=query,
+        body=body,
+    )
+
+
+def _older_path(name: Name) -> str:
+    return path_of("/tables/{name}", name=".".join(name))
+
+
+def _widest(ask: Callable[[str], tuple[LentCredential, ...]]) -> tuple[LentCredential, ...]:
+    """Credentials to write, or to read if those are refused."""
+    try:
+        return ask(_READ_WRITE)
+    except CatalogAccessError as error:
+        if error.status != 403:
+            raise
+    return ask(_READ)
+
+
+def _parse_config(node: JsonObject) -> Endpoints:
+    names = node.texts("endpoints")
+    if names is None:
+        raise MalformedMessageError(f"{node.where}.endpoints: required list is missing")
+    return Endpoints(frozenset(names))
+
+
+def _parse_page(node: JsonObject, member: str) -> tuple[list[str], str]:
+    listed = node.values.get(member) or ()
+    names = []
+    for index, one in enumerate(listed if isinstance(listed, list | tuple) else ()):
+        where = f"{node.where}.{member}[{index}]"
+        names.append(type(node)(one, where, node.error).required("name", str))
+    return names, node.optional("next_page_token", str) or ""
+
+
+def _older_credentials(node: JsonObject, location: str) -> tuple[LentCredential, ...]:
+    """The credentials of the older API, by the names of the Delta API."""
+    config: dict[str, object] = {}
+    for member, prefix, names in _OLDER_CREDENTIALS:
+        held = node.values.get(member)
+        if isinstance(held, dict):
+            config |= {f"{prefix}{name.replace('_', '-')}": held.get(name) for name in names}
+    expires = node.values.get("expiration_time")
+    url = node.values.get("url")
+    found = lent_credential(
+        url if isinstance(url, str) and url else location,
+        config,
+        expires if type(expires) is int else None,
+    )
+    return () if found is None else (found,)
+
+
+_OLDER_CREDENTIALS: Final = (
+    ("aws_temp_credentials", "s3.", ("access_key_id", "secret_access_key", "session_token")),
+    ("azure_user_delegation_sas", "azure.", ("sas_token",)),
+    ("gcp_oauth_token", "gcs.", ("oauth_token",)),
+)

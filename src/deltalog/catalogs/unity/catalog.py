@@ -1,0 +1,419 @@
+"""`UnityCatalog`: the tables of a Unity Catalog server.
+
+Owns what a name means there, how a table is opened with lent credentials and with whoever commits
+to it, and the life of tables: staged, registered, renamed, dropped.
+
+Protocol: UC Delta API; Catalog-managed tables
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.catalogs.changes import FollowedCommitter
+from deltalog.catalogs.locations import LentOptions, check_location
+from deltalog.catalogs.protocol import (
+    CatalogTable,
+    Name,
+    StagedTable,
+    TableType,
+    check_parts,
+    shown_name,
+)
+from deltalog.catalogs.unity import older
+from deltalog.catalogs.unity.api import CREATE, RENAME, STAGING, UPDATE, UnityApi
+from deltalog.catalogs.unity.client import UnityClient
+from deltalog.catalogs.unity.committer import (
+    DeltaCoordinator,
+    StagedCommitter,
+    UnityCommitter,
+    UnityTeller,
+)
+from deltalog.catalogs.unity.settings import unity_settings
+from deltalog.catalogs.unity.updates import creation
+from deltalog.context import TableContext, utc_context
+from deltalog.errors import (
+    CatalogError,
+    InvalidInputError,
+    TableExistsError,
+    TableNotFoundError,
+)
+from deltalog.paths import decode_location
+from deltalog.storage import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deltalog.catalog import Committer
+    from deltalog.catalogs.locations import LentCredential
+    from deltalog.catalogs.unity.messages import LoadedTable
+    from deltalog.clock import Clock
+    from deltalog.http.options import HttpOptions
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.store import Store
+
+_NO_TABLE: Final = frozenset({"NoSuchTableException", "NoSuchSchemaException", "NotFoundException"})
+_OTHER_FORMAT: Final = "UnsupportedTableFormatException"
+
+
+class UnityCatalog:
+    """The tables of a Unity Catalog server, by names of three parts.
+
+    Tables are read and written with credentials that the catalog lends for their location. What it
+    says of a location is checked: it cannot lead to files of this machine. Where the catalog
+    decides on commits, they are proposed to it and published; of other tables it is told what
+    changed. Instances are shared by threads.
+
+    Pickles hold neither tokens nor lent credentials: another process takes the token from its own
+    environment, unless `pickles_secrets` says otherwise.
+
+    Args:
+        url: of the server, or of its API; None is `UNITY_CATALOG_URL` or `DATABRICKS_HOST`.
+        token: bearer token; None is `UNITY_CATALOG_TOKEN` or `DATABRICKS_TOKEN`, if the server is
+            the environment's.
+        client_id: of a service, which signs in with OAuth instead.
+        client_secret: of the service.
+        token_url: where such a service gets its tokens; None is Databricks' endpoint.
+        scope: that it asks for.
+        catalog: names then have two parts, within this catalog.
+        storage_options: for the tables' stores, such as an endpoint or a region; lent credentials
+            are added. Where the catalog lends none, these are used alone.
+        http_options: of the connections to the server.
+        allows_local_files: whether tables may be files of this machine.
+        reports_metrics: whether commits are reported to the catalog.
+        pickles_secrets: whether pickles hold token and credentials.
+        clock: for their expiry.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        client_id: str | None = None,
+        client_secret: str | None = None,
+        token_url: str | None = None,
+        scope: str | None = None,
+        catalog: str | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        http_options: HttpOptions | None = None,
+        allows_local_files: bool = False,
+        reports_metrics: bool = True,
+        pickles_secrets: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        settings = unity_settings(
+            url,
+            token=token,
+            client_id=client_id,
+            client_secret=client_secret,
+            token_url=token_url,
+            scope=scope,
+        )
+        client = UnityClient(settings, http_options, clock=clock, pickles_secrets=pickles_secrets)
+        self._api = UnityApi(client)
+        self._catalog = catalog
+        self._options = storage_options
+        self._allows_local = allows_local_files
+        self._reports = reports_metrics
+
+    def list_catalogs(self) -> list[str]:
+        """The catalogs of the server, by name."""
+        return self._api.catalogs() if self._catalog is None else [self._catalog]
+
+    def list_schemas(self, within: Name = ()) -> list[Name]:
+        """As `TableCatalog`. Cost: a request for each catalog, and each page."""
+        catalogs = self.list_catalogs() if self._catalog or not within else [within[0]]
+        found = [(one, schema) for one in catalogs for schema in self._api.schemas(one)]
+        names = [self._short(name) for name in found]
+        return [name for name in names if name[: len(within)] == tuple(within)]
+
+    def list_tables(self, schema: Name) -> list[Name]:
+        """As `TableCatalog`. Cost: a request for each page."""
+        check_parts(schema, 1 if self._catalog else 2, "a schema of a Unity Catalog")
+        full = (self._catalog, *schema) if self._catalog else schema
+        return [(*schema, table) for table in self._api.tables(*full)]
+
+    def find(self, name: Name) -> CatalogTable | None:
+        """As `TableCatalog`. Cost: a request."""
+        full = self._full(name)
+        loaded = self._loaded(full)
+        if loaded is None:
+            return None
+        described = loaded if isinstance(loaded, CatalogTable) else loaded.described()
+        return replace(described, name=name)
+
+    def open(self, name: Name) -> TableContext:
+        """As `TableCatalog`. Cost: a request, and one for credentials when files are read."""
+        full = self._full(name)
+        loaded = self._loaded(full)
+        if loaded is None:
+            raise TableNotFoundError(f"there is no table {shown_name(name)} in the catalog")
+        if isinstance(loaded, CatalogTable):
+            return self._open_older(full, loaded)
+        store = self._store(
+            _OfTable(self._api, full, loaded.table_id, loaded.location), loaded.location
+        )
+        committer: Committer
+        if loaded.is_catalog_managed:
+            coordinator = DeltaCoordinator(self._api, full, loaded.table_id, reports=self._reports)
+            committer = UnityCommitter(coordinator)
+            return TableContext(
+                store=store, time_zone="UTC", committer=committer, log_tail=loaded.tail
+            )
+        if UPDATE in self._api.endpoints(full[0]) and loaded.table_type is TableType.EXTERNAL:
+            committer = FollowedCommitter(UnityTeller(self._api, full, loaded.table_id))
+            return TableContext(store=store, time_zone="UTC", committer=committer)
+        return utc_context(store)
+
+    def stage(self, name: Name, location: str | None = None) -> StagedTable:
+        """As `TableCatalog`. Cost: two requests."""
+        full = self._full(name)
+        if self._loaded(full) is not None:
+            raise TableExistsError(f"cannot create {shown_name(name)}: the catalog has a table")
+        if location is not None:
+            check_location(location, allows_local=self._allows_local)
+            store = self._store(_OfPath(self._api, full[0], location), location)
+            return StagedTable(
+                name=name,
+                context=utc_context(store),
+                location=location,
+                table_type=TableType.EXTERNAL,
+            )
+        self._api.require(full, STAGING, f"create managed table {shown_name(name)}")
+        staged = self._api.stage(full)
+        lender = _OfStaging(self._api, full[0], staged.table_id, staged.location)
+        return StagedTable(
+            name=name,
+            context=TableContext(
+                store=self._store(lender, staged.location, staged.lent),
+                time_zone="UTC",
+                committer=StagedCommitter(shown_name(name)),
+            ),
+            location=staged.location,
+            table_type=TableType.MANAGED,
+            table_id=staged.table_id,
+            features=staged.features,
+            properties=staged.properties,
+            suggested_properties=staged.suggested_properties,
+        )
+
+    def register(self, staged: StagedTable, snapshot: Snapshot) -> CatalogTable:
+        """As `TableCatalog`. Cost: a request."""
+        full = self._full(staged.name)
+        if staged.table_type is TableType.MANAGED and snapshot.version != 0:
+            raise InvalidInputError(
+                f"cannot register {shown_name(staged.name)} at version {snapshot.version}: a "
+                "managed table is registered with version 0"
+            )
+        if self._api.endpoints(full[0]).is_older:
+            return older.register(self._api, full, staged, snapshot)
+        self._api.require(full, CREATE, f"create table {shown_name(staged.name)}")
+        body = creation(staged, snapshot, snapshot.commit_timestamp_ms)
+        try:
+            made = self._api.create(full, body)
+        except CatalogError as error:
+            made = self._registered(full, staged, error)
+        return replace(made.described(), name=staged.name)
+
+    def synchronize(self, name: Name, snapshot: Snapshot) -> None:
+        """As `TableCatalog`; of tables whose commits the catalog takes it knows all already."""
+        full = self._full(name)
+        loaded = self._loaded(full)
+        if loaded is None:
+            raise TableNotFoundError(f"there is no table {shown_name(name)} in the catalog")
+        if isinstance(loaded, CatalogTable):
+            raise InvalidInputError(
+                f"cannot synchronize {shown_name(name)}: the server of the catalog has only the "
+                "older API, which cannot"
+            )
+        if loaded.table_type is TableType.EXTERNAL:
+            UnityTeller(self._api, full, loaded.table_id).synchronize(snapshot)
+
+    def drop(self, name: Name, *, purge: bool = False) -> None:
+        """As `TableCatalog`; what becomes of a managed table's files is the server's business."""
+        full = self._full(name)
+        if purge:
+            raise InvalidInputError(
+                f"cannot purge {shown_name(name)}: the catalog deletes the files of its managed "
+                "tables itself, and those of external tables are not its own"
+            )
+        try:
+            self._api.drop(full)
+        except CatalogError as error:
+            if error.status != 404:
+                raise
+            raise TableNotFoundError(
+                f"there is no table {shown_name(name)} in the catalog"
+            ) from error
+
+    def rename(self, name: Name, new_name: Name) -> None:
+        """As `TableCatalog`; within one schema."""
+        full, new = self._full(name), self._full(new_name)
+        if full[:2] != new[:2]:
+            raise InvalidInputError(
+                f"cannot rename {shown_name(name)} to {shown_name(new_name)}: a table stays in its "
+                "schema"
+            )
+        self._api.require(full, RENAME, f"rename {shown_name(name)}")
+        before = self._loaded(full)
+        try:
+            self._api.rename(full, new[2])
+        except CatalogError as error:
+            if error.status == 409:
+                raise TableExistsError(
+                    f"cannot rename {shown_name(name)}: there is a table {shown_name(new_name)}"
+                ) from error
+            if error.status != 404:
+                raise
+            after = self._loaded(new)  # perhaps only the first answer was lost
+            if before is None or after is None or before.table_id != after.table_id:
+                raise TableNotFoundError(
+                    f"there is no table {shown_name(name)} in the catalog"
+                ) from error
+
+    def relocate(self, name: Name, location: str) -> None:
+        """As `TableCatalog`: refused, as the API cannot."""
+        del location
+        raise InvalidInputError(
+            f"cannot relocate {shown_name(name)}: a Unity Catalog keeps the location of a table; "
+            "drop it and create an external one"
+        )
+
+    def publish(self, name: Name) -> int | None:
+        """Publish the ratified commits of a table; the last version, if the catalog knows it.
+
+        Every writer does so after its commit; this is for tables whose writers failed to.
+
+        Raises:
+            InvalidInputError: the catalog does not decide on the table's commits.
+        """
+        context = self.open(name)
+        if not isinstance(context.committer, UnityCommitter):
+            raise InvalidInputError(
+                f"cannot publish commits of {shown_name(name)}: they are files already"
+            )
+        return context.committer.publish(context.store)
+
+    def __repr__(self) -> str:
+        within = "" if self._catalog is None else f", catalog={self._catalog!r}"
+        return f"UnityCatalog({self._api.client.settings.url!r}{within})"
+
+    def _full(self, name: Name) -> Name:
+        check_parts(name, 2 if self._catalog else 3, "a table of a Unity Catalog")
+        return (self._catalog, *name) if self._catalog else name
+
+    def _short(self, name: Name) -> Name:
+        return name[1:] if self._catalog else name
+
+    def _loaded(self, full: Name) -> LoadedTable | CatalogTable | None:
+        """The entry of a table; of the older API where that is all there is."""
+        try:
+            if self._api.endpoints(full[0]).is_older:
+                return older.find(self._api, full)
+            return self._api.load(full)
+        except CatalogError as error:
+            if error.error_code == _OTHER_FORMAT:
+                return older.find(self._api, full)
+            if error.status == 404:
+                return None
+            raise
+
+    def _open_older(self, full: Name, table: CatalogTable) -> TableContext:
+        if table.provider != "delta":
+            raise InvalidInputError(
+                f"cannot open {shown_name(full)}: its format is {table.provider}, not Delta"
+            )
+        table_id = table.table_id or ""
+        store = self._store(_OfTable(self._api, full, table_id, table.location), table.location)
+        coordinator = older.coordinator(self._api, full, table)
+        if coordinator is None:
+            return utc_context(store)
+        committer = UnityCommitter(coordinator)
+        return TableContext(
+            store=store, time_zone="UTC", committer=committer, log_tail=coordinator.tail()
+        )
+
+    def _store(self, lender: _Lender, location: str, lent: Sequence[LentCredential] = ()) -> Store:
+        check_location(location, allows_local=self._allows_local)
+        options = LentOptions(lender, location, self._options)
+        if lent:
+            options.take(lent)
+        return open_store(decode_location(location), options)
+
+    def _registered(self, full: Name, staged: StagedTable, error: CatalogError) -> LoadedTable:
+        """The entry of a table that seems to be registered already: perhaps an answer was lost.
+
+        Raises:
+            TableExistsError: another table has the name.
+            CatalogError: the catalog refused for another reason.
+        """
+        found = self._loaded(full) if error.status in {None, 404, 409, 500} else None
+        if found is not None and not isinstance(found, CatalogTable):
+            is_ours = (
+                found.table_id == staged.table_id
+                if staged.table_id is not None
+                else found.location.rstrip("/") == staged.location.rstrip("/")
+            )
+            if is_ours:
+                return found
+        if found is not None or error.status == 409:
+            raise TableExistsError(
+                f"cannot register {shown_name(staged.name)}: the catalog has another table of that "
+                f"name; the files at {staged.context.store.root} stay"
+            ) from error
+        raise error
+
+
+@dataclass(frozen=True, slots=True)
+class _Lender:
+    """Lends credentials; its subclasses know for what."""
+
+    api: UnityApi
+
+    @property
+    def clock(self) -> Clock:
+        """As `Lender`."""
+        return self.api.client.clock
+
+    @property
+    def pickles_secrets(self) -> bool:
+        """As `Lender`."""
+        return self.api.client.pickles_secrets
+
+    def lend(self) -> Sequence[LentCredential]:
+        """As `Lender`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class _OfTable(_Lender):
+    name: Name
+    table_id: str
+    location: str
+
+    def lend(self) -> Sequence[LentCredential]:
+        """For a table of the catalog."""
+        return self.api.lend_for_table(self.name, self.table_id, self.location)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfStaging(_Lender):
+    catalog: str
+    table_id: str
+    location: str
+
+    def lend(self) -> Sequence[LentCredential]:
+        """For a table that is not shown yet."""
+        return self.api.lend_for_staging(self.catalog, self.table_id, self.location)
+
+
+@dataclass(frozen=True, slots=True)
+class _OfPath(_Lender):
+    catalog: str
+    location: str
+
+    def lend(self) -> Sequence[LentCredential]:
+        """For a location that is not a table's yet."""
+        return self.api.lend_for_path(self.catalog, self.location)

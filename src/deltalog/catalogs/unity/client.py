@@ -1,0 +1,255 @@
+"""Requests to a Unity Catalog: sent with a token, and answered by JSON or an error with a name.
+
+Owns authentication, and what the errors of both of its APIs mean. Knows no endpoint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import quote, urlencode
+
+from deltalog._json import JsonObject, dumps, loads
+from deltalog.catalogs.unity.settings import UnitySettings, unity_settings
+from deltalog.clock import SystemClock
+from deltalog.errors import (
+    CatalogAccessError,
+    CatalogError,
+    CatalogUnavailableError,
+    InvalidInputError,
+    MalformedLogError,
+    MalformedMessageError,
+)
+from deltalog.http.client import Http, Request, run
+from deltalog.http.faults import HttpFaults
+from deltalog.http.options import HttpOptions
+from deltalog.http.replies import Reply
+from deltalog.http.retry import is_retryable
+from deltalog.http.texts import printable
+from deltalog.http.tokens import (
+    FetchedTokens,
+    FixedHeader,
+    basic,
+    client_credentials_form,
+    one_word,
+    token_request,
+)
+from deltalog.storage.faults import redact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deltalog.clock import Clock
+    from deltalog.errors import DeltaError
+    from deltalog.http.tokens import Authenticator
+
+T = TypeVar("T")
+
+FAULTS: Final = HttpFaults(
+    refused=CatalogError,
+    unavailable=CatalogUnavailableError,
+    denied=CatalogAccessError,
+    malformed=CatalogError,
+)
+_UNKNOWN_OUTCOME: Final = "CommitStateUnknownException"
+TOO_MANY_COMMITS: Final = "ResourceExhaustedException"
+_FINAL: Final = frozenset({_UNKNOWN_OUTCOME, TOO_MANY_COMMITS})
+_HINT: Final = "check client id and secret, and the URL of the token endpoint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked of the catalog.
+
+    Args:
+        what: the purpose, as it follows "cannot" in an error.
+        method: of HTTP.
+        path: below the API's URL; parts that are names are quoted by `path_of`.
+        query: parameters.
+        body: sent as JSON; None sends none.
+        waits: whether it is sent again after a 429; else whoever asks has to do something first.
+    """
+
+    what: str
+    method: str
+    path: str
+    query: Mapping[str, str] | None = None
+    body: Mapping[str, Any] | None = None
+    waits: bool = True
+
+
+class UnityClient:
+    """Asks one catalog; any number of threads may share it.
+
+    All methods raise `CatalogAccessError` (401, 403), `CatalogUnavailableError` (no response, or
+    429 and 5xx at the last attempt) and `CatalogError` (any other refusal, and answers that break
+    the protocol).
+
+    Args:
+        settings: where the catalog is, and who asks.
+        options: of the connections.
+        clock: for the expiry of tokens and credentials.
+        pickles_secrets: whether other processes get the token with a pickle; else they take it from
+            their own environment.
+    """
+
+    def __init__(
+        self,
+        settings: UnitySettings,
+        options: HttpOptions | None = None,
+        *,
+        clock: Clock | None = None,
+        pickles_secrets: bool = False,
+    ) -> None:
+        self.settings = settings
+        self.options = options or HttpOptions()
+        self.clock = clock or SystemClock()
+        self.pickles_secrets = pickles_secrets
+        self._http = Http(self.options, FAULTS)
+        self._authenticator = _authenticator(settings, self.clock)
+
+    def ask(self, question: Question, parse: Callable[[JsonObject], T]) -> T:
+        """What `parse` makes of the answer."""
+        body = self.send(question)
+        try:
+            return parse(JsonObject(loads(body, "answer"), "answer", MalformedMessageError))
+        except (MalformedLogError, InvalidInputError) as error:
+            # Not a fault of any log: whoever reads a commit back must not take it for one.
+            text = redact(str(error), self.settings.secrets)
+            raise CatalogError(f"cannot {question.what}: a malformed answer: {text}") from None
+
+    def send(self, question: Question) -> bytes:
+        """The body of the answer."""
+        return run(self.sent, question)
+
+    async def sent(self, question: Question) -> bytes:
+        """As `send`, in the event loop."""
+        url = f"{self.settings.url}{question.path}"
+        if question.query:
+            url += f"?{urlencode(question.query)}"
+        headers = {"Accept": "application/json"}
+        body = None
+        if question.body is not None:
+            body = dumps(question.body)
+            headers["Content-Type"] = "application/json"
+        try:
+            return await self._fetched(question, url, headers, body)
+        # A token may be revoked before it expires: one more attempt with a new one.
+        except CatalogAccessError as error:
+            can_renew = self._authenticator is not None and self._authenticator.renew()
+            if error.status != 401 or not can_renew:
+                raise
+        return await self._fetched(question, url, headers, body)
+
+    async def _fetched(
+        self, question: Question, url: str, headers: Mapping[str, str], body: bytes | None
+    ) -> bytes:
+        own = {} if self._authenticator is None else await self._authenticator.headers(self._http)
+        request = Request(
+            what=question.what,
+            url=url,
+            method=question.method,
+            headers={**headers, **own},
+            body=body,
+        )
+
+        def make_error(status: int, headers: Mapping[str, str], body: bytes) -> DeltaError:
+            del headers
+            return self._error(question.what, status, body)
+
+        def repeats(status: int, body: bytes) -> bool:
+            return (question.waits or status != 429) and _repeats(status, body)
+
+        return await self._http.fetch(request, Reply.read, make_error, repeats=repeats)
+
+    def _error(self, what: str, status: int, body: bytes) -> CatalogError:
+        code, message = parse_error(body)
+        text = f"cannot {what}: the catalog answered {status}"
+        text += f" ({printable(code, 100)})" if code else ""
+        # A server may repeat what it was sent.
+        text += f": {printable(redact(message, self.settings.secrets))}" if message else ""
+        if status in {401, 403}:
+            return CatalogAccessError(text, status=status, error_code=code)
+        if is_retryable(status):
+            return CatalogUnavailableError(text, status=status, error_code=code)
+        return CatalogError(text, status=status, error_code=code)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The clock stays behind: it is the machine's in any other process.
+        settings, options = self.settings, self.options
+        if self.pickles_secrets:
+            return _client, (settings, options)
+        has_secret = bool(settings.secrets)
+        return _client_of_environment, (settings.url, settings.token_url, has_secret, options)
+
+    def __repr__(self) -> str:
+        return f"UnityClient({self.settings.url!r})"
+
+
+def path_of(template: str, **names: str) -> str:
+    """A path with names in it, each quoted as one part."""
+    return template.format(**{key: quote(name, safe="") for key, name in names.items()})
+
+
+def parse_error(body: bytes) -> tuple[str, str]:
+    """Code and message of an error; empty for bodies of proxies and gateways.
+
+    The Delta API says `{"error": {"type", "message", "code"}}`, the older one
+    `{"error_code", "message"}`.
+    """
+    try:
+        values = loads(body, "error")
+    except MalformedLogError:
+        return "", ""
+    if not isinstance(values, dict):
+        return "", ""
+    inner = values.get("error")
+    found = inner if isinstance(inner, dict) else values
+    code = found.get("type") or found.get("error_code") or ""
+    message = found.get("message") or ""
+    return (str(code)[:100], message if isinstance(message, str) else "")
+
+
+def _repeats(status: int, body: bytes) -> bool:
+    """Whether the same request may succeed by itself.
+
+    Not where the client has to do something first: publish commits, or look what became of one.
+    """
+    return is_retryable(status) and parse_error(body)[0] not in _FINAL
+
+
+def _authenticator(settings: UnitySettings, clock: Clock) -> Authenticator | None:
+    try:
+        if settings.token is not None:
+            return FixedHeader(f"Bearer {one_word(settings.token, 'token')}")
+    except MalformedMessageError as error:
+        raise InvalidInputError(f"cannot use the catalog's token: {error}") from None
+    if settings.client_id is None:
+        return None
+    login = basic(settings.client_id, settings.client_secret or "")
+    form = client_credentials_form(settings.scope)
+    what = "get a token for the catalog"
+    return FetchedTokens(
+        lambda: token_request(what, settings.token_url, form, login), clock, hint=_HINT
+    )
+
+
+def _client(settings: UnitySettings, options: HttpOptions) -> UnityClient:
+    return UnityClient(settings, options, pickles_secrets=True)
+
+
+def _client_of_environment(
+    url: str,
+    token_url: str,
+    has_secret: bool,  # noqa: FBT001  # pickles call by position
+    options: HttpOptions,
+) -> UnityClient:
+    """The client of another process, which has the secrets of its own environment."""
+    settings = unity_settings(url, token_url=token_url)
+    if has_secret and not settings.secrets:
+        raise InvalidInputError(
+            f"cannot use the catalog {url} in another process: its token stays where it is; set "
+            "UNITY_CATALOG_URL and UNITY_CATALOG_TOKEN there, or let pickles hold it with "
+            "UnityCatalog(…, pickles_secrets=True)"
+        )
+    return UnityClient(settings, options)

@@ -1,0 +1,348 @@
+"""Commits to tables whose commits a Unity Catalog decides on.
+
+Owns the order: a commit is staged under a name of its own, proposed, and once it is ratified
+published as `N.json` together with every earlier one that is not; then the catalog may forget them.
+What the catalog's answer means for a commit is decided here; what an ambiguous one means is decided
+where it is read back (`transaction.attempt`).
+
+Protocol: Catalog-managed tables (staged commits, publishing)
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from deltalog.catalog import LogTail, RatifiedCommit
+from deltalog.catalogs.changes import read_commit
+from deltalog.catalogs.protocol import Name, shown_name
+from deltalog.catalogs.unity.api import METRICS
+from deltalog.catalogs.unity.client import TOO_MANY_COMMITS
+from deltalog.catalogs.unity.messages import protocol_to_json
+from deltalog.catalogs.unity.updates import (
+    add_commit,
+    counts_of,
+    metadata_updates,
+    set_published,
+    updates_of,
+)
+from deltalog.clock import now_ms
+from deltalog.context import utc_context
+from deltalog.errors import (
+    AlreadyExistsError,
+    CatalogError,
+    DeltaError,
+    InvalidInputError,
+    ObjectNotFoundError,
+    TableNotFoundError,
+)
+from deltalog.http.client import start
+from deltalog.log.names import STAGED_DIRECTORY, commit_path
+from deltalog.paths import FileInfo
+from deltalog.snapshot import load_snapshot
+from deltalog.transaction.committer import FileSystemCommitter
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from deltalog.actions import Metadata
+    from deltalog.catalogs.unity.api import UnityApi
+    from deltalog.catalogs.unity.messages import LoadedTable
+    from deltalog.snapshot import Snapshot
+    from deltalog.storage.store import Store
+    from deltalog.transaction.winners import WinningCommit
+
+logger = logging.getLogger(__name__)
+
+_OTHER_TABLE: Final = "UpdateRequirementConflictException"
+_BUSY: Final = "TooManyRequestsException"
+_PUBLICATIONS: Final = 3
+_OF_TABLES: Final = "delta."
+
+
+class Coordinator(Protocol):
+    """The catalog as the one that takes the commits of one table; picklable."""
+
+    @property
+    def name(self) -> Name:
+        """The table's."""
+        ...
+
+    def tail(self) -> LogTail:
+        """The newest commits."""
+        ...
+
+    def propose(
+        self, ratified: RatifiedCommit, commit: WinningCommit, before: Metadata | None
+    ) -> LogTail | None:
+        """Propose a staged commit; the newest commits, if the answer has them."""
+        ...
+
+    def tell_published(self, version: int) -> None:
+        """Tell up to which version commits are published."""
+        ...
+
+    def report(self, commit: WinningCommit) -> None:
+        """Report what a commit did, if the catalog wants to know."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaCoordinator:
+    """A table's commits by the Delta API.
+
+    Args:
+        api: of the catalog.
+        name: of the table; three parts.
+        table_id: which the table must have: one of the same name is another table.
+        reports: whether commits are reported.
+    """
+
+    api: UnityApi
+    name: Name
+    table_id: str
+    reports: bool = True
+
+    def tail(self) -> LogTail:
+        """As `Coordinator`."""
+        return self.checked(self.api.load(self.name)).tail
+
+    def propose(
+        self, ratified: RatifiedCommit, commit: WinningCommit, before: Metadata | None
+    ) -> LogTail:
+        """As `Coordinator`."""
+        updates = [add_commit(commit, ratified), *updates_of(commit, before)]
+        what = f"commit version {ratified.version} to"
+        return self.api.update(self.name, self.table_id, updates, what=what).tail
+
+    def tell_published(self, version: int) -> None:
+        """As `Coordinator`."""
+        self.api.update(self.name, self.table_id, [set_published(version)])
+
+    def report(self, commit: WinningCommit) -> None:
+        """As `Coordinator`; nobody waits for the answer."""
+        if not self.reports or METRICS not in self.api.endpoints(self.name[0]):
+            return
+        question = self.api.report(self.name, self.table_id, counts_of(commit))
+        start(self.api.client.sent(question)).add_done_callback(_note_failure)
+
+    def checked(self, loaded: LoadedTable) -> LoadedTable:
+        """The answer, if it is about this table.
+
+        Raises:
+            TableNotFoundError: it was dropped, and another has its name.
+        """
+        if loaded.table_id != self.table_id:
+            raise TableNotFoundError(
+                f"there is no table {shown_name(self.name)} with the id {self.table_id} any more: "
+                "it was dropped, and another has its name"
+            )
+        return loaded
+
+
+@dataclass(frozen=True, slots=True)
+class UnityCommitter:
+    """Commits through a Unity Catalog, and publishes what is ratified.
+
+    Args:
+        coordinator: takes the commits.
+    """
+
+    coordinator: Coordinator
+
+    def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
+        """As `Committer`."""
+        file = FileInfo(
+            f"{STAGED_DIRECTORY}/{version:020d}.{uuid.uuid4()}.json", len(data), now_ms()
+        )
+        store.put_if_absent(file.path, data)
+        commit = read_commit(version, data)
+        before = self._metadata_before(store, commit)
+        ratified = RatifiedCommit(version=version, file=file)
+        tail = self._proposed(store, ratified, commit, before)
+        is_published = self._publish(store, tail, {version: data})
+        self._report(commit)
+        return FileInfo(commit_path(version), len(data), file.modified_ms) if is_published else file
+
+    def _report(self, commit: WinningCommit) -> None:
+        try:
+            self.coordinator.report(commit)
+        except Exception:  # the commit is made; no report may make it look failed
+            logger.exception("version %d was not reported; the commit stands", commit.version)
+
+    def log_tail(self, _store: Store) -> LogTail:
+        """As `Committer`."""
+        return self.coordinator.tail()
+
+    def publish(self, store: Store) -> int | None:
+        """Publish what is ratified and is not published yet; the last version, if there is one."""
+        tail = self.coordinator.tail()
+        self._publish(store, tail, {})
+        return tail.last_version
+
+    def _metadata_before(self, store: Store, commit: WinningCommit) -> Metadata | None:
+        """The metadata that a commit replaces. Cost: opens a version, where the commit has some."""
+        if commit.metadata is None:
+            return None
+        context = utc_context(store).with_log_tail(self.coordinator.tail())
+        return load_snapshot(context, version=commit.version - 1).metadata
+
+    def _proposed(
+        self,
+        store: Store,
+        ratified: RatifiedCommit,
+        commit: WinningCommit,
+        before: Metadata | None,
+    ) -> LogTail:
+        for _ in range(_PUBLICATIONS):
+            try:
+                found = self.coordinator.propose(ratified, commit, before)
+            except CatalogError as error:
+                if _is_full(error):
+                    last = error
+                    self._publish(store, self.coordinator.tail(), {})
+                    continue
+                meaning = self._meaning(error, ratified.version)
+                if meaning is None:
+                    raise
+                raise meaning from error
+            tail = found if found is not None else LogTail(commits=(ratified,))
+            return tail if tail.commits else LogTail(commits=(ratified,))
+        raise last
+
+    def _meaning(self, error: CatalogError, version: int) -> DeltaError | None:
+        """What a refused proposal means for the commit; None if it is a failure like others."""
+        shown = shown_name(self.coordinator.name)
+        if error.status == 404 or error.error_code == _OTHER_TABLE:
+            return TableNotFoundError(
+                f"cannot commit version {version} of {shown}: the catalog has no such table any "
+                "more; nothing was committed"
+            )
+        if error.status == 409:
+            # Perhaps this very commit, whose first answer was lost: whoever called looks.
+            return AlreadyExistsError(f"version {version} of {shown} is ratified already")
+        return None
+
+    def _publish(self, store: Store, tail: LogTail, known: dict[int, bytes]) -> bool:
+        """Copy ratified commits to their final names, in order, and say so; whether all are there.
+
+        It may fail: the commits are ratified, and the next writer publishes them.
+        """
+        try:
+            for commit in tail.commits:
+                _publish_one(store, commit, known.get(commit.version))
+            if tail.commits:
+                self.coordinator.tell_published(tail.commits[-1].version)
+        except DeltaError as error:
+            logger.warning(
+                "cannot publish the commits of %s: %s; the commits stand", store.root, error
+            )
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class StagedCommitter:
+    """Commits to a table that its catalog does not show yet: version 0, and no other."""
+
+    shown: str
+
+    def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
+        """As `Committer`."""
+        if version > 0:
+            raise InvalidInputError(
+                f"cannot commit version {version} of {self.shown}: the table is not registered yet"
+            )
+        return FileSystemCommitter().commit(store, 0, data)
+
+    def log_tail(self, _store: Store) -> LogTail:
+        """As `Committer`: there is none yet, and the catalog decides nevertheless."""
+        return LogTail()
+
+
+@dataclass(frozen=True, slots=True)
+class UnityTeller:
+    """Tells a catalog what changed in a table whose commits are files.
+
+    Args:
+        api: of the catalog.
+        name: of the table; three parts.
+        table_id: which the table must have.
+    """
+
+    api: UnityApi
+    name: Name
+    table_id: str
+
+    def tell(self, store: Store, commit: WinningCommit) -> None:
+        """As `Teller`."""
+        before = None
+        if commit.metadata is not None:
+            before = load_snapshot(utc_context(store), version=commit.version - 1).metadata
+        updates = updates_of(commit, before)
+        if updates:
+            time_ms = _time_of(commit)
+            self.api.update(self.name, self.table_id, [*updates, _state(commit.version, time_ms)])
+
+    def synchronize(self, snapshot: Snapshot) -> None:
+        """Tell everything that differs from what the catalog has."""
+        loaded = self.api.load(self.name)
+        metadata = snapshot.metadata
+        # What the catalog alone has stays, unless only tables have it.
+        known = {
+            key: text
+            for key, text in loaded.properties.items()
+            if key in metadata.configuration or key.startswith(_OF_TABLES)
+        }
+        nothing = replace(metadata, schema_string="", description=None, configuration=known)
+        updates = [
+            *metadata_updates(nothing, metadata),
+            {"action": "set-protocol", "protocol": protocol_to_json(snapshot.protocol)},
+            _state(snapshot.version, snapshot.commit_timestamp_ms),
+        ]
+        self.api.update(self.name, self.table_id, updates, etag=loaded.etag)
+
+
+def _state(version: int, time_ms: int) -> dict[str, Any]:
+    return {
+        "action": "update-metadata-snapshot-version",
+        "last-commit-version": version,
+        "last-commit-timestamp-ms": time_ms,
+    }
+
+
+def _time_of(commit: WinningCommit) -> int:
+    found = commit.info.get("inCommitTimestamp", commit.info.get("timestamp"))
+    return found if type(found) is int else now_ms()
+
+
+def _is_full(error: CatalogError) -> bool:
+    """Whether the catalog wants commits to be published before it takes another.
+
+    In the older API it is all that a 429 can mean here.
+    """
+    return error.error_code == TOO_MANY_COMMITS or (
+        error.status == 429 and error.error_code != _BUSY
+    )
+
+
+def _publish_one(store: Store, commit: RatifiedCommit, data: bytes | None) -> None:
+    path = commit_path(commit.version)
+    if commit.file.path == path:
+        return
+    try:
+        found = store.read(commit.file.path) if data is None else data
+    except ObjectNotFoundError:
+        store.stat(path)  # somebody published it, and cleaned up
+        return
+    try:
+        store.put_if_absent(path, found)
+    except AlreadyExistsError:
+        return  # somebody published it, with the same bytes
+
+
+def _note_failure(done: Future[bytes]) -> None:
+    if not done.cancelled() and (error := done.exception()) is not None:
+        logger.debug("a commit was not reported: %s", error)
