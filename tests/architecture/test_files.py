@@ -16,11 +16,13 @@ MOST_LINES = 450  # "about 400"
 # What is one table or one facade, however long.
 MAY_BE_LONG = {
     # The facade, one class: over sixty methods with deltalake's signatures, a parameter a line.
-    "src/deltalog/table/delta_table.py": 1350,
+    "src/deltalog/table/delta_table.py": 1400,
     # One class: everything that reads a Parquet file.
     "src/deltalog/storage/parquet.py": 480,
+    # One class: a store of any file system.
+    "src/deltalog/storage/fsspec_store.py": 460,
     # The same on Spark: delta.tables' class.
-    "src/deltalog/spark/table.py": 500,
+    "src/deltalog/spark/table.py": 510,
     # One tree: a class is a row of it.
     "src/deltalog/errors.py": 500,
 }
