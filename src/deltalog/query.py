@@ -1,6 +1,7 @@
-"""SQL over tables, by DuckDB.
+"""SQL queries over tables, by DuckDB.
 
-Owns the registration of tables under names; the query is DuckDB's affair, reading is `scan`'s.
+Owns DuckDB's connections and the registration of tables under names; the query is DuckDB's affair,
+reading is `scan`'s.
 
 Protocol: none
 """
@@ -16,8 +17,68 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from deltalog.scan.dataset import DeltaDataset
     from deltalog.table import DeltaTable
+
+
+def connect_duckdb(settings: Mapping[str, str] | None = None) -> Any:
+    """Return a connection to a DuckDB in memory; names are those of registered tables only.
+
+    Args:
+        settings: of DuckDB.
+
+    Raises:
+        InvalidInputError: DuckDB is not installed, or knows no such setting.
+    """
+    try:
+        import duckdb  # noqa: PLC0415  # optional
+    except ImportError as error:
+        raise InvalidInputError(
+            "cannot run SQL: DuckDB is not installed; pip install 'deltalog[duckdb]'"
+        ) from error
+    # A name in a query is a table's, never that of a variable which happens to be in reach.
+    config: dict[str, Any] = {"python_enable_replacements": "false", **(settings or {})}
+    try:
+        return duckdb.connect(config=config)
+    except duckdb.Error as error:
+        names = ", ".join(config)  # values may be secrets
+        raise InvalidInputError(f"cannot start DuckDB with {names}: {error}") from error
+
+
+def query_duckdb(
+    database: Any,
+    sql: str,
+    tables: Mapping[str, Any],
+    parameters: Mapping[str, object] | None = None,
+    *,
+    shown: str | None = None,
+) -> pa.RecordBatchReader:
+    """Return the rows of a query, streamed.
+
+    Args:
+        database: from `connect_duckdb`.
+        sql: in DuckDB's dialect.
+        tables: name in the query → an Arrow dataset, table or reader.
+        parameters: values for `$name`.
+        shown: the query in errors; None is `sql`.
+
+    Raises:
+        InvalidInputError: DuckDB refuses the query, or it gives no rows.
+    """
+    import duckdb  # noqa: PLC0415  # optional
+
+    # A connection has one open result at most, so each query gets its own.
+    connection = database.cursor()
+    try:
+        connection.execute("set TimeZone = 'UTC'")
+        for name, rows in tables.items():
+            connection.register(name, rows)
+        relation: Any = connection.sql(sql, params=dict(parameters) if parameters else None)
+        reader = None if relation is None else relation.to_arrow_reader()
+    except duckdb.Error as error:
+        raise InvalidInputError(f"cannot run {shown or sql!r}: {error}") from error
+    if reader is None:
+        raise InvalidInputError(f"cannot run {shown or sql!r}: expected a query that gives rows")
+    return reader  # type: ignore[no-any-return]  # DuckDB has no types
 
 
 class QueryBuilder:
@@ -34,21 +95,8 @@ class QueryBuilder:
     """
 
     def __init__(self, session_config: Mapping[str, str] | None = None) -> None:
-        try:
-            import duckdb  # noqa: PLC0415  # optional
-        except ImportError as error:
-            raise InvalidInputError(
-                "cannot run SQL: DuckDB is not installed; pip install 'deltalog[duckdb]'"
-            ) from error
-        self._failures = duckdb.Error
-        self._tables: dict[str, DeltaDataset] = {}
-        # A name in a query is a table's, never that of a variable which happens to be in reach.
-        settings: dict[str, Any] = {"python_enable_replacements": "false", **(session_config or {})}
-        try:
-            self._database = duckdb.connect(config=settings)
-        except self._failures as error:
-            names = ", ".join(settings)  # values may be secrets
-            raise InvalidInputError(f"cannot start DuckDB with {names}: {error}") from error
+        self._database = connect_duckdb(session_config)
+        self._tables: dict[str, Any] = {}
 
     def register(self, table_name: str, delta_table: DeltaTable) -> QueryBuilder:
         """Make the version that a table shows now known under a name."""
@@ -61,16 +109,4 @@ class QueryBuilder:
         Raises:
             InvalidInputError: DuckDB refuses the statement.
         """
-        # A connection has one open result at most, so each statement gets its own.
-        connection = self._database.cursor()
-        try:
-            connection.execute("set TimeZone = 'UTC'")
-            for name, dataset in self._tables.items():
-                connection.register(name, dataset)
-            relation: Any = connection.sql(sql)
-            reader = None if relation is None else relation.to_arrow_reader()
-        except self._failures as error:
-            raise InvalidInputError(f"cannot run {sql!r}: {error}") from error
-        if reader is None:
-            raise InvalidInputError(f"cannot run {sql!r}: expected a query that gives rows")
-        return reader  # type: ignore[no-any-return]  # DuckDB has no types
+        return query_duckdb(self._database, sql, self._tables)

@@ -17,11 +17,14 @@ from deltalog.context import TableContext, utc_context
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.locations import has_table, open_table_store
+from deltalog.schema import from_arrow_schema
 from deltalog.snapshot import load_snapshot
 from deltalog.table_change import new_table
 from deltalog.verbs.clone import Clone, cloned_configuration
-from deltalog.verbs.create import Create, Replace, as_schema
+from deltalog.verbs.create import Create, Replace, WithRows, as_schema
 from deltalog.verbs.do import do, make_table
+from deltalog.verbs.write import Write
+from deltalog.write.source import is_rereadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.transaction import CommitOptions
+    from deltalog.verbs.verb import Verb
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _DEFAULTS: Final[ContextVar[Mapping[str, str]]] = ContextVar("table_defaults", default=_NOTHING)
@@ -102,9 +106,16 @@ def create_table(  # `DeltaTable.create` forwards them
     configuration: Mapping[str, str | None] | None,
     options: CommitOptions,
     partition_by: Sequence[str],
+    rows: Any = None,
+    engine: Engine | None = None,
     **described: Any,
 ) -> TableContext:
-    """Create an empty table, or replace one; `DeltaTable.create` explains the arguments.
+    """Create a table, or replace one; `DeltaTable.create` explains the arguments.
+
+    Args:
+        rows: of the table, in any form that the engine opens; None is none.
+        engine: writes them; None is this process.
+        schema: None takes that of the rows.
 
     Returns:
         The context of the table.
@@ -124,6 +135,10 @@ def create_table(  # `DeltaTable.create` forwards them
             "replace it or mode='ignore' to open it"
         )
     checks = {f"{CONSTRAINT_PREFIX}{key}": text for key, text in (constraints or {}).items()}
+    engine = engine or LocalEngine()
+    source = None if rows is None else engine.open_rows(rows)
+    if schema is None and source is not None:
+        schema = from_arrow_schema(source.schema)
     wanted = new_table_with_defaults(
         as_schema(schema),
         partition_columns=partition_by,
@@ -131,10 +146,13 @@ def create_table(  # `DeltaTable.create` forwards them
         clustering_columns=cluster_by,
         **described,
     )
+    made = Replace(wanted, cluster_by) if exists else Create(cluster_by)
+    data = rows if is_rereadable(rows) else source
+    verb: Verb[Any] = made if source is None else WithRows(made, Write(data=data))
     if exists:
-        do(Replace(wanted, cluster_by), lambda: load_snapshot(context), LocalEngine(), options)
-        return context
-    make_table(Create(cluster_by), context, wanted, LocalEngine(), options)
+        do(verb, lambda: load_snapshot(context), engine, options)
+    else:
+        make_table(verb, context, wanted, engine, options)
     return context
 
 

@@ -7,6 +7,7 @@ matches the columns with the table.
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,16 @@ _ACCEPTED = (
     "DuckDB relation, any object with __arrow_c_stream__ or __arrow_c_array__, a list of dicts, "
     "or an iterable of record batches"
 )
+
+
+class RereadableRows(ABC):
+    """Rows that can be asked for again, with the same answer."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as a stream of Arrow's C interface."""
 
 
 def open_batches(data: object) -> pa.RecordBatchReader:
@@ -66,7 +77,8 @@ def is_rereadable(data: object) -> bool:
 
     False for unknown types.
     """
-    if isinstance(data, pa.Table | pa.RecordBatch | list | tuple) or _is_pandas(data):
+    known = pa.Table | pa.RecordBatch | list | tuple | RereadableRows
+    if isinstance(data, known) or _is_pandas(data):
         return True
     if isinstance(data, pa.RecordBatchReader | Iterator):
         return False

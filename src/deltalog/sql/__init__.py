@@ -1,0 +1,1 @@
+"""SQL statements over tables by their names, and a PEP 249 connection."""

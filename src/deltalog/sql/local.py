@@ -1,0 +1,293 @@
+"""The session of this process: names of tables, and DuckDB for queries.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deltalog.engine import LocalEngine
+from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
+from deltalog.expressions.nodes import Column
+from deltalog.locations import has_table
+from deltalog.query import connect_duckdb, query_duckdb
+from deltalog.rows.assign import Scope, assignments
+from deltalog.schema import from_arrow_schema
+from deltalog.sql.names import TableName
+from deltalog.sql.queries import Changes, translated
+from deltalog.sql.reader import Query
+from deltalog.storage import open_store
+from deltalog.table import DeltaTable
+from deltalog.write.source import RereadableRows, open_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from deltalog.engine import Engine
+    from deltalog.expressions import Expression
+    from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.storage.store import Store
+
+
+class LocalSession:
+    """Runs statements in this process.
+
+    Args:
+        tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` takes.
+        storage_options: of tables that are named by their location.
+        settings: of DuckDB.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Any] | None = None,
+        *,
+        storage_options: StorageOptions | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self._storage_options = storage_options
+        self._database = connect_duckdb(settings)
+        self._registered: dict[tuple[str, ...], tuple[TableName, Any]] = {}
+        self.engine: Engine = LocalEngine()
+        for name, rows in (tables or {}).items():
+            self.register(name, rows)
+
+    def register(self, name: str, rows: Any) -> None:
+        """Make a table or other rows known under a name."""
+        parts = TableName(tuple(name.split(".")))
+        self._registered[parts.key] = parts, rows
+
+    # --- tables by their names
+
+    def find(self, name: TableName) -> DeltaTable | None:
+        """Return the table of a name; None if the name is not known."""
+        if name.location is not None:
+            store = open_store(name.location, self._storage_options)
+            return self._at_version(DeltaTable(store), name) if has_table(store) else None
+        _, found = self._registered.get(name.key, (None, None))
+        if found is None:
+            return None
+        if isinstance(found, DeltaTable):
+            found.update_incremental() if name.version is None else None
+            return self._at_version(found, name)
+        return None
+
+    def open(self, name: TableName) -> DeltaTable:
+        """Return the table of a name, at the version that it names."""
+        found = self.find(name)
+        if found is not None:
+            return found
+        if name.key in self._registered:
+            raise InvalidInputError(
+                f"cannot use {name} as a Delta table: it was registered as rows of another kind"
+            )
+        known = ", ".join(str(own) for own, _ in self._registered.values()) or "none"
+        raise TableNotFoundError(
+            f"cannot find the table {name}; registered are: {known}; a table without a name is "
+            "called by its location: delta.`/path`"
+        )
+
+    def _at_version(self, table: DeltaTable, name: TableName) -> DeltaTable:
+        if name.version is None:
+            return table
+        travelled = DeltaTable.from_context(table.snapshot.context)
+        travelled.load_as_version(name.version)
+        return travelled
+
+    def place(self, name: TableName, location: str | None) -> Store:
+        """Return where a new table goes."""
+        known = self._registered.get(name.key)
+        if location is not None:
+            return open_store(location, self._storage_options)
+        if name.location is not None:
+            return open_store(name.location, self._storage_options)
+        if known is not None and isinstance(known[1], DeltaTable):
+            store: Store = known[1].snapshot.store
+            return store
+        raise InvalidInputError(
+            f"cannot tell where the table {name} goes: this session has no catalog; give its "
+            "LOCATION, or name it delta.`/path`"
+        )
+
+    def note(self, name: TableName, table: DeltaTable) -> None:
+        """Make a table known under its name."""
+        if name.location is None:
+            bare = replace(name, version=None)
+            self._registered[bare.key] = bare, table
+
+    def forget(self, name: TableName) -> bool:
+        """Take a table out of the names; its files stay."""
+        return self._registered.pop(name.key, None) is not None
+
+    def rename(self, name: TableName, to: TableName) -> None:
+        """Give a table another name."""
+        table = self.open(name)
+        if to.key in self._registered:
+            raise InvalidInputError(f"cannot rename {name} to {to}: that name is taken")
+        self.forget(name)
+        self.note(to, table)
+
+    def relocate(self, name: TableName, location: str) -> None:
+        """Let a name mean another location."""
+        self.open(name)
+        self.note(name, DeltaTable(open_store(location, self._storage_options)))
+
+    def tables(self, schema: Sequence[str]) -> Sequence[TableName]:
+        """Return the registered tables of a schema."""
+        wanted = tuple(part.lower() for part in schema)
+        return [name for name, _ in self._registered.values() if name.key[:-1] == wanted]
+
+    # --- rows
+
+    def select(self, query: Query) -> pa.RecordBatchReader:
+        """Return the rows of a query as a stream."""
+        found = translated(query.text)
+        tables = {name: self._rows_of(one) for name, one in found.tables.items()}
+        given = {name: value for name, value in query.parameters.items() if name in found.parameters}
+        return query_duckdb(self._database, found.sql, tables, given, shown=query.text)
+
+    def source(self, rows: Query | TableName, *, target: TableName | None = None) -> Any:
+        """Return the rows of a query or a table in a form that the engine opens."""
+        if isinstance(rows, TableName):
+            return self._rows_of(rows)
+        if target is not None and self._reads(rows, target):
+            return self.select(rows)
+        return RowsOfQuery(self, rows)
+
+    def insertable(
+        self,
+        query: Query,
+        table: DeltaTable,
+        *,
+        columns: Sequence[str] | None,
+        constants: Mapping[str, Expression],
+        target: TableName,
+        evolves: bool,
+    ) -> Any:
+        """Return the rows of a query in the columns and types of a table."""
+        fitted = FittedRows(
+            self.source(query, target=target), table, columns, constants, evolves=evolves
+        )
+        return fitted if not self._reads(query, target) else open_batches(fitted)
+
+    def explain(self, query: Query) -> str:
+        """Return DuckDB's plan of a query, and the tables that it reads."""
+        found = translated(query.text)
+        tables = {name: self._rows_of(one) for name, one in found.tables.items()}
+        given = {name: value for name, value in query.parameters.items() if name in found.parameters}
+        rows = query_duckdb(self._database, f"EXPLAIN {found.sql}", tables, given, shown=query.text)
+        return "\n".join(str(text) for text in rows.read_all().column(1).to_pylist())
+
+    def _rows_of(self, name: TableName | Changes) -> Any:
+        """Return what DuckDB reads for a table of a query."""
+        if isinstance(name, Changes):
+            return self._changes(name)
+        _, found = self._registered.get(name.key, (None, None))
+        if found is not None and not isinstance(found, DeltaTable):
+            return found
+        return self.open(name).to_pyarrow_dataset()
+
+    def _changes(self, changes: Changes) -> Any:
+        table = self.open(changes.table)
+        bounds = {"starting": changes.start, "ending": changes.end}
+        given = {
+            f"{side}_{'version' if isinstance(bound, int) else 'timestamp'}": bound
+            for side, bound in bounds.items()
+            if bound is not None
+        }
+        return table.load_cdf(**given)  # type: ignore[arg-type]  # by the kind of each bound
+
+    def _reads(self, query: Query, target: TableName) -> bool:
+        """Whether a query reads a table."""
+        own = self.find(target)
+        roots = set() if own is None else {own.table_uri}
+        for name in translated(query.text).tables.values():
+            bare = name.table if isinstance(name, Changes) else name
+            found = self.find(bare)
+            if found is not None and found.table_uri in roots:
+                return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOfQuery(RereadableRows):
+    """The rows of a query, which is answered anew each time that they are asked for."""
+
+    session: LocalSession
+    query: Query
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as a stream of Arrow's C interface."""
+        found: Any = self.session.select(self.query)
+        return found.__arrow_c_stream__(requested_schema)
+
+
+@dataclass(frozen=True, slots=True)
+class FittedRows(RereadableRows):
+    """Rows in the columns and types of a table: values are stored as Spark assigns them.
+
+    Args:
+        rows: in any form that `open_batches` takes.
+        table: whose columns and types they get.
+        columns: of the table, by the place of the rows' columns; None goes by name.
+        constants: column → its value in each row.
+        evolves: whether columns stay that the table does not have.
+    """
+
+    rows: Any
+    table: DeltaTable
+    columns: Sequence[str] | None
+    constants: Mapping[str, Expression]
+    evolves: bool
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as a stream of Arrow's C interface."""
+        return self.opened().__arrow_c_stream__(requested_schema)
+
+    def opened(self) -> Any:
+        """Return the rows as a reader.
+
+        Raises:
+            SchemaMismatchError: there are more or fewer columns, or others than the table's.
+        """
+        reader = open_batches(self.rows)
+        configuration = self.table.snapshot.configuration
+        known = {name.lower(): name for name in configuration.schema.names}
+        given = [field.name for field in reader.schema]
+        columns = self.columns
+        if columns is not None and len(columns) != len(given):
+            raise SchemaMismatchError(
+                f"cannot insert into {self.table.table_uri}: expected {len(columns)} columns "
+                f"({', '.join(columns)}), found {len(given)} ({', '.join(given)})"
+            )
+        source = pa.schema(
+            [field.with_name(f"c{place}") for place, field in enumerate(reader.schema)]
+        )
+        values: dict[str | tuple[str, ...], Any] = {}
+        extra: list[int] = []
+        for place, name in enumerate(given if columns is None else columns):
+            if name.lower() in known:
+                values[(known[name.lower()],)] = Column((f"c{place}",))
+            elif columns is None and self.evolves:
+                extra.append(place)
+            else:
+                raise SchemaMismatchError(
+                    f"cannot insert into {self.table.table_uri}: it has no column {name!r}"
+                )
+        for name, value in self.constants.items():
+            values[(known.get(name.lower(), name),)] = value
+        scope = Scope.of_table(from_arrow_schema(source), self.table.snapshot.context.session)
+        found = assignments(configuration.schema, values, scope)
+        fields = [*found.new_schema(), *(reader.schema.field(place) for place in extra)]
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in reader:
+                fitted = found.compute_new(batch.rename_columns(source.names))
+                arrays = [*fitted.columns, *(batch.column(place) for place in extra)]
+                yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+        return pa.RecordBatchReader.from_batches(pa.schema(fields), batches())

@@ -1,0 +1,74 @@
+"""Names of tables in SQL: a path, a registered name, or one of a catalog; each may have a version.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from deltalog.errors import InvalidInputError
+
+PATH_KINDS: Final = frozenset({"delta", "deltalog", "parquet", "iceberg"})
+"""The first parts of names whose second part is a location."""
+
+Version = int | datetime | str
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """The name of a table in a statement.
+
+    Args:
+        parts: without quotes, in the spelling of the statement.
+        version: a number, or a moment as a text or with its zone; None is the latest.
+    """
+
+    parts: tuple[str, ...]
+    version: Version | None = None
+
+    @property
+    def location(self) -> str | None:
+        """The location in ``delta.`location` ``; None if this is a name."""
+        is_path = len(self.parts) == 2 and self.parts[0].lower() in PATH_KINDS
+        return self.parts[1] if is_path else None
+
+    @property
+    def format(self) -> str | None:
+        """The format before a location, in lower case."""
+        return None if self.location is None else self.parts[0].lower()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The parts without their case, by which names are compared."""
+        return tuple(part.lower() for part in self.parts)
+
+    def __str__(self) -> str:
+        """The name in SQL."""
+        return ".".join(quoted(part) for part in self.parts)
+
+
+def quoted(name: str) -> str:
+    """A name in SQL: in backticks, if it is not a word."""
+    return name if name.isidentifier() else f"`{name.replace('`', '``')}`"
+
+
+def version_of(text: str) -> Version:
+    """The version after `@`: `v12`, or a moment as `yyyyMMddHHmmssSSS` in UTC.
+
+    Raises:
+        InvalidInputError: it is neither.
+    """
+    if text[:1] in {"v", "V"} and text[1:].isdecimal():
+        return int(text[1:])
+    try:
+        if len(text) != len("yyyyMMddHHmmssSSS") or not text.isdecimal():
+            raise ValueError(text)
+        moment = datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        raise InvalidInputError(
+            f"expected a version after @, such as v12 or 20250131123000000, found {text!r}"
+        ) from None
+    return moment.replace(microsecond=int(text[14:]) * 1000)

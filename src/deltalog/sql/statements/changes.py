@@ -1,0 +1,280 @@
+"""`DELETE`, `UPDATE`, `TRUNCATE` and `MERGE`.
+
+Protocol: none; Spark's SQL reference
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from deltalog.expressions import Expression
+from deltalog.rows.request import Action, ChangeRequest, Clause, When
+from deltalog.sql.conditions import resolved
+from deltalog.sql.reader import Condition, Query
+from deltalog.sql.statements.statement import (
+    Answer,
+    Session,
+    Statement,
+    alias_of,
+    condition_of,
+    counted,
+    default_of,
+)
+from deltalog.verbs.delete import Delete
+from deltalog.verbs.do import explain
+from deltalog.verbs.merge import Merge
+from deltalog.verbs.truncate import Truncate
+from deltalog.verbs.update import Update
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltalog.sql.names import TableName
+    from deltalog.sql.reader import StatementReader
+    from deltalog.table import DeltaTable
+
+Path = tuple[str, ...]
+# In place of a value: the column's default.
+_DEFAULT = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteStatement(Statement):
+    """`DELETE FROM table [WHERE condition]`."""
+
+    table: TableName
+    alias: str | None
+    where: Condition | None
+
+    def run(self, session: Session) -> Answer:
+        """Delete the rows, and return their number."""
+        table = session.open(self.table)
+        alias = alias_of(self.table, self.alias)
+        found = table.do(Delete.where(condition_of(session, self.where, table, alias)))
+        return counted(found, num_affected_rows=found.get("num_deleted_rows", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateStatement(Statement):
+    """`UPDATE table SET column = value, … [WHERE condition]`."""
+
+    table: TableName
+    alias: str | None
+    values: Mapping[Path, Condition | None]
+    where: Condition | None
+
+    def run(self, session: Session) -> Answer:
+        """Update the rows, and return their number."""
+        table = session.open(self.table)
+        alias = alias_of(self.table, self.alias)
+        verb = Update.where(
+            condition_of(session, self.where, table, alias),
+            {
+                column: default_of(table, column) if value is None
+                else condition_of(session, value, table, alias)
+                for column, value in _columns(self.values, table, alias).items()
+            },
+        )  # fmt: skip
+        found = table.do(verb)
+        return counted(found, num_affected_rows=found.get("num_updated_rows", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateStatement(Statement):
+    """`TRUNCATE TABLE table`."""
+
+    table: TableName
+
+    def run(self, session: Session) -> Answer:
+        """Remove all rows."""
+        found = session.open(self.table).do(Truncate())
+        return Answer(None, found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeClause:
+    """`WHEN … [AND condition] THEN …`; values of None are those of the source (`*`)."""
+
+    when: When
+    action: Action
+    condition: Condition | None
+    values: Mapping[Path, Condition | None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeStatement(Statement):
+    """`MERGE [WITH SCHEMA EVOLUTION] INTO table USING source ON condition WHEN …`."""
+
+    table: TableName
+    alias: str | None
+    source: TableName | Query
+    source_alias: str | None
+    condition: Condition
+    clauses: tuple[MergeClause, ...]
+    evolves: bool
+
+    def run(self, session: Session) -> Answer:
+        """Merge, and return the numbers of rows that changed."""
+        table = session.open(self.table)
+        found = table.do(self._verb(session, table))
+        updated, deleted, inserted = (
+            found.get(f"num_target_rows_{name}", 0) for name in ("updated", "deleted", "inserted")
+        )
+        return counted(
+            found,
+            num_affected_rows=updated + deleted + inserted,
+            num_updated_rows=updated,
+            num_deleted_rows=deleted,
+            num_inserted_rows=inserted,
+        )
+
+    def explain(self, session: Session) -> str:
+        """Return how rows would be matched: keys, conditions, and the files that would be read."""
+        table = session.open(self.table)
+        return explain(self._verb(session, table), table.snapshot, table.engine)
+
+    def _verb(self, session: Session, table: DeltaTable) -> Merge:
+        alias = alias_of(self.table, self.alias)
+        source_alias = self.source_alias
+        if source_alias is None and not isinstance(self.source, Query):
+            source_alias = alias_of(self.source, None)
+        clauses = tuple(
+            Clause(
+                when=clause.when,
+                action=clause.action,
+                condition=clause.condition and resolved(session.select, clause.condition),
+                values=clause.values and {
+                    column: default_of(table, column) if value is None
+                    else resolved(session.select, value)
+                    for column, value in _columns(clause.values, table, alias).items()
+                },
+            )
+            for clause in self.clauses
+        )
+        return Merge(
+            ChangeRequest(
+                condition=resolved(session.select, self.condition),
+                clauses=clauses,
+                source=session.source(self.source, target=self.table),
+                source_alias=source_alias,
+                target_alias=alias,
+                merge_schema=self.evolves,
+            )
+        )
+
+
+def read_delete(reader: StatementReader) -> Statement:
+    """Read what follows `DELETE`."""
+    reader.expect("FROM")
+    table, alias = reader.table(), reader.alias("WHERE")
+    return DeleteStatement(table, alias, reader.condition() if reader.take("WHERE") else None)
+
+
+def read_update(reader: StatementReader) -> Statement:
+    """Read what follows `UPDATE`."""
+    table, alias = reader.table(), reader.alias("SET")
+    reader.expect("SET")
+    values = _read_values(reader, "WHERE")
+    where = reader.condition() if reader.take("WHERE") else None
+    return UpdateStatement(table, alias, values, where)
+
+
+def read_truncate(reader: StatementReader) -> Statement:
+    """Read what follows `TRUNCATE`."""
+    reader.expect("TABLE")
+    return TruncateStatement(reader.table())
+
+
+def read_merge(reader: StatementReader) -> Statement:
+    """Read what follows `MERGE`."""
+    evolves = reader.take("WITH SCHEMA EVOLUTION")
+    reader.expect("INTO")
+    table, alias = reader.table(), reader.alias("USING")
+    reader.expect("USING")
+    source: TableName | Query
+    if reader.is_at("("):
+        source = reader.bracketed_query()
+    else:
+        source = reader.table()
+        source = replace(source, version=reader.version() or source.version)
+    source_alias = reader.alias("ON")
+    reader.expect("ON")
+    condition = reader.condition("WHEN")
+    clauses = []
+    while not clauses or reader.is_at("WHEN"):
+        clauses.append(_read_clause(reader))
+    return MergeStatement(
+        table=table,
+        alias=alias,
+        source=source,
+        source_alias=source_alias,
+        condition=condition,
+        clauses=tuple(clauses),
+        evolves=evolves,
+    )
+
+
+def _read_clause(reader: StatementReader) -> MergeClause:
+    reader.expect("WHEN")
+    kind = reader.expect_one(
+        "MATCHED", "NOT MATCHED BY SOURCE", "NOT MATCHED BY TARGET", "NOT MATCHED"
+    )
+    when = {"MATCHED": When.MATCHED, "NOT MATCHED BY SOURCE": When.NOT_MATCHED_BY_SOURCE}.get(
+        kind, When.NOT_MATCHED
+    )
+    condition = reader.condition("THEN") if reader.take("AND") else None
+    reader.expect("THEN")
+    if when is When.NOT_MATCHED:
+        reader.expect("INSERT")
+        values = None if reader.take("*") else _read_insert(reader)
+        return MergeClause(when=when, action=Action.INSERT, condition=condition, values=values)
+    if reader.expect_one("DELETE", "UPDATE SET") == "DELETE":
+        return MergeClause(when=when, action=Action.DELETE, condition=condition)
+    values = None if reader.take("*") else _read_values(reader, "WHEN")
+    return MergeClause(when=when, action=Action.UPDATE, condition=condition, values=values)
+
+
+def _read_insert(reader: StatementReader) -> dict[Path, Condition | None]:
+    columns = reader.listed(reader.path)
+    reader.expect("VALUES")
+    start = reader.word
+    values = reader.listed(lambda: _read_value(reader))
+    if len(values) != len(columns):
+        reader.fail_at(start, f"expected {len(columns)} values, found {len(values)}")
+    return _once(reader, list(zip(columns, values, strict=True)))
+
+
+def _read_values(reader: StatementReader, *stops: str) -> dict[Path, Condition | None]:
+    def read() -> tuple[Path, Condition | None]:
+        column = reader.path()
+        if not reader.take("="):
+            reader.expect("==")
+        return column, _read_value(reader, *stops)
+
+    return _once(reader, reader.listed(read, is_bracketed=False))
+
+
+def _read_value(reader: StatementReader, *stops: str) -> Condition | None:
+    return _DEFAULT if reader.take("DEFAULT") else reader.condition(*stops)
+
+
+def _once(
+    reader: StatementReader, values: list[tuple[Path, Condition | None]]
+) -> dict[Path, Condition | None]:
+    found = dict(values)
+    if len(found) < len(values):
+        reader.fail("expected each column once")
+    return found
+
+
+def _columns(
+    values: Mapping[Path, Condition | None], table: DeltaTable, alias: str | None
+) -> dict[Path, Condition | None]:
+    """Return the assignments with bare columns: they may be qualified by the table's alias."""
+    own = {name.lower() for name in table.schema().names}
+    return {
+        path[1:] if path[0].lower() == (alias or "").lower() and path[0].lower() not in own
+        else path: value
+        for path, value in values.items()
+    }  # fmt: skip

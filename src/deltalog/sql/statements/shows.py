@@ -1,0 +1,354 @@
+"""`DESCRIBE`, `SHOW` and `EXPLAIN`: what is known of a table, without reading its rows.
+
+Protocol: none; Spark's and Delta Lake's SQL references
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.features.clustering import clustering_columns
+from deltalog.features.computed_columns import default_expressions, generation_expressions
+from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
+from deltalog.schema.types import (
+    IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
+    IDENTITY_START_KEY,
+    IDENTITY_STEP_KEY,
+)
+from deltalog.sql.names import TableName, quoted
+from deltalog.sql.statements.statement import Answer, Session, Statement, table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.schema import Field
+    from deltalog.sql.reader import Query, StatementReader
+    from deltalog.table import DeltaTable
+
+_DETAIL: Final = {
+    "format": "string",
+    "id": "string",
+    "name": "string",
+    "description": "string",
+    "location": "string",
+    "createdAt": "timestamp",
+    "lastModified": "timestamp",
+    "partitionColumns": "array<string>",
+    "clusteringColumns": "array<string>",
+    "numFiles": "bigint",
+    "sizeInBytes": "bigint",
+    "properties": "map<string, string>",
+    "minReaderVersion": "int",
+    "minWriterVersion": "int",
+    "tableFeatures": "array<string>",
+}
+_HISTORY: Final = {
+    "version": "bigint",
+    "timestamp": "timestamp",
+    "userId": "string",
+    "userName": "string",
+    "operation": "string",
+    "operationParameters": "map<string, string>",
+    "clusterId": "string",
+    "readVersion": "bigint",
+    "isolationLevel": "string",
+    "isBlindAppend": "boolean",
+    "operationMetrics": "map<string, string>",
+    "userMetadata": "string",
+    "engineInfo": "string",
+}
+_COLUMNS: Final = {"col_name": "string", "data_type": "string", "comment": "string"}
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeStatement(Statement):
+    """`DESCRIBE [TABLE] [EXTENDED] table`."""
+
+    table: TableName
+    is_extended: bool = False
+
+    def run(self, session: Session) -> Answer:
+        """Return a row for each column, then partition columns, then what else is known."""
+        table = session.open(self.table)
+        fields = list(table.schema().fields)
+        rows = [(field.name, type_text(field), field.metadata.get("comment")) for field in fields]
+        partitions = table.metadata().partition_columns
+        if partitions:
+            own = {field.name: row for field, row in zip(fields, rows, strict=True)}
+            rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+            rows += [own[name] for name in partitions]
+        clusters = clustering_columns(table.snapshot.domain_metadata)
+        if clusters:
+            rows += [("# Clustering Information", "", ""), ("# col_name", "data_type", "comment")]
+            rows += [(".".join(path), "", None) for path in clusters]
+        if self.is_extended:
+            rows += [("", "", ""), ("# Detailed Table Information", "", "")]
+            rows += [(name, text, "") for name, text in _details(self.table, table).items()]
+        return Answer(table_of(_COLUMNS, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeDetailStatement(Statement):
+    """`DESCRIBE DETAIL table`."""
+
+    table: TableName
+
+    def run(self, session: Session) -> Answer:
+        """Return one row."""
+        detail = session.open(self.table).detail()
+        times = {name: _moment(detail.get(name)) for name in ("createdAt", "lastModified")}
+        return Answer(table_of(_DETAIL, [_row(_DETAIL, {**detail, **times})]))
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeHistoryStatement(Statement):
+    """`DESCRIBE HISTORY table [LIMIT n]`."""
+
+    table: TableName
+    limit: int | None = None
+
+    def run(self, session: Session) -> Answer:
+        """Return a row for each version, newest first."""
+        commits = session.open(self.table).history(self.limit)
+        rows = [
+            _row(_HISTORY, {**one, "timestamp": _moment(one.get("timestamp"))}) for one in commits
+        ]
+        return Answer(table_of(_HISTORY, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowColumnsStatement(Statement):
+    """`SHOW COLUMNS IN table`."""
+
+    table: TableName
+
+    def run(self, session: Session) -> Answer:
+        """Return a row for each column."""
+        names = session.open(self.table).schema().names
+        return Answer(table_of({"col_name": "string"}, [(name,) for name in names]))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowPropertiesStatement(Statement):
+    """`SHOW TBLPROPERTIES table [(key)]`."""
+
+    table: TableName
+    key: str | None = None
+
+    def run(self, session: Session) -> Answer:
+        """Return a row for each property, with those of the protocol."""
+        table = session.open(self.table)
+        protocol = table.protocol()
+        found = {
+            **table.metadata().configuration,
+            "delta.minReaderVersion": str(protocol.min_reader_version),
+            "delta.minWriterVersion": str(protocol.min_writer_version),
+        }
+        for feature in {*(protocol.reader_features or ()), *(protocol.writer_features or ())}:
+            found[f"delta.feature.{feature}"] = "supported"
+        rows = sorted(found.items())
+        if self.key is not None:
+            missing = f"Table {self.table} does not have property: {self.key}"
+            rows = [(self.key, found.get(self.key, missing))]
+        return Answer(table_of({"key": "string", "value": "string"}, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreateStatement(Statement):
+    """`SHOW CREATE TABLE table`."""
+
+    table: TableName
+
+    def run(self, session: Session) -> Answer:
+        """Return the statement that makes such a table."""
+        text = create_statement(self.table, session.open(self.table))
+        return Answer(table_of({"createtab_stmt": "string"}, [(text,)]))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTablesStatement(Statement):
+    """`SHOW TABLES [IN schema] [LIKE 'pattern']`; the pattern has `*` and `|`."""
+
+    schema: tuple[str, ...] = ()
+    pattern: str | None = None
+
+    def run(self, session: Session) -> Answer:
+        """Return a row for each table that has a name."""
+        options = None if self.pattern is None else self.pattern.lower().split("|")
+        rows = [
+            (".".join(name.parts[:-1]), name.parts[-1], not name.parts[:-1])
+            for name in session.tables(self.schema)
+            if options is None
+            or any(fnmatchcase(name.parts[-1].lower(), option.strip()) for option in options)
+        ]
+        names = {"namespace": "string", "tableName": "string", "isTemporary": "boolean"}
+        return Answer(table_of(names, sorted(rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainStatement(Statement):
+    """`EXPLAIN statement`."""
+
+    statement: Statement
+
+    def run(self, session: Session) -> Answer:
+        """Return the plan as a text; nothing is done."""
+        text = self.statement.explain(session)
+        return Answer(table_of({"plan": "string"}, [(text,)]))
+
+
+@dataclass(frozen=True, slots=True)
+class SelectStatement(Statement):
+    """A query."""
+
+    query: Query
+
+    def run(self, session: Session) -> Answer:
+        """Return its rows as a stream."""
+        return Answer(session.select(self.query))
+
+    def explain(self, session: Session) -> str:
+        """Return how the query would be answered."""
+        return session.explain(self.query)
+
+
+def read_describe(reader: StatementReader) -> Statement:
+    """Read what follows `DESCRIBE`."""
+    if reader.take("DETAIL"):
+        return DescribeDetailStatement(reader.table())
+    if reader.take("HISTORY"):
+        table = reader.table()
+        return DescribeHistoryStatement(table, reader.integer() if reader.take("LIMIT") else None)
+    reader.take("TABLE")
+    is_extended = reader.take_one("EXTENDED", "FORMATTED") is not None
+    return DescribeStatement(reader.table(), is_extended)
+
+
+def read_show(reader: StatementReader) -> Statement:
+    """Read what follows `SHOW`."""
+    kind = reader.expect_one("TABLES", "COLUMNS", "TBLPROPERTIES", "CREATE TABLE")
+    match kind:
+        case "TABLES":
+            schema = reader.path("a schema") if reader.take_one("IN", "FROM") else ()
+            has_pattern = reader.take("LIKE") or reader.word.kind == "text"
+            return ShowTablesStatement(schema, reader.text() if has_pattern else None)
+        case "COLUMNS":
+            reader.expect_one("IN", "FROM")
+            table = reader.table()
+            if reader.take_one("IN", "FROM"):
+                table = TableName((*reader.path("a schema"), *table.parts))
+            return ShowColumnsStatement(table)
+        case "TBLPROPERTIES":
+            table = reader.table()
+            key = None
+            if reader.take("("):
+                key = reader.text() if reader.word.kind == "text" else ".".join(reader.path())
+                reader.expect(")")
+            return ShowPropertiesStatement(table, key)
+        case _:
+            return ShowCreateStatement(reader.table())
+
+
+def create_statement(name: TableName, table: DeltaTable) -> str:
+    """Return the statement that makes an empty table like this one."""
+    schema, metadata = table.snapshot.configuration.schema, table.metadata()
+    columns = ",\n".join(f"  {_defined(field, schema)}" for field in schema)
+    lines = [f"CREATE TABLE {name} (\n{columns})", "USING delta"]
+    if metadata.partition_columns:
+        lines.append(f"PARTITIONED BY ({', '.join(map(quoted, metadata.partition_columns))})")
+    clusters = clustering_columns(table.snapshot.domain_metadata)
+    if clusters:
+        shown = (".".join(map(quoted, path)) for path in clusters)
+        lines.append(f"CLUSTER BY ({', '.join(shown)})")
+    if name.location is None:
+        lines.append(f"LOCATION {_text(table.table_uri)}")
+    if metadata.description:
+        lines.append(f"COMMENT {_text(metadata.description)}")
+    if metadata.configuration:
+        pairs = sorted(metadata.configuration.items())
+        shown = (f"  {_text(key)} = {_text(value)}" for key, value in pairs)
+        lines.append("TBLPROPERTIES (\n" + ",\n".join(shown) + ")")
+    return "\n".join(lines) + "\n"
+
+
+def type_text(field: Field) -> str:
+    """Return the type of a column in SQL, with its limits of length."""
+    return str(field.metadata.get(CHAR_VARCHAR_KEY) or field.type)
+
+
+def _defined(field: Field, schema: Any) -> str:
+    parts = [quoted(field.name), type_text(field).upper()]
+    if not field.nullable:
+        parts.append("NOT NULL")
+    metadata = field.metadata
+    if IDENTITY_START_KEY in metadata:
+        way = "BY DEFAULT" if metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT_KEY) else "ALWAYS"
+        numbers = (
+            f"START WITH {metadata[IDENTITY_START_KEY]} "
+            f"INCREMENT BY {metadata.get(IDENTITY_STEP_KEY, 1)}"
+        )
+        parts.append(f"GENERATED {way} AS IDENTITY ({numbers})")
+    generated = generation_expressions(schema).get((field.name,))
+    if generated is not None:
+        parts.append(f"GENERATED ALWAYS AS ({generated})")
+    default = default_expressions(schema).get((field.name,))
+    if default is not None:
+        parts.append(f"DEFAULT {default}")
+    if metadata.get("comment"):
+        parts.append(f"COMMENT {_text(str(metadata['comment']))}")
+    return " ".join(parts)
+
+
+def _text(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _details(name: TableName, table: DeltaTable) -> dict[str, str]:
+    metadata = table.metadata()
+    found = {
+        "Name": str(name),
+        "Location": table.table_uri,
+        "Provider": "delta",
+        "Comment": metadata.description or "",
+        "Version": str(table.version()),
+        "Table Properties": ", ".join(
+            f"{key}={text}" for key, text in sorted(metadata.configuration.items())
+        ),
+    }
+    return {key: text for key, text in found.items() if text}
+
+
+def _row(schema: Mapping[str, str], values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return values in the order and the types of the columns; logs of others may hold others."""
+    return tuple(_fitting(kind, values.get(name)) for name, kind in schema.items())
+
+
+def _fitting(kind: str, value: Any) -> Any:
+    match kind.partition("<")[0], value:
+        case "map", Mapping():
+            return [(str(key), _shown(one)) for key, one in value.items()]
+        case "array", list() | tuple():
+            return [str(one) for one in value]
+        case "bigint" | "int", str() if value.strip().isdecimal():
+            return int(value)
+        case "string", None:
+            return None
+        case "string", _:
+            return _shown(value)
+        case ("bigint" | "int", int()) | ("boolean", bool()) | ("timestamp", datetime()):
+            return value
+        case _:
+            return None
+
+
+def _shown(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else str(value)
+
+
+def _moment(millis: Any) -> datetime | None:
+    return None if millis is None else datetime.fromtimestamp(millis / 1000, UTC)

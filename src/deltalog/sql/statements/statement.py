@@ -1,0 +1,211 @@
+"""What all statements have in common: they are frozen values that a session runs.
+
+A new statement is a class with its grammar, and a row of `statements.grammar`.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from deltalog.expressions import lit, map_columns, parse_sql, parse_type
+from deltalog.expressions.nodes import Column
+from deltalog.features.computed_columns import default_expressions
+from deltalog.schema import to_arrow_type
+from deltalog.sql.conditions import resolved
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.engine import Engine
+    from deltalog.expressions import Expression
+    from deltalog.sql.names import TableName
+    from deltalog.sql.reader import Condition, Query
+    from deltalog.storage.store import Store
+    from deltalog.table import DeltaTable
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a statement gave.
+
+    Args:
+        rows: a table, or anything that streams Arrow batches.
+        metrics: what a change did, in the words of the verb's result; None if nothing was changed.
+    """
+
+    rows: Any
+    metrics: Mapping[str, Any] | None = None
+
+
+class Session(Protocol):
+    """Where statements are run: in this process, or on a cluster."""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine for work on rows and files."""
+        ...
+
+    def open(self, name: TableName) -> DeltaTable:
+        """Return the table of a name, at the version that it names.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+        """
+        ...
+
+    def find(self, name: TableName) -> DeltaTable | None:
+        """Return the table of a name; None if the name is not known."""
+        ...
+
+    def place(self, name: TableName, location: str | None) -> Store:
+        """Return where a new table goes.
+
+        Args:
+            name: of the new table.
+            location: of the statement; None leaves it to the name or its catalog.
+
+        Raises:
+            InvalidInputError: neither says where it is.
+        """
+        ...
+
+    def note(self, name: TableName, table: DeltaTable) -> None:
+        """Make a table that was created or changed known under its name."""
+        ...
+
+    def forget(self, name: TableName) -> bool:
+        """Take a table out of the names; return whether it was there."""
+        ...
+
+    def rename(self, name: TableName, to: TableName) -> None:
+        """Give a table another name."""
+        ...
+
+    def relocate(self, name: TableName, location: str) -> None:
+        """Let a name mean another location."""
+        ...
+
+    def tables(self, schema: Sequence[str]) -> Sequence[TableName]:
+        """Return the tables of a schema; of the session itself if the schema is empty."""
+        ...
+
+    def select(self, query: Query) -> Any:
+        """Return the rows of a query as a stream of Arrow batches."""
+        ...
+
+    def source(self, rows: Query | TableName, *, target: TableName | None = None) -> Any:
+        """Return the rows of a query or a table in a form that the engine opens.
+
+        Args:
+            rows: where they come from.
+            target: the table that is changed: rows of a query that reads it are not read again
+                after a conflict.
+        """
+        ...
+
+    def insertable(
+        self,
+        query: Query,
+        table: DeltaTable,
+        *,
+        columns: Sequence[str] | None,
+        constants: Mapping[str, Expression],
+        target: TableName,
+        evolves: bool,
+    ) -> Any:
+        """Return the rows of a query in the columns and types of a table, as `source` does.
+
+        Args:
+            query: of the rows.
+            table: that gets them.
+            columns: of the table, which those of the query are by their place; None goes by name.
+            constants: column → its value in each row.
+            target: the name of the table.
+            evolves: whether columns stay that the table does not have.
+        """
+        ...
+
+    def explain(self, query: Query) -> str:
+        """Return how a query would be answered."""
+        ...
+
+
+class Statement(ABC):
+    """One statement, with its parameters bound."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def run(self, session: Session) -> Answer:
+        """Carry the statement out.
+
+        Raises:
+            DeltaError: as the verb that it does.
+        """
+
+    def explain(self, session: Session) -> str:
+        """Describe what the statement would do; nothing is done."""
+        del session
+        return repr(self)
+
+
+def table_of(schema: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> pa.Table:
+    """Return rows as a table; the schema is column → type in SQL."""
+    fields = [pa.field(name, to_arrow_type(parse_type(kind))) for name, kind in schema.items()]
+    columns = list(zip(*rows, strict=True)) or [()] * len(fields)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+    return pa.table(arrays, schema=pa.schema(fields))
+
+
+def counted(metrics: Mapping[str, Any] | None = None, **counts: int | None) -> Answer:
+    """Return one row of whole numbers, as Delta Spark answers a statement that changes rows."""
+    rows = pa.table({name: pa.array([count], pa.int64()) for name, count in counts.items()})
+    return Answer(rows, dict(metrics or {}))
+
+
+def condition_of(
+    session: Session, given: Condition | None, table: DeltaTable, alias: str | None
+) -> Expression | None:
+    """Return the expression of a condition over a table's rows, with its queries answered.
+
+    Args:
+        session: answers them.
+        given: the condition; None is none.
+        table: whose rows they are.
+        alias: by which its columns may be qualified.
+    """
+    if given is None:
+        return None
+    names = table.schema().names
+    found = resolved(session.select, given, names)
+    own = {name.lower() for name in names}
+
+    def bare(column: Column) -> Column:
+        first = column.path[0].lower()
+        is_alias = len(column.path) > 1 and first == (alias or "").lower() and first not in own
+        return Column(column.path[1:]) if is_alias else column
+
+    return map_columns(found, bare)
+
+
+def alias_of(name: TableName, alias: str | None) -> str | None:
+    """Return the name by which columns are qualified: the alias, else the table's own name."""
+    return alias if alias or name.location else name.parts[-1]
+
+
+def default_of(table: DeltaTable, column: tuple[str, ...]) -> Expression:
+    """Return the default of a column; NULL if it has none."""
+    schema = table.snapshot.configuration.schema
+    found = {
+        tuple(part.lower() for part in path): text
+        for path, text in default_expressions(schema).items()
+    }
+    text = found.get(tuple(part.lower() for part in column))
+    return lit(None) if text is None else parse_sql(text)
