@@ -15,8 +15,8 @@ from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoun
 from deltalog.expressions.nodes import Column
 from deltalog.locations import has_table
 from deltalog.query import connect_duckdb, query_duckdb
-from deltalog.rows.assign import Scope, assignments
-from deltalog.schema import from_arrow_schema
+from deltalog.rows.assign import Assignments, Scope
+from deltalog.schema import find_field, from_arrow_schema
 from deltalog.sql.names import TableName
 from deltalog.sql.queries import Changes, translated
 from deltalog.sql.reader import Query
@@ -267,11 +267,11 @@ class FittedRows(RereadableRows):
         source = pa.schema(
             [field.with_name(f"c{place}") for place, field in enumerate(reader.schema)]
         )
-        values: dict[str | tuple[str, ...], Any] = {}
+        values: dict[str, Any] = {}
         extra: list[int] = []
         for place, name in enumerate(given if columns is None else columns):
             if name.lower() in known:
-                values[(known[name.lower()],)] = Column((f"c{place}",))
+                values[known[name.lower()]] = Column((f"c{place}",))
             elif columns is None and self.evolves:
                 extra.append(place)
             else:
@@ -279,9 +279,17 @@ class FittedRows(RereadableRows):
                     f"cannot insert into {self.table.table_uri}: it has no column {name!r}"
                 )
         for name, value in self.constants.items():
-            values[(known.get(name.lower(), name),)] = value
+            values[known.get(name.lower(), name)] = value
         scope = Scope.of_table(from_arrow_schema(source), self.table.snapshot.context.session)
-        found = assignments(configuration.schema, values, scope)
+        schema = configuration.schema
+        # Values of identity columns may be given here, unlike those of rows that are there.
+        found = Assignments(
+            schema,
+            {
+                name: scope.value(value, find_field(schema, (name,)), name)
+                for name, value in values.items()
+            },
+        )
         fields = [*found.new_schema(), *(reader.schema.field(place) for place in extra)]
 
         def batches() -> Iterator[pa.RecordBatch]:

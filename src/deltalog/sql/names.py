@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.render import quote_name
 
 PATH_KINDS: Final = frozenset({"delta", "deltalog", "parquet", "iceberg"})
 """The first parts of names whose second part is a location."""
@@ -47,12 +48,7 @@ class TableName:
 
     def __str__(self) -> str:
         """The name in SQL."""
-        return ".".join(quoted(part) for part in self.parts)
-
-
-def quoted(name: str) -> str:
-    """A name in SQL: in backticks, if it is not a word."""
-    return name if name.isidentifier() else f"`{name.replace('`', '``')}`"
+        return ".".join(map(quote_name, self.parts))
 
 
 def version_of(text: str) -> Version:

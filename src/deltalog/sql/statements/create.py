@@ -13,7 +13,7 @@ from deltalog.locations import has_table
 from deltalog.schema import Field, Schema
 from deltalog.sql.names import TableName
 from deltalog.sql.statements.columns import read_column, read_definition
-from deltalog.sql.statements.statement import Answer, Session, Statement, counted
+from deltalog.sql.statements.statement import Answer, Session, Statement, clusters_of, counted
 from deltalog.table import DeltaTable, convert_to_deltalake
 from deltalog.table.creating import create_table
 from deltalog.table_change import is_set_by_writers
@@ -83,7 +83,7 @@ class CreateStatement(Statement):
             mode=self.mode,
             storage_options=None,
             filesystem=None,
-            cluster_by=clauses.cluster_by,
+            cluster_by=self._clusters(model),
             constraints=self.constraints,
             configuration={**(_kept(model) if model else {}), **clauses.properties},
             options=USUAL,
@@ -103,6 +103,11 @@ class CreateStatement(Statement):
         if self.clauses.partition_by is not None:
             return self.clauses.partition_by
         return () if model is None else model.metadata().partition_columns
+
+    def _clusters(self, model: DeltaTable | None) -> Sequence[tuple[str, ...]] | None:
+        if self.clauses.cluster_by is not None or model is None:
+            return self.clauses.cluster_by
+        return clusters_of(model) or None
 
     def _comment(self, model: DeltaTable | None) -> str | None:
         if self.clauses.comment is not None or model is None:

@@ -11,16 +11,23 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.features.clustering import clustering_columns
+from deltalog.expressions.render import quote_name, quote_text, simple_name, type_name
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
+from deltalog.schema import find_field
 from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
 )
-from deltalog.sql.names import TableName, quoted
-from deltalog.sql.statements.statement import Answer, Session, Statement, table_of
+from deltalog.sql.names import TableName
+from deltalog.sql.statements.statement import (
+    Answer,
+    Session,
+    Statement,
+    clusters_of,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,16 +82,18 @@ class DescribeStatement(Statement):
         """Return a row for each column, then partition columns, then what else is known."""
         table = session.open(self.table)
         fields = list(table.schema().fields)
-        rows = [(field.name, type_text(field), field.metadata.get("comment")) for field in fields]
+        rows = [(field.name, typequote_text(field), field.metadata.get("comment")) for field in fields]
         partitions = table.metadata().partition_columns
         if partitions:
             own = {field.name: row for field, row in zip(fields, rows, strict=True)}
             rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
             rows += [own[name] for name in partitions]
-        clusters = clustering_columns(table.snapshot.domain_metadata)
+        clusters = clusters_of(table)
         if clusters:
             rows += [("# Clustering Information", "", ""), ("# col_name", "data_type", "comment")]
-            rows += [(".".join(path), "", None) for path in clusters]
+            schema = table.snapshot.configuration.schema
+            rows += [(".".join(path), simple_name(find_field(schema, path).type), None)
+                     for path in clusters]
         if self.is_extended:
             rows += [("", "", ""), ("# Detailed Table Information", "", "")]
             rows += [(name, text, "") for name, text in _details(self.table, table).items()]
@@ -259,29 +268,29 @@ def create_statement(name: TableName, table: DeltaTable) -> str:
     columns = ",\n".join(f"  {_defined(field, schema)}" for field in schema)
     lines = [f"CREATE TABLE {name} (\n{columns})", "USING delta"]
     if metadata.partition_columns:
-        lines.append(f"PARTITIONED BY ({', '.join(map(quoted, metadata.partition_columns))})")
-    clusters = clustering_columns(table.snapshot.domain_metadata)
+        lines.append(f"PARTITIONED BY ({', '.join(map(quote_name, metadata.partition_columns))})")
+    clusters = clusters_of(table)
     if clusters:
-        shown = (".".join(map(quoted, path)) for path in clusters)
+        shown = (".".join(map(quote_name, path)) for path in clusters)
         lines.append(f"CLUSTER BY ({', '.join(shown)})")
     if name.location is None:
-        lines.append(f"LOCATION {_text(table.table_uri)}")
+        lines.append(f"LOCATION {quote_text(table.table_uri)}")
     if metadata.description:
-        lines.append(f"COMMENT {_text(metadata.description)}")
+        lines.append(f"COMMENT {quote_text(metadata.description)}")
     if metadata.configuration:
         pairs = sorted(metadata.configuration.items())
-        shown = (f"  {_text(key)} = {_text(value)}" for key, value in pairs)
+        shown = (f"  {quote_text(key)} = {quote_text(value)}" for key, value in pairs)
         lines.append("TBLPROPERTIES (\n" + ",\n".join(shown) + ")")
     return "\n".join(lines) + "\n"
 
 
-def type_text(field: Field) -> str:
+def typequote_text(field: Field) -> str:
     """Return the type of a column in SQL, with its limits of length."""
-    return str(field.metadata.get(CHAR_VARCHAR_KEY) or field.type)
+    return str(field.metadata.get(CHAR_VARCHAR_KEY) or simple_name(field.type))
 
 
 def _defined(field: Field, schema: Any) -> str:
-    parts = [quoted(field.name), type_text(field).upper()]
+    parts = [quote_name(field.name), str(field.metadata.get(CHAR_VARCHAR_KEY) or type_name(field.type))]
     if not field.nullable:
         parts.append("NOT NULL")
     metadata = field.metadata
@@ -292,20 +301,15 @@ def _defined(field: Field, schema: Any) -> str:
             f"INCREMENT BY {metadata.get(IDENTITY_STEP_KEY, 1)}"
         )
         parts.append(f"GENERATED {way} AS IDENTITY ({numbers})")
-    generated = generation_expressions(schema).get((field.name,))
+    generated = generation_expressions(schema).get(field.name)
     if generated is not None:
         parts.append(f"GENERATED ALWAYS AS ({generated})")
     default = default_expressions(schema).get((field.name,))
     if default is not None:
         parts.append(f"DEFAULT {default}")
     if metadata.get("comment"):
-        parts.append(f"COMMENT {_text(str(metadata['comment']))}")
+        parts.append(f"COMMENT {quote_text(str(metadata['comment']))}")
     return " ".join(parts)
-
-
-def _text(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _details(name: TableName, table: DeltaTable) -> dict[str, str]:

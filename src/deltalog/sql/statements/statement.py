@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from deltalog.column_mapping import physical_path
 from deltalog.expressions import lit, map_columns, parse_sql, parse_type
 from deltalog.expressions.nodes import Column
+from deltalog.features.clustering import clustering_columns
 from deltalog.features.computed_columns import default_expressions
 from deltalog.schema import to_arrow_type
+from deltalog.schema.columns import walk
 from deltalog.sql.conditions import resolved
 
 if TYPE_CHECKING:
@@ -209,3 +212,12 @@ def default_of(table: DeltaTable, column: tuple[str, ...]) -> Expression:
     }
     text = found.get(tuple(part.lower() for part in column))
     return lit(None) if text is None else parse_sql(text)
+
+
+def clusters_of(table: DeltaTable) -> tuple[tuple[str, ...], ...]:
+    """Return the paths of the clustering columns, by the names of the schema; perhaps none."""
+    configuration = table.snapshot.configuration
+    schema, mode = configuration.schema, configuration.column_mapping_mode
+    known = {tuple(physical_path(schema, path, mode)): path for path, _ in walk(schema)}
+    found = clustering_columns(table.snapshot.domain_metadata) or ()
+    return tuple(known.get(path, path) for path in found)

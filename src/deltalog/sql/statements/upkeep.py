@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.features.clustering import clustering_columns
 from deltalog.sql.reader import Condition, Query
 from deltalog.sql.statements.statement import (
     Answer,
     Session,
     Statement,
     alias_of,
+    clusters_of,
     condition_of,
     counted,
     table_of,
@@ -60,8 +60,7 @@ class OptimizeStatement(Statement):
         """Rewrite the files, and return how many."""
         table = session.open(self.table)
         where = condition_of(session, self.where, table, alias_of(self.table, None))
-        is_clustered = bool(clustering_columns(table.snapshot.domain_metadata))
-        if self.is_full and not is_clustered:
+        if self.is_full and not clusters_of(table):
             raise InvalidInputError(f"cannot OPTIMIZE {self.table} FULL: it is not clustered")
         if self.z_order_by is not None:
             found = table.optimize.z_order(self.z_order_by, where)
