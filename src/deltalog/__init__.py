@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         StructType,
         VariantType,
     )
+    from deltalog.statements import connect, sql
     from deltalog.table import (
         DeltaTable,
         convert_to_deltalake,
@@ -63,8 +64,10 @@ _ORIGINS = {
     "WriterProperties": "deltalog.write.options",
     "WrittenFiles": "deltalog.write.written",
     "col": "deltalog.expressions.nodes",
+    "connect": "deltalog.statements",
     "convert_to_deltalake": "deltalog.table",
     "lit": "deltalog.expressions.nodes",
+    "sql": "deltalog.statements",
     "table_defaults": "deltalog.table",
     "write_deltalake": "deltalog.table",
     "write_files": "deltalog.table",
@@ -93,8 +96,10 @@ __all__ = [
     "WrittenFiles",
     "__version__",
     "col",
+    "connect",
     "convert_to_deltalake",
     "lit",
+    "sql",
     "table_defaults",
     "write_deltalake",
     "write_files",

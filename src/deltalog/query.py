@@ -8,7 +8,7 @@ Protocol: none
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from deltalog.errors import InvalidInputError
 
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from deltalog.table import DeltaTable
+
+class HasDataset(Protocol):
+    """A `DeltaTable`, or another object whose rows a PyArrow dataset gives."""
+
+    def to_pyarrow_dataset(self) -> Any:
+        """Return the dataset."""
+        ...
 
 
 def connect_duckdb(settings: Mapping[str, str] | None = None) -> Any:
@@ -98,7 +104,7 @@ class QueryBuilder:
         self._database = connect_duckdb(session_config)
         self._tables: dict[str, Any] = {}
 
-    def register(self, table_name: str, delta_table: DeltaTable) -> QueryBuilder:
+    def register(self, table_name: str, delta_table: HasDataset) -> QueryBuilder:
         """Make the version that a table shows now known under a name."""
         self._tables[table_name] = delta_table.to_pyarrow_dataset()
         return self

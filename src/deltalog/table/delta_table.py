@@ -439,6 +439,22 @@ class DeltaTable:
         """Return the table as a DuckDB relation, which reads only what a query needs."""
         return duckdb_relation(self.to_pyarrow_dataset(), connection)
 
+    def sql(self, query: str, parameters: Mapping[str, object] | None = None) -> RecordBatchReader:
+        """Run a query over the version that this object shows, as `this`.
+
+        Args:
+            query: in DuckDB's dialect, such as `SELECT count(*) FROM this`; `deltalog.sql` has all
+                statements, in Spark's dialect.
+            parameters: values for `$name`.
+
+        Raises:
+            InvalidInputError: DuckDB is not installed, or refuses the query.
+        """
+        from deltalog.query import connect_duckdb, query_duckdb
+
+        tables = {"this": self.to_pyarrow_dataset()}
+        return query_duckdb(connect_duckdb(), query, tables, parameters)
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows for any library that takes Arrow streams."""
         return self.scan().__arrow_c_stream__(requested_schema)

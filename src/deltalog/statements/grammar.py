@@ -7,23 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deltalog.sql.reader import Parameters, StatementReader
-from deltalog.sql.statements.alter import read_alter, read_comment
-from deltalog.sql.statements.changes import read_delete, read_merge, read_truncate, read_update
-from deltalog.sql.statements.create import (
+from deltalog.statements.reader import Parameters, StatementReader
+from deltalog.statements.alter import read_alter, read_comment
+from deltalog.statements.changes import read_delete, read_merge, read_truncate, read_update
+from deltalog.statements.create import (
     read_convert,
     read_create,
     read_drop,
     read_replace,
 )
-from deltalog.sql.statements.insert import read_insert
-from deltalog.sql.statements.shows import (
+from deltalog.statements.insert import read_insert
+from deltalog.statements.shows import (
     ExplainStatement,
     SelectStatement,
     read_describe,
     read_show,
 )
-from deltalog.sql.statements.upkeep import (
+from deltalog.statements.upkeep import (
     read_generate,
     read_optimize,
     read_reorg,
@@ -35,7 +35,7 @@ from deltalog.sql.statements.upkeep import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deltalog.sql.statements.statement import Statement
+    from deltalog.statements.statement import Statement
 
 _STATEMENTS: Final[Mapping[str, Callable[[StatementReader], Statement]]] = {
     "ALTER": read_alter,

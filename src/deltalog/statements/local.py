@@ -17,9 +17,9 @@ from deltalog.locations import has_table
 from deltalog.query import connect_duckdb, query_duckdb
 from deltalog.rows.assign import Assignments, Scope
 from deltalog.schema import find_field, from_arrow_schema
-from deltalog.sql.names import TableName
-from deltalog.sql.queries import Changes, translated
-from deltalog.sql.reader import Query
+from deltalog.statements.names import TableName
+from deltalog.statements.queries import Changes, translated
+from deltalog.statements.reader import Query
 from deltalog.storage import open_store
 from deltalog.table import DeltaTable
 from deltalog.write.source import RereadableRows, open_batches

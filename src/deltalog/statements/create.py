@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.locations import has_table
 from deltalog.schema import Field, Schema
-from deltalog.sql.names import TableName
-from deltalog.sql.statements.columns import read_column, read_definition
-from deltalog.sql.statements.statement import Answer, Session, Statement, clusters_of, counted
+from deltalog.statements.names import TableName
+from deltalog.statements.columns import read_column, read_definition
+from deltalog.statements.statement import Answer, Session, Statement, clusters_of, counted
 from deltalog.table import DeltaTable, convert_to_deltalake
 from deltalog.table.creating import create_table
 from deltalog.table_change import is_set_by_writers
@@ -22,7 +22,7 @@ from deltalog.transaction.properties import USUAL
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.sql.reader import Query, StatementReader
+    from deltalog.statements.reader import Query, StatementReader
 
 _FORMATS = frozenset({"delta", "deltalog"})
 

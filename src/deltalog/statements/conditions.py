@@ -14,13 +14,13 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
 from deltalog.expressions.nodes import In
 from deltalog.expressions.trees import rebuild
-from deltalog.sql.reader import SubqueryKind
+from deltalog.statements.reader import SubqueryKind
 from deltalog.write.source import open_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from deltalog.sql.reader import Condition, Query, Subquery
+    from deltalog.statements.reader import Condition, Query, Subquery
 
 
 def resolved(

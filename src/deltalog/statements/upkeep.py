@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.sql.reader import Condition, Query
-from deltalog.sql.statements.statement import (
+from deltalog.statements.reader import Condition, Query
+from deltalog.statements.statement import (
     Answer,
     Session,
     Statement,
@@ -24,8 +24,8 @@ from deltalog.sql.statements.statement import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.sql.names import TableName, Version
-    from deltalog.sql.reader import StatementReader
+    from deltalog.statements.names import TableName, Version
+    from deltalog.statements.reader import StatementReader
 
 _FILES: Final = "struct<min: bigint, max: bigint, avg: double, totalFiles: bigint, totalSize: bigint>"
 _METRICS: Final = {

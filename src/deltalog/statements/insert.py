@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from deltalog.expressions import to_sql
 from deltalog.expressions.nodes import Column, Comparison, IsNull, lit
 from deltalog.expressions.trees import conjunction
-from deltalog.sql.reader import Condition, Query
-from deltalog.sql.statements.statement import (
+from deltalog.statements.reader import Condition, Query
+from deltalog.statements.statement import (
     Answer,
     Session,
     Statement,
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.sql.names import TableName
-    from deltalog.sql.reader import StatementReader
+    from deltalog.statements.names import TableName
+    from deltalog.statements.reader import StatementReader
     from deltalog.table import DeltaTable
 
 

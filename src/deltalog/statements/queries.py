@@ -16,8 +16,8 @@ from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
 from deltalog.errors import InvalidInputError
-from deltalog.sql.lexer import error_at, split
-from deltalog.sql.names import TableName, version_of
+from deltalog.statements.lexer import error_at, split
+from deltalog.statements.names import TableName, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,15 +21,15 @@ from deltalog.features.clustering import clustering_columns
 from deltalog.features.computed_columns import default_expressions
 from deltalog.schema import to_arrow_type
 from deltalog.schema.columns import walk
-from deltalog.sql.conditions import resolved
+from deltalog.statements.conditions import resolved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
-    from deltalog.sql.names import TableName
-    from deltalog.sql.reader import Condition, Query
+    from deltalog.statements.names import TableName
+    from deltalog.statements.reader import Condition, Query
     from deltalog.storage.store import Store
     from deltalog.table import DeltaTable
 
@@ -41,10 +41,12 @@ class Answer:
     Args:
         rows: a table, or anything that streams Arrow batches.
         metrics: what a change did, in the words of the verb's result; None if nothing was changed.
+        num_affected_rows: how many rows were changed; None if that is not counted.
     """
 
     rows: Any
     metrics: Mapping[str, Any] | None = None
+    num_affected_rows: int | None = None
 
 
 class Session(Protocol):
@@ -170,7 +172,7 @@ def table_of(schema: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> pa.Tab
 def counted(metrics: Mapping[str, Any] | None = None, **counts: int | None) -> Answer:
     """Return one row of whole numbers, as Delta Spark answers a statement that changes rows."""
     rows = pa.table({name: pa.array([count], pa.int64()) for name, count in counts.items()})
-    return Answer(rows, dict(metrics or {}))
+    return Answer(rows, dict(metrics or {}), counts.get("num_affected_rows"))
 
 
 def condition_of(

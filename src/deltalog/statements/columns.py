@@ -18,7 +18,7 @@ from deltalog.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from deltalog.sql.reader import StatementReader
+    from deltalog.statements.reader import StatementReader
 
 CLAUSES: Final = ("NOT NULL", "NULL", "DEFAULT", "GENERATED", "COMMENT", "FIRST", "AFTER")
 

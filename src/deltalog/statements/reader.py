@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, parse_sql
 from deltalog.expressions.sql import length_limits, parse_type
-from deltalog.sql.lexer import Word, error_at, split
-from deltalog.sql.names import TableName, Version, version_of
+from deltalog.statements.lexer import Word, error_at, split
+from deltalog.statements.names import TableName, Version, version_of
 
 if TYPE_CHECKING:
     from deltalog.expressions import Expression

@@ -20,8 +20,8 @@ from deltalog.schema.types import (
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
 )
-from deltalog.sql.names import TableName
-from deltalog.sql.statements.statement import (
+from deltalog.statements.names import TableName
+from deltalog.statements.statement import (
     Answer,
     Session,
     Statement,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.schema import Field
-    from deltalog.sql.reader import Query, StatementReader
+    from deltalog.statements.reader import Query, StatementReader
     from deltalog.table import DeltaTable
 
 _DETAIL: Final = {

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog.expressions import Expression
 from deltalog.rows.request import Action, ChangeRequest, Clause, When
-from deltalog.sql.conditions import resolved
-from deltalog.sql.reader import Condition, Query
-from deltalog.sql.statements.statement import (
+from deltalog.statements.conditions import resolved
+from deltalog.statements.reader import Condition, Query
+from deltalog.statements.statement import (
     Answer,
     Session,
     Statement,
@@ -30,8 +30,8 @@ from deltalog.verbs.update import Update
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.sql.names import TableName
-    from deltalog.sql.reader import StatementReader
+    from deltalog.statements.names import TableName
+    from deltalog.statements.reader import StatementReader
     from deltalog.table import DeltaTable
 
 Path = tuple[str, ...]

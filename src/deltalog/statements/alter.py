@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltalog.schema import canonical_path_of, find_field
-from deltalog.sql.names import TableName
-from deltalog.sql.statements.columns import CLAUSES, read_definition
-from deltalog.sql.statements.create import read_clustering, read_key, read_properties
-from deltalog.sql.statements.statement import Answer, Session, Statement
+from deltalog.statements.names import TableName
+from deltalog.statements.columns import CLAUSES, read_definition
+from deltalog.statements.create import read_clustering, read_key, read_properties
+from deltalog.statements.statement import Answer, Session, Statement
 from deltalog.verbs import alter
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from deltalog.schema import Field
     from deltalog.schema.alter import Where
-    from deltalog.sql.reader import StatementReader
+    from deltalog.statements.reader import StatementReader
     from deltalog.verbs.verb import Verb
 
     Path = tuple[str, ...]
