@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from deltalog.query.names import TableName
 from deltalog.schema import canonical_path_of, find_field
-from deltalog.statements.names import TableName
 from deltalog.statements.columns import CLAUSES, read_definition
 from deltalog.statements.create import read_clustering, read_key, read_properties
 from deltalog.statements.statement import Answer, Session, Statement
@@ -182,7 +182,7 @@ def _rename_table(reader: StatementReader, table: TableName) -> Statement:
 
 
 def _alter_column(reader: StatementReader, table: TableName) -> Statement:
-    """Read `column TYPE t | COMMENT 'c' | FIRST | AFTER c | SET/DROP NOT NULL | SET/DROP DEFAULT`."""
+    """Read a column and one of TYPE, COMMENT, FIRST, AFTER, SET/DROP NOT NULL or DEFAULT."""
     column = reader.path()
     clause = reader.take_one(
         "TYPE", "COMMENT", "SET NOT NULL", "DROP NOT NULL", "SET DEFAULT", "DROP DEFAULT",
@@ -213,7 +213,7 @@ def _alter_column(reader: StatementReader, table: TableName) -> Statement:
 
 
 def _change_column(reader: StatementReader, table: TableName) -> Statement:
-    """Read Hive's `CHANGE COLUMN old new TYPE [COMMENT 'c'] [FIRST | AFTER c]`, or as ALTER COLUMN."""
+    """Read Hive's `old new TYPE [COMMENT 'c'] [FIRST | AFTER c]`, or what ALTER COLUMN has."""
     column = reader.path()
     if reader.take("COMMENT"):
         return AlterStatement(table, (alter.SetColumnComment(column, reader.text()),))

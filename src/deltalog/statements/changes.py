@@ -6,9 +6,8 @@ Protocol: none; Spark's SQL reference
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from deltalog.expressions import Expression
 from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.statements.conditions import resolved
 from deltalog.statements.reader import Condition, Query
@@ -30,7 +29,7 @@ from deltalog.verbs.update import Update
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.statements.names import TableName
+    from deltalog.query.names import TableName
     from deltalog.statements.reader import StatementReader
     from deltalog.table import DeltaTable
 
@@ -144,8 +143,10 @@ class MergeStatement(Statement):
                 when=clause.when,
                 action=clause.action,
                 condition=clause.condition and resolved(session.select, clause.condition),
-                values=clause.values and {
-                    column: default_of(table, column) if value is None
+                values=clause.values
+                and {
+                    column: default_of(table, column)
+                    if value is None
                     else resolved(session.select, value)
                     for column, value in _columns(clause.values, table, alias).items()
                 },
@@ -201,7 +202,7 @@ def read_merge(reader: StatementReader) -> Statement:
     source_alias = reader.alias("ON")
     reader.expect("ON")
     condition = reader.condition("WHEN")
-    clauses = []
+    clauses: list[MergeClause] = []
     while not clauses or reader.is_at("WHEN"):
         clauses.append(_read_clause(reader))
     return MergeStatement(

@@ -15,8 +15,8 @@ from deltalog.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
+from deltalog.query.lexer import statements_of
 from deltalog.statements.grammar import parse_statement
-from deltalog.statements.lexer import statements_of
 from deltalog.statements.local import LocalSession
 from deltalog.statements.results import SqlResult, rows_of
 
@@ -188,7 +188,7 @@ class Cursor:
 
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
         """Return the next rows, at most `size` of them."""
-        found = []
+        found: list[tuple[Any, ...]] = []
         while len(found) < (self.arraysize if size is None else size):
             row = self.fetchone()
             if row is None:
@@ -224,7 +224,8 @@ class Cursor:
 
     def __next__(self) -> tuple[Any, ...]:
         """Return the next row."""
-        return next(self._tuples())  # type: ignore[no-any-return]  # tuples
+        found: tuple[Any, ...] = next(self._tuples())
+        return found
 
     def _last(self) -> SqlResult:
         if self._result is None:
@@ -270,4 +271,3 @@ def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResu
         DeltaError: as the verb that it does.
     """
     return connect(tables).sql(statement, parameters)
-

@@ -1,4 +1,4 @@
-"""`CREATE TABLE` with its columns, `AS SELECT`, `LIKE` and `CLONE`; `CONVERT TO DELTA`; `DROP TABLE`.
+"""`CREATE TABLE` with columns, `AS SELECT`, `LIKE` and `CLONE`; `CONVERT`; `DROP TABLE`.
 
 Protocol: none; Spark's SQL reference
 """
@@ -6,25 +6,32 @@ Protocol: none; Spark's SQL reference
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.locations import has_table
+from deltalog.query.names import TableName
 from deltalog.schema import Field, Schema
-from deltalog.statements.names import TableName
 from deltalog.statements.columns import read_column, read_definition
 from deltalog.statements.statement import Answer, Session, Statement, clusters_of, counted
 from deltalog.table import DeltaTable, convert_to_deltalake
-from deltalog.table.creating import create_table
+from deltalog.table.creating import TableDefinition, create_table
 from deltalog.table_change import is_set_by_writers
-from deltalog.transaction.properties import USUAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.statements.reader import Query, StatementReader
 
-_FORMATS = frozenset({"delta", "deltalog"})
+_FORMATS: Final = frozenset({"delta", "deltalog"})
+_CLAUSES: Final = {
+    "USING": "using",
+    "PARTITIONED BY": "partition_by",
+    "CLUSTER BY": "cluster_by",
+    "TBLPROPERTIES": "properties",
+    "COMMENT": "comment",
+    "LOCATION": "location",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,22 +84,17 @@ class CreateStatement(Statement):
                 "makes one"
             )
         model = None if self.like is None else session.open(self.like)
-        context = create_table(
-            place,
-            None if self.query is not None else self._schema(model),
-            mode=self.mode,
-            storage_options=None,
-            filesystem=None,
+        definition = TableDefinition(
+            schema=None if self.query is not None else self._schema(model),
+            partition_by=self._partition_columns(model),
             cluster_by=self._clusters(model),
             constraints=self.constraints,
             configuration={**(_kept(model) if model else {}), **clauses.properties},
-            options=USUAL,
-            partition_by=self._partition_columns(model),
-            rows=None if self.query is None else session.source(self.query, target=self.table),
-            engine=session.engine,
             description=self._comment(model),
             arbitrary_properties=True,
         )
+        rows = None if self.query is None else session.source(self.query, target=self.table)
+        context = create_table(place, definition, mode=self.mode, rows=rows, engine=session.engine)
         session.note(self.table, DeltaTable.from_context(context, session.engine))
         return Answer(None)
 
@@ -276,31 +278,33 @@ def _read_part(reader: StatementReader) -> Field | dict[str, str]:
 def _read_clauses(reader: StatementReader, fields: list[Field] | None = None) -> TableClauses:
     """Read the clauses of a table, which may stand in any order, each once."""
     found: dict[str, Any] = {}
-    while clause := reader.take_one(
-        "USING", "PARTITIONED BY", "CLUSTER BY", "TBLPROPERTIES", "COMMENT", "LOCATION"
-    ):
+    while clause := reader.take_one(*_CLAUSES):
         start = reader.word
-        match clause:
-            case "USING":
-                if reader.name("a format").lower() not in _FORMATS:
-                    reader.fail_at(start, "expected USING DELTA: tables of this library are Delta's")
-                name, value = "using", None
-            case "PARTITIONED BY":
-                columns = reader.listed(lambda: _read_partition_column(reader, fields))
-                name, value = "partition_by", columns
-            case "CLUSTER BY":
-                name, value = "cluster_by", read_clustering(reader)
-            case "TBLPROPERTIES":
-                name, value = "properties", read_properties(reader)
-            case "COMMENT":
-                name, value = "comment", reader.text("a comment")
-            case _:
-                name, value = "location", reader.text("a location")
+        name, value = _CLAUSES[clause], _read_clause(reader, clause, fields)
         if name in found:
             reader.fail_at(start, f"expected {clause} once")
         found[name] = value
     found.pop("using", None)
     return TableClauses(**found)
+
+
+def _read_clause(reader: StatementReader, clause: str, fields: list[Field] | None) -> Any:
+    match clause:
+        case "USING":
+            start = reader.word
+            if reader.name("a format").lower() not in _FORMATS:
+                reader.fail_at(start, "expected USING DELTA: tables of this library are Delta's")
+            return None
+        case "PARTITIONED BY":
+            return reader.listed(lambda: _read_partition_column(reader, fields))
+        case "CLUSTER BY":
+            return read_clustering(reader)
+        case "TBLPROPERTIES":
+            return read_properties(reader)
+        case "COMMENT":
+            return reader.text("a comment")
+        case _:
+            return reader.text("a location")
 
 
 def _read_partition_column(reader: StatementReader, fields: list[Field] | None) -> str:

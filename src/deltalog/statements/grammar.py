@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deltalog.statements.reader import Parameters, StatementReader
 from deltalog.statements.alter import read_alter, read_comment
 from deltalog.statements.changes import read_delete, read_merge, read_truncate, read_update
 from deltalog.statements.create import (
@@ -17,6 +16,7 @@ from deltalog.statements.create import (
     read_replace,
 )
 from deltalog.statements.insert import read_insert
+from deltalog.statements.reader import Parameters, StatementReader
 from deltalog.statements.shows import (
     ExplainStatement,
     SelectStatement,

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from deltalog.expressions import to_sql
-from deltalog.expressions.nodes import Column, Comparison, IsNull, lit
+from deltalog.expressions.nodes import Column, Comparison, IsNull
 from deltalog.expressions.trees import conjunction
 from deltalog.statements.reader import Condition, Query
 from deltalog.statements.statement import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.statements.names import TableName
+    from deltalog.query.names import TableName
     from deltalog.statements.reader import StatementReader
     from deltalog.table import DeltaTable
 
@@ -126,7 +126,7 @@ class InsertStatement(Statement):
             column = Column((name,))
             is_null = getattr(value, "value", value) is None
             parts.append(IsNull(column) if is_null else Comparison("=", column, value))
-        return conjunction(parts) if parts else lit(True)
+        return conjunction(parts) if parts else None
 
 
 def read_insert(reader: StatementReader) -> Statement:
@@ -145,7 +145,10 @@ def read_insert(reader: StatementReader) -> Statement:
         columns = reader.listed(lambda: reader.name("a column"))
     where = None
     if not overwrites and reader.take("REPLACE WHERE"):
-        where, replaces = reader.condition("SELECT", "WITH", "VALUES", "FROM", "TABLE"), Replaces.WHERE
+        where, replaces = (
+            reader.condition("SELECT", "WITH", "VALUES", "FROM", "TABLE"),
+            Replaces.WHERE,
+        )
     return InsertStatement(
         table=table,
         query=reader.query(),

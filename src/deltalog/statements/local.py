@@ -14,11 +14,11 @@ from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
 from deltalog.expressions.nodes import Column
 from deltalog.locations import has_table
-from deltalog.query import connect_duckdb, query_duckdb
+from deltalog.query.duckdb import connect_duckdb, query_duckdb
+from deltalog.query.names import TableName
+from deltalog.query.translate import Changes, translated
 from deltalog.rows.assign import Assignments, Scope
 from deltalog.schema import find_field, from_arrow_schema
-from deltalog.statements.names import TableName
-from deltalog.statements.queries import Changes, translated
 from deltalog.statements.reader import Query
 from deltalog.storage import open_store
 from deltalog.table import DeltaTable
@@ -147,7 +147,9 @@ class LocalSession:
         """Return the rows of a query as a stream."""
         found = translated(query.text)
         tables = {name: self._rows_of(one) for name, one in found.tables.items()}
-        given = {name: value for name, value in query.parameters.items() if name in found.parameters}
+        given = {
+            name: value for name, value in query.parameters.items() if name in found.parameters
+        }
         return query_duckdb(self._database, found.sql, tables, given, shown=query.text)
 
     def source(self, rows: Query | TableName, *, target: TableName | None = None) -> Any:
@@ -178,7 +180,9 @@ class LocalSession:
         """Return DuckDB's plan of a query, and the tables that it reads."""
         found = translated(query.text)
         tables = {name: self._rows_of(one) for name, one in found.tables.items()}
-        given = {name: value for name, value in query.parameters.items() if name in found.parameters}
+        given = {
+            name: value for name, value in query.parameters.items() if name in found.parameters
+        }
         rows = query_duckdb(self._database, f"EXPLAIN {found.sql}", tables, given, shown=query.text)
         return "\n".join(str(text) for text in rows.read_all().column(1).to_pylist())
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, parse_sql
 from deltalog.expressions.sql import length_limits, parse_type
-from deltalog.statements.lexer import Word, error_at, split
-from deltalog.statements.names import TableName, Version, version_of
+from deltalog.query.lexer import Word, error_at, split
+from deltalog.query.names import TableName, Version, version_of
 
 if TYPE_CHECKING:
     from deltalog.expressions import Expression
@@ -247,10 +247,14 @@ class StatementReader:
         if "VERSION" in kind:
             text = str(value)
             if not text.isdecimal():
-                raise error_at(self.sql, start, f"expected the number of a version, found {value!r}")
+                raise error_at(
+                    self.sql, start, f"expected the number of a version, found {value!r}"
+                )
             return int(text)
         if not isinstance(value, str) and not hasattr(value, "tzinfo"):
-            raise error_at(self.sql, start, f"expected a moment such as '2025-01-31', found {value!r}")
+            raise error_at(
+                self.sql, start, f"expected a moment such as '2025-01-31', found {value!r}"
+            )
         return value  # type: ignore[no-any-return]  # a text, or a moment
 
     def constant(self) -> Any:

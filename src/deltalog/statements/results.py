@@ -86,7 +86,9 @@ class SqlResult:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows as a stream of Arrow's C interface."""
-        return self.to_reader().__arrow_c_stream__(requested_schema)
+        found: Any = self.to_reader()
+        stream: object = found.__arrow_c_stream__(requested_schema)
+        return stream
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Return the rows batch by batch."""
@@ -100,7 +102,9 @@ class SqlResult:
         return self._rest(reader, ahead)
 
     @staticmethod
-    def _rest(reader: pa.RecordBatchReader, ahead: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _rest(
+        reader: pa.RecordBatchReader, ahead: list[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
         yield from ahead
         yield from reader
 
@@ -138,7 +142,7 @@ class SqlResult:
         return "".join(parts) or "<p>done</p>"
 
     def _head(self) -> tuple[pa.Table | None, bool]:
-        """Return the first rows, which stay for who takes them later, and whether there are more."""
+        """Return the first rows, which can be taken later, and whether there are more."""
         if self._reader is None:
             return None, False
         while sum(batch.num_rows for batch in self._ahead) <= _SHOWN_ROWS:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.expressions.render import quote_name, quote_text, simple_name, type_name
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
+from deltalog.query.names import TableName
 from deltalog.schema import find_field
 from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
 )
-from deltalog.statements.names import TableName
 from deltalog.statements.statement import (
     Answer,
     Session,
@@ -30,8 +30,6 @@ from deltalog.statements.statement import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from deltalog.schema import Field
     from deltalog.statements.reader import Query, StatementReader
     from deltalog.table import DeltaTable
@@ -82,7 +80,9 @@ class DescribeStatement(Statement):
         """Return a row for each column, then partition columns, then what else is known."""
         table = session.open(self.table)
         fields = list(table.schema().fields)
-        rows = [(field.name, typequote_text(field), field.metadata.get("comment")) for field in fields]
+        rows = [
+            (field.name, typequote_text(field), field.metadata.get("comment")) for field in fields
+        ]
         partitions = table.metadata().partition_columns
         if partitions:
             own = {field.name: row for field, row in zip(fields, rows, strict=True)}
@@ -92,8 +92,10 @@ class DescribeStatement(Statement):
         if clusters:
             rows += [("# Clustering Information", "", ""), ("# col_name", "data_type", "comment")]
             schema = table.snapshot.configuration.schema
-            rows += [(".".join(path), simple_name(find_field(schema, path).type), None)
-                     for path in clusters]
+            rows += [
+                (".".join(path), simple_name(find_field(schema, path).type), None)
+                for path in clusters
+            ]
         if self.is_extended:
             rows += [("", "", ""), ("# Detailed Table Information", "", "")]
             rows += [(name, text, "") for name, text in _details(self.table, table).items()]
@@ -290,7 +292,10 @@ def typequote_text(field: Field) -> str:
 
 
 def _defined(field: Field, schema: Any) -> str:
-    parts = [quote_name(field.name), str(field.metadata.get(CHAR_VARCHAR_KEY) or type_name(field.type))]
+    parts = [
+        quote_name(field.name),
+        str(field.metadata.get(CHAR_VARCHAR_KEY) or type_name(field.type)),
+    ]
     if not field.nullable:
         parts.append("NOT NULL")
     metadata = field.metadata

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
-    from deltalog.statements.names import TableName
+    from deltalog.query.names import TableName
     from deltalog.statements.reader import Condition, Query
     from deltalog.storage.store import Store
     from deltalog.table import DeltaTable

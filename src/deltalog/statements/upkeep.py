@@ -24,10 +24,12 @@ from deltalog.statements.statement import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.statements.names import TableName, Version
+    from deltalog.query.names import TableName, Version
     from deltalog.statements.reader import StatementReader
 
-_FILES: Final = "struct<min: bigint, max: bigint, avg: double, totalFiles: bigint, totalSize: bigint>"
+_FILES: Final = (
+    "struct<min: bigint, max: bigint, avg: double, totalFiles: bigint, totalSize: bigint>"
+)
 _METRICS: Final = {
     "numFilesAdded": "bigint",
     "numFilesRemoved": "bigint",
@@ -81,7 +83,9 @@ class ReorgStatement(Statement):
     def run(self, session: Session) -> Answer:
         """Rewrite the files with deleted rows or dropped columns."""
         table = session.open(self.table)
-        found = table.optimize.purge(condition_of(session, self.where, table, alias_of(self.table, None)))
+        found = table.optimize.purge(
+            condition_of(session, self.where, table, alias_of(self.table, None))
+        )
         return _optimized(table.table_uri, found)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,10 +17,11 @@ from deltalog.clock import now_ms
 from deltalog.context import TableContext, utc_context
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
-from deltalog.locations import has_table, open_table_store
+from deltalog.locations import has_table
 from deltalog.schema import from_arrow_schema
 from deltalog.snapshot import load_snapshot
 from deltalog.table_change import new_table
+from deltalog.transaction.properties import USUAL
 from deltalog.verbs.clone import Clone, cloned_configuration
 from deltalog.verbs.create import Create, Replace, WithRows, as_schema
 from deltalog.verbs.do import do, make_table
@@ -28,14 +30,12 @@ from deltalog.write.source import is_rereadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import PurePath
 
     from deltalog.configuration import TableConfiguration
     from deltalog.engine import Engine
     from deltalog.progress import Progress
     from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
-    from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.transaction import CommitOptions
     from deltalog.verbs.verb import Verb
@@ -94,37 +94,70 @@ def new_table_with_defaults(
     )
 
 
-def create_table(  # `DeltaTable.create` forwards them
-    table_uri: str | PurePath | Store,
-    schema: Any,
-    *,
-    mode: str,
-    storage_options: StorageOptions | None,
-    filesystem: Any,
-    cluster_by: Sequence[str | tuple[str, ...]] | None,
-    constraints: Mapping[str, str] | None,
-    configuration: Mapping[str, str | None] | None,
-    options: CommitOptions,
-    partition_by: Sequence[str],
-    rows: Any = None,
-    engine: Engine | None = None,
-    **described: Any,
-) -> TableContext:
-    """Create a table, or replace one; `DeltaTable.create` explains the arguments.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDefinition:
+    """What a new table is like; `DeltaTable.create` explains the fields.
 
     Args:
+        schema: None takes that of the rows.
+    """
+
+    schema: Any = None
+    partition_by: Sequence[str] = ()
+    cluster_by: Sequence[str | tuple[str, ...]] | None = None
+    constraints: Mapping[str, str] | None = None
+    configuration: Mapping[str, str | None] | None = None
+    name: str | None = None
+    description: str | None = None
+    features: Sequence[str] = ()
+    arbitrary_properties: bool = False
+
+    def configured(self, schema: Any) -> TableConfiguration:
+        """Return the configuration of a table of this definition, with the current defaults."""
+        given = self.constraints or {}
+        checks = {f"{CONSTRAINT_PREFIX}{key}": text for key, text in given.items()}
+        return new_table_with_defaults(
+            as_schema(schema),
+            partition_columns=self.partition_by,
+            configuration={**(self.configuration or {}), **checks},
+            name=self.name,
+            description=self.description,
+            clustering_columns=self.cluster_by,
+            features=self.features,
+            arbitrary_properties=self.arbitrary_properties,
+        )
+
+
+def create_table(
+    store: Store,
+    definition: TableDefinition,
+    *,
+    mode: str = "error",
+    options: CommitOptions = USUAL,
+    rows: Any = None,
+    engine: Engine | None = None,
+) -> TableContext:
+    """Create a table, or replace one, in one commit.
+
+    Args:
+        store: where.
+        definition: of the table.
+        mode: if there is a table, `error` fails, `ignore` keeps it, and `overwrite` replaces its
+            schema, properties and rows.
+        options: of the commit.
         rows: of the table, in any form that the engine opens; None is none.
         engine: writes them; None is this process.
-        schema: None takes that of the rows.
 
     Returns:
         The context of the table.
+
+    Raises:
+        TableExistsError: there is a table, and the mode is `error`.
     """
-    store, at = open_table_store(table_uri, storage_options, filesystem)
-    if at is not None or mode not in {"error", "overwrite", "ignore"}:
+    if mode not in {"error", "overwrite", "ignore"}:
         raise InvalidInputError(
-            f"cannot create a table at {table_uri!r} with mode={mode!r}: expected a location "
-            "without a version, and the mode error, overwrite or ignore"
+            f"cannot create a table at {store.root} with mode={mode!r}: expected the mode error, "
+            "overwrite or ignore"
         )
     context, exists = utc_context(store), has_table(store)
     if exists and mode == "ignore":
@@ -134,19 +167,14 @@ def create_table(  # `DeltaTable.create` forwards them
             f"cannot create a table at {store.root}: there is one; use mode='overwrite' to "
             "replace it or mode='ignore' to open it"
         )
-    checks = {f"{CONSTRAINT_PREFIX}{key}": text for key, text in (constraints or {}).items()}
     engine = engine or LocalEngine()
     source = None if rows is None else engine.open_rows(rows)
+    schema = definition.schema
     if schema is None and source is not None:
         schema = from_arrow_schema(source.schema)
-    wanted = new_table_with_defaults(
-        as_schema(schema),
-        partition_columns=partition_by,
-        configuration={**(configuration or {}), **checks},
-        clustering_columns=cluster_by,
-        **described,
-    )
-    made = Replace(wanted, cluster_by) if exists else Create(cluster_by)
+    wanted = definition.configured(schema)
+    clusters = definition.cluster_by
+    made = Replace(wanted, clusters) if exists else Create(clusters)
     data = rows if is_rereadable(rows) else source
     verb: Verb[Any] = made if source is None else WithRows(made, Write(data=data))
     if exists:

@@ -215,24 +215,26 @@ class DeltaTable:
             TableExistsError: there is a table, and the mode is `error`.
             InvalidInputError: schema, columns and properties contradict each other.
         """
-        from deltalog.table.creating import create_table
+        from deltalog.table.creating import TableDefinition, create_table
 
-        context = create_table(
-            table_uri,
-            schema,
-            mode=mode,
+        store, at = locations.open_table_store(table_uri, storage_options, filesystem)
+        if at is not None:
+            raise InvalidInputError(
+                f"cannot create a table at {table_uri!r}: expected a location without a version"
+            )
+        definition = TableDefinition(
+            schema=schema,
             partition_by=[partition_by] if isinstance(partition_by, str) else partition_by or (),
+            cluster_by=cluster_by,
+            constraints=constraints,
+            configuration=configuration,
             name=name,
             description=description,
-            configuration=configuration,
-            storage_options=storage_options,
-            cluster_by=cluster_by,
             features=features,
-            constraints=constraints,
-            options=_options(commit_properties, post_commithook_properties),
             arbitrary_properties=not raise_if_key_not_exists,
-            filesystem=filesystem,
         )
+        options = _options(commit_properties, post_commithook_properties)
+        context = create_table(store, definition, mode=mode, options=options)
         return cls.from_context(context)
 
     @property
@@ -439,21 +441,31 @@ class DeltaTable:
         """Return the table as a DuckDB relation, which reads only what a query needs."""
         return duckdb_relation(self.to_pyarrow_dataset(), connection)
 
-    def sql(self, query: str, parameters: Mapping[str, object] | None = None) -> RecordBatchReader:
-        """Run a query over the version that this object shows, as `this`.
+    def sql(
+        self, query: str, parameters: Mapping[str, object] | None = None
+    ) -> pa.RecordBatchReader:
+        """Answer a query over the version that this object shows, which is called `this`.
 
         Args:
-            query: in DuckDB's dialect, such as `SELECT count(*) FROM this`; `deltalog.sql` has all
-                statements, in Spark's dialect.
-            parameters: values for `$name`.
+            query: in Spark's dialect, such as `SELECT count(*) FROM this`; `deltalog.sql` runs
+                statements over several tables.
+            parameters: values for `:name`.
 
         Raises:
             InvalidInputError: DuckDB is not installed, or refuses the query.
         """
-        from deltalog.query import connect_duckdb, query_duckdb
+        from deltalog.query.duckdb import connect_duckdb, query_duckdb
+        from deltalog.query.translate import translated
 
-        tables = {"this": self.to_pyarrow_dataset()}
-        return query_duckdb(connect_duckdb(), query, tables, parameters)
+        found = translated(query)
+        for name in found.tables.values():
+            if str(name) != "this":
+                raise InvalidInputError(
+                    f"cannot query {name}: this table is called `this` here; deltalog.sql has "
+                    "queries over several tables"
+                )
+        tables = dict.fromkeys(found.tables, self.to_pyarrow_dataset())
+        return query_duckdb(connect_duckdb(), found.sql, tables, parameters, shown=query)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows for any library that takes Arrow streams."""

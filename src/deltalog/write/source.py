@@ -35,6 +35,9 @@ class RereadableRows(ABC):
         """Return the rows as a stream of Arrow's C interface."""
 
 
+_REREADABLE = (pa.Table, pa.RecordBatch, list, tuple, RereadableRows)
+
+
 def open_batches(data: object) -> pa.RecordBatchReader:
     """Return a reader of the rows of `data`.
 
@@ -77,8 +80,7 @@ def is_rereadable(data: object) -> bool:
 
     False for unknown types.
     """
-    known = pa.Table | pa.RecordBatch | list | tuple | RereadableRows
-    if isinstance(data, known) or _is_pandas(data):
+    if isinstance(data, _REREADABLE) or _is_pandas(data):
         return True
     if isinstance(data, pa.RecordBatchReader | Iterator):
         return False

@@ -16,8 +16,8 @@ from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
 from deltalog.errors import InvalidInputError
-from deltalog.statements.lexer import error_at, split
-from deltalog.statements.names import TableName, version_of
+from deltalog.query.lexer import error_at, split
+from deltalog.query.names import TableName, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +41,10 @@ class Changes:
     table: TableName
     start: int | str
     end: int | str | None
+
+    def __str__(self) -> str:
+        """The name of the table, and what is asked of it."""
+        return f"table_changes of {self.table}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,8 @@ def _parsed(text: str) -> Expr:
 def _with_versions(text: str) -> str:
     """Return the text with `VERSION AS OF` for `@`, which sqlglot takes for an alias."""
     words = split(text)
-    parts, copied = [], 0
+    parts: list[str] = []
+    copied = 0
     for number, word in enumerate(words[:-1]):
         if not word.says("@") or number == 0 or words[number - 1].end != word.start:
             continue
@@ -108,9 +113,10 @@ def _with_versions(text: str) -> str:
             version = version_of(following.text)
         except InvalidInputError as error:
             raise error_at(text, following.start, str(error)) from None
-        kind = f"VERSION AS OF {version}" if isinstance(version, int) else (
-            f"TIMESTAMP AS OF '{version.isoformat()}'"
-        )  # fmt: skip
+        if isinstance(version, int):
+            kind = f"VERSION AS OF {version}"
+        else:
+            kind = f"TIMESTAMP AS OF '{version}'"
         parts += text[copied : word.start], f" {kind} "
         copied = following.end
     return "".join([*parts, text[copied:]])
@@ -125,22 +131,19 @@ def _is_cte(node: exp.Table) -> bool:
 
 
 def _visible(node: Expr) -> Iterator[Expr]:
+    """The common table expressions that a place of the tree may name: those before it."""
+    inside: list[Expr] = []
     at: Expr | None = node
     while at is not None:
-        with_ = at.args.get("with_") or at.args.get("with")
+        inside.append(at)
+        with_: Any = at.args.get("with_")
         for cte in with_.expressions if with_ is not None else ():
-            if cte is at or not _is_inside(node, cte) or with_.args.get("recursive"):
-                yield cte
+            if any(cte is one for one in inside):
+                if with_.args.get("recursive"):
+                    yield cte
+                break
+            yield cte
         at = at.parent
-
-
-def _is_inside(node: Expr, cte: Expr) -> bool:
-    at: Expr | None = node
-    while at is not None:
-        if at is cte:
-            return True
-        at = at.parent
-    return False
 
 
 def _reference(node: exp.Table, text: str) -> TableName | Changes:

@@ -5,8 +5,9 @@ Protocol: none
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from deltalog.errors import InvalidInputError
@@ -15,6 +16,7 @@ from deltalog.expressions.render import quote_name
 PATH_KINDS: Final = frozenset({"delta", "deltalog", "parquet", "iceberg"})
 """The first parts of names whose second part is a location."""
 
+_MOMENT: Final = re.compile(r"[0-9]{17}")
 Version = int | datetime | str
 
 
@@ -60,11 +62,9 @@ def version_of(text: str) -> Version:
     if text[:1] in {"v", "V"} and text[1:].isdecimal():
         return int(text[1:])
     try:
-        if len(text) != len("yyyyMMddHHmmssSSS") or not text.isdecimal():
-            raise ValueError(text)
-        moment = datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        digits = f"{_MOMENT.fullmatch(text) and text}000+0000"
+        return datetime.strptime(digits, "%Y%m%d%H%M%S%f%z")
     except ValueError:
         raise InvalidInputError(
             f"expected a version after @, such as v12 or 20250131123000000, found {text!r}"
         ) from None
-    return moment.replace(microsecond=int(text[14:]) * 1000)

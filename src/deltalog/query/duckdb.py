@@ -1,14 +1,13 @@
-"""SQL queries over tables, by DuckDB.
+"""DuckDB's connections, and queries over registered tables.
 
-Owns DuckDB's connections and the registration of tables under names; the query is DuckDB's affair,
-reading is `scan`'s.
+The query is DuckDB's affair, reading is `scan`'s.
 
 Protocol: none
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import InvalidInputError
 
@@ -16,14 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
-
-
-class HasDataset(Protocol):
-    """A `DeltaTable`, or another object whose rows a PyArrow dataset gives."""
-
-    def to_pyarrow_dataset(self) -> Any:
-        """Return the dataset."""
-        ...
 
 
 def connect_duckdb(settings: Mapping[str, str] | None = None) -> Any:
@@ -85,34 +76,3 @@ def query_duckdb(
     if reader is None:
         raise InvalidInputError(f"cannot run {shown or sql!r}: expected a query that gives rows")
     return reader  # type: ignore[no-any-return]  # DuckDB has no types
-
-
-class QueryBuilder:
-    """Runs DuckDB's SQL over registered tables.
-
-    Results are independent: any number may be open at a time. Moments are shown in UTC, and only
-    registered tables have names, not the caller's variables.
-
-    Args:
-        session_config: DuckDB settings (deltalake takes DataFusion's).
-
-    Raises:
-        InvalidInputError: DuckDB is not installed, or knows no such setting.
-    """
-
-    def __init__(self, session_config: Mapping[str, str] | None = None) -> None:
-        self._database = connect_duckdb(session_config)
-        self._tables: dict[str, Any] = {}
-
-    def register(self, table_name: str, delta_table: HasDataset) -> QueryBuilder:
-        """Make the version that a table shows now known under a name."""
-        self._tables[table_name] = delta_table.to_pyarrow_dataset()
-        return self
-
-    def execute(self, sql: str) -> pa.RecordBatchReader:
-        """The rows of a SELECT, streamed.
-
-        Raises:
-            InvalidInputError: DuckDB refuses the statement.
-        """
-        return query_duckdb(self._database, sql, self._tables)
