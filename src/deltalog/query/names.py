@@ -21,7 +21,7 @@ Version = int | datetime | str
 
 
 @dataclass(frozen=True, slots=True)
-class TableName:
+class QualifiedName:
     """The name of a table in a statement.
 
     Args:

@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 
 from deltalog.errors import InvalidInputError
 from deltalog.query.lexer import error_at, split
-from deltalog.query.names import TableName, version_of
+from deltalog.query.names import QualifiedName, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ _PREFIX: Final = "deltalog_table_"
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class TableChangesCall:
     """`table_changes(table, start [, end])`: the change data feed of a table.
 
     Args:
@@ -38,7 +38,7 @@ class Changes:
         end: likewise; None is the latest version.
     """
 
-    table: TableName
+    table: QualifiedName
     start: int | str
     end: int | str | None
 
@@ -58,7 +58,7 @@ class TranslatedQuery:
     """
 
     sql: str
-    tables: dict[str, TableName | Changes]
+    tables: dict[str, QualifiedName | TableChangesCall]
     parameters: frozenset[str]
 
 
@@ -70,7 +70,7 @@ def translated(text: str) -> TranslatedQuery:
         InvalidInputError: the text is no query; the message has the position.
     """
     tree = _parsed(_with_versions(text))
-    tables: dict[str, TableName | Changes] = {}
+    tables: dict[str, QualifiedName | TableChangesCall] = {}
     for node in list(tree.find_all(exp.Table)):
         if not _is_cte(node):
             name = f"{_PREFIX}{len(tables)}"
@@ -146,27 +146,27 @@ def _visible(node: Expr) -> Iterator[Expr]:
         at = at.parent
 
 
-def _reference(node: exp.Table, text: str) -> TableName | Changes:
+def _reference(node: exp.Table, text: str) -> QualifiedName | TableChangesCall:
     if isinstance(node.this, exp.Func):
         return _changes(node.this, text)
     version = node.args.get("version")
     parts = tuple(part.name for part in node.parts)
     if version is None:
-        return TableName(parts)
+        return QualifiedName(parts)
     value = version.expression
     if version.this == "VERSION":
         found = str(value.name if isinstance(value, exp.Literal) else value.sql())
         if not found.isdecimal():
             raise error_at(text, 0, f"expected the number of a version, found {found}")
-        return TableName(parts, int(found))
+        return QualifiedName(parts, int(found))
     while isinstance(value, exp.Cast | exp.Paren):
         value = value.this
     if not isinstance(value, exp.Literal) or not value.is_string:
         raise error_at(text, 0, "TIMESTAMP AS OF: expected a text such as '2025-01-31'")
-    return TableName(parts, str(value.name))
+    return QualifiedName(parts, str(value.name))
 
 
-def _changes(call: Any, text: str) -> Changes:
+def _changes(call: Any, text: str) -> TableChangesCall:
     name = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
     if name.lower() not in _CHANGES:
         raise error_at(text, 0, f"expected a table or table_changes(…), found {name}(…)")
@@ -179,7 +179,7 @@ def _changes(call: Any, text: str) -> Changes:
     is_path = name.lower() == "table_changes_by_path"
     parts = ("delta", table.name) if is_path else tuple(_parts_of(table.name))
     start, *rest = (one.name if one.is_string else int(one.name) for one in bounds)
-    return Changes(TableName(parts), start, rest[0] if rest else None)
+    return TableChangesCall(QualifiedName(parts), start, rest[0] if rest else None)
 
 
 def _parts_of(name: str) -> list[str]:
@@ -189,13 +189,13 @@ def _parts_of(name: str) -> list[str]:
     return unquoted or [name]
 
 
-def _named(node: exp.Table, name: str, reference: TableName | Changes) -> exp.Table:
+def _named(node: exp.Table, name: str, reference: QualifiedName | TableChangesCall) -> exp.Table:
     """Return what replaces a table: its new name, known by its alias or by its old name."""
     found: exp.Table = node.copy()
     for part in ("db", "catalog", "version"):
         found.set(part, None)
     found.set("this", exp.to_identifier(name, quoted=True))
     if not found.args.get("alias"):
-        own = reference.table if isinstance(reference, Changes) else reference
+        own = reference.table if isinstance(reference, TableChangesCall) else reference
         found.set("alias", exp.TableAlias(this=exp.to_identifier(own.parts[-1], quoted=True)))
     return found

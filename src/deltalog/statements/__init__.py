@@ -17,15 +17,15 @@ from deltalog.statements.connection import (
 )
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.results import SqlResult
-from deltalog.statements.statement import Answer, Session, Statement
+from deltalog.statements.statement import Session, SqlStatement, StatementAnswer
 
 __all__ = [
-    "Answer",
     "Connection",
     "Cursor",
     "Session",
     "SqlResult",
-    "Statement",
+    "SqlStatement",
+    "StatementAnswer",
     "apilevel",
     "connect",
     "paramstyle",

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deltalog.query.names import TableName
+from deltalog.query.names import QualifiedName
 from deltalog.schema import canonical_path_of, find_field
 from deltalog.statements.columns import CLAUSES, read_definition
 from deltalog.statements.create import read_clustering, read_key, read_properties
-from deltalog.statements.statement import Answer, Session, Statement
+from deltalog.statements.statement import Session, SqlStatement, StatementAnswer
 from deltalog.verbs import alter
 
 if TYPE_CHECKING:
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class AlterStatement(Statement):
+class AlterStatement(SqlStatement):
     """Changes of a table's schema, properties or constraints, in one version."""
 
-    table: TableName
+    table: QualifiedName
     verbs: tuple[Verb[Any], ...]
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Do the verbs."""
         table = session.open(self.table)
         if len(self.verbs) == 1:
@@ -43,19 +43,19 @@ class AlterStatement(Statement):
                 for verb in self.verbs:
                     transaction.do(verb)
         session.note(self.table, table)
-        return Answer(None)
+        return StatementAnswer(None)
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeColumnStatement(Statement):
+class ChangeColumnStatement(SqlStatement):
     """Hive's `CHANGE COLUMN`, which repeats the type of a column that keeps it."""
 
-    table: TableName
+    table: QualifiedName
     column: Path
     field: Field
     where: Where | None
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Change what differs."""
         schema = session.open(self.table).snapshot.configuration.schema
         own = find_field(schema, canonical_path_of(schema, self.column))
@@ -66,52 +66,56 @@ class ChangeColumnStatement(Statement):
             verbs.append(alter.SetColumnComment(self.column, self.field.metadata["comment"]))
         if self.where is not None:
             verbs.append(alter.MoveColumn(self.column, self.where))
-        return AlterStatement(self.table, tuple(verbs)).run(session) if verbs else Answer(None)
+        return (
+            AlterStatement(self.table, tuple(verbs)).run(session)
+            if verbs
+            else StatementAnswer(None)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class DropFeatureStatement(Statement):
+class DropFeatureStatement(SqlStatement):
     """`ALTER TABLE … DROP FEATURE name [TRUNCATE HISTORY]`."""
 
-    table: TableName
+    table: QualifiedName
     feature: str
     truncates_history: bool
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Remove the uses of the feature, then the feature."""
         table = session.open(self.table)
         table.alter.drop_feature(self.feature, truncate_history=self.truncates_history)
         session.note(self.table, table)
-        return Answer(None)
+        return StatementAnswer(None)
 
 
 @dataclass(frozen=True, slots=True)
-class RenameStatement(Statement):
+class RenameStatement(SqlStatement):
     """`ALTER TABLE … RENAME TO …`, by the catalog of the table."""
 
-    table: TableName
-    to: TableName
+    table: QualifiedName
+    to: QualifiedName
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Give the table another name."""
         session.rename(self.table, self.to)
-        return Answer(None)
+        return StatementAnswer(None)
 
 
 @dataclass(frozen=True, slots=True)
-class LocationStatement(Statement):
+class LocationStatement(SqlStatement):
     """`ALTER TABLE … SET LOCATION '…'`, by the catalog of the table."""
 
-    table: TableName
+    table: QualifiedName
     location: str
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Let the name mean another location."""
         session.relocate(self.table, self.location)
-        return Answer(None)
+        return StatementAnswer(None)
 
 
-def read_alter(reader: StatementReader) -> Statement:
+def read_alter(reader: StatementReader) -> SqlStatement:
     """Read what follows `ALTER`."""
     reader.expect("TABLE")
     table = reader.table()
@@ -121,7 +125,7 @@ def read_alter(reader: StatementReader) -> Statement:
     return reader.fail(f"expected one of {', '.join(_ACTIONS)}")
 
 
-def read_comment(reader: StatementReader) -> Statement:
+def read_comment(reader: StatementReader) -> SqlStatement:
     """Read what follows `COMMENT`."""
     reader.expect("ON")
     if reader.expect_one("TABLE", "COLUMN") == "TABLE":
@@ -134,10 +138,10 @@ def read_comment(reader: StatementReader) -> Statement:
         reader.fail("expected the column as table.column")
     reader.expect("IS")
     text = None if reader.take("NULL") else reader.text()
-    return AlterStatement(TableName(tuple(name)), (alter.SetColumnComment((column,), text),))
+    return AlterStatement(QualifiedName(tuple(name)), (alter.SetColumnComment((column,), text),))
 
 
-def _add_columns(reader: StatementReader, table: TableName) -> Statement:
+def _add_columns(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     is_bracketed = reader.is_at("(")
     found = reader.listed(lambda: _read_new_column(reader), is_bracketed=is_bracketed)
     verbs: list[Verb[Any]] = []
@@ -165,23 +169,23 @@ def _read_place(reader: StatementReader) -> Where | None:
     return ("after", reader.name("a column")) if reader.take("AFTER") else None
 
 
-def _drop_columns(reader: StatementReader, table: TableName) -> Statement:
+def _drop_columns(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     is_bracketed = reader.is_at("(")
     paths = reader.listed(reader.path, is_bracketed=is_bracketed)
     return AlterStatement(table, (alter.DropColumns(paths),))
 
 
-def _rename_column(reader: StatementReader, table: TableName) -> Statement:
+def _rename_column(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     column = reader.path()
     reader.expect("TO")
     return AlterStatement(table, (alter.RenameColumn(column, reader.name()),))
 
 
-def _rename_table(reader: StatementReader, table: TableName) -> Statement:
+def _rename_table(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     return RenameStatement(table, reader.table())
 
 
-def _alter_column(reader: StatementReader, table: TableName) -> Statement:
+def _alter_column(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     """Read a column and one of TYPE, COMMENT, FIRST, AFTER, SET/DROP NOT NULL or DEFAULT."""
     column = reader.path()
     clause = reader.take_one(
@@ -212,7 +216,7 @@ def _alter_column(reader: StatementReader, table: TableName) -> Statement:
     return AlterStatement(table, (verb,))
 
 
-def _change_column(reader: StatementReader, table: TableName) -> Statement:
+def _change_column(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     """Read Hive's `old new TYPE [COMMENT 'c'] [FIRST | AFTER c]`, or what ALTER COLUMN has."""
     column = reader.path()
     if reader.take("COMMENT"):
@@ -230,7 +234,7 @@ def _change_column(reader: StatementReader, table: TableName) -> Statement:
     return ChangeColumnStatement(table, column, field, _read_place(reader))
 
 
-def _set(reader: StatementReader, table: TableName) -> Statement:
+def _set(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     if reader.take("LOCATION"):
         return LocationStatement(table, reader.text("a location"))
     reader.expect("TBLPROPERTIES")
@@ -238,7 +242,7 @@ def _set(reader: StatementReader, table: TableName) -> Statement:
     return AlterStatement(table, (alter.SetTableProperties(properties, raise_if_not_exists=False),))
 
 
-def _unset(reader: StatementReader, table: TableName) -> Statement:
+def _unset(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     reader.expect("TBLPROPERTIES")
     is_lenient = reader.take("IF EXISTS")
     keys = reader.listed(lambda: read_key(reader))
@@ -246,30 +250,30 @@ def _unset(reader: StatementReader, table: TableName) -> Statement:
     return AlterStatement(table, (verb,))
 
 
-def _add_constraint(reader: StatementReader, table: TableName) -> Statement:
+def _add_constraint(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     name = reader.name("the name of a constraint")
     reader.expect("CHECK")
     return AlterStatement(table, (alter.AddConstraints({name: reader.bracketed_source()}),))
 
 
-def _drop_constraint(reader: StatementReader, table: TableName) -> Statement:
+def _drop_constraint(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     is_lenient = reader.take("IF EXISTS")
     name = reader.name("the name of a constraint")
     return AlterStatement(table, (alter.DropConstraint(name, not is_lenient),))
 
 
-def _cluster_by(reader: StatementReader, table: TableName) -> Statement:
+def _cluster_by(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     columns = read_clustering(reader)
     return AlterStatement(table, (alter.SetClusteringColumns(columns or None),))
 
 
-def _drop_feature(reader: StatementReader, table: TableName) -> Statement:
+def _drop_feature(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     word = reader.word
     feature = reader.text() if word.kind == "text" else reader.name("a table feature")
     return DropFeatureStatement(table, feature, reader.take("TRUNCATE HISTORY"))
 
 
-_ACTIONS: Mapping[str, Callable[[StatementReader, TableName], Statement]] = {
+_ACTIONS: Mapping[str, Callable[[StatementReader, QualifiedName], SqlStatement]] = {
     "ADD COLUMNS": _add_columns,
     "ADD COLUMN": _add_columns,
     "ADD CONSTRAINT": _add_constraint,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.statements.conditions import resolved
-from deltalog.statements.reader import Condition, Query
+from deltalog.statements.reader import Query, SqlCondition
 from deltalog.statements.statement import (
-    Answer,
     Session,
-    Statement,
+    SqlStatement,
+    StatementAnswer,
     alias_of,
     condition_of,
     counted,
@@ -29,7 +29,7 @@ from deltalog.verbs.update import Update
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.query.names import TableName
+    from deltalog.query.names import QualifiedName
     from deltalog.statements.reader import StatementReader
     from deltalog.table import DeltaTable
 
@@ -39,14 +39,14 @@ _DEFAULT = None
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteStatement(Statement):
+class DeleteStatement(SqlStatement):
     """`DELETE FROM table [WHERE condition]`."""
 
-    table: TableName
+    table: QualifiedName
     alias: str | None
-    where: Condition | None
+    where: SqlCondition | None
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Delete the rows, and return their number."""
         table = session.open(self.table)
         alias = alias_of(self.table, self.alias)
@@ -55,15 +55,15 @@ class DeleteStatement(Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateStatement(Statement):
+class UpdateStatement(SqlStatement):
     """`UPDATE table SET column = value, … [WHERE condition]`."""
 
-    table: TableName
+    table: QualifiedName
     alias: str | None
-    values: Mapping[Path, Condition | None]
-    where: Condition | None
+    values: Mapping[Path, SqlCondition | None]
+    where: SqlCondition | None
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Update the rows, and return their number."""
         table = session.open(self.table)
         alias = alias_of(self.table, self.alias)
@@ -80,15 +80,15 @@ class UpdateStatement(Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class TruncateStatement(Statement):
+class TruncateStatement(SqlStatement):
     """`TRUNCATE TABLE table`."""
 
-    table: TableName
+    table: QualifiedName
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Remove all rows."""
         found = session.open(self.table).do(Truncate())
-        return Answer(None, found)
+        return StatementAnswer(None, found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,23 +97,23 @@ class MergeClause:
 
     when: When
     action: Action
-    condition: Condition | None
-    values: Mapping[Path, Condition | None] | None = None
+    condition: SqlCondition | None
+    values: Mapping[Path, SqlCondition | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeStatement(Statement):
+class MergeStatement(SqlStatement):
     """`MERGE [WITH SCHEMA EVOLUTION] INTO table USING source ON condition WHEN …`."""
 
-    table: TableName
+    table: QualifiedName
     alias: str | None
-    source: TableName | Query
+    source: QualifiedName | Query
     source_alias: str | None
-    condition: Condition
+    condition: SqlCondition
     clauses: tuple[MergeClause, ...]
     evolves: bool
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Merge, and return the numbers of rows that changed."""
         table = session.open(self.table)
         found = table.do(self._verb(session, table))
@@ -165,14 +165,14 @@ class MergeStatement(Statement):
         )
 
 
-def read_delete(reader: StatementReader) -> Statement:
+def read_delete(reader: StatementReader) -> SqlStatement:
     """Read what follows `DELETE`."""
     reader.expect("FROM")
     table, alias = reader.table(), reader.alias("WHERE")
     return DeleteStatement(table, alias, reader.condition() if reader.take("WHERE") else None)
 
 
-def read_update(reader: StatementReader) -> Statement:
+def read_update(reader: StatementReader) -> SqlStatement:
     """Read what follows `UPDATE`."""
     table, alias = reader.table(), reader.alias("SET")
     reader.expect("SET")
@@ -181,19 +181,19 @@ def read_update(reader: StatementReader) -> Statement:
     return UpdateStatement(table, alias, values, where)
 
 
-def read_truncate(reader: StatementReader) -> Statement:
+def read_truncate(reader: StatementReader) -> SqlStatement:
     """Read what follows `TRUNCATE`."""
     reader.expect("TABLE")
     return TruncateStatement(reader.table())
 
 
-def read_merge(reader: StatementReader) -> Statement:
+def read_merge(reader: StatementReader) -> SqlStatement:
     """Read what follows `MERGE`."""
     evolves = reader.take("WITH SCHEMA EVOLUTION")
     reader.expect("INTO")
     table, alias = reader.table(), reader.alias("USING")
     reader.expect("USING")
-    source: TableName | Query
+    source: QualifiedName | Query
     if reader.is_at("("):
         source = reader.bracketed_query()
     else:
@@ -236,7 +236,7 @@ def _read_clause(reader: StatementReader) -> MergeClause:
     return MergeClause(when=when, action=Action.UPDATE, condition=condition, values=values)
 
 
-def _read_insert(reader: StatementReader) -> dict[Path, Condition | None]:
+def _read_insert(reader: StatementReader) -> dict[Path, SqlCondition | None]:
     columns = reader.listed(reader.path)
     reader.expect("VALUES")
     start = reader.word
@@ -246,8 +246,8 @@ def _read_insert(reader: StatementReader) -> dict[Path, Condition | None]:
     return _once(reader, list(zip(columns, values, strict=True)))
 
 
-def _read_values(reader: StatementReader, *stops: str) -> dict[Path, Condition | None]:
-    def read() -> tuple[Path, Condition | None]:
+def _read_values(reader: StatementReader, *stops: str) -> dict[Path, SqlCondition | None]:
+    def read() -> tuple[Path, SqlCondition | None]:
         column = reader.path()
         if not reader.take("="):
             reader.expect("==")
@@ -256,13 +256,13 @@ def _read_values(reader: StatementReader, *stops: str) -> dict[Path, Condition |
     return _once(reader, reader.listed(read, is_bracketed=False))
 
 
-def _read_value(reader: StatementReader, *stops: str) -> Condition | None:
+def _read_value(reader: StatementReader, *stops: str) -> SqlCondition | None:
     return _DEFAULT if reader.take("DEFAULT") else reader.condition(*stops)
 
 
 def _once(
-    reader: StatementReader, values: list[tuple[Path, Condition | None]]
-) -> dict[Path, Condition | None]:
+    reader: StatementReader, values: list[tuple[Path, SqlCondition | None]]
+) -> dict[Path, SqlCondition | None]:
     found = dict(values)
     if len(found) < len(values):
         reader.fail("expected each column once")
@@ -270,8 +270,8 @@ def _once(
 
 
 def _columns(
-    values: Mapping[Path, Condition | None], table: DeltaTable, alias: str | None
-) -> dict[Path, Condition | None]:
+    values: Mapping[Path, SqlCondition | None], table: DeltaTable, alias: str | None
+) -> dict[Path, SqlCondition | None]:
     """Return the assignments with bare columns: they may be qualified by the table's alias."""
     own = {name.lower() for name in table.schema().names}
     return {

@@ -20,11 +20,11 @@ from deltalog.write.source import open_batches
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from deltalog.statements.reader import Condition, Query, Subquery
+    from deltalog.statements.reader import Query, SqlCondition, Subquery
 
 
 def resolved(
-    select: Callable[[Query], Any], condition: Condition, columns: Collection[str] = ()
+    select: Callable[[Query], Any], condition: SqlCondition, columns: Collection[str] = ()
 ) -> Expression:
     """Return the expression of a condition, whose queries are answered.
 

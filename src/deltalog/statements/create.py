@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.locations import has_table
-from deltalog.query.names import TableName
+from deltalog.query.names import QualifiedName
 from deltalog.schema import Field, Schema
 from deltalog.statements.columns import read_column, read_definition
-from deltalog.statements.statement import Answer, Session, Statement, clusters_of, counted
+from deltalog.statements.statement import (
+    Session,
+    SqlStatement,
+    StatementAnswer,
+    clusters_of,
+    counted,
+)
 from deltalog.table import DeltaTable, convert_to_deltalake
 from deltalog.table.creating import TableDefinition, create_table
 from deltalog.table_change import is_set_by_writers
@@ -46,7 +52,7 @@ class TableClauses:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateStatement(Statement):
+class CreateStatement(SqlStatement):
     """`CREATE [OR REPLACE] TABLE [IF NOT EXISTS] …` and `REPLACE TABLE …`.
 
     Args:
@@ -60,16 +66,16 @@ class CreateStatement(Statement):
         constraints: name → SQL, of `CONSTRAINT name CHECK (…)`.
     """
 
-    table: TableName
+    table: QualifiedName
     mode: str = "error"
     must_exist: bool = False
     fields: Sequence[Field] = ()
     clauses: TableClauses = field(default_factory=TableClauses)
     query: Query | None = None
-    like: TableName | None = None
+    like: QualifiedName | None = None
     constraints: dict[str, str] = field(default_factory=dict)
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Create the table, with the rows of the query if there is one."""
         clauses = self.clauses
         if self.query is not None and self.fields:
@@ -96,7 +102,7 @@ class CreateStatement(Statement):
         rows = None if self.query is None else session.source(self.query, target=self.table)
         context = create_table(place, definition, mode=self.mode, rows=rows, engine=session.engine)
         session.note(self.table, DeltaTable.from_context(context, session.engine))
-        return Answer(None)
+        return StatementAnswer(None)
 
     def _schema(self, model: DeltaTable | None) -> Schema:
         return Schema(self.fields) if model is None else model.schema()
@@ -118,21 +124,21 @@ class CreateStatement(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CloneStatement(Statement):
+class CloneStatement(SqlStatement):
     """`CREATE [OR REPLACE] TABLE … [SHALLOW|DEEP] CLONE source`."""
 
-    table: TableName
-    source: TableName
+    table: QualifiedName
+    source: QualifiedName
     is_shallow: bool
     mode: str = "error"
     properties: dict[str, str] = field(default_factory=dict)
     location: str | None = None
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Clone the table, and return the numbers of files."""
         place = session.place(self.table, self.location)
         if self.mode == "ignore" and has_table(place):
-            return Answer(None)
+            return StatementAnswer(None)
         source = session.open(self.source)
         clone = source.clone(
             place,
@@ -155,30 +161,30 @@ class CloneStatement(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertStatement(Statement):
+class ConvertStatement(SqlStatement):
     """`CONVERT TO DELTA parquet.`path` [NO STATISTICS] [PARTITIONED BY (column TYPE, …)]`."""
 
-    table: TableName
+    table: QualifiedName
     collects_stats: bool = True
     partitions: Sequence[Field] | None = None
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Write a log for the files that are there."""
         place = session.place(self.table, None)
         columns = None if self.partitions is None else Schema(self.partitions)
         convert_to_deltalake(place, partition_by=columns, collect_stats=self.collects_stats)
         session.note(self.table, session.open(self.table))
-        return Answer(None)
+        return StatementAnswer(None)
 
 
 @dataclass(frozen=True, slots=True)
-class DropStatement(Statement):
+class DropStatement(SqlStatement):
     """`DROP TABLE [IF EXISTS] table`."""
 
-    table: TableName
+    table: QualifiedName
     if_exists: bool = False
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Take the table out of its catalog; files of an external table stay."""
         if self.table.location is not None:
             raise InvalidInputError(
@@ -187,10 +193,10 @@ class DropStatement(Statement):
             )
         if not session.forget(self.table) and not self.if_exists:
             raise TableNotFoundError(f"cannot drop the table {self.table}: there is none")
-        return Answer(None)
+        return StatementAnswer(None)
 
 
-def read_create(reader: StatementReader) -> Statement:
+def read_create(reader: StatementReader) -> SqlStatement:
     """Read what follows `CREATE`."""
     mode = "overwrite" if reader.take("OR REPLACE") else "error"
     reader.expect("TABLE")
@@ -201,13 +207,13 @@ def read_create(reader: StatementReader) -> Statement:
     return _read_rest(reader, mode=mode)
 
 
-def read_replace(reader: StatementReader) -> Statement:
+def read_replace(reader: StatementReader) -> SqlStatement:
     """Read what follows `REPLACE`."""
     reader.expect("TABLE")
     return _read_rest(reader, mode="overwrite", must_exist=True)
 
 
-def read_convert(reader: StatementReader) -> Statement:
+def read_convert(reader: StatementReader) -> SqlStatement:
     """Read what follows `CONVERT`."""
     reader.expect("TO DELTA")
     table = reader.table()
@@ -218,7 +224,7 @@ def read_convert(reader: StatementReader) -> Statement:
     return ConvertStatement(table=table, collects_stats=collects, partitions=partitions)
 
 
-def read_drop(reader: StatementReader) -> Statement:
+def read_drop(reader: StatementReader) -> SqlStatement:
     """Read what follows `DROP`."""
     reader.expect("TABLE")
     if_exists = reader.take("IF EXISTS")
@@ -227,7 +233,7 @@ def read_drop(reader: StatementReader) -> Statement:
     return DropStatement(table, if_exists)
 
 
-def _read_rest(reader: StatementReader, *, mode: str, must_exist: bool = False) -> Statement:
+def _read_rest(reader: StatementReader, *, mode: str, must_exist: bool = False) -> SqlStatement:
     table = reader.table()
     kind = reader.take_one("SHALLOW CLONE", "DEEP CLONE", "CLONE")
     if kind is not None:

@@ -35,9 +35,9 @@ from deltalog.statements.upkeep import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deltalog.statements.statement import Statement
+    from deltalog.statements.statement import SqlStatement
 
-_STATEMENTS: Final[Mapping[str, Callable[[StatementReader], Statement]]] = {
+_STATEMENTS: Final[Mapping[str, Callable[[StatementReader], SqlStatement]]] = {
     "ALTER": read_alter,
     "COMMENT": read_comment,
     "CONVERT": read_convert,
@@ -62,7 +62,7 @@ _STATEMENTS: Final[Mapping[str, Callable[[StatementReader], Statement]]] = {
 }
 
 
-def parse_statement(sql: str, parameters: Parameters = None) -> Statement:
+def parse_statement(sql: str, parameters: Parameters = None) -> SqlStatement:
     """Return the statement of a text.
 
     Args:
@@ -78,7 +78,7 @@ def parse_statement(sql: str, parameters: Parameters = None) -> Statement:
     return found
 
 
-def _read(reader: StatementReader) -> Statement:
+def _read(reader: StatementReader) -> SqlStatement:
     if reader.is_at_query:
         return SelectStatement(reader.query())
     for keyword, read in _STATEMENTS.items():

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from deltalog.expressions import to_sql
 from deltalog.expressions.nodes import Column, Comparison, IsNull
 from deltalog.expressions.trees import conjunction
-from deltalog.statements.reader import Condition, Query
+from deltalog.statements.reader import Query, SqlCondition
 from deltalog.statements.statement import (
-    Answer,
     Session,
-    Statement,
+    SqlStatement,
+    StatementAnswer,
     alias_of,
     condition_of,
     counted,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.query.names import TableName
+    from deltalog.query.names import QualifiedName
     from deltalog.statements.reader import StatementReader
     from deltalog.table import DeltaTable
 
@@ -42,7 +42,7 @@ class Replaces(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InsertStatement(Statement):
+class InsertStatement(SqlStatement):
     """`INSERT`.
 
     Args:
@@ -56,16 +56,16 @@ class InsertStatement(Statement):
         evolves: whether columns are added that only the query has.
     """
 
-    table: TableName
+    table: QualifiedName
     query: Query
     columns: Sequence[str] | None = None
     is_by_name: bool = False
-    partition: Mapping[str, Condition | None] | None = None
+    partition: Mapping[str, SqlCondition | None] | None = None
     replaces: Replaces = Replaces.NOTHING
-    where: Condition | None = None
+    where: SqlCondition | None = None
     evolves: bool = False
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Write the rows, and return their number."""
         table = session.open(self.table)
         constants = self._constants(session, table)
@@ -129,7 +129,7 @@ class InsertStatement(Statement):
         return conjunction(parts) if parts else None
 
 
-def read_insert(reader: StatementReader) -> Statement:
+def read_insert(reader: StatementReader) -> SqlStatement:
     """Read what follows `INSERT`."""
     evolves = reader.take("WITH SCHEMA EVOLUTION")
     overwrites = reader.expect_one("INTO", "OVERWRITE") == "OVERWRITE"
@@ -161,8 +161,8 @@ def read_insert(reader: StatementReader) -> Statement:
     )
 
 
-def _read_partition(reader: StatementReader) -> dict[str, Condition | None]:
-    def read() -> tuple[str, Condition | None]:
+def _read_partition(reader: StatementReader) -> dict[str, SqlCondition | None]:
+    def read() -> tuple[str, SqlCondition | None]:
         name = reader.name("a partition column")
         return name, reader.condition() if reader.take("=") else None
 

@@ -15,8 +15,8 @@ from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoun
 from deltalog.expressions.nodes import Column
 from deltalog.locations import has_table
 from deltalog.query.duckdb import connect_duckdb, query_duckdb
-from deltalog.query.names import TableName
-from deltalog.query.translate import Changes, translated
+from deltalog.query.names import QualifiedName
+from deltalog.query.translate import TableChangesCall, translated
 from deltalog.rows.assign import Assignments, Scope
 from deltalog.schema import find_field, from_arrow_schema
 from deltalog.statements.reader import Query
@@ -51,19 +51,19 @@ class LocalSession:
     ) -> None:
         self._storage_options = storage_options
         self._database = connect_duckdb(settings)
-        self._registered: dict[tuple[str, ...], tuple[TableName, Any]] = {}
+        self._registered: dict[tuple[str, ...], tuple[QualifiedName, Any]] = {}
         self.engine: Engine = LocalEngine()
         for name, rows in (tables or {}).items():
             self.register(name, rows)
 
     def register(self, name: str, rows: Any) -> None:
         """Make a table or other rows known under a name."""
-        parts = TableName(tuple(name.split(".")))
+        parts = QualifiedName(tuple(name.split(".")))
         self._registered[parts.key] = parts, rows
 
     # --- tables by their names
 
-    def find(self, name: TableName) -> DeltaTable | None:
+    def find(self, name: QualifiedName) -> DeltaTable | None:
         """Return the table of a name; None if the name is not known."""
         if name.location is not None:
             store = open_store(name.location, self._storage_options)
@@ -76,7 +76,7 @@ class LocalSession:
             return self._at_version(found, name)
         return None
 
-    def open(self, name: TableName) -> DeltaTable:
+    def open(self, name: QualifiedName) -> DeltaTable:
         """Return the table of a name, at the version that it names."""
         found = self.find(name)
         if found is not None:
@@ -91,14 +91,14 @@ class LocalSession:
             "called by its location: delta.`/path`"
         )
 
-    def _at_version(self, table: DeltaTable, name: TableName) -> DeltaTable:
+    def _at_version(self, table: DeltaTable, name: QualifiedName) -> DeltaTable:
         if name.version is None:
             return table
         travelled = DeltaTable.from_context(table.snapshot.context)
         travelled.load_as_version(name.version)
         return travelled
 
-    def place(self, name: TableName, location: str | None) -> Store:
+    def place(self, name: QualifiedName, location: str | None) -> Store:
         """Return where a new table goes."""
         known = self._registered.get(name.key)
         if location is not None:
@@ -113,17 +113,17 @@ class LocalSession:
             "LOCATION, or name it delta.`/path`"
         )
 
-    def note(self, name: TableName, table: DeltaTable) -> None:
+    def note(self, name: QualifiedName, table: DeltaTable) -> None:
         """Make a table known under its name."""
         if name.location is None:
             bare = replace(name, version=None)
             self._registered[bare.key] = bare, table
 
-    def forget(self, name: TableName) -> bool:
+    def forget(self, name: QualifiedName) -> bool:
         """Take a table out of the names; its files stay."""
         return self._registered.pop(name.key, None) is not None
 
-    def rename(self, name: TableName, to: TableName) -> None:
+    def rename(self, name: QualifiedName, to: QualifiedName) -> None:
         """Give a table another name."""
         table = self.open(name)
         if to.key in self._registered:
@@ -131,12 +131,12 @@ class LocalSession:
         self.forget(name)
         self.note(to, table)
 
-    def relocate(self, name: TableName, location: str) -> None:
+    def relocate(self, name: QualifiedName, location: str) -> None:
         """Let a name mean another location."""
         self.open(name)
         self.note(name, DeltaTable(open_store(location, self._storage_options)))
 
-    def tables(self, schema: Sequence[str]) -> Sequence[TableName]:
+    def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
         """Return the registered tables of a schema."""
         wanted = tuple(part.lower() for part in schema)
         return [name for name, _ in self._registered.values() if name.key[:-1] == wanted]
@@ -152,9 +152,9 @@ class LocalSession:
         }
         return query_duckdb(self._database, found.sql, tables, given, shown=query.text)
 
-    def source(self, rows: Query | TableName, *, target: TableName | None = None) -> Any:
+    def source(self, rows: Query | QualifiedName, *, target: QualifiedName | None = None) -> Any:
         """Return the rows of a query or a table in a form that the engine opens."""
-        if isinstance(rows, TableName):
+        if isinstance(rows, QualifiedName):
             return self._rows_of(rows)
         if target is not None and self._reads(rows, target):
             return self.select(rows)
@@ -167,7 +167,7 @@ class LocalSession:
         *,
         columns: Sequence[str] | None,
         constants: Mapping[str, Expression],
-        target: TableName,
+        target: QualifiedName,
         evolves: bool,
     ) -> Any:
         """Return the rows of a query in the columns and types of a table."""
@@ -186,16 +186,16 @@ class LocalSession:
         rows = query_duckdb(self._database, f"EXPLAIN {found.sql}", tables, given, shown=query.text)
         return "\n".join(str(text) for text in rows.read_all().column(1).to_pylist())
 
-    def _rows_of(self, name: TableName | Changes) -> Any:
+    def _rows_of(self, name: QualifiedName | TableChangesCall) -> Any:
         """Return what DuckDB reads for a table of a query."""
-        if isinstance(name, Changes):
+        if isinstance(name, TableChangesCall):
             return self._changes(name)
         _, found = self._registered.get(name.key, (None, None))
         if found is not None and not isinstance(found, DeltaTable):
             return found
         return self.open(name).to_pyarrow_dataset()
 
-    def _changes(self, changes: Changes) -> Any:
+    def _changes(self, changes: TableChangesCall) -> Any:
         table = self.open(changes.table)
         bounds = {"starting": changes.start, "ending": changes.end}
         given = {
@@ -205,12 +205,12 @@ class LocalSession:
         }
         return table.load_cdf(**given)  # type: ignore[arg-type]  # by the kind of each bound
 
-    def _reads(self, query: Query, target: TableName) -> bool:
+    def _reads(self, query: Query, target: QualifiedName) -> bool:
         """Whether a query reads a table."""
         own = self.find(target)
         roots = set() if own is None else {own.table_uri}
         for name in translated(query.text).tables.values():
-            bare = name.table if isinstance(name, Changes) else name
+            bare = name.table if isinstance(name, TableChangesCall) else name
             found = self.find(bare)
             if found is not None and found.table_uri in roots:
                 return True

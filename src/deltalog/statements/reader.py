@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, parse_sql
+from deltalog.expressions.render import type_name
 from deltalog.expressions.sql import length_limits, parse_type
 from deltalog.query.lexer import Word, error_at, split
-from deltalog.query.names import TableName, Version, version_of
+from deltalog.query.names import QualifiedName, Version, version_of
+from deltalog.schema.types import STRING
 
 if TYPE_CHECKING:
     from deltalog.expressions import Expression
@@ -72,7 +74,7 @@ class Subquery:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class SqlCondition:
     """An expression of a statement, which may hold queries.
 
     Args:
@@ -216,15 +218,15 @@ class StatementReader:
             self.expect(")")
         return found
 
-    def table(self) -> TableName:
+    def table(self) -> QualifiedName:
         """Read the name of a table: a path, or a name with its parts; `@v3` is a version."""
         parts = self.path("a table")
         if not self.take("@"):
-            return TableName(parts)
+            return QualifiedName(parts)
         word = self.word
         self._place += 1
         try:
-            return TableName(parts, version_of(word.text))
+            return QualifiedName(parts, version_of(word.text))
         except InvalidInputError as error:
             raise error_at(self.sql, word.start, str(error)) from None
 
@@ -281,7 +283,7 @@ class StatementReader:
 
     # --- slices
 
-    def condition(self, *stops: str) -> Condition:
+    def condition(self, *stops: str) -> SqlCondition:
         """Read an expression, up to one of these keywords, a comma, a closing bracket or the end.
 
         Inside brackets and CASE … END nothing ends it. Its grammar is checked here, its columns
@@ -293,7 +295,7 @@ class StatementReader:
         subqueries: dict[str, Subquery] = {}
         found = self._slice(end, subqueries)
         self._parsed(Query(found.text, {**found.parameters, **dict.fromkeys(subqueries)}), start)
-        return Condition(found.text, found.parameters, subqueries)
+        return SqlCondition(found.text, found.parameters, subqueries)
 
     def source(self, *stops: str) -> str:
         """Read an expression as `condition` does, and return its text: a rule that tables keep."""
@@ -327,7 +329,7 @@ class StatementReader:
         text = self.sql[self._words[start].start : self._words[end - 1].end]
         try:
             is_limited = bool(length_limits(text))
-            found = parse_type(_LIMITED.sub("string", text) if is_limited else text)
+            found = parse_type(_LIMITED.sub(type_name(STRING), text) if is_limited else text)
         except InvalidInputError as error:
             raise self._error_in(start, error) from error
         return found, text.lower() if is_limited else None

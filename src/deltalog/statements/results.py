@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from deltalog.statements.statement import Answer
+    from deltalog.statements.statement import StatementAnswer
 
 _SHOWN_ROWS: Final = 20
 _SHOWN_CHARACTERS: Final = 200
@@ -41,7 +41,7 @@ class SqlResult:
         statement: its text.
     """
 
-    def __init__(self, answer: Answer, statement: str) -> None:
+    def __init__(self, answer: StatementAnswer, statement: str) -> None:
         self.metrics: Mapping[str, Any] | None = answer.metrics
         self.num_affected_rows: int | None = answer.num_affected_rows
         self._statement = statement

@@ -11,10 +11,13 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+import pyarrow.types as pt
+
 from deltalog.expressions.render import quote_name, quote_text, simple_name, type_name
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
-from deltalog.query.names import TableName
+from deltalog.query.names import QualifiedName
 from deltalog.schema import find_field
 from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
@@ -22,9 +25,9 @@ from deltalog.schema.types import (
     IDENTITY_STEP_KEY,
 )
 from deltalog.statements.statement import (
-    Answer,
     Session,
-    Statement,
+    SqlStatement,
+    StatementAnswer,
     clusters_of,
     table_of,
 )
@@ -34,49 +37,53 @@ if TYPE_CHECKING:
     from deltalog.statements.reader import Query, StatementReader
     from deltalog.table import DeltaTable
 
-_DETAIL: Final = {
-    "format": "string",
-    "id": "string",
-    "name": "string",
-    "description": "string",
-    "location": "string",
-    "createdAt": "timestamp",
-    "lastModified": "timestamp",
-    "partitionColumns": "array<string>",
-    "clusteringColumns": "array<string>",
-    "numFiles": "bigint",
-    "sizeInBytes": "bigint",
-    "properties": "map<string, string>",
-    "minReaderVersion": "int",
-    "minWriterVersion": "int",
-    "tableFeatures": "array<string>",
+_DETAIL: Final[dict[str, pa.DataType]] = {
+    "format": pa.string(),
+    "id": pa.string(),
+    "name": pa.string(),
+    "description": pa.string(),
+    "location": pa.string(),
+    "createdAt": pa.timestamp("us", "UTC"),
+    "lastModified": pa.timestamp("us", "UTC"),
+    "partitionColumns": pa.list_(pa.string()),
+    "clusteringColumns": pa.list_(pa.string()),
+    "numFiles": pa.int64(),
+    "sizeInBytes": pa.int64(),
+    "properties": pa.map_(pa.string(), pa.string()),
+    "minReaderVersion": pa.int32(),
+    "minWriterVersion": pa.int32(),
+    "tableFeatures": pa.list_(pa.string()),
 }
-_HISTORY: Final = {
-    "version": "bigint",
-    "timestamp": "timestamp",
-    "userId": "string",
-    "userName": "string",
-    "operation": "string",
-    "operationParameters": "map<string, string>",
-    "clusterId": "string",
-    "readVersion": "bigint",
-    "isolationLevel": "string",
-    "isBlindAppend": "boolean",
-    "operationMetrics": "map<string, string>",
-    "userMetadata": "string",
-    "engineInfo": "string",
+_HISTORY: Final[dict[str, pa.DataType]] = {
+    "version": pa.int64(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "userId": pa.string(),
+    "userName": pa.string(),
+    "operation": pa.string(),
+    "operationParameters": pa.map_(pa.string(), pa.string()),
+    "clusterId": pa.string(),
+    "readVersion": pa.int64(),
+    "isolationLevel": pa.string(),
+    "isBlindAppend": pa.bool_(),
+    "operationMetrics": pa.map_(pa.string(), pa.string()),
+    "userMetadata": pa.string(),
+    "engineInfo": pa.string(),
 }
-_COLUMNS: Final = {"col_name": "string", "data_type": "string", "comment": "string"}
+_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "col_name": pa.string(),
+    "data_type": pa.string(),
+    "comment": pa.string(),
+}
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeStatement(Statement):
+class DescribeStatement(SqlStatement):
     """`DESCRIBE [TABLE] [EXTENDED] table`."""
 
-    table: TableName
+    table: QualifiedName
     is_extended: bool = False
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Return a row for each column, then partition columns, then what else is known."""
         table = session.open(self.table)
         fields = list(table.schema().fields)
@@ -99,58 +106,58 @@ class DescribeStatement(Statement):
         if self.is_extended:
             rows += [("", "", ""), ("# Detailed Table Information", "", "")]
             rows += [(name, text, "") for name, text in _details(self.table, table).items()]
-        return Answer(table_of(_COLUMNS, rows))
+        return StatementAnswer(table_of(_COLUMNS, rows))
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeDetailStatement(Statement):
+class DescribeDetailStatement(SqlStatement):
     """`DESCRIBE DETAIL table`."""
 
-    table: TableName
+    table: QualifiedName
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Return one row."""
         detail = session.open(self.table).detail()
         times = {name: _moment(detail.get(name)) for name in ("createdAt", "lastModified")}
-        return Answer(table_of(_DETAIL, [_row(_DETAIL, {**detail, **times})]))
+        return StatementAnswer(table_of(_DETAIL, [_row(_DETAIL, {**detail, **times})]))
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeHistoryStatement(Statement):
+class DescribeHistoryStatement(SqlStatement):
     """`DESCRIBE HISTORY table [LIMIT n]`."""
 
-    table: TableName
+    table: QualifiedName
     limit: int | None = None
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Return a row for each version, newest first."""
         commits = session.open(self.table).history(self.limit)
         rows = [
             _row(_HISTORY, {**one, "timestamp": _moment(one.get("timestamp"))}) for one in commits
         ]
-        return Answer(table_of(_HISTORY, rows))
+        return StatementAnswer(table_of(_HISTORY, rows))
 
 
 @dataclass(frozen=True, slots=True)
-class ShowColumnsStatement(Statement):
+class ShowColumnsStatement(SqlStatement):
     """`SHOW COLUMNS IN table`."""
 
-    table: TableName
+    table: QualifiedName
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Return a row for each column."""
         names = session.open(self.table).schema().names
-        return Answer(table_of({"col_name": "string"}, [(name,) for name in names]))
+        return StatementAnswer(table_of({"col_name": pa.string()}, [(name,) for name in names]))
 
 
 @dataclass(frozen=True, slots=True)
-class ShowPropertiesStatement(Statement):
+class ShowPropertiesStatement(SqlStatement):
     """`SHOW TBLPROPERTIES table [(key)]`."""
 
-    table: TableName
+    table: QualifiedName
     key: str | None = None
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Return a row for each property, with those of the protocol."""
         table = session.open(self.table)
         protocol = table.protocol()
@@ -165,29 +172,29 @@ class ShowPropertiesStatement(Statement):
         if self.key is not None:
             missing = f"Table {self.table} does not have property: {self.key}"
             rows = [(self.key, found.get(self.key, missing))]
-        return Answer(table_of({"key": "string", "value": "string"}, rows))
+        return StatementAnswer(table_of({"key": pa.string(), "value": pa.string()}, rows))
 
 
 @dataclass(frozen=True, slots=True)
-class ShowCreateStatement(Statement):
+class ShowCreateStatement(SqlStatement):
     """`SHOW CREATE TABLE table`."""
 
-    table: TableName
+    table: QualifiedName
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Return the statement that makes such a table."""
         text = create_statement(self.table, session.open(self.table))
-        return Answer(table_of({"createtab_stmt": "string"}, [(text,)]))
+        return StatementAnswer(table_of({"createtab_stmt": pa.string()}, [(text,)]))
 
 
 @dataclass(frozen=True, slots=True)
-class ShowTablesStatement(Statement):
+class ShowTablesStatement(SqlStatement):
     """`SHOW TABLES [IN schema] [LIKE 'pattern']`; the pattern has `*` and `|`."""
 
     schema: tuple[str, ...] = ()
     pattern: str | None = None
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Return a row for each table that has a name."""
         options = None if self.pattern is None else self.pattern.lower().split("|")
         rows = [
@@ -196,38 +203,42 @@ class ShowTablesStatement(Statement):
             if options is None
             or any(fnmatchcase(name.parts[-1].lower(), option.strip()) for option in options)
         ]
-        names = {"namespace": "string", "tableName": "string", "isTemporary": "boolean"}
-        return Answer(table_of(names, sorted(rows)))
+        names: dict[str, pa.DataType] = {
+            "namespace": pa.string(),
+            "tableName": pa.string(),
+            "isTemporary": pa.bool_(),
+        }
+        return StatementAnswer(table_of(names, sorted(rows)))
 
 
 @dataclass(frozen=True, slots=True)
-class ExplainStatement(Statement):
+class ExplainStatement(SqlStatement):
     """`EXPLAIN statement`."""
 
-    statement: Statement
+    statement: SqlStatement
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Return the plan as a text; nothing is done."""
         text = self.statement.explain(session)
-        return Answer(table_of({"plan": "string"}, [(text,)]))
+        return StatementAnswer(table_of({"plan": pa.string()}, [(text,)]))
 
 
 @dataclass(frozen=True, slots=True)
-class SelectStatement(Statement):
+class SelectStatement(SqlStatement):
     """A query."""
 
     query: Query
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Return its rows as a stream."""
-        return Answer(session.select(self.query))
+        return StatementAnswer(session.select(self.query))
 
     def explain(self, session: Session) -> str:
         """Return how the query would be answered."""
         return session.explain(self.query)
 
 
-def read_describe(reader: StatementReader) -> Statement:
+def read_describe(reader: StatementReader) -> SqlStatement:
     """Read what follows `DESCRIBE`."""
     if reader.take("DETAIL"):
         return DescribeDetailStatement(reader.table())
@@ -239,7 +250,7 @@ def read_describe(reader: StatementReader) -> Statement:
     return DescribeStatement(reader.table(), is_extended)
 
 
-def read_show(reader: StatementReader) -> Statement:
+def read_show(reader: StatementReader) -> SqlStatement:
     """Read what follows `SHOW`."""
     kind = reader.expect_one("TABLES", "COLUMNS", "TBLPROPERTIES", "CREATE TABLE")
     match kind:
@@ -251,7 +262,7 @@ def read_show(reader: StatementReader) -> Statement:
             reader.expect_one("IN", "FROM")
             table = reader.table()
             if reader.take_one("IN", "FROM"):
-                table = TableName((*reader.path("a schema"), *table.parts))
+                table = QualifiedName((*reader.path("a schema"), *table.parts))
             return ShowColumnsStatement(table)
         case "TBLPROPERTIES":
             table = reader.table()
@@ -264,7 +275,7 @@ def read_show(reader: StatementReader) -> Statement:
             return ShowCreateStatement(reader.table())
 
 
-def create_statement(name: TableName, table: DeltaTable) -> str:
+def create_statement(name: QualifiedName, table: DeltaTable) -> str:
     """Return the statement that makes an empty table like this one."""
     schema, metadata = table.snapshot.configuration.schema, table.metadata()
     columns = ",\n".join(f"  {_defined(field, schema)}" for field in schema)
@@ -317,7 +328,7 @@ def _defined(field: Field, schema: Any) -> str:
     return " ".join(parts)
 
 
-def _details(name: TableName, table: DeltaTable) -> dict[str, str]:
+def _details(name: QualifiedName, table: DeltaTable) -> dict[str, str]:
     metadata = table.metadata()
     found = {
         "Name": str(name),
@@ -332,27 +343,23 @@ def _details(name: TableName, table: DeltaTable) -> dict[str, str]:
     return {key: text for key, text in found.items() if text}
 
 
-def _row(schema: Mapping[str, str], values: Mapping[str, Any]) -> tuple[Any, ...]:
+def _row(schema: Mapping[str, pa.DataType], values: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return values in the order and the types of the columns; logs of others may hold others."""
     return tuple(_fitting(kind, values.get(name)) for name, kind in schema.items())
 
 
-def _fitting(kind: str, value: Any) -> Any:
-    match kind.partition("<")[0], value:
-        case "map", Mapping():
-            return [(str(key), _shown(one)) for key, one in value.items()]
-        case "array", list() | tuple():
-            return [str(one) for one in value]
-        case "bigint" | "int", str() if value.strip().isdecimal():
-            return int(value)
-        case "string", None:
-            return None
-        case "string", _:
-            return _shown(value)
-        case ("bigint" | "int", int()) | ("boolean", bool()) | ("timestamp", datetime()):
-            return value
-        case _:
-            return None
+def _fitting(kind: pa.DataType, value: Any) -> Any:
+    if pt.is_map(kind):
+        is_map = isinstance(value, Mapping)
+        return [(str(key), _shown(one)) for key, one in value.items()] if is_map else None
+    if pt.is_list(kind):
+        return [str(one) for one in value] if isinstance(value, list | tuple) else None
+    if pt.is_string(kind):
+        return _shown(value)
+    if pt.is_integer(kind) and isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    wanted = int if pt.is_integer(kind) else bool if pt.is_boolean(kind) else datetime
+    return value if isinstance(value, wanted) else None
 
 
 def _shown(value: Any) -> str | None:

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from deltalog.column_mapping import physical_path
-from deltalog.expressions import lit, map_columns, parse_sql, parse_type
+from deltalog.expressions import lit, map_columns, parse_sql
 from deltalog.expressions.nodes import Column
 from deltalog.features.clustering import clustering_columns
 from deltalog.features.computed_columns import default_expressions
-from deltalog.schema import to_arrow_type
 from deltalog.schema.columns import walk
 from deltalog.statements.conditions import resolved
 
@@ -28,14 +27,14 @@ if TYPE_CHECKING:
 
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
-    from deltalog.query.names import TableName
-    from deltalog.statements.reader import Condition, Query
+    from deltalog.query.names import QualifiedName
+    from deltalog.statements.reader import Query, SqlCondition
     from deltalog.storage.store import Store
     from deltalog.table import DeltaTable
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StatementAnswer:
     """What a statement gave.
 
     Args:
@@ -57,7 +56,7 @@ class Session(Protocol):
         """The engine for work on rows and files."""
         ...
 
-    def open(self, name: TableName) -> DeltaTable:
+    def open(self, name: QualifiedName) -> DeltaTable:
         """Return the table of a name, at the version that it names.
 
         Raises:
@@ -65,11 +64,11 @@ class Session(Protocol):
         """
         ...
 
-    def find(self, name: TableName) -> DeltaTable | None:
+    def find(self, name: QualifiedName) -> DeltaTable | None:
         """Return the table of a name; None if the name is not known."""
         ...
 
-    def place(self, name: TableName, location: str | None) -> Store:
+    def place(self, name: QualifiedName, location: str | None) -> Store:
         """Return where a new table goes.
 
         Args:
@@ -81,23 +80,23 @@ class Session(Protocol):
         """
         ...
 
-    def note(self, name: TableName, table: DeltaTable) -> None:
+    def note(self, name: QualifiedName, table: DeltaTable) -> None:
         """Make a table that was created or changed known under its name."""
         ...
 
-    def forget(self, name: TableName) -> bool:
+    def forget(self, name: QualifiedName) -> bool:
         """Take a table out of the names; return whether it was there."""
         ...
 
-    def rename(self, name: TableName, to: TableName) -> None:
+    def rename(self, name: QualifiedName, to: QualifiedName) -> None:
         """Give a table another name."""
         ...
 
-    def relocate(self, name: TableName, location: str) -> None:
+    def relocate(self, name: QualifiedName, location: str) -> None:
         """Let a name mean another location."""
         ...
 
-    def tables(self, schema: Sequence[str]) -> Sequence[TableName]:
+    def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
         """Return the tables of a schema; of the session itself if the schema is empty."""
         ...
 
@@ -105,7 +104,7 @@ class Session(Protocol):
         """Return the rows of a query as a stream of Arrow batches."""
         ...
 
-    def source(self, rows: Query | TableName, *, target: TableName | None = None) -> Any:
+    def source(self, rows: Query | QualifiedName, *, target: QualifiedName | None = None) -> Any:
         """Return the rows of a query or a table in a form that the engine opens.
 
         Args:
@@ -122,7 +121,7 @@ class Session(Protocol):
         *,
         columns: Sequence[str] | None,
         constants: Mapping[str, Expression],
-        target: TableName,
+        target: QualifiedName,
         evolves: bool,
     ) -> Any:
         """Return the rows of a query in the columns and types of a table, as `source` does.
@@ -142,13 +141,13 @@ class Session(Protocol):
         ...
 
 
-class Statement(ABC):
+class SqlStatement(ABC):
     """One statement, with its parameters bound."""
 
     __slots__ = ()
 
     @abstractmethod
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Carry the statement out.
 
         Raises:
@@ -161,22 +160,22 @@ class Statement(ABC):
         return repr(self)
 
 
-def table_of(schema: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> pa.Table:
-    """Return rows as a table; the schema is column → type in SQL."""
-    fields = [pa.field(name, to_arrow_type(parse_type(kind))) for name, kind in schema.items()]
+def table_of(schema: Mapping[str, pa.DataType], rows: Sequence[Sequence[Any]]) -> pa.Table:
+    """Return rows as a table of these columns."""
+    fields = [pa.field(name, kind) for name, kind in schema.items()]
     columns = list(zip(*rows, strict=True)) or [()] * len(fields)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
     return pa.table(arrays, schema=pa.schema(fields))
 
 
-def counted(metrics: Mapping[str, Any] | None = None, **counts: int | None) -> Answer:
+def counted(metrics: Mapping[str, Any] | None = None, **counts: int | None) -> StatementAnswer:
     """Return one row of whole numbers, as Delta Spark answers a statement that changes rows."""
     rows = pa.table({name: pa.array([count], pa.int64()) for name, count in counts.items()})
-    return Answer(rows, dict(metrics or {}), counts.get("num_affected_rows"))
+    return StatementAnswer(rows, dict(metrics or {}), counts.get("num_affected_rows"))
 
 
 def condition_of(
-    session: Session, given: Condition | None, table: DeltaTable, alias: str | None
+    session: Session, given: SqlCondition | None, table: DeltaTable, alias: str | None
 ) -> Expression | None:
     """Return the expression of a condition over a table's rows, with its queries answered.
 
@@ -200,7 +199,7 @@ def condition_of(
     return map_columns(found, bare)
 
 
-def alias_of(name: TableName, alias: str | None) -> str | None:
+def alias_of(name: QualifiedName, alias: str | None) -> str | None:
     """Return the name by which columns are qualified: the alias, else the table's own name."""
     return alias if alias or name.location else name.parts[-1]
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from deltalog.errors import InvalidInputError
-from deltalog.statements.reader import Condition, Query
+from deltalog.statements.reader import Query, SqlCondition
 from deltalog.statements.statement import (
-    Answer,
     Session,
-    Statement,
+    SqlStatement,
+    StatementAnswer,
     alias_of,
     clusters_of,
     condition_of,
@@ -24,41 +26,47 @@ from deltalog.statements.statement import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.query.names import TableName, Version
+    from deltalog.query.names import QualifiedName, Version
     from deltalog.statements.reader import StatementReader
 
-_FILES: Final = (
-    "struct<min: bigint, max: bigint, avg: double, totalFiles: bigint, totalSize: bigint>"
+_FILES: Final[pa.DataType] = pa.struct(
+    [
+        ("min", pa.int64()),
+        ("max", pa.int64()),
+        ("avg", pa.float64()),
+        ("totalFiles", pa.int64()),
+        ("totalSize", pa.int64()),
+    ]
 )
-_METRICS: Final = {
-    "numFilesAdded": "bigint",
-    "numFilesRemoved": "bigint",
+_METRICS: Final[dict[str, pa.DataType]] = {
+    "numFilesAdded": pa.int64(),
+    "numFilesRemoved": pa.int64(),
     "filesAdded": _FILES,
     "filesRemoved": _FILES,
-    "partitionsOptimized": "bigint",
-    "numBatches": "bigint",
-    "totalConsideredFiles": "bigint",
-    "totalFilesSkipped": "bigint",
-    "preserveInsertionOrder": "boolean",
-    "numDeletionVectorsRemoved": "bigint",
-    "numDeletedRowsPurged": "bigint",
+    "partitionsOptimized": pa.int64(),
+    "numBatches": pa.int64(),
+    "totalConsideredFiles": pa.int64(),
+    "totalFilesSkipped": pa.int64(),
+    "preserveInsertionOrder": pa.bool_(),
+    "numDeletionVectorsRemoved": pa.int64(),
+    "numDeletedRowsPurged": pa.int64(),
 }
-_OPTIMIZED: Final = {
-    "path": "string",
-    "metrics": f"struct<{', '.join(f'{name}: {kind}' for name, kind in _METRICS.items())}>",
+_OPTIMIZED: Final[dict[str, pa.DataType]] = {
+    "path": pa.string(),
+    "metrics": pa.struct(list(_METRICS.items())),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptimizeStatement(Statement):
+class OptimizeStatement(SqlStatement):
     """`OPTIMIZE table [FULL] [WHERE partitions] [ZORDER BY (columns)]`."""
 
-    table: TableName
-    where: Condition | None = None
+    table: QualifiedName
+    where: SqlCondition | None = None
     z_order_by: Sequence[tuple[str, ...]] | None = None
     is_full: bool = False
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Rewrite the files, and return how many."""
         table = session.open(self.table)
         where = condition_of(session, self.where, table, alias_of(self.table, None))
@@ -74,13 +82,13 @@ class OptimizeStatement(Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class ReorgStatement(Statement):
+class ReorgStatement(SqlStatement):
     """`REORG TABLE table [WHERE partitions] APPLY (PURGE)`."""
 
-    table: TableName
-    where: Condition | None = None
+    table: QualifiedName
+    where: SqlCondition | None = None
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Rewrite the files with deleted rows or dropped columns."""
         table = session.open(self.table)
         found = table.optimize.purge(
@@ -90,16 +98,16 @@ class ReorgStatement(Statement):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VacuumStatement(Statement):
+class VacuumStatement(SqlStatement):
     """`VACUUM table [FULL|LITE] [USING INVENTORY …] [RETAIN n HOURS] [DRY RUN]`."""
 
-    table: TableName
+    table: QualifiedName
     is_full: bool = True
-    inventory: Query | TableName | None = None
+    inventory: Query | QualifiedName | None = None
     retention_hours: float | None = None
     is_dry_run: bool = False
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Delete files; return the table's path, or for a dry run those of the files."""
         table = session.open(self.table)
         inventory = None if self.inventory is None else session.source(self.inventory)
@@ -112,17 +120,19 @@ class VacuumStatement(Statement):
         root = table.table_uri
         paths = [f"{root.rstrip('/')}/{path}" for path in found] if self.is_dry_run else [root]
         metrics = None if self.is_dry_run else {"num_deleted_files": len(found)}
-        return Answer(table_of({"path": "string"}, [(path,) for path in paths]), metrics)
+        return StatementAnswer(
+            table_of({"path": pa.string()}, [(path,) for path in paths]), metrics
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class RestoreStatement(Statement):
+class RestoreStatement(SqlStatement):
     """`RESTORE TABLE table TO VERSION|TIMESTAMP AS OF …`."""
 
-    table: TableName
+    table: QualifiedName
     version: Version
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Commit the older version again, and return the numbers of files."""
         table = session.open(self.table)
         found = table.restore(self.version)
@@ -139,33 +149,33 @@ class RestoreStatement(Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class RepairStatement(Statement):
+class RepairStatement(SqlStatement):
     """`FSCK REPAIR TABLE table [DRY RUN]`."""
 
-    table: TableName
+    table: QualifiedName
     is_dry_run: bool
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Remove files from the table that are missing in the store, and return their paths."""
         found = session.open(self.table).repair(dry_run=self.is_dry_run)
         rows = [(path, True) for path in found["files_removed"]]
-        answer = table_of({"dataFilePath": "string", "dataFileMissing": "boolean"}, rows)
-        return Answer(answer, None if self.is_dry_run else found)
+        answer = table_of({"dataFilePath": pa.string(), "dataFileMissing": pa.bool_()}, rows)
+        return StatementAnswer(answer, None if self.is_dry_run else found)
 
 
 @dataclass(frozen=True, slots=True)
-class GenerateStatement(Statement):
+class GenerateStatement(SqlStatement):
     """`GENERATE symlink_format_manifest FOR TABLE table`."""
 
-    table: TableName
+    table: QualifiedName
 
-    def run(self, session: Session) -> Answer:
+    def run(self, session: Session) -> StatementAnswer:
         """Write the manifests."""
         session.open(self.table).generate()
-        return Answer(None)
+        return StatementAnswer(None)
 
 
-def read_optimize(reader: StatementReader) -> Statement:
+def read_optimize(reader: StatementReader) -> SqlStatement:
     """Read what follows `OPTIMIZE`."""
     table = reader.table()
     is_full = reader.take("FULL")
@@ -176,7 +186,7 @@ def read_optimize(reader: StatementReader) -> Statement:
     return OptimizeStatement(table=table, where=where, z_order_by=columns, is_full=is_full)
 
 
-def read_reorg(reader: StatementReader) -> Statement:
+def read_reorg(reader: StatementReader) -> SqlStatement:
     """Read what follows `REORG`."""
     reader.expect("TABLE")
     table = reader.table()
@@ -188,7 +198,7 @@ def read_reorg(reader: StatementReader) -> Statement:
     return ReorgStatement(table, where)
 
 
-def read_vacuum(reader: StatementReader) -> Statement:
+def read_vacuum(reader: StatementReader) -> SqlStatement:
     """Read what follows `VACUUM`."""
     table = reader.table()
     is_full, inventory, hours, is_dry_run = True, None, None, False
@@ -216,7 +226,7 @@ def read_vacuum(reader: StatementReader) -> Statement:
     )
 
 
-def read_restore(reader: StatementReader) -> Statement:
+def read_restore(reader: StatementReader) -> SqlStatement:
     """Read what follows `RESTORE`."""
     reader.take("TABLE")
     table = reader.table()
@@ -227,19 +237,19 @@ def read_restore(reader: StatementReader) -> Statement:
     return RestoreStatement(type(table)(table.parts), version)
 
 
-def read_repair(reader: StatementReader) -> Statement:
+def read_repair(reader: StatementReader) -> SqlStatement:
     """Read what follows `FSCK`."""
     reader.expect("REPAIR TABLE")
     table = reader.table()
     return RepairStatement(table, reader.take("DRY RUN"))
 
 
-def read_generate(reader: StatementReader) -> Statement:
+def read_generate(reader: StatementReader) -> SqlStatement:
     """Read what follows `GENERATE`."""
     reader.expect("SYMLINK_FORMAT_MANIFEST FOR TABLE")
     return GenerateStatement(reader.table())
 
 
-def _optimized(path: str, found: Any) -> Answer:
+def _optimized(path: str, found: Any) -> StatementAnswer:
     metrics = {name: found.get(name) for name in _METRICS}
-    return Answer(table_of(_OPTIMIZED, [(path, metrics)]), found)
+    return StatementAnswer(table_of(_OPTIMIZED, [(path, metrics)]), found)
