@@ -75,6 +75,12 @@ _COLUMNS: Final[dict[str, pa.DataType]] = {
     "comment": pa.string(),
 }
 
+_TABLES: Final[dict[str, pa.DataType]] = {
+    "namespace": pa.string(),
+    "tableName": pa.string(),
+    "isTemporary": pa.bool_(),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class DescribeStatement(SqlStatement):
@@ -208,7 +214,6 @@ class ShowTablesStatement(SqlStatement):
             "tableName": pa.string(),
             "isTemporary": pa.bool_(),
         }
-        return StatementAnswer(table_of(names, sorted(rows)))
 
 
 @dataclass(frozen=True, slots=True)
