@@ -209,11 +209,7 @@ class ShowTablesStatement(SqlStatement):
             if options is None
             or any(fnmatchcase(name.parts[-1].lower(), option.strip()) for option in options)
         ]
-        names: dict[str, pa.DataType] = {
-            "namespace": pa.string(),
-            "tableName": pa.string(),
-            "isTemporary": pa.bool_(),
-        }
+        return StatementAnswer(table_of(_TABLES, sorted(rows)))
 
 
 @dataclass(frozen=True, slots=True)
