@@ -16,7 +16,7 @@ from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
 from deltalog.errors import InvalidInputError
-from deltalog.query.lexer import error_at, split
+from deltalog.query.lexer import Word, error_at, split
 from deltalog.query.names import QualifiedName, version_of
 
 if TYPE_CHECKING:
@@ -62,6 +62,23 @@ class TranslatedQuery:
     parameters: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class LocatedTable:
+    """A table in the text of a query.
+
+    Args:
+        table: what is named.
+        start: its first character.
+        end: the character after it, and after its version.
+        is_aliased: whether an alias follows.
+    """
+
+    table: QualifiedName | TableChangesCall
+    start: int
+    end: int
+    is_aliased: bool
+
+
 @lru_cache(maxsize=256)
 def translated(text: str) -> TranslatedQuery:
     """Return a query in DuckDB's dialect; repeated texts are translated once.
@@ -80,6 +97,43 @@ def translated(text: str) -> TranslatedQuery:
         node.name for node in tree.find_all(exp.Placeholder) if isinstance(node.this, str)
     )
     return TranslatedQuery(tree.sql(dialect="duckdb"), tables, names)
+
+
+@lru_cache(maxsize=256)
+def located(text: str) -> tuple[str, tuple[LocatedTable, ...]]:
+    """Return a query in Spark's dialect, and where it names tables, in the order of the text.
+
+    Raises:
+        InvalidInputError: the text is no query; the message has the position.
+    """
+    text = _with_versions(text)
+    words = split(text)
+    places = {word.start: number for number, word in enumerate(words)}
+    found: list[LocatedTable] = []
+    for node in _parsed(text).find_all(exp.Table):
+        if _is_cte(node):
+            continue
+        first, last = node.parts[0].meta["start"], places[node.parts[-1].meta["start"]]
+        end = _end_of_reference(words, last + 1, is_call=isinstance(node.this, exp.Func))
+        alias = bool(node.args.get("alias"))
+        found.append(LocatedTable(_reference(node, text), first, words[end - 1].end, alias))
+    return text, tuple(sorted(found, key=lambda one: one.start))
+
+
+def _end_of_reference(words: list[Word], place: int, *, is_call: bool) -> int:
+    """Return the place of the word after a table's version, or after the brackets of a call."""
+    if is_call:
+        depth = 0
+        while True:
+            depth += words[place].says("(") - words[place].says(")")
+            place += 1
+            if not depth:
+                return place
+    start = place + words[place].says("FOR")
+    if any(map(words[start].says, ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"))):
+        typed = words[start + 3].kind == "word" and words[start + 4].kind == "text"
+        return start + 4 + typed
+    return place
 
 
 def _parsed(text: str) -> Expr:

@@ -142,12 +142,12 @@ class MergeStatement(SqlStatement):
             Clause(
                 when=clause.when,
                 action=clause.action,
-                condition=clause.condition and resolved(session.select, clause.condition),
+                condition=clause.condition and resolved(session.values, clause.condition),
                 values=clause.values
                 and {
                     column: default_of(table, column)
                     if value is None
-                    else resolved(session.select, value)
+                    else resolved(session.values, value)
                     for column, value in _columns(clause.values, table, alias).items()
                 },
             )
@@ -155,7 +155,7 @@ class MergeStatement(SqlStatement):
         )
         return Merge(
             ChangeRequest(
-                condition=resolved(session.select, self.condition),
+                condition=resolved(session.values, self.condition),
                 clauses=clauses,
                 source=session.source(self.source, target=self.table),
                 source_alias=source_alias,

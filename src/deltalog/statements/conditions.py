@@ -15,21 +15,22 @@ from deltalog.expressions import Expression, Literal, lit, parse_sql
 from deltalog.expressions.nodes import In
 from deltalog.expressions.trees import rebuild
 from deltalog.statements.reader import SubqueryKind
-from deltalog.write.source import open_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+
+    import pyarrow as pa
 
     from deltalog.statements.reader import Query, SqlCondition, Subquery
 
 
 def resolved(
-    select: Callable[[Query], Any], condition: SqlCondition, columns: Collection[str] = ()
+    values_of: Callable[[Query], pa.Table], condition: SqlCondition, columns: Collection[str] = ()
 ) -> Expression:
     """Return the expression of a condition, whose queries are answered.
 
     Args:
-        select: answers a query.
+        values_of: answers a query.
         condition: from the statement.
         columns: of the rows that it is about; double quotes around such a name are refused.
 
@@ -40,7 +41,7 @@ def resolved(
     marks = {f"\0{name}": one for name, one in condition.subqueries.items()}
     parameters = {**condition.parameters, **{mark[1:]: mark for mark in marks}}
     found = parse_sql(condition.text, parameters=parameters, columns=columns)
-    answers = {mark: _answer(select, one) for mark, one in marks.items()}
+    answers = {mark: _answer(values_of, one) for mark, one in marks.items()}
 
     def answered(node: Expression) -> Expression:
         if isinstance(node, In) and len(node.options) == 1:
@@ -54,11 +55,11 @@ def resolved(
     return answered(found) if marks else found
 
 
-def _answer(select: Callable[[Query], Any], subquery: Subquery) -> Any:
+def _answer(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any:
     """Return the value or the values that a query stands for."""
     text = subquery.query.text.strip()
     try:
-        rows = open_batches(select(subquery.query)).read_all()
+        rows = values_of(subquery.query)
     except InvalidInputError as error:
         error.add_note(
             f"in the query ({text}) of a condition, which cannot name columns of the table that "

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _FORMATS: Final = frozenset({"delta", "deltalog"})
 _CLAUSES: Final = {
-    "USING": "using",
+    "USING": "uses_delta",
     "PARTITIONED BY": "partition_by",
     "CLUSTER BY": "cluster_by",
     "TBLPROPERTIES": "properties",
@@ -49,6 +49,7 @@ class TableClauses:
     properties: dict[str, str] = field(default_factory=dict)
     comment: str | None = None
     location: str | None = None
+    uses_delta: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +291,6 @@ def _read_clauses(reader: StatementReader, fields: list[Field] | None = None) ->
         if name in found:
             reader.fail_at(start, f"expected {clause} once")
         found[name] = value
-    found.pop("using", None)
     return TableClauses(**found)
 
 
@@ -300,7 +300,7 @@ def _read_clause(reader: StatementReader, clause: str, fields: list[Field] | Non
             start = reader.word
             if reader.name("a format").lower() not in _FORMATS:
                 reader.fail_at(start, "expected USING DELTA: tables of this library are Delta's")
-            return None
+            return True
         case "PARTITIONED BY":
             return reader.listed(lambda: _read_partition_column(reader, fields))
         case "CLUSTER BY":

@@ -152,6 +152,10 @@ class LocalSession:
         }
         return query_duckdb(self._database, found.sql, tables, given, shown=query.text)
 
+    def values(self, query: Query) -> pa.Table:
+        """Return the rows of a query in a condition."""
+        return self.select(query).read_all()
+
     def source(self, rows: Query | QualifiedName, *, target: QualifiedName | None = None) -> Any:
         """Return the rows of a query or a table in a form that the engine opens."""
         if isinstance(rows, QualifiedName):

@@ -101,7 +101,11 @@ class Session(Protocol):
         ...
 
     def select(self, query: Query) -> Any:
-        """Return the rows of a query as a stream of Arrow batches."""
+        """Return the rows of a query: a stream of Arrow batches, or a data frame."""
+        ...
+
+    def values(self, query: Query) -> pa.Table:
+        """Return the rows of a query in a condition, which are few."""
         ...
 
     def source(self, rows: Query | QualifiedName, *, target: QualifiedName | None = None) -> Any:
@@ -188,7 +192,7 @@ def condition_of(
     if given is None:
         return None
     names = table.schema().names
-    found = resolved(session.select, given, names)
+    found = resolved(session.values, given, names)
     own = {name.lower() for name in names}
 
     def bare(column: Column) -> Column:
