@@ -11,7 +11,8 @@ Every decision about the protocol is made in the core rooms. The packages, from 
 - `streaming`: the format's streams; `sharing`: shared tables.
 - `table`: delta.tables' class, with its builders (`create` makes tables, `merge`, `optimize`)
   `results`, and `tending` for upkeep. `source`, `registration`, `shared_tables`: the formats, and
-  the names of the official sharing client; `statements`: SQL on the cluster; `door` has `spark.read` plan the format's tables.
+  the names of the official sharing client; `statements`: SQL on the cluster; `door` has
+  `spark.read` plan the format's tables.
 
 Names are loaded on first use: every Python worker imports this package, and needs little of it.
 """

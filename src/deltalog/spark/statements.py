@@ -9,16 +9,15 @@ Protocol: none
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
 from deltalog.errors import DeltaError, InvalidInputError, SchemaMismatchError, TableNotFoundError
 from deltalog.expressions import to_sql
+from deltalog.expressions.render import quote_text
 from deltalog.locations import has_table
 from deltalog.query.names import QualifiedName
 from deltalog.query.translate import TableChangesCall, located
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
@@ -190,33 +189,43 @@ class ClusterSession:
     def select(self, query: Query) -> DataFrame:
         """Return the rows of a query, in which our tables are views that Spark plans."""
         text, tables = located(query.text)
-        parts, copied = [], 0
-        with ExitStack() as views:
-            for one in tables:
-                frame = self._frame_of(one.table)
-                if frame is None:
-                    continue
-                name = f"deltalog_{uuid4().hex}"
-                frame.createOrReplaceTempView(name)
-                views.callback(self._spark.catalog.dropTempView, name)
-                own = one.table.table if isinstance(one.table, TableChangesCall) else one.table
-                alias = "" if one.is_aliased else f" AS `{own.parts[-1].replace('`', '``')}`"
-                parts += text[copied : one.start], name, alias
-                copied = one.end
-            found = self._spark.sql("".join([*parts, text[copied:]]), args=dict(query.parameters))
-            found.schema  # noqa: B018  # resolved while the views are there, on Spark Connect too
-            return found
+        frames: dict[str, DataFrame] = {}
+        parts: list[str] = []
+        copied = 0
+        for one in tables:
+            frame = self._frame_of(one.table)
+            if frame is None:
+                continue
+            name = f"deltalog_table_{len(frames)}"
+            frames[name] = frame
+            own = one.table.table if isinstance(one.table, TableChangesCall) else one.table
+            alias = "" if one.is_aliased else f" AS `{own.parts[-1].replace('`', '``')}`"
+            parts += _escaped(text[copied : one.start]), f"{{{name}}}", _escaped(alias)
+            copied = one.end
+        parts.append(_escaped(text[copied:]) if frames else text)
+        # PySpark knows the frames by their names in braces, also on Spark Connect.
+        return self._spark.sql("".join(parts), args=dict(query.parameters), **frames)
 
     def values(self, query: Query) -> pa.Table:
         """Return the rows of a query in a condition."""
         return self.select(query).toArrow()
 
     def source(
-        self, rows: Query | QualifiedName, *, target: QualifiedName | None = None
+        self,
+        rows: Query | QualifiedName,
+        *,
+        target: QualifiedName | None = None,
+        alias: str | None = None,
     ) -> DataFrame:
         """Return the rows of a query or a table as a data frame."""
         del target  # a data frame keeps the version that it was planned for
-        return self.select(rows if isinstance(rows, Query) else Query(f"SELECT * FROM {rows}"))
+        if isinstance(rows, QualifiedName):
+            version = "" if rows.version is None else f" VERSION AS OF {rows.version}"
+            if isinstance(rows.version, str):
+                version = f" TIMESTAMP AS OF {quote_text(rows.version)}"
+            rows = Query(f"SELECT * FROM {rows}{version}")  # noqa: S608  # a quoted name
+        found = self.select(rows)
+        return found if alias is None else found.alias(alias)
 
     def insertable(
         self,
@@ -239,7 +248,8 @@ class ClusterSession:
                 f"({', '.join(columns)}), found {len(given)} ({', '.join(given)})"
             )
         frame = frame.toDF(*(f"c{place}" for place in range(len(given))))
-        values, extra = {}, []
+        values: dict[tuple[str, ...], Column] = {}
+        extra: list[Column] = []
         for place, name in enumerate(given if columns is None else columns):
             if name.lower() in known:
                 path = (known[name.lower()],)
@@ -279,9 +289,7 @@ class ClusterSession:
         """Return the rows of a table of ours; None if Spark is to find the name."""
         name = table.table if isinstance(table, TableChangesCall) else table
         location = self._location(name)
-        if location is None or (
-            table == name and name.version is None and not name.location and self._is_view(name)
-        ):
+        if location is None:
             return None
         options: dict[str, str] = {**(self._storage_options or {}), "path": location}
         if isinstance(table, TableChangesCall):
@@ -298,12 +306,6 @@ class ClusterSession:
             found = self._spark.read.format(_FORMAT).options(**options).load()
         return found
 
-    def _is_view(self, name: QualifiedName) -> bool:
-        return len(name.parts) == 1 and any(
-            one.isTemporary and one.name.lower() == name.key[0]
-            for one in self._spark.catalog.listTables()
-        )
-
     def _location(self, name: QualifiedName) -> str | None:
         """Return where the Delta table of a name is; None if the name is no such table's."""
         if name.location is not None:
@@ -313,6 +315,11 @@ class ClusterSession:
         except TableNotFoundError:
             return None
         return found if has_table(open_to_write(found, self._storage_options)) else None
+
+
+def _escaped(text: str) -> str:
+    """A part of a query in which braces stand for themselves."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def names_in(value: object) -> Iterator[QualifiedName]:
@@ -329,5 +336,5 @@ def names_in(value: object) -> Iterator[QualifiedName]:
         for part in value:
             yield from names_in(part)
     elif is_dataclass(value):
-        for one in fields(value):
-            yield from names_in(getattr(value, one.name))
+        for part in fields(value):
+            yield from names_in(getattr(value, part.name))

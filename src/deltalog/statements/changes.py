@@ -157,7 +157,7 @@ class MergeStatement(SqlStatement):
             ChangeRequest(
                 condition=resolved(session.values, self.condition),
                 clauses=clauses,
-                source=session.source(self.source, target=self.table),
+                source=session.source(self.source, target=self.table, alias=source_alias),
                 source_alias=source_alias,
                 target_alias=alias,
                 merge_schema=self.evolves,

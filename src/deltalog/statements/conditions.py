@@ -47,7 +47,8 @@ def resolved(
         if isinstance(node, In) and len(node.options) == 1:
             (option,) = node.options
             if isinstance(option, Literal) and option.value in answers:
-                return In(node.operand, tuple(map(lit, answers[option.value])))
+                values = answers[option.value]
+                return In(node.operand, tuple(map(lit, values))) if values else Literal(value=False)
         if isinstance(node, Literal) and isinstance(node.value, str) and node.value in answers:
             return lit(answers[node.value])
         return rebuild(node, answered)

@@ -156,8 +156,15 @@ class LocalSession:
         """Return the rows of a query in a condition."""
         return self.select(query).read_all()
 
-    def source(self, rows: Query | QualifiedName, *, target: QualifiedName | None = None) -> Any:
+    def source(
+        self,
+        rows: Query | QualifiedName,
+        *,
+        target: QualifiedName | None = None,
+        alias: str | None = None,
+    ) -> Any:
         """Return the rows of a query or a table in a form that the engine opens."""
+        del alias  # the verb has it
         if isinstance(rows, QualifiedName):
             return self._rows_of(rows)
         if target is not None and self._reads(rows, target):

@@ -108,13 +108,20 @@ class Session(Protocol):
         """Return the rows of a query in a condition, which are few."""
         ...
 
-    def source(self, rows: Query | QualifiedName, *, target: QualifiedName | None = None) -> Any:
+    def source(
+        self,
+        rows: Query | QualifiedName,
+        *,
+        target: QualifiedName | None = None,
+        alias: str | None = None,
+    ) -> Any:
         """Return the rows of a query or a table in a form that the engine opens.
 
         Args:
             rows: where they come from.
             target: the table that is changed: rows of a query that reads it are not read again
                 after a conflict.
+            alias: of the rows in the conditions of the verb.
         """
         ...
 
