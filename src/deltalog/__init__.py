@@ -116,6 +116,13 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Register the notebook magics `%sql` and `%%sql`, for `%load_ext deltalog`."""
+    from deltalog.statements.magic import load  # noqa: PLC0415  # for notebooks only
+
+    load(shell)
+
+
 def __dir__() -> list[str]:
     """The public names."""
     return __all__

@@ -68,19 +68,6 @@ def split(sql: str) -> list[Word]:
     return [*found, Word("end", "", len(sql), len(sql))]
 
 
-def statements_of(script: str) -> list[str]:
-    """Return the statements of a script, which semicolons divide; empty ones are left out."""
-    found, start, is_empty = [], 0, True
-    for word in split(script):
-        if word.kind == "end" or word.says(";"):
-            if not is_empty:
-                found.append(script[start : word.start].strip())
-            start, is_empty = word.end, True
-        else:
-            is_empty = False
-    return found
-
-
 def error_at(sql: str, place: int, problem: str) -> InvalidInputError:
     """Return an error with its position in the statement, for the caller to raise."""
     line = sql.count("\n", 0, place) + 1

@@ -15,10 +15,10 @@ from deltalog.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from deltalog.query.lexer import statements_of
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.local import LocalSession
 from deltalog.statements.results import SqlResult, rows_of
+from deltalog.statements.script import statements_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
