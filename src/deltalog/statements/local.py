@@ -6,6 +6,7 @@ Protocol: none
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -59,6 +60,10 @@ class LocalSession:
     def register(self, name: str, rows: Any) -> None:
         """Make a table or other rows known under a name."""
         parts = QualifiedName(tuple(name.split(".")))
+        if isinstance(rows, str | PurePath):
+            rows = DeltaTable(rows, storage_options=self._storage_options)
+        elif isinstance(rows, list):
+            rows = open_batches(rows).read_all()
         self._registered[parts.key] = parts, rows
 
     # --- tables by their names
