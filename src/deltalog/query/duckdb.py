@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deltalog.errors import InvalidInputError
+import pyarrow as pa
+
+from deltalog.errors import DeltaError, InvalidInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
+    from collections.abc import Iterator, Mapping
 
 
 def connect_duckdb(settings: Mapping[str, str] | None = None) -> Any:
@@ -63,16 +63,62 @@ def query_duckdb(
     """
     import duckdb  # noqa: PLC0415  # optional
 
+    watched = {
+        name: WatchedReader(rows) if isinstance(rows, pa.RecordBatchReader) else rows
+        for name, rows in tables.items()
+    }
     # A connection has one open result at most, so each query gets its own.
     connection = database.cursor()
     try:
         connection.execute("set TimeZone = 'UTC'")
-        for name, rows in tables.items():
-            connection.register(name, rows)
+        for name, rows in watched.items():
+            is_once = isinstance(rows, WatchedReader)
+            connection.register(name, rows.to_reader() if is_once else rows)
         relation: Any = connection.sql(sql, params=dict(parameters) if parameters else None)
         reader = None if relation is None else relation.to_arrow_reader()
     except duckdb.Error as error:
-        raise InvalidInputError(f"cannot run {shown or sql!r}: {error}") from error
+        raise _cause(watched) or InvalidInputError(
+            f"cannot run {shown or sql!r}: {error}"
+        ) from error
     if reader is None:
         raise InvalidInputError(f"cannot run {shown or sql!r}: expected a query that gives rows")
-    return reader  # type: ignore[no-any-return]  # DuckDB has no types
+    return pa.RecordBatchReader.from_batches(reader.schema, _batches(reader, watched, shown or sql))
+
+
+class WatchedReader:
+    """Rows that can be read once, whose errors are kept.
+
+    Args:
+        reader: of the rows.
+    """
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        self.failure: DeltaError | None = None
+        self._reader = reader
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows."""
+        return pa.RecordBatchReader.from_batches(self._reader.schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._reader
+        except DeltaError as error:
+            self.failure = error
+            raise
+
+
+def _batches(
+    reader: pa.RecordBatchReader, watched: Mapping[str, Any], shown: str
+) -> Iterator[pa.RecordBatch]:
+    """Return the batches of an answer; an error of a table is raised as it was."""
+    try:
+        yield from reader
+    except (pa.ArrowException, OSError) as error:
+        raise _cause(watched) or InvalidInputError(f"cannot run {shown!r}: {error}") from error
+
+
+def _cause(watched: Mapping[str, Any]) -> DeltaError | None:
+    """Return the error for which a query failed, of which DuckDB keeps the text only."""
+    failures = (getattr(rows, "failure", None) for rows in watched.values())
+    return next((error for error in failures if error is not None), None)
