@@ -18,7 +18,7 @@ MAY_BE_LONG = {
     # The facade, one class: over sixty methods with deltalake's signatures, a parameter a line.
     "src/deltalog/table/delta_table.py": 1400,
     # The same on Spark: delta.tables' class.
-    "src/deltalog/spark/table.py": 500,
+    "src/deltalog/spark/table.py": 510,
 }
 
 # Home directories and mounts of the machines where this is developed, and package registries.

@@ -77,9 +77,8 @@ def query_duckdb(
         relation: Any = connection.sql(sql, params=dict(parameters) if parameters else None)
         reader = None if relation is None else relation.to_arrow_reader()
     except duckdb.Error as error:
-        raise _cause(watched) or InvalidInputError(
-            f"cannot run {shown or sql!r}: {error}"
-        ) from error
+        refused = InvalidInputError(f"cannot run {shown or sql!r}: {error}")
+        raise _cause(watched) or refused from error
     if reader is None:
         raise InvalidInputError(f"cannot run {shown or sql!r}: expected a query that gives rows")
     return pa.RecordBatchReader.from_batches(reader.schema, _batches(reader, watched, shown or sql))

@@ -45,7 +45,7 @@ class DeltaDataset(ds.FileSystemDataset):
         Cost: no I/O until the dataset is scanned.
 
     Attributes:
-        failure: the error of the last scan that failed; engines that scan in C++ keep its text only.
+        failure: the error of the last scan that failed; engines in C++ keep its text only.
     """
 
     def __init__(

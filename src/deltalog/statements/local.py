@@ -219,7 +219,8 @@ class LocalSession:
             for side, bound in bounds.items()
             if bound is not None
         }
-        return table.load_cdf(**given)  # type: ignore[arg-type]  # by the kind of each bound
+        rows: Any = table.load_cdf(**given)  # type: ignore[arg-type]  # by each bound's kind
+        return open_batches(rows)
 
     def _reads(self, query: Query, target: QualifiedName) -> bool:
         """Whether a query reads a table."""
