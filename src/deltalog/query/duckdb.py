@@ -64,7 +64,7 @@ def query_duckdb(
     import duckdb  # noqa: PLC0415  # optional
 
     watched = {
-        name: WatchedReader(rows) if isinstance(rows, pa.RecordBatchReader) else rows
+        name: WatchedReader(rows) if hasattr(rows, "read_next_batch") else rows
         for name, rows in tables.items()
     }
     # A connection has one open result at most, so each query gets its own.
@@ -88,10 +88,10 @@ class WatchedReader:
     """Rows that can be read once, whose errors are kept.
 
     Args:
-        reader: of the rows.
+        reader: of the rows: pyarrow's, or one with its methods.
     """
 
-    def __init__(self, reader: pa.RecordBatchReader) -> None:
+    def __init__(self, reader: Any) -> None:
         self.failure: DeltaError | None = None
         self._reader = reader
 

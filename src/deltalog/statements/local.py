@@ -219,8 +219,7 @@ class LocalSession:
             for side, bound in bounds.items()
             if bound is not None
         }
-        rows: Any = table.load_cdf(**given)  # type: ignore[arg-type]  # by each bound's kind
-        return open_batches(rows)
+        return table.load_cdf(**given)  # type: ignore[arg-type]  # by each bound's kind
 
     def _reads(self, query: Query, target: QualifiedName) -> bool:
         """Whether a query reads a table."""
