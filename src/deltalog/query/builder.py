@@ -37,7 +37,7 @@ class QueryBuilder:
     """
 
     def __init__(self, session_config: Mapping[str, str] | None = None) -> None:
-        self._database = connect_duckdb(session_config)
+        self._database = connect_duckdb(session_config, is_closed=False)
         self._tables: dict[str, Any] = {}
 
     def register(self, table_name: str, delta_table: HasDataset) -> QueryBuilder:

@@ -7,7 +7,7 @@ Protocol: none
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -17,11 +17,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-def connect_duckdb(settings: Mapping[str, str] | None = None) -> Any:
+# A query of ours reads tables, and neither files nor the network by itself.
+_CLOSED: Final[dict[str, Any]] = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+}
+
+
+def connect_duckdb(
+    settings: Mapping[str, str] | None = None, *, is_closed: bool = True
+) -> Any:
     """Return a connection to a DuckDB in memory; names are those of registered tables only.
+
+    Moments are shown in UTC.
 
     Args:
         settings: of DuckDB.
+        is_closed: whether queries cannot reach files, the network and settings, unless `settings`
+            say so.
 
     Raises:
         InvalidInputError: DuckDB is not installed, or knows no such setting.
@@ -33,12 +48,19 @@ def connect_duckdb(settings: Mapping[str, str] | None = None) -> Any:
             "cannot run SQL: DuckDB is not installed; pip install 'deltalog[duckdb]'"
         ) from error
     # A name in a query is a table's, never that of a variable which happens to be in reach.
-    config: dict[str, Any] = {"python_enable_replacements": "false", **(settings or {})}
+    closed = _CLOSED if is_closed else {}
+    config: dict[str, Any] = {
+        "python_enable_replacements": "false", **closed, **(settings or {}),
+    }  # fmt: skip
     try:
-        return duckdb.connect(config=config)
+        database = duckdb.connect(config=config)
+        database.execute("SET GLOBAL TimeZone = 'UTC'")
+        if is_closed:
+            database.execute("SET GLOBAL lock_configuration = true")
     except duckdb.Error as error:
         names = ", ".join(config)  # values may be secrets
         raise InvalidInputError(f"cannot start DuckDB with {names}: {error}") from error
+    return database
 
 
 def query_duckdb(
@@ -70,7 +92,6 @@ def query_duckdb(
     # A connection has one open result at most, so each query gets its own.
     connection = database.cursor()
     try:
-        connection.execute("set TimeZone = 'UTC'")
         for name, rows in watched.items():
             is_once = isinstance(rows, WatchedReader)
             connection.register(name, rows.to_reader() if is_once else rows)

@@ -7,17 +7,64 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Final
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
+from deltalog.clock import now_ms, utc_moment
 from deltalog.errors import InvalidInputError
+from deltalog.expressions import evaluate, parse_sql, resolve
 from deltalog.expressions.render import quote_name
+from deltalog.schema import StructType
+from deltalog.sql_session import SqlSession
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PATH_KINDS: Final = frozenset({"delta", "deltalog", "parquet", "iceberg"})
 """The first parts of names whose second part is a location."""
 
+_ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
+_PART: Final = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
+_NAME: Final = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 _MOMENT: Final = re.compile(r"[0-9]{17}")
 Version = int | datetime | str
+
+
+@dataclass(frozen=True, slots=True)
+class VersionExpression:
+    """A version or a moment that is computed when the statement runs.
+
+    Args:
+        is_number: whether it must be a version, or must be a moment; None is either.
+        sql: an expression without columns, such as `current_timestamp() - INTERVAL 1 DAY` or `:v`.
+    """
+
+    is_number: bool | None
+    sql: str
+
+    def value(self, parameters: Mapping[str, object]) -> Version:
+        """The version, or the moment.
+
+        Raises:
+            InvalidInputError: the expression is none, or it is neither.
+        """
+        session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
+        read = parse_sql(self.sql, parameters=parameters)
+        (found,) = evaluate(resolve(read, StructType(()), session), _ONE_ROW).to_pylist()
+        if isinstance(found, date) and not isinstance(found, datetime):
+            found = found.isoformat()
+        elif isinstance(found, datetime):
+            found = found.isoformat() if found.tzinfo is None else found
+        is_number = isinstance(found, int) and not isinstance(found, bool)
+        if not isinstance(found, int | str | datetime) or self.is_number not in {is_number, None}:
+            kind = {True: "the number of a version", False: "a moment such as '2025-01-31'"}
+            expected = kind.get(self.is_number, "a version or a moment")  # type: ignore[arg-type]
+            raise InvalidInputError(
+                f"cannot travel to the version {self.sql}: expected {expected}, found {found!r}"
+            )
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +77,20 @@ class QualifiedName:
     """
 
     parts: tuple[str, ...]
-    version: Version | None = None
+    version: Version | VersionExpression | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> QualifiedName:
+        """The name in a text: dots divide it, backticks quote; other signs stand for themselves.
+
+        Raises:
+            InvalidInputError: it is no name.
+        """
+        if not isinstance(text, str) or _NAME.fullmatch(text) is None:
+            raise InvalidInputError(
+                f"expected the name of a table, such as sales or schema.sales, found {text!r}"
+            )
+        return cls(tuple(unquoted(part[0]) for part in _PART.finditer(text)))
 
     @property
     def location(self) -> str | None:
@@ -51,6 +111,11 @@ class QualifiedName:
     def __str__(self) -> str:
         """The name in SQL."""
         return ".".join(map(quote_name, self.parts))
+
+
+def unquoted(text: str) -> str:
+    """A name without its backticks, if it has some."""
+    return text[1:-1].replace("``", "`") if text[:1] == "`" else text
 
 
 def version_of(text: str) -> Version:

@@ -1,31 +1,58 @@
 """Queries in Spark's dialect, translated to DuckDB's, with the tables that they name.
 
 sqlglot parses and translates. Owns how a table is named in a query: by a path, a name, `@v3`,
-`VERSION AS OF`, `TIMESTAMP AS OF`, or `table_changes(…)`.
+`VERSION AS OF`, `TIMESTAMP AS OF`, or `table_changes(…)`; and that a query reads tables only: never
+files, nor settings of the machine.
 
 Protocol: none; Spark's SQL reference
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from sqlglot import exp, parse
-from sqlglot.errors import SqlglotError
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
+from sqlglot.parsers.spark import SparkParser
 
 from deltalog.errors import InvalidInputError
-from deltalog.query.lexer import Word, error_at, split
-from deltalog.query.names import QualifiedName, version_of
+from deltalog.query.dialect import as_duckdb_does
+from deltalog.query.lexer import (
+    SyntaxProblem,
+    TextOfParts,
+    TextParts,
+    Word,
+    begins_query,
+    error_at,
+    split,
+)
+from deltalog.query.names import QualifiedName, VersionExpression, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sqlglot.expressions import Expr
 
 _CHANGES: Final = frozenset({"table_changes", "table_changes_by_path"})
 _PREFIX: Final = "deltalog_table_"
+_BEFORE_QUERY: Final = ("(", ")", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
+_KINDS: Final = ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME")
+# What changes something, or leaves SQL's own world: no part of a query.
+_STATEMENTS: Final = (
+    exp.DDL, exp.DML, exp.Command, exp.Into, exp.Set, exp.Pragma, exp.Copy, exp.Describe,
+)  # fmt: skip
+# sqlglot's messages, for users who do not know sqlglot.
+_MESSAGES: Final = {
+    "Expecting )": "expected )",
+    "Invalid expression / Unexpected token": "expected the end, or an operator before this",
+}
+# sqlglot is written for texts that people write; what it raises for others is no part of its API.
+_FAILURES: Final = (
+    SqlglotError, LookupError, TypeError, ValueError, AttributeError, AssertionError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +66,15 @@ class TableChangesCall:
     """
 
     table: QualifiedName
-    start: int | str
-    end: int | str | None
+    start: int | str | VersionExpression
+    end: int | str | VersionExpression | None
 
     def __str__(self) -> str:
         """The name of the table, and what is asked of it."""
         return f"table_changes of {self.table}"
+
+
+TableReference = QualifiedName | TableChangesCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +88,7 @@ class TranslatedQuery:
     """
 
     sql: str
-    tables: dict[str, QualifiedName | TableChangesCall]
+    tables: dict[str, TableReference]
     parameters: frozenset[str]
 
 
@@ -73,10 +103,22 @@ class LocatedTable:
         is_aliased: whether an alias follows.
     """
 
-    table: QualifiedName | TableChangesCall
+    table: TableReference
     start: int
     end: int
     is_aliased: bool
+
+
+def check_query(text: str) -> frozenset[str]:
+    """Return the names of a query's parameters; a text that is no query is refused.
+
+    Raises:
+        SyntaxProblem: what is wrong, and where.
+    """
+    tree = _read(text).tree
+    return frozenset(
+        node.name for node in tree.find_all(exp.Placeholder) if isinstance(node.this, str)
+    )
 
 
 @lru_cache(maxsize=256)
@@ -84,19 +126,34 @@ def translated(text: str) -> TranslatedQuery:
     """Return a query in DuckDB's dialect; repeated texts are translated once.
 
     Raises:
-        InvalidInputError: the text is no query; the message has the position.
+        InvalidInputError: the text is no query, or DuckDB has nothing like it; the message has the
+            position.
     """
-    tree = _parsed(_with_versions(text))
-    tables: dict[str, QualifiedName | TableChangesCall] = {}
-    for node in list(tree.find_all(exp.Table)):
-        if not _is_cte(node):
-            name = f"{_PREFIX}{len(tables)}"
-            tables[name] = _reference(node, text)
-            node.replace(_named(node, name, tables[name]))
-    names = frozenset(
-        node.name for node in tree.find_all(exp.Placeholder) if isinstance(node.this, str)
-    )
-    return TranslatedQuery(tree.sql(dialect="duckdb"), tables, names)
+    try:
+        names = check_query(text)
+        found = _read(text)
+        tree = found.tree.copy()
+        prefix = _PREFIX
+        while prefix in text.lower():
+            prefix += "_"  # the query has such a name of its own
+        tables: dict[str, TableReference] = {}
+        tree = as_duckdb_does(tree)
+        aliases = _qualified(tree)
+        for node in list(tree.find_all(exp.Table)):
+            if not _is_cte(node):
+                name = f"{prefix}{len(tables)}"
+                tables[name] = _reference(node)
+                alias = aliases.get(id(node)) or _name_of(tables[name]).parts[-1]
+                _rename(node, name, alias)
+        try:
+            sql = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
+        except RecursionError:
+            raise SyntaxProblem(0, "it is nested too deeply") from None
+        except _FAILURES as error:
+            raise SyntaxProblem(0, f"DuckDB has nothing like it: {error}") from error
+    except SyntaxProblem as problem:
+        raise error_at(text, problem.place, problem.problem) from problem
+    return TranslatedQuery(sql, tables, names)
 
 
 @lru_cache(maxsize=256)
@@ -106,74 +163,168 @@ def located(text: str) -> tuple[str, tuple[LocatedTable, ...]]:
     Raises:
         InvalidInputError: the text is no query; the message has the position.
     """
-    text = _with_versions(text)
-    words = split(text)
-    places = {word.start: number for number, word in enumerate(words)}
-    found: list[LocatedTable] = []
-    for node in _parsed(text).find_all(exp.Table):
-        if _is_cte(node):
-            continue
-        first, last = node.parts[0].meta["start"], places[node.parts[-1].meta["start"]]
-        end = _end_of_reference(words, last + 1, is_call=isinstance(node.this, exp.Func))
-        alias = bool(node.args.get("alias"))
-        found.append(LocatedTable(_reference(node, text), first, words[end - 1].end, alias))
-    return text, tuple(sorted(found, key=lambda one: one.start))
-
-
-def _end_of_reference(words: list[Word], place: int, *, is_call: bool) -> int:
-    """Return the place of the word after a table's version, or after the brackets of a call."""
-    if is_call:
-        depth = 0
-        while True:
-            depth += words[place].says("(") - words[place].says(")")
-            place += 1
-            if not depth:
-                return place
-    start = place + words[place].says("FOR")
-    if any(map(words[start].says, ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME"))):
-        typed = words[start + 3].kind == "word" and words[start + 4].kind == "text"
-        return start + 4 + typed
-    return place
-
-
-def _parsed(text: str) -> Expr:
     try:
-        trees = parse(text, read="spark")
-    except SqlglotError as error:
-        found: Any = (getattr(error, "errors", None) or [{}])[0]
-        lines = text.splitlines(keepends=True)[: max(0, (found.get("line") or 1) - 1)]
-        place = sum(map(len, lines)) + max(0, (found.get("col") or 1) - 1)
-        words = str(found.get("description") or error).splitlines()[0]
-        raise error_at(text, min(place, len(text)), words) from error
+        found = _read(text)
+        return found.source.text, tuple(_places(found))
+    except SyntaxProblem as problem:
+        raise error_at(text, problem.place, problem.problem) from problem
+
+
+def bound(reference: TableReference, parameters: Mapping[str, object]) -> TableReference:
+    """Return a table at the version that its expressions give now.
+
+    Raises:
+        InvalidInputError: a value is no version and no moment.
+    """
+    if isinstance(reference, QualifiedName):
+        return replace(reference, version=_value(reference.version, parameters))
+    start, end = (_value(one, parameters) for one in (reference.start, reference.end))
+    return replace(reference, start=start, end=end)
+
+
+def _value(version: Any, parameters: Mapping[str, object]) -> Any:
+    return version.value(parameters) if isinstance(version, VersionExpression) else version
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadQuery:
+    """The tree of a query, and the text that sqlglot read."""
+
+    tree: Expr
+    source: TextOfParts
+
+
+class _Queries(Spark):
+    """Spark's dialect, in which a cast that fails is an error, and errors know their place."""
+
+    class Parser(SparkParser):
+        STRICT_CAST: ClassVar = True
+
+        def raise_error(self, message: str, token: Any = None) -> None:
+            """Keep the place of a problem in the error."""
+            token = token or self._curr or self._prev
+            place = token.start if token else 0
+            plain = _MESSAGES.get(message, message.partition(" but got <Token")[0])
+            raise ParseError(plain, [{"description": plain, "start": place}])
+
+        def _warn_unsupported(self) -> None:
+            self.raise_error("expected a query", self._tokens[0])
+
+
+_DIALECT: Final = _Queries()
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> _ReadQuery:
+    """Return the tree of a query, which nobody changes.
+
+    Raises:
+        SyntaxProblem: the text is none.
+    """
+    source = _in_words_of_sqlglot(text)
+    try:
+        trees = _DIALECT.parse(source.text)
+    except RecursionError:
+        raise SyntaxProblem(0, "it is nested too deeply") from None
+    except _FAILURES as error:
+        (found, *_) = getattr(error, "errors", None) or [{}]
+        place = source.origin(found.get("start", 0))
+        lines = str(found.get("description") or error).splitlines() or ["expected a query"]
+        raise SyntaxProblem(place, lines[0]) from error
     tree = trees[0] if trees else None
     if len(trees) != 1 or not isinstance(tree, exp.Query | exp.Values):
-        raise error_at(text, 0, "expected one query")
-    into = next(tree.find_all(exp.Into), None)
-    if into is not None:
-        raise error_at(text, 0, "expected a query that only reads: SELECT INTO writes")
-    return tree
+        raise SyntaxProblem(0, "expected one query")
+    for node in tree.walk():
+        if isinstance(node, _STATEMENTS):
+            raise SyntaxProblem(
+                source.origin(_start_of(node)), "expected a query that only reads"
+            )
+    return _ReadQuery(tree, source)
 
 
-def _with_versions(text: str) -> str:
-    """Return the text with `VERSION AS OF` for `@`, which sqlglot takes for an alias."""
-    words = split(text)
-    parts: list[str] = []
-    copied = 0
+def _in_words_of_sqlglot(text: str) -> TextOfParts:
+    """Return the text with other words for what sqlglot does not know or takes for something else.
+
+    `VERSION AS OF` for `@` and for SYSTEM_VERSION, and `SELECT * FROM` for TABLE.
+    """
+    try:
+        words = split(text)
+    except InvalidInputError as error:
+        raise SyntaxProblem(0, str(error)) from error
+    parts = TextParts(text)
     for number, word in enumerate(words[:-1]):
-        if not word.says("@") or number == 0 or words[number - 1].end != word.start:
+        before, following = words[number - 1], words[number + 1]
+        if word.says("@") and number and before.end == word.start:
+            try:
+                version = version_of(following.text)
+            except InvalidInputError as error:
+                raise SyntaxProblem(following.start, str(error)) from None
+            by = f"VERSION AS OF {version}"
+            if not isinstance(version, int):
+                by = f"TIMESTAMP AS OF '{version}'"
+            parts.replace(word.start, following.end, f" {by} ")
+        elif word.says("SYSTEM_VERSION") and following.says("AS"):
+            parts.replace(word.start, word.end, "VERSION")
+        elif (
+            word.says("TABLE")
+            and (not number or any(map(before.says, _BEFORE_QUERY)))
+            and begins_query(words, number)
+        ):
+            parts.replace(word.start, word.end, "SELECT * FROM")
+    return parts.done(len(text))
+
+
+def _start_of(node: Expr) -> int:
+    """Return the first character of a node of which sqlglot keeps some place."""
+    starts = (one.meta.get("start") for one in node.walk())
+    return min((start for start in starts if isinstance(start, int)), default=0)
+
+
+def _places(found: _ReadQuery) -> Iterator[LocatedTable]:
+    text = found.source.text
+    words = split(text)
+    numbers = {word.start: number for number, word in enumerate(words)}
+    tables: list[LocatedTable] = []
+    for node in found.tree.find_all(exp.Table):
+        is_call = isinstance(node.this, exp.Func)
+        if _is_cte(node) or (is_call and _name_of_call(node.this) not in _CHANGES):
             continue
-        following = words[number + 1]
-        try:
-            version = version_of(following.text)
-        except InvalidInputError as error:
-            raise error_at(text, following.start, str(error)) from None
-        if isinstance(version, int):
-            kind = f"VERSION AS OF {version}"
+        if is_call:
+            first = _start_of(node)
+            while not words[numbers[first]].text.lower() in _CHANGES:
+                first = words[numbers[first] - 1].start
+            end = _end_of_value(words, numbers[first])
         else:
-            kind = f"TIMESTAMP AS OF '{version}'"
-        parts += text[copied : word.start], f" {kind} "
-        copied = following.end
-    return "".join([*parts, text[copied:]])
+            first = node.parts[0].meta["start"]
+            end = _end_of_version(words, numbers[node.parts[-1].meta["start"]] + 1)
+        alias = bool(node.args.get("alias"))
+        tables.append(LocatedTable(_reference(node), first, words[end - 1].end, alias))
+    yield from sorted(tables, key=lambda one: one.start)
+
+
+def _end_of_version(words: list[Word], place: int) -> int:
+    """Return the place of the word after a table's version, if it has one."""
+    start = place + words[place].says("FOR")
+    is_version = any(map(words[start].says, _KINDS)) and words[start + 1].says("AS")
+    return _end_of_value(words, start + 3) if is_version else place
+
+
+def _end_of_value(words: list[Word], place: int) -> int:
+    """Return the place of the word after a constant, a parameter or a call."""
+    place += any(map(words[place].says, ("-", "+", ":")))
+    if words[place].kind == "word" and words[place + 1].kind == "text":
+        return place + 2
+    if not words[place].says("("):
+        place += 1
+    if not words[place].says("("):
+        return place
+    depth = 0
+    while words[place].kind != "end":
+        depth += words[place].says("(") - words[place].says(")")
+        place += 1
+        if not depth:
+            break
+    return place
 
 
 def _is_cte(node: exp.Table) -> bool:
@@ -200,56 +351,105 @@ def _visible(node: Expr) -> Iterator[Expr]:
         at = at.parent
 
 
-def _reference(node: exp.Table, text: str) -> QualifiedName | TableChangesCall:
+def _reference(node: exp.Table) -> TableReference:
     if isinstance(node.this, exp.Func):
-        return _changes(node.this, text)
+        return _changes(node.this)
+    if not isinstance(node.this, exp.Identifier):
+        raise SyntaxProblem(_start_of(node), "expected the name of a table")
     version = node.args.get("version")
     parts = tuple(part.name for part in node.parts)
     if version is None:
         return QualifiedName(parts)
     value = version.expression
-    if version.this == "VERSION":
-        found = str(value.name if isinstance(value, exp.Literal) else value.sql())
-        if not found.isdecimal():
-            raise error_at(text, 0, f"expected the number of a version, found {found}")
-        return QualifiedName(parts, int(found))
-    while isinstance(value, exp.Cast | exp.Paren):
-        value = value.this
-    if not isinstance(value, exp.Literal) or not value.is_string:
-        raise error_at(text, 0, "TIMESTAMP AS OF: expected a text such as '2025-01-31'")
-    return QualifiedName(parts, str(value.name))
+    if isinstance(value, exp.Literal):
+        if version.this != "VERSION":
+            return QualifiedName(parts, str(value.name))
+        if not value.name.isdecimal():
+            problem = f"expected the number of a version, found {value.name}"
+            raise SyntaxProblem(_start_of(node), problem)
+        return QualifiedName(parts, int(value.name))
+    return QualifiedName(parts, VersionExpression(version.this == "VERSION", value.sql("spark")))
 
 
-def _changes(call: Any, text: str) -> TableChangesCall:
-    name = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
-    if name.lower() not in _CHANGES:
-        raise error_at(text, 0, f"expected a table or table_changes(…), found {name}(…)")
-    values = call.expressions
-    if not 2 <= len(values) <= 3 or not all(isinstance(one, exp.Literal) for one in values):
-        raise error_at(
-            text, 0, f"expected {name}('table', start [, end]) with constants for all of them"
+def _name_of(reference: TableReference) -> QualifiedName:
+    return reference.table if isinstance(reference, TableChangesCall) else reference
+
+
+def _name_of_call(call: Any) -> str:
+    name: str = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
+    return name.lower()
+
+
+def _changes(call: Any) -> TableChangesCall:
+    name = _name_of_call(call)
+    if name not in _CHANGES:
+        raise SyntaxProblem(
+            _start_of(call), f"expected a table or table_changes(…), found {name}(…)"
         )
-    table, *bounds = values
-    is_path = name.lower() == "table_changes_by_path"
-    parts = ("delta", table.name) if is_path else tuple(_parts_of(table.name))
-    start, *rest = (one.name if one.is_string else int(one.name) for one in bounds)
-    return TableChangesCall(QualifiedName(parts), start, rest[0] if rest else None)
+    values = call.expressions
+    table = values[0] if values else None
+    if not 2 <= len(values) <= 3 or not isinstance(table, exp.Literal) or not table.is_string:
+        raise SyntaxProblem(
+            _start_of(call), f"expected {name}('table', start [, end]) with the table as a text"
+        )
+    found = QualifiedName(("delta", table.name))
+    if name != "table_changes_by_path":
+        try:
+            found = QualifiedName.parse(table.name)
+        except InvalidInputError as error:
+            raise SyntaxProblem(_start_of(call), str(error)) from None
+    start, *rest = (
+        int(one.name) if one.is_int
+        else one.name if isinstance(one, exp.Literal)
+        else VersionExpression(None, one.sql("spark"))
+        for one in values[1:]
+    )  # fmt: skip
+    return TableChangesCall(found, start, rest[0] if rest else None)
 
 
-def _parts_of(name: str) -> list[str]:
-    """Return the parts of a name that is given as a text."""
-    words = [word for word in split(name) if word.kind in {"word", "quoted"}]
-    unquoted = [word.text.strip("`").replace("``", "`") for word in words]
-    return unquoted or [name]
+def _qualified(tree: Expr) -> dict[int, str]:
+    """Let columns name their tables by one part, and return the aliases of tables for that.
+
+    `SELECT s.t.id FROM s.t` becomes `SELECT t.id FROM s.t AS t`. Tables of one query whose last
+    parts are the same are called by all of their parts.
+    """
+    aliases: dict[int, str] = {}
+    known: dict[int, dict[tuple[str, ...], str]] = {}
+    for node in tree.find_all(exp.Table):
+        if node.args.get("alias") or not isinstance(node.this, exp.Identifier):
+            continue
+        names = known.setdefault(id(node.find_ancestor(exp.Select)), {})
+        parts = tuple(part.name for part in node.parts)
+        key, last = tuple(part.lower() for part in parts), parts[-1]
+        is_taken = last.lower() in {alias.lower() for alias in names.values()}
+        if key not in names:
+            names[key] = ".".join(parts) if is_taken else last
+        aliases[id(node)] = names[key]
+    for column in list(tree.find_all(exp.Column)):
+        if column.args.get("db"):
+            _shorten(column, known)
+    return aliases
 
 
-def _named(node: exp.Table, name: str, reference: QualifiedName | TableChangesCall) -> exp.Table:
-    """Return what replaces a table: its new name, known by its alias or by its old name."""
-    found: exp.Table = node.copy()
+def _shorten(column: exp.Column, known: Mapping[int, Mapping[tuple[str, ...], str]]) -> None:
+    parts = column.parts
+    at: Expr | None = column
+    while at is not None:
+        at = at.find_ancestor(exp.Select)
+        for key, alias in known.get(id(at), {}).items():
+            own = tuple(part.name.lower() for part in parts[: len(key)])
+            if len(key) > 1 and own == key and len(parts) > len(key):
+                left = [exp.to_identifier(alias, quoted=True), *parts[len(key) :]]
+                names = ("this", "table", "db", "catalog")
+                for place, name in enumerate(names):
+                    column.set(name, left[-1 - place] if place < len(left) else None)
+                return
+
+
+def _rename(node: exp.Table, name: str, alias: str) -> None:
+    """Give a table another name, known by its alias or by what its columns call it."""
     for part in ("db", "catalog", "version"):
-        found.set(part, None)
-    found.set("this", exp.to_identifier(name, quoted=True))
-    if not found.args.get("alias"):
-        own = reference.table if isinstance(reference, TableChangesCall) else reference
-        found.set("alias", exp.TableAlias(this=exp.to_identifier(own.parts[-1], quoted=True)))
-    return found
+        node.set(part, None)
+    node.set("this", exp.to_identifier(name, quoted=True))
+    if not node.args.get("alias"):
+        node.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))

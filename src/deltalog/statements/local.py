@@ -17,7 +17,7 @@ from deltalog.expressions.nodes import Column
 from deltalog.locations import has_table
 from deltalog.query.duckdb import connect_duckdb, query_duckdb
 from deltalog.query.names import QualifiedName
-from deltalog.query.translate import TableChangesCall, translated
+from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.rows.assign import Assignments, Scope
 from deltalog.schema import find_field, from_arrow_schema
 from deltalog.statements.reader import Query
@@ -59,7 +59,7 @@ class LocalSession:
 
     def register(self, name: str, rows: Any) -> None:
         """Make a table or other rows known under a name."""
-        parts = QualifiedName(tuple(name.split(".")))
+        parts = QualifiedName.parse(name)
         if isinstance(rows, str | PurePath):
             rows = DeltaTable(rows, storage_options=self._storage_options)
         elif isinstance(rows, list):
@@ -150,12 +150,7 @@ class LocalSession:
 
     def select(self, query: Query) -> pa.RecordBatchReader:
         """Return the rows of a query as a stream."""
-        found = translated(query.text)
-        tables = {name: self._rows_of(one) for name, one in found.tables.items()}
-        given = {
-            name: value for name, value in query.parameters.items() if name in found.parameters
-        }
-        return query_duckdb(self._database, found.sql, tables, given, shown=query.text)
+        return self._answered(query, "")
 
     def values(self, query: Query) -> pa.Table:
         """Return the rows of a query in a condition."""
@@ -194,13 +189,19 @@ class LocalSession:
 
     def explain(self, query: Query) -> str:
         """Return DuckDB's plan of a query, and the tables that it reads."""
-        found = translated(query.text)
-        tables = {name: self._rows_of(one) for name, one in found.tables.items()}
-        given = {
-            name: value for name, value in query.parameters.items() if name in found.parameters
-        }
-        rows = query_duckdb(self._database, f"EXPLAIN {found.sql}", tables, given, shown=query.text)
+        rows = self._answered(query, "EXPLAIN ")
         return "\n".join(str(text) for text in rows.read_all().column(1).to_pylist())
+
+    def _answered(self, query: Query, prefix: str) -> pa.RecordBatchReader:
+        found, given = translated(query.text), query.parameters
+        tables = {
+            name: self._rows_of(bound(reference, given))
+            for name, reference in found.tables.items()
+        }
+        # Those that say which version is read are none of DuckDB's.
+        values = {name: value for name, value in given.items() if f"${name}" in found.sql}
+        sql = f"{prefix}{found.sql}"
+        return query_duckdb(self._database, sql, tables, values, shown=query.text)
 
     def _rows_of(self, name: QualifiedName | TableChangesCall) -> Any:
         """Return what DuckDB reads for a table of a query."""
@@ -227,7 +228,7 @@ class LocalSession:
         roots = set() if own is None else {own.table_uri}
         for name in translated(query.text).tables.values():
             bare = name.table if isinstance(name, TableChangesCall) else name
-            found = self.find(bare)
+            found = self.find(replace(bare, version=None))
             if found is not None and found.table_uri in roots:
                 return True
         return False

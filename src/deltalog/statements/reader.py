@@ -17,8 +17,17 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, parse_sql
 from deltalog.expressions.render import type_name
 from deltalog.expressions.sql import length_limits, parse_type
-from deltalog.query.lexer import Word, error_at, split
-from deltalog.query.names import QualifiedName, Version, version_of
+from deltalog.query.lexer import (
+    SyntaxProblem,
+    TextOfParts,
+    TextParts,
+    Word,
+    begins_query,
+    error_at,
+    split,
+)
+from deltalog.query.names import QualifiedName, Version, unquoted, version_of
+from deltalog.query.translate import check_query
 from deltalog.schema.types import STRING
 
 if TYPE_CHECKING:
@@ -30,7 +39,6 @@ T = TypeVar("T")
 
 _OPENING: Final = frozenset("([")
 _CLOSING: Final = frozenset(")]")
-_QUERY_WORDS: Final = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 _LIMITED: Final = re.compile(r"\b(?:var)?char(?:acter)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _PARAMETER: Final = "deltalog_parameter_"
 _SUBQUERY: Final = "deltalog_query_"
@@ -43,10 +51,16 @@ class Query:
     Args:
         text: with a name for each `?`.
         parameters: name → value, of those that the text has.
+        source: where the text comes from in its statement; None if it is none of one.
     """
 
     text: str
     parameters: Mapping[str, object] = field(default_factory=dict)
+    source: TextOfParts | None = field(default=None, compare=False, repr=False)
+
+    def origin(self, place: int) -> int:
+        """Return where a character of the text is in the statement."""
+        return place if self.source is None else self.source.origin(place)
 
 
 class SubqueryKind(StrEnum):
@@ -147,7 +161,7 @@ class StatementReader:
     @property
     def is_at_query(self) -> bool:
         """Whether a query comes next, in brackets or not."""
-        return self._begins_query(self._place)
+        return begins_query(self._words, self._place)
 
     # --- words
 
@@ -194,7 +208,7 @@ class StatementReader:
         word = self.word
         if word.kind == "quoted" and len(word.text) > 2:
             self._place += 1
-            return word.text[1:-1].replace("``", "`")
+            return unquoted(word.text)
         if word.kind != "word":
             self.fail(f"expected {what}")
         self._place += 1
@@ -338,7 +352,7 @@ class StatementReader:
         """Read a query: up to the bracket that closes it, or to the end of the statement."""
         if not self.is_at_query:
             self.fail("expected a query")
-        return self._slice(self._end_of_slice((), ends_at_comma=False))
+        return self._checked(self._slice(self._end_of_slice((), ends_at_comma=False)))
 
     def bracketed_query(self) -> Query:
         """Read a query in brackets."""
@@ -393,36 +407,41 @@ class StatementReader:
                 return True
         return False
 
-    def _begins_query(self, place: int) -> bool:
-        while self._words[place].says("("):
-            place += 1
-        return any(map(self._words[place].says, _QUERY_WORDS))
-
     def _slice(self, end: int, subqueries: dict[str, Subquery] | None = None) -> Query:
         """Read up to a word; queries in brackets become parameters if `subqueries` is given."""
-        parts: list[str] = []
+        parts = TextParts(self.sql, self.word.start)
         parameters: dict[str, object] = {}
-        copied = self.word.start
         while self._place < end:
             word, before = self.word, self._words[self._place - 1]
             if word.start in self._marked:
                 name, value = self._marked[word.start]
-                parts += self.sql[copied : word.start], f":{name}"
+                parts.replace(word.start, word.end, f":{name}")
                 parameters[name] = value
-                copied = word.end
             elif before.says(":") and before.end == word.start and word.text in self._named:
                 parameters[word.text] = self._named[word.text]
             elif subqueries is not None and self._is_subquery():
-                parts += self.sql[copied : word.start], self._subquery(subqueries)
-                copied = self._words[self._place - 1].end
+                by = self._subquery(subqueries)
+                parts.replace(word.start, self._words[self._place - 1].end, by)
                 continue
             self._place += 1
-        parts.append(self.sql[copied : self._words[end - 1].end])
-        return Query("".join(parts), parameters)
+        found = parts.done(self._words[end - 1].end)
+        return Query(found.text, parameters, found)
+
+    def _checked(self, found: Query) -> Query:
+        """Return a query of which the grammar and the parameters are right."""
+        try:
+            names = check_query(found.text)
+        except SyntaxProblem as problem:
+            raise error_at(self.sql, found.origin(problem.place), problem.problem) from problem
+        for name in sorted(names - found.parameters.keys()):
+            place = found.text.find(f":{name}")
+            problem = f"the parameter :{name} has no value in `parameters`"
+            raise error_at(self.sql, found.origin(place), problem)
+        return found
 
     def _is_subquery(self) -> bool:
         place = self._place + self.word.says("EXISTS")
-        return self._words[place].says("(") and self._begins_query(place)
+        return self._words[place].says("(") and begins_query(self._words, place)
 
     def _subquery(self, subqueries: dict[str, Subquery]) -> str:
         """Read a query in brackets, and return what stands for it in the expression."""
@@ -432,7 +451,7 @@ class StatementReader:
             kind = SubqueryKind.EXISTS
         self.expect("(")
         name = f"{_SUBQUERY}{len(subqueries)}"
-        found = self._slice(self._end_of_slice((), ends_at_comma=False))
+        found = self._checked(self._slice(self._end_of_slice((), ends_at_comma=False)))
         self.expect(")")
         subqueries[name] = Subquery(kind, found)
         return f"(:{name})" if is_list else f":{name}"
