@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog.query.names import QualifiedName
 from deltalog.schema import canonical_path_of, find_field
+from deltalog.schema.columns import walk
 from deltalog.statements.columns import CLAUSES, read_definition
 from deltalog.statements.create import read_clustering, read_key, read_properties
 from deltalog.statements.statement import Session, SqlStatement, StatementAnswer
@@ -71,6 +72,23 @@ class ChangeColumnStatement(SqlStatement):
             if verbs
             else StatementAnswer(None)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class DropKnownColumnsStatement(SqlStatement):
+    """`ALTER TABLE … DROP COLUMN IF EXISTS …`."""
+
+    table: QualifiedName
+    columns: tuple[Path, ...]
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Remove those columns that are there."""
+        schema = session.open(self.table).snapshot.configuration.schema
+        known = {tuple(part.lower() for part in path) for path, _ in walk(schema)}
+        paths = [path for path in self.columns if tuple(map(str.lower, path)) in known]
+        if not paths:
+            return StatementAnswer(None)
+        return AlterStatement(self.table, (alter.DropColumns(paths),)).run(session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +188,9 @@ def _read_place(reader: StatementReader) -> Where | None:
 
 
 def _drop_columns(reader: StatementReader, table: QualifiedName) -> SqlStatement:
+    if reader.take("IF EXISTS"):
+        paths = reader.listed(reader.path, is_bracketed=reader.is_at("("))
+        return DropKnownColumnsStatement(table, tuple(paths))
     is_bracketed = reader.is_at("(")
     paths = reader.listed(reader.path, is_bracketed=is_bracketed)
     return AlterStatement(table, (alter.DropColumns(paths),))
@@ -186,7 +207,12 @@ def _rename_table(reader: StatementReader, table: QualifiedName) -> SqlStatement
 
 
 def _alter_column(reader: StatementReader, table: QualifiedName) -> SqlStatement:
-    """Read a column and one of TYPE, COMMENT, FIRST, AFTER, SET/DROP NOT NULL or DEFAULT."""
+    """Read columns, each with one of TYPE, COMMENT, FIRST, AFTER, SET/DROP NOT NULL or DEFAULT."""
+    verbs = reader.listed(lambda: _read_change(reader), is_bracketed=False)
+    return AlterStatement(table, tuple(verbs))
+
+
+def _read_change(reader: StatementReader) -> Verb[Any]:
     column = reader.path()
     clause = reader.take_one(
         "TYPE", "COMMENT", "SET NOT NULL", "DROP NOT NULL", "SET DEFAULT", "DROP DEFAULT",
@@ -213,7 +239,7 @@ def _alter_column(reader: StatementReader, table: QualifiedName) -> SqlStatement
             if where is None:
                 reader.fail("expected TYPE, COMMENT, FIRST, AFTER, SET or DROP")
             verb = alter.MoveColumn(column, where)
-    return AlterStatement(table, (verb,))
+    return verb
 
 
 def _change_column(reader: StatementReader, table: QualifiedName) -> SqlStatement:
@@ -278,6 +304,7 @@ _ACTIONS: Mapping[str, Callable[[StatementReader, QualifiedName], SqlStatement]]
     "ADD COLUMN": _add_columns,
     "ADD CONSTRAINT": _add_constraint,
     "ALTER COLUMN": _alter_column,
+    "ALTER": _alter_column,
     "CHANGE COLUMN": _change_column,
     "CHANGE": _change_column,
     "CLUSTER BY": _cluster_by,

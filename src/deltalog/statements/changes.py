@@ -29,6 +29,7 @@ from deltalog.verbs.update import Update
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deltalog.query.lexer import Word
     from deltalog.query.names import QualifiedName
     from deltalog.statements.reader import StatementReader
     from deltalog.table import DeltaTable
@@ -237,13 +238,14 @@ def _read_clause(reader: StatementReader) -> MergeClause:
 
 
 def _read_insert(reader: StatementReader) -> dict[Path, SqlCondition | None]:
+    place = reader.word
     columns = reader.listed(reader.path)
     reader.expect("VALUES")
     start = reader.word
     values = reader.listed(lambda: _read_value(reader))
     if len(values) != len(columns):
         reader.fail_at(start, f"expected {len(columns)} values, found {len(values)}")
-    return _once(reader, list(zip(columns, values, strict=True)))
+    return _once(reader, place, list(zip(columns, values, strict=True)))
 
 
 def _read_values(reader: StatementReader, *stops: str) -> dict[Path, SqlCondition | None]:
@@ -253,7 +255,7 @@ def _read_values(reader: StatementReader, *stops: str) -> dict[Path, SqlConditio
             reader.expect("==")
         return column, _read_value(reader, *stops)
 
-    return _once(reader, reader.listed(read, is_bracketed=False))
+    return _once(reader, reader.word, reader.listed(read, is_bracketed=False))
 
 
 def _read_value(reader: StatementReader, *stops: str) -> SqlCondition | None:
@@ -261,12 +263,11 @@ def _read_value(reader: StatementReader, *stops: str) -> SqlCondition | None:
 
 
 def _once(
-    reader: StatementReader, values: list[tuple[Path, SqlCondition | None]]
+    reader: StatementReader, start: Word, values: list[tuple[Path, SqlCondition | None]]
 ) -> dict[Path, SqlCondition | None]:
-    found = dict(values)
-    if len(found) < len(values):
-        reader.fail("expected each column once")
-    return found
+    if len({tuple(map(str.lower, path)) for path, _ in values}) < len(values):
+        reader.fail_at(start, "expected each column once")
+    return dict(values)
 
 
 def _columns(

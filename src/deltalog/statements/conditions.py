@@ -9,6 +9,7 @@ Protocol: none
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
@@ -38,8 +39,11 @@ def resolved(
         InvalidInputError: a query gives more than one column, or several rows where one value is
             needed; or it needs the row that the expression is about.
     """
-    marks = {f"\0{name}": one for name, one in condition.subqueries.items()}
-    parameters = {**condition.parameters, **{mark[1:]: mark for mark in marks}}
+    # No value of the statement can be one of these.
+    secret = uuid4().hex
+    named = {name: f"{name}_{secret}" for name in condition.subqueries}
+    marks = {named[name]: one for name, one in condition.subqueries.items()}
+    parameters = {**condition.parameters, **named}
     found = parse_sql(condition.text, parameters=parameters, columns=columns)
     answers = {mark: _answer(values_of, one) for mark, one in marks.items()}
 

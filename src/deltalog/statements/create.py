@@ -83,13 +83,13 @@ class CreateStatement(SqlStatement):
             raise InvalidInputError(
                 f"cannot create {self.table}: AS SELECT gives the columns; leave them out"
             )
-        place = session.place(self.table, clauses.location)
         known = session.find(replace(self.table, version=None))
+        is_placed = clauses.location is not None or self.table.location is not None
+        if self.must_exist and known is None and not is_placed:
+            raise self._nothing_to_replace()
+        place = session.place(self.table, clauses.location)
         if self.must_exist and known is None and not has_table(place):
-            raise TableNotFoundError(
-                f"cannot replace the table {self.table}: there is none; CREATE OR REPLACE TABLE "
-                "makes one"
-            )
+            raise self._nothing_to_replace()
         model = None if self.like is None else session.open(self.like)
         definition = TableDefinition(
             schema=None if self.query is not None else self._schema(model),
@@ -104,6 +104,12 @@ class CreateStatement(SqlStatement):
         context = create_table(place, definition, mode=self.mode, rows=rows, engine=session.engine)
         session.note(self.table, DeltaTable.from_context(context, session.engine))
         return StatementAnswer(None)
+
+    def _nothing_to_replace(self) -> TableNotFoundError:
+        return TableNotFoundError(
+            f"cannot replace the table {self.table}: there is none; CREATE OR REPLACE TABLE makes "
+            "one"
+        )
 
     def _schema(self, model: DeltaTable | None) -> Schema:
         return Schema(self.fields) if model is None else model.schema()
@@ -139,6 +145,7 @@ class CloneStatement(SqlStatement):
         """Clone the table, and return the numbers of files."""
         place = session.place(self.table, self.location)
         if self.mode == "ignore" and has_table(place):
+            session.note(self.table, DeltaTable(place))
             return StatementAnswer(None)
         source = session.open(self.source)
         clone = source.clone(

@@ -9,17 +9,20 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from deltalog.errors import InvalidInputError
 from deltalog.expressions import to_sql
 from deltalog.expressions.nodes import Column, Comparison, IsNull
 from deltalog.expressions.trees import conjunction
-from deltalog.statements.reader import Query, SqlCondition
+from deltalog.statements.reader import Defaults, Query, SqlCondition
 from deltalog.statements.statement import (
     Session,
     SqlStatement,
     StatementAnswer,
     alias_of,
+    computed_columns,
     condition_of,
     counted,
+    default_value,
 )
 from deltalog.verbs.write import Write
 
@@ -54,6 +57,7 @@ class InsertStatement(SqlStatement):
         replaces: which rows are removed.
         where: of `REPLACE WHERE`.
         evolves: whether columns are added that only the query has.
+        defaults: for each row of VALUES, the parameters that stand for DEFAULT.
     """
 
     table: QualifiedName
@@ -64,15 +68,20 @@ class InsertStatement(SqlStatement):
     replaces: Replaces = Replaces.NOTHING
     where: SqlCondition | None = None
     evolves: bool = False
+    defaults: Defaults = ()
 
     def run(self, session: Session) -> StatementAnswer:
         """Write the rows, and return their number."""
         table = session.open(self.table)
         constants = self._constants(session, table)
+        columns = None if self.is_by_name else self._columns(table, constants)
+        query = self.query
+        if columns is not None and self.defaults:
+            query, columns = self._with_defaults(table, columns)
         data = session.insertable(
-            self.query,
+            query,
             table,
-            columns=None if self.is_by_name else self._columns(table, constants),
+            columns=columns,
             constants=constants,
             target=self.table,
             evolves=self.evolves,
@@ -84,7 +93,6 @@ class InsertStatement(SqlStatement):
             mode="overwrite" if overwrites else "append",
             schema_mode="merge" if self.evolves else None,
             predicate=replaced,
-            dynamic=self.replaces is Replaces.PARTITIONS and replaced is None,
             logged=None if replaced is None else {
                 "mode": "Overwrite", "partitionBy": [], "predicate": to_sql(replaced),
             },
@@ -113,13 +121,55 @@ class InsertStatement(SqlStatement):
         ahead = [name for name in names if name.lower() not in last]
         return [*ahead, *(name for one in last for name in names if name.lower() == one)]
 
+    def _with_defaults(
+        self, table: DeltaTable, columns: Sequence[str]
+    ) -> tuple[Query, Sequence[str]]:
+        """Return the rows and their columns, with values for DEFAULT.
+
+        A column that the table computes itself is left out.
+
+        Raises:
+            InvalidInputError: some rows have a value for such a column, and others have not.
+        """
+        if any(len(row) != len(columns) for row in self.defaults):
+            return self.query, columns  # the number of columns is refused later
+        computed = {name.lower() for name in computed_columns(table)}
+        values: dict[str, object] = {}
+        kept: list[int] = []
+        for place, name in enumerate(columns):
+            marks = [row[place] for row in self.defaults if row[place] is not None]
+            if name.lower() not in computed:
+                kept.append(place)
+                value = default_value(table, (name,)) if marks else None
+                values.update({str(mark): value for mark in marks})
+            elif not marks:
+                kept.append(place)
+            elif len(marks) < len(self.defaults):
+                raise InvalidInputError(
+                    f"cannot insert into {table.table_uri}: the table computes the column {name!r}: "
+                    "give it DEFAULT in every row, or in none"
+                )
+        if not kept:
+            raise InvalidInputError(
+                f"cannot insert into {table.table_uri}: it computes all columns that the rows have"
+            )
+        text = self.query.text
+        if len(kept) < len(columns):
+            shown = ", ".join(f"col{place + 1}" for place in kept)
+            text = f"SELECT {shown} FROM {text}"  # noqa: S608  # VALUES of the statement
+        given = {**self.query.parameters, **values}
+        return Query(text, given), [columns[place] for place in kept]
+
     def _replaced(
         self, session: Session, table: DeltaTable, constants: Mapping[str, Expression]
     ) -> Expression | None:
-        """Return which rows are replaced; None is all of them, or those of the partitions."""
+        """Return which rows are replaced; None is all of them.
+
+        As in Spark, whose `partitionOverwriteMode` is `static`: those of the constants of PARTITION.
+        """
         if self.replaces is Replaces.WHERE:
             return condition_of(session, self.where, table, alias_of(self.table, None))
-        if self.replaces is not Replaces.PARTITIONS or len(constants) < len(self.partition or {}):
+        if self.replaces is not Replaces.PARTITIONS:
             return None
         parts: list[Expression] = []
         for name, value in constants.items():
@@ -140,24 +190,27 @@ def read_insert(reader: StatementReader) -> SqlStatement:
     if overwrites:
         replaces = Replaces.ALL if partition is None else Replaces.PARTITIONS
     by_name = reader.take("BY NAME")
-    columns = None
+    columns, start = None, reader.word
     if not by_name and reader.is_at("(") and not reader.is_at_query:
         columns = reader.listed(lambda: reader.name("a column"))
+        if len({name.lower() for name in columns}) < len(columns):
+            reader.fail_at(start, "expected each column once")
     where = None
     if not overwrites and reader.take("REPLACE WHERE"):
-        where, replaces = (
-            reader.condition("SELECT", "WITH", "VALUES", "FROM", "TABLE"),
-            Replaces.WHERE,
-        )
+        where, replaces = reader.condition(ends_at_query=True), Replaces.WHERE
+    query, defaults = reader.rows()
+    if defaults and by_name:
+        reader.fail_at(start, "BY NAME goes by the names of a query's columns: VALUES has none")
     return InsertStatement(
         table=table,
-        query=reader.query(),
+        query=query,
         columns=columns,
         is_by_name=by_name,
         partition=partition,
         replaces=replaces,
         where=where,
         evolves=evolves,
+        defaults=defaults,
     )
 
 
@@ -166,4 +219,8 @@ def _read_partition(reader: StatementReader) -> dict[str, SqlCondition | None]:
         name = reader.name("a partition column")
         return name, reader.condition() if reader.take("=") else None
 
-    return dict(reader.listed(read))
+    start = reader.word
+    found = reader.listed(read)
+    if len({name.lower() for name, _ in found}) < len(found):
+        reader.fail_at(start, "expected each column once")
+    return dict(found)

@@ -241,10 +241,9 @@ class RowsOfQuery(RereadableRows):
     session: LocalSession
     query: Query
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the rows as a stream of Arrow's C interface."""
-        found: Any = self.session.select(self.query)
-        return found.__arrow_c_stream__(requested_schema)
+    def opened(self) -> pa.RecordBatchReader:
+        """Return the rows as a reader."""
+        return self.session.select(self.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,11 +264,7 @@ class FittedRows(RereadableRows):
     constants: Mapping[str, Expression]
     evolves: bool
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the rows as a stream of Arrow's C interface."""
-        return self.opened().__arrow_c_stream__(requested_schema)
-
-    def opened(self) -> Any:
+    def opened(self) -> pa.RecordBatchReader:
         """Return the rows as a reader.
 
         Raises:

@@ -8,7 +8,7 @@ Protocol: none
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from deltalog.schema import DataType
 
 Parameters = Sequence[object] | Mapping[str, object] | None
+Defaults = tuple[tuple[str | None, ...], ...]
 T = TypeVar("T")
 
 _OPENING: Final = frozenset("([")
@@ -42,6 +43,7 @@ _CLOSING: Final = frozenset(")]")
 _LIMITED: Final = re.compile(r"\b(?:var)?char(?:acter)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _PARAMETER: Final = "deltalog_parameter_"
 _SUBQUERY: Final = "deltalog_query_"
+_DEFAULT: Final = "deltalog_default_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,15 +297,25 @@ class StatementReader:
             raise error_at(self.sql, start, f"expected {what}, found {found!r}")
         return found
 
+    def location_or_table(self) -> QualifiedName:
+        """Read the name of a table, or its location as a text."""
+        if self.word.kind != "text":
+            return self.table()
+        return QualifiedName(("delta", self.text("a location")))
+
     # --- slices
 
-    def condition(self, *stops: str) -> SqlCondition:
+    def condition(self, *stops: str, ends_at_query: bool = False) -> SqlCondition:
         """Read an expression, up to one of these keywords, a comma, a closing bracket or the end.
 
         Inside brackets and CASE … END nothing ends it. Its grammar is checked here, its columns
         when the statement is run.
+
+        Args:
+            stops: keywords.
+            ends_at_query: whether a query without brackets ends it, too.
         """
-        start, end = self._place, self._end_of_slice(stops)
+        start, end = self._place, self._end_of_slice(stops, ends_at_query=ends_at_query)
         if start == end:
             self.fail("expected an expression")
         subqueries: dict[str, Subquery] = {}
@@ -354,6 +366,56 @@ class StatementReader:
             self.fail("expected a query")
         return self._checked(self._slice(self._end_of_slice((), ends_at_comma=False)))
 
+    def rows(self) -> tuple[Query, Defaults]:
+        """Read a query; in VALUES, an item may be the keyword DEFAULT.
+
+        Returns:
+            The query, in which parameters without a value stand for DEFAULT; and for each row its
+            items: the name of such a parameter, or None.
+        """
+        if not self.is_at("VALUES") or not self.is_at_query:
+            return self.query(), ()
+        start, end = self._place, self._end_of_slice((), ends_at_comma=False)
+        found: list[list[str | None]] = []
+        for place, is_first in self._items(start + 1, end):
+            word, after = self._words[place : place + 2]
+            is_default = word.says("DEFAULT") and (
+                place + 1 == end or any(map(after.says, (",", ")")))
+            )
+            name = f"{_DEFAULT}{len(found)}_{place}" if is_default else None
+            if is_default:
+                self._marked[word.start] = (str(name), None)
+            if is_first:
+                found.append([])
+            found[-1].append(name)
+        query = self.query()
+        has_defaults = any(name is not None for row in found for name in row)
+        return query, tuple(map(tuple, found)) if has_defaults else ()
+
+    def _items(self, start: int, end: int) -> Iterator[tuple[int, bool]]:
+        """The places where items of VALUES begin, and whether each is the first of its row."""
+        depth, is_row, is_tuple = 0, True, False
+        for place in range(start, end):
+            word = self._words[place]
+            if depth == 0 and is_row:
+                is_row = False
+                is_tuple = word.says("(")
+                if not is_tuple:
+                    yield place, True
+            if word.kind != "sign":
+                continue
+            if word.text in _OPENING:
+                depth += 1
+                if depth == 1 and is_tuple:
+                    yield place + 1, True
+            elif word.text in _CLOSING:
+                depth -= 1
+            elif word.text == ",":
+                if depth == 0:
+                    is_row = True
+                elif depth == 1 and is_tuple:
+                    yield place + 1, False
+
     def bracketed_query(self) -> Query:
         """Read a query in brackets."""
         self.expect("(")
@@ -371,13 +433,17 @@ class StatementReader:
             self.fail("expected a constant")
         return place + 1 + is_typed
 
-    def _end_of_slice(self, stops: tuple[str, ...], *, ends_at_comma: bool = True) -> int:
+    def _end_of_slice(
+        self, stops: tuple[str, ...], *, ends_at_comma: bool = True, ends_at_query: bool = False
+    ) -> int:
         ending = (*stops, ";", ",") if ends_at_comma else (*stops, ";")
         place, brackets, cases = self._place, 0, 0
         while (word := self._words[place]).kind != "end":
             is_name = place > 0 and self._words[place - 1].says(".")
-            if not brackets and not cases and not is_name and self._stops_at(place, ending):
-                break
+            if not brackets and not cases and not is_name:
+                is_query = ends_at_query and word.kind == "word" and place > self._place
+                if self._stops_at(place, ending) or (is_query and begins_query(self._words, place)):
+                    break
             if word.kind == "sign":
                 brackets += (word.text in _OPENING) - (word.text in _CLOSING)
                 if brackets < 0:

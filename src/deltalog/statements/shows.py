@@ -31,6 +31,7 @@ from deltalog.statements.statement import (
     clusters_of,
     table_of,
 )
+from deltalog.table_change import is_set_by_writers
 
 if TYPE_CHECKING:
     from deltalog.schema import Field
@@ -94,7 +95,7 @@ class DescribeStatement(SqlStatement):
         table = session.open(self.table)
         fields = list(table.schema().fields)
         rows = [
-            (field.name, typequote_text(field), field.metadata.get("comment")) for field in fields
+            (field.name, shown_type(field), field.metadata.get("comment")) for field in fields
         ]
         partitions = table.metadata().partition_columns
         if partitions:
@@ -242,9 +243,9 @@ class SelectStatement(SqlStatement):
 def read_describe(reader: StatementReader) -> SqlStatement:
     """Read what follows `DESCRIBE`."""
     if reader.take("DETAIL"):
-        return DescribeDetailStatement(reader.table())
+        return DescribeDetailStatement(reader.location_or_table())
     if reader.take("HISTORY"):
-        table = reader.table()
+        table = reader.location_or_table()
         return DescribeHistoryStatement(table, reader.integer() if reader.take("LIMIT") else None)
     reader.take("TABLE")
     is_extended = reader.take_one("EXTENDED", "FORMATTED") is not None
@@ -291,14 +292,17 @@ def create_statement(name: QualifiedName, table: DeltaTable) -> str:
         lines.append(f"LOCATION {quote_text(table.table_uri)}")
     if metadata.description:
         lines.append(f"COMMENT {quote_text(metadata.description)}")
-    if metadata.configuration:
-        pairs = sorted(metadata.configuration.items())
+    properties = {
+        key: text for key, text in metadata.configuration.items() if not is_set_by_writers(key)
+    }
+    if properties:
+        pairs = sorted(properties.items())
         shown = (f"  {quote_text(key)} = {quote_text(value)}" for key, value in pairs)
         lines.append("TBLPROPERTIES (\n" + ",\n".join(shown) + ")")
     return "\n".join(lines) + "\n"
 
 
-def typequote_text(field: Field) -> str:
+def shown_type(field: Field) -> str:
     """Return the type of a column in SQL, with its limits of length."""
     return str(field.metadata.get(CHAR_VARCHAR_KEY) or simple_name(field.type))
 

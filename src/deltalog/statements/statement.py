@@ -10,15 +10,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
 from deltalog.column_mapping import physical_path
-from deltalog.expressions import lit, map_columns, parse_sql
+from deltalog.expressions import evaluate, lit, map_columns, parse_sql, resolve
 from deltalog.expressions.nodes import Column
 from deltalog.features.clustering import clustering_columns
-from deltalog.features.computed_columns import default_expressions
+from deltalog.features.computed_columns import default_expressions, generation_expressions
+from deltalog.features.identity_columns import identity_columns
+from deltalog.schema import StructType
 from deltalog.schema.columns import walk
 from deltalog.statements.conditions import resolved
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from deltalog.statements.reader import Query, SqlCondition
     from deltalog.storage.store import Store
     from deltalog.table import DeltaTable
+
+_ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +228,19 @@ def default_of(table: DeltaTable, column: tuple[str, ...]) -> Expression:
     }
     text = found.get(tuple(part.lower() for part in column))
     return lit(None) if text is None else parse_sql(text)
+
+
+def default_value(table: DeltaTable, column: tuple[str, ...]) -> Any:
+    """Return the value of a column's default now; None if it has none."""
+    schema = StructType(())
+    found = resolve(default_of(table, column), schema, table.snapshot.context.session)
+    return evaluate(found, _ONE_ROW).to_pylist()[0]
+
+
+def computed_columns(table: DeltaTable) -> list[str]:
+    """Return the names of generated and identity columns."""
+    schema = table.snapshot.configuration.schema
+    return [*generation_expressions(schema), *(one.name for one in identity_columns(schema))]
 
 
 def clusters_of(table: DeltaTable) -> tuple[tuple[str, ...], ...]:

@@ -177,7 +177,7 @@ class GenerateStatement(SqlStatement):
 
 def read_optimize(reader: StatementReader) -> SqlStatement:
     """Read what follows `OPTIMIZE`."""
-    table = reader.table()
+    table = reader.location_or_table()
     is_full = reader.take("FULL")
     where = reader.condition("ZORDER BY") if reader.take("WHERE") else None
     columns = None
@@ -200,9 +200,18 @@ def read_reorg(reader: StatementReader) -> SqlStatement:
 
 def read_vacuum(reader: StatementReader) -> SqlStatement:
     """Read what follows `VACUUM`."""
-    table = reader.table()
+    table = reader.location_or_table()
     is_full, inventory, hours, is_dry_run = True, None, None, False
-    while clause := reader.take_one("FULL", "LITE", "USING INVENTORY", "RETAIN", "DRY RUN"):
+    said: set[str] = set()
+    while True:
+        start = reader.word
+        clause = reader.take_one("FULL", "LITE", "USING INVENTORY", "RETAIN", "DRY RUN")
+        if clause is None:
+            break
+        kind = "FULL or LITE" if clause in {"FULL", "LITE"} else clause
+        if kind in said:
+            reader.fail_at(start, f"expected {kind} once")
+        said.add(kind)
         match clause:
             case "FULL" | "LITE":
                 is_full = clause == "FULL"
@@ -229,7 +238,7 @@ def read_vacuum(reader: StatementReader) -> SqlStatement:
 def read_restore(reader: StatementReader) -> SqlStatement:
     """Read what follows `RESTORE`."""
     reader.take("TABLE")
-    table = reader.table()
+    table = reader.location_or_table()
     reader.take("TO")
     version = reader.version() or table.version
     if version is None:
@@ -240,14 +249,14 @@ def read_restore(reader: StatementReader) -> SqlStatement:
 def read_repair(reader: StatementReader) -> SqlStatement:
     """Read what follows `FSCK`."""
     reader.expect("REPAIR TABLE")
-    table = reader.table()
+    table = reader.location_or_table()
     return RepairStatement(table, reader.take("DRY RUN"))
 
 
 def read_generate(reader: StatementReader) -> SqlStatement:
     """Read what follows `GENERATE`."""
     reader.expect("SYMLINK_FORMAT_MANIFEST FOR TABLE")
-    return GenerateStatement(reader.table())
+    return GenerateStatement(reader.location_or_table())
 
 
 def _optimized(path: str, found: Any) -> StatementAnswer:

@@ -31,8 +31,14 @@ class RereadableRows(ABC):
     __slots__ = ()
 
     @abstractmethod
+    def opened(self) -> pa.RecordBatchReader:
+        """Return the rows as a reader; what it raises reaches the caller as it is."""
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows as a stream of Arrow's C interface."""
+        reader: Any = self.opened()
+        stream: object = reader.__arrow_c_stream__(requested_schema)
+        return stream
 
 
 _REREADABLE = (pa.Table, pa.RecordBatch, list, tuple, RereadableRows)
@@ -56,6 +62,8 @@ def open_batches(data: object) -> pa.RecordBatchReader:
     """
     if _is_pandas(data):
         return pa.Table.from_pandas(data, preserve_index=_has_keys(data.index)).to_reader()
+    if isinstance(data, RereadableRows):
+        return data.opened()
     if isinstance(data, pa.RecordBatchReader):
         # Arrow's C interface would lose the type of an error raised by the source.
         return data
