@@ -55,7 +55,7 @@ def as_duckdb_does(tree: Expr) -> Expr:
 
 def _divide(node: exp.Div) -> None:
     """Let a division by zero be an error, as in Spark: DuckDB has NULL or infinity."""
-    node.set("safe", False)
+    node.args["safe"] = False
     divisor = node.expression
     if isinstance(divisor, exp.Literal) and not divisor.is_string and float(divisor.name):
         return

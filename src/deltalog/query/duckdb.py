@@ -26,9 +26,7 @@ _CLOSED: Final[dict[str, Any]] = {
 }
 
 
-def connect_duckdb(
-    settings: Mapping[str, str] | None = None, *, is_closed: bool = True
-) -> Any:
+def connect_duckdb(settings: Mapping[str, str] | None = None, *, is_closed: bool = True) -> Any:
     """Return a connection to a DuckDB in memory; names are those of registered tables only.
 
     Moments are shown in UTC.

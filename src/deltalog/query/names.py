@@ -86,11 +86,16 @@ class QualifiedName:
         Raises:
             InvalidInputError: it is no name.
         """
-        if not isinstance(text, str) or _NAME.fullmatch(text) is None:
+        if _NAME.fullmatch(text) is None:
             raise InvalidInputError(
                 f"expected the name of a table, such as sales or schema.sales, found {text!r}"
             )
         return cls(tuple(unquoted(part[0]) for part in _PART.finditer(text)))
+
+    @property
+    def known_version(self) -> Version | None:
+        """The version; None is the latest, or one that is not computed yet."""
+        return None if isinstance(self.version, VersionExpression) else self.version
 
     @property
     def location(self) -> str | None:

@@ -236,9 +236,7 @@ def _read(text: str) -> _ReadQuery:
         raise SyntaxProblem(0, "expected one query")
     for node in tree.walk():
         if isinstance(node, _STATEMENTS):
-            raise SyntaxProblem(
-                source.origin(_start_of(node)), "expected a query that only reads"
-            )
+            raise SyntaxProblem(source.origin(_start_of(node)), "expected a query that only reads")
     return _ReadQuery(tree, source)
 
 
@@ -291,7 +289,7 @@ def _places(found: _ReadQuery) -> Iterator[LocatedTable]:
             continue
         if is_call:
             first = _start_of(node)
-            while not words[numbers[first]].text.lower() in _CHANGES:
+            while words[numbers[first]].text.lower() not in _CHANGES:
                 first = words[numbers[first] - 1].start
             end = _end_of_value(words, numbers[first])
         else:

@@ -20,7 +20,7 @@ from deltalog.expressions import to_sql
 from deltalog.expressions.render import quote_text
 from deltalog.locations import has_table
 from deltalog.query.names import QualifiedName
-from deltalog.query.translate import TableChangesCall, located
+from deltalog.query.translate import TableChangesCall, bound, located
 from deltalog.spark.engine.assign import as_type_of, checked_values
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.by_options import frame_by_options
@@ -32,6 +32,7 @@ from deltalog.spark.writing.plan import open_to_write
 from deltalog.statements.create import CreateStatement
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.reader import Query
+from deltalog.statements.statement import absent_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,8 +133,9 @@ class ClusterSession:
             return None
         table = SparkTable(self._spark, location, storage_options=self._storage_options)
         core = table.core
-        if name.version is not None:
-            core.load_as_version(name.version)
+        version = name.known_version
+        if version is not None:
+            core.load_as_version(version)
         return core
 
     def open(self, name: QualifiedName) -> DeltaTable:
@@ -193,7 +195,7 @@ class ClusterSession:
         parts: list[str] = []
         copied = 0
         for one in tables:
-            frame = self._frame_of(one.table)
+            frame = self._frame_of(bound(one.table, query.parameters))
             if frame is None:
                 continue
             name = f"deltalog_table_{len(frames)}"
@@ -260,7 +262,9 @@ class ClusterSession:
                 raise SchemaMismatchError(
                     f"cannot insert into {table.table_uri}: it has no column {name!r}"
                 )
-        for name, value in constants.items():
+        given_names = (path[0] for path in values)
+        absent = absent_partitions(table, {*constants, *given_names})
+        for name, value in {**constants, **absent}.items():
             values[(known.get(name.lower(), name),)] = F.expr(to_sql(value))
         checked = checked_values(schema, values, self._spark)
         fitted = [as_type_of(schema, path, value).alias(path[0]) for path, value in checked.items()]

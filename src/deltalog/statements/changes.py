@@ -8,17 +8,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from deltalog.expressions import map_columns
+from deltalog.expressions.nodes import Column
 from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.statements.conditions import resolved
 from deltalog.statements.reader import Query, SqlCondition
 from deltalog.statements.statement import (
+    Qualifiers,
     Session,
     SqlStatement,
     StatementAnswer,
     alias_of,
+    bare,
     condition_of,
     counted,
     default_of,
+    explained_scan,
+    qualifiers_of,
 )
 from deltalog.verbs.delete import Delete
 from deltalog.verbs.do import explain
@@ -27,8 +33,9 @@ from deltalog.verbs.truncate import Truncate
 from deltalog.verbs.update import Update
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from deltalog.expressions import Expression
     from deltalog.query.lexer import Word
     from deltalog.query.names import QualifiedName
     from deltalog.statements.reader import StatementReader
@@ -50,9 +57,14 @@ class DeleteStatement(SqlStatement):
     def run(self, session: Session) -> StatementAnswer:
         """Delete the rows, and return their number."""
         table = session.open(self.table)
-        alias = alias_of(self.table, self.alias)
-        found = table.do(Delete.where(condition_of(session, self.where, table, alias)))
+        qualifiers = qualifiers_of(self.table, self.alias)
+        found = table.do(Delete.where(condition_of(session, self.where, table, qualifiers)))
         return counted(found, num_affected_rows=found.get("num_deleted_rows", 0))
+
+    def explain(self, session: Session) -> str:
+        """Return how the rows would be found."""
+        found = explained_scan(session, self.table, self.where, self.alias)
+        return "\n".join([f"Delete of rows of {self.table}", *found])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +79,26 @@ class UpdateStatement(SqlStatement):
     def run(self, session: Session) -> StatementAnswer:
         """Update the rows, and return their number."""
         table = session.open(self.table)
-        alias = alias_of(self.table, self.alias)
+        qualifiers = qualifiers_of(self.table, self.alias)
         verb = Update.where(
-            condition_of(session, self.where, table, alias),
+            condition_of(session, self.where, table, qualifiers),
             {
                 column: default_of(table, column) if value is None
-                else condition_of(session, value, table, alias)
-                for column, value in _columns(self.values, table, alias).items()
+                else condition_of(session, value, table, qualifiers)
+                for column, value in _columns(self.values, table, qualifiers).items()
             },
         )  # fmt: skip
         found = table.do(verb)
         return counted(found, num_affected_rows=found.get("num_updated_rows", 0))
+
+    def explain(self, session: Session) -> str:
+        """Return what would be set, and how the rows would be found."""
+        sets = (
+            f"  set {'.'.join(column)} = {'DEFAULT' if value is None else value.text}"
+            for column, value in self.values.items()
+        )
+        found = explained_scan(session, self.table, self.where, self.alias)
+        return "\n".join([f"Update of rows of {self.table}", *sets, *found])
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,26 +158,31 @@ class MergeStatement(SqlStatement):
     def _verb(self, session: Session, table: DeltaTable) -> Merge:
         alias = alias_of(self.table, self.alias)
         source_alias = self.source_alias
+        names = [] if self.alias else [self.table]
         if source_alias is None and not isinstance(self.source, Query):
             source_alias = alias_of(self.source, None)
+            names.append(self.source)
+        qualifiers = qualifiers_of(self.table, self.alias)
+
+        def expression(given: SqlCondition) -> Expression:
+            return _with_short_names(resolved(session.values, given), names)
+
         clauses = tuple(
             Clause(
                 when=clause.when,
                 action=clause.action,
-                condition=clause.condition and resolved(session.values, clause.condition),
+                condition=clause.condition and expression(clause.condition),
                 values=clause.values
                 and {
-                    column: default_of(table, column)
-                    if value is None
-                    else resolved(session.values, value)
-                    for column, value in _columns(clause.values, table, alias).items()
+                    column: default_of(table, column) if value is None else expression(value)
+                    for column, value in _columns(clause.values, table, qualifiers).items()
                 },
             )
             for clause in self.clauses
         )
         return Merge(
             ChangeRequest(
-                condition=resolved(session.values, self.condition),
+                condition=expression(self.condition),
                 clauses=clauses,
                 source=session.source(self.source, target=self.table, alias=source_alias),
                 source_alias=source_alias,
@@ -271,12 +297,22 @@ def _once(
 
 
 def _columns(
-    values: Mapping[Path, SqlCondition | None], table: DeltaTable, alias: str | None
+    values: Mapping[Path, SqlCondition | None], table: DeltaTable, qualifiers: Qualifiers
 ) -> dict[Path, SqlCondition | None]:
-    """Return the assignments with bare columns: they may be qualified by the table's alias."""
-    own = {name.lower() for name in table.schema().names}
-    return {
-        path[1:] if path[0].lower() == (alias or "").lower() and path[0].lower() not in own
-        else path: value
-        for path, value in values.items()
-    }  # fmt: skip
+    """Return the assignments with bare columns: the table's name may stand before them."""
+    names = table.schema().names
+    return {bare(path, qualifiers, names): value for path, value in values.items()}
+
+
+def _with_short_names(condition: Expression, names: Sequence[QualifiedName]) -> Expression:
+    """Return a condition of a MERGE in which `schema.table.column` is `table.column`."""
+
+    def short(column: Column) -> Column:
+        key = tuple(part.lower() for part in column.path)
+        for name in names:
+            size = len(name.key)
+            if name.location is None and len(key) > size > 1 and key[:size] == name.key:
+                return Column(column.path[size - 1 :])
+        return column
+
+    return map_columns(condition, short)

@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 
     from deltalog.statements.statement import SqlStatement
 
+
+def _read_explain(reader: StatementReader) -> SqlStatement:
+    reader.take_one("EXTENDED", "FORMATTED", "CODEGEN", "COST")  # there is one form of plans
+    return ExplainStatement(_read(reader))
+
+
 _STATEMENTS: Final[Mapping[str, Callable[[StatementReader], SqlStatement]]] = {
     "ALTER": read_alter,
     "COMMENT": read_comment,
@@ -46,7 +52,7 @@ _STATEMENTS: Final[Mapping[str, Callable[[StatementReader], SqlStatement]]] = {
     "DESC": read_describe,
     "DESCRIBE": read_describe,
     "DROP": read_drop,
-    "EXPLAIN": lambda reader: ExplainStatement(_read(reader)),
+    "EXPLAIN": _read_explain,
     "FSCK": read_repair,
     "GENERATE": read_generate,
     "INSERT": read_insert,

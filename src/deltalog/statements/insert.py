@@ -18,11 +18,11 @@ from deltalog.statements.statement import (
     Session,
     SqlStatement,
     StatementAnswer,
-    alias_of,
     computed_columns,
     condition_of,
     counted,
     default_value,
+    qualifiers_of,
 )
 from deltalog.verbs.write import Write
 
@@ -106,7 +106,7 @@ class InsertStatement(SqlStatement):
         found = {}
         for name, value in (self.partition or {}).items():
             if value is not None:
-                constant = condition_of(session, value, table, None)
+                constant = condition_of(session, value, table)
                 assert constant is not None  # noqa: S101  # there is a value
                 found[name] = constant
         return found
@@ -146,7 +146,7 @@ class InsertStatement(SqlStatement):
                 kept.append(place)
             elif len(marks) < len(self.defaults):
                 raise InvalidInputError(
-                    f"cannot insert into {table.table_uri}: the table computes the column {name!r}: "
+                    f"cannot insert into {table.table_uri}: it computes the column {name!r}; "
                     "give it DEFAULT in every row, or in none"
                 )
         if not kept:
@@ -165,10 +165,10 @@ class InsertStatement(SqlStatement):
     ) -> Expression | None:
         """Return which rows are replaced; None is all of them.
 
-        As in Spark, whose `partitionOverwriteMode` is `static`: those of the constants of PARTITION.
+        As with Spark's `partitionOverwriteMode` static: those of the constants of PARTITION.
         """
         if self.replaces is Replaces.WHERE:
-            return condition_of(session, self.where, table, alias_of(self.table, None))
+            return condition_of(session, self.where, table, qualifiers_of(self.table))
         if self.replaces is not Replaces.PARTITIONS:
             return None
         parts: list[Expression] = []

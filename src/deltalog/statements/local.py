@@ -21,8 +21,10 @@ from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.rows.assign import Assignments, Scope
 from deltalog.schema import find_field, from_arrow_schema
 from deltalog.statements.reader import Query
+from deltalog.statements.statement import absent_partitions
 from deltalog.storage import open_store
 from deltalog.table import DeltaTable
+from deltalog.table.queries import at_version, changes_of
 from deltalog.write.source import RereadableRows, open_batches
 
 if TYPE_CHECKING:
@@ -72,13 +74,13 @@ class LocalSession:
         """Return the table of a name; None if the name is not known."""
         if name.location is not None:
             store = open_store(name.location, self._storage_options)
-            return self._at_version(DeltaTable(store), name) if has_table(store) else None
+            return at_version(DeltaTable(store), name.known_version) if has_table(store) else None
         _, found = self._registered.get(name.key, (None, None))
         if found is None:
             return None
         if isinstance(found, DeltaTable):
             found.update_incremental() if name.version is None else None
-            return self._at_version(found, name)
+            return at_version(found, name.known_version)
         return None
 
     def open(self, name: QualifiedName) -> DeltaTable:
@@ -95,13 +97,6 @@ class LocalSession:
             f"cannot find the table {name}; registered are: {known}; a table without a name is "
             "called by its location: delta.`/path`"
         )
-
-    def _at_version(self, table: DeltaTable, name: QualifiedName) -> DeltaTable:
-        if name.version is None:
-            return table
-        travelled = DeltaTable.from_context(table.snapshot.context)
-        travelled.load_as_version(name.version)
-        return travelled
 
     def place(self, name: QualifiedName, location: str | None) -> Store:
         """Return where a new table goes."""
@@ -195,8 +190,7 @@ class LocalSession:
     def _answered(self, query: Query, prefix: str) -> pa.RecordBatchReader:
         found, given = translated(query.text), query.parameters
         tables = {
-            name: self._rows_of(bound(reference, given))
-            for name, reference in found.tables.items()
+            name: self._rows_of(bound(reference, given)) for name, reference in found.tables.items()
         }
         # Those that say which version is read are none of DuckDB's.
         values = {name: value for name, value in given.items() if f"${name}" in found.sql}
@@ -206,21 +200,11 @@ class LocalSession:
     def _rows_of(self, name: QualifiedName | TableChangesCall) -> Any:
         """Return what DuckDB reads for a table of a query."""
         if isinstance(name, TableChangesCall):
-            return self._changes(name)
+            return changes_of(self.open(name.table), name)
         _, found = self._registered.get(name.key, (None, None))
         if found is not None and not isinstance(found, DeltaTable):
             return found
         return self.open(name).to_pyarrow_dataset()
-
-    def _changes(self, changes: TableChangesCall) -> Any:
-        table = self.open(changes.table)
-        bounds = {"starting": changes.start, "ending": changes.end}
-        given = {
-            f"{side}_{'version' if isinstance(bound, int) else 'timestamp'}": bound
-            for side, bound in bounds.items()
-            if bound is not None
-        }
-        return table.load_cdf(**given)  # type: ignore[arg-type]  # by each bound's kind
 
     def _reads(self, query: Query, target: QualifiedName) -> bool:
         """Whether a query reads a table."""
@@ -296,6 +280,7 @@ class FittedRows(RereadableRows):
                 )
         for name, value in self.constants.items():
             values[known.get(name.lower(), name)] = value
+        values |= absent_partitions(self.table, values)
         scope = Scope.of_table(from_arrow_schema(source), self.table.snapshot.context.session)
         schema = configuration.schema
         # Values of identity columns may be given here, unlike those of rows that are there.

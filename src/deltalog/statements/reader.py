@@ -394,27 +394,17 @@ class StatementReader:
 
     def _items(self, start: int, end: int) -> Iterator[tuple[int, bool]]:
         """The places where items of VALUES begin, and whether each is the first of its row."""
-        depth, is_row, is_tuple = 0, True, False
+        depth, is_tuple = 0, False
         for place in range(start, end):
-            word = self._words[place]
-            if depth == 0 and is_row:
-                is_row = False
+            word, before = self._words[place], self._words[place - 1]
+            if depth == 0 and (place == start or before.says(",")):
                 is_tuple = word.says("(")
                 if not is_tuple:
                     yield place, True
-            if word.kind != "sign":
-                continue
-            if word.text in _OPENING:
-                depth += 1
-                if depth == 1 and is_tuple:
-                    yield place + 1, True
-            elif word.text in _CLOSING:
-                depth -= 1
-            elif word.text == ",":
-                if depth == 0:
-                    is_row = True
-                elif depth == 1 and is_tuple:
-                    yield place + 1, False
+            elif is_tuple and depth == 1 and (before.says("(") or before.says(",")):
+                yield place, before.says("(")
+            if word.kind == "sign":
+                depth += (word.text in _OPENING) - (word.text in _CLOSING)
 
     def bracketed_query(self) -> Query:
         """Read a query in brackets."""
@@ -497,8 +487,8 @@ class StatementReader:
         """Return a query of which the grammar and the parameters are right."""
         try:
             names = check_query(found.text)
-        except SyntaxProblem as problem:
-            raise error_at(self.sql, found.origin(problem.place), problem.problem) from problem
+        except SyntaxProblem as error:
+            raise error_at(self.sql, found.origin(error.place), error.problem) from error
         for name in sorted(names - found.parameters.keys()):
             place = found.text.find(f":{name}")
             problem = f"the parameter :{name} has no value in `parameters`"

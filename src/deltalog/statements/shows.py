@@ -94,9 +94,7 @@ class DescribeStatement(SqlStatement):
         """Return a row for each column, then partition columns, then what else is known."""
         table = session.open(self.table)
         fields = list(table.schema().fields)
-        rows = [
-            (field.name, shown_type(field), field.metadata.get("comment")) for field in fields
-        ]
+        rows = [(field.name, shown_type(field), field.metadata.get("comment")) for field in fields]
         partitions = table.metadata().partition_columns
         if partitions:
             own = {field.name: row for field, row in zip(fields, rows, strict=True)}

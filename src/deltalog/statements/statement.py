@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from deltalog.schema.columns import walk
 from deltalog.statements.conditions import resolved
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
     from deltalog.table import DeltaTable
 
+Path = tuple[str, ...]
+Qualifiers = tuple[Path, ...]
 _ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
 
 
@@ -172,7 +174,27 @@ class SqlStatement(ABC):
     def explain(self, session: Session) -> str:
         """Describe what the statement would do; nothing is done."""
         del session
-        return repr(self)
+        name = type(self).__name__.removesuffix("Statement")
+        facts = [f"  {key}: {value}" for key, value in _facts(self)]
+        return "\n".join([name, *facts])
+
+
+def explained_scan(
+    session: Session, name: QualifiedName, where: SqlCondition | None, alias: str | None
+) -> list[str]:
+    """Return how the rows of a condition would be found, line by line."""
+    table = session.open(name)
+    condition = condition_of(session, where, table, qualifiers_of(name, alias))
+    return table.scan(predicate=condition).explain().splitlines()
+
+
+def _facts(statement: Any) -> Iterator[tuple[str, str]]:
+    """The fields of a statement that say something, in words."""
+    for one in fields(statement):
+        value = getattr(statement, one.name)
+        text = getattr(value, "text", value)
+        if value is not None and value is not False and value != ():
+            yield one.name.removeprefix("is_").replace("_", " "), str(text)
 
 
 def table_of(schema: Mapping[str, pa.DataType], rows: Sequence[Sequence[Any]]) -> pa.Table:
@@ -190,7 +212,7 @@ def counted(metrics: Mapping[str, Any] | None = None, **counts: int | None) -> S
 
 
 def condition_of(
-    session: Session, given: SqlCondition | None, table: DeltaTable, alias: str | None
+    session: Session, given: SqlCondition | None, table: DeltaTable, qualifiers: Qualifiers = ()
 ) -> Expression | None:
     """Return the expression of a condition over a table's rows, with its queries answered.
 
@@ -198,25 +220,58 @@ def condition_of(
         session: answers them.
         given: the condition; None is none.
         table: whose rows they are.
-        alias: by which its columns may be qualified.
+        qualifiers: what may stand before its columns, from `qualifiers_of`.
     """
     if given is None:
         return None
     names = table.schema().names
     found = resolved(session.values, given, names)
-    own = {name.lower() for name in names}
+    return map_columns(found, lambda column: Column(bare(column.path, qualifiers, names)))
 
-    def bare(column: Column) -> Column:
-        first = column.path[0].lower()
-        is_alias = len(column.path) > 1 and first == (alias or "").lower() and first not in own
-        return Column(column.path[1:]) if is_alias else column
 
-    return map_columns(found, bare)
+def qualifiers_of(name: QualifiedName, alias: str | None = None) -> Qualifiers:
+    """Return what may stand before a table's columns: its alias, else its name or the last of it.
+
+    From the longest to the shortest, in lower case.
+    """
+    if alias is not None:
+        return ((alias.lower(),),)
+    return () if name.location else tuple(name.key[place:] for place in range(len(name.key)))
+
+
+def bare(path: Path, qualifiers: Qualifiers, columns: Sequence[str]) -> Path:
+    """Return the path of a column without the name of its table; a column's own name comes first.
+
+    Args:
+        path: as the statement has it.
+        qualifiers: of the table.
+        columns: of the table.
+    """
+    key = tuple(part.lower() for part in path)
+    if key[0] in {name.lower() for name in columns}:
+        return path
+    sizes = (len(one) for one in qualifiers if key[: len(one)] == one and len(one) < len(key))
+    return path[next(sizes, 0) :]
 
 
 def alias_of(name: QualifiedName, alias: str | None) -> str | None:
-    """Return the name by which columns are qualified: the alias, else the table's own name."""
+    """Return the one word by which columns are qualified: the alias, else the last of the name."""
     return alias if alias or name.location else name.parts[-1]
+
+
+def absent_partitions(table: DeltaTable, given: Collection[str]) -> dict[str, Expression]:
+    """Return values for those partition columns that rows do not have: their defaults, or NULL.
+
+    Args:
+        table: whose partition columns they are.
+        given: names of the columns that the rows have, in any case.
+    """
+    known = {name.lower() for name in (*given, *computed_columns(table))}
+    return {
+        name: default_of(table, (name,))
+        for name in table.metadata().partition_columns
+        if name.lower() not in known
+    }
 
 
 def default_of(table: DeltaTable, column: tuple[str, ...]) -> Expression:

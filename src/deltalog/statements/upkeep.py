@@ -16,10 +16,10 @@ from deltalog.statements.statement import (
     Session,
     SqlStatement,
     StatementAnswer,
-    alias_of,
     clusters_of,
     condition_of,
     counted,
+    qualifiers_of,
     table_of,
 )
 
@@ -69,7 +69,7 @@ class OptimizeStatement(SqlStatement):
     def run(self, session: Session) -> StatementAnswer:
         """Rewrite the files, and return how many."""
         table = session.open(self.table)
-        where = condition_of(session, self.where, table, alias_of(self.table, None))
+        where = condition_of(session, self.where, table, qualifiers_of(self.table))
         if self.is_full and not clusters_of(table):
             raise InvalidInputError(f"cannot OPTIMIZE {self.table} FULL: it is not clustered")
         if self.z_order_by is not None:
@@ -92,7 +92,7 @@ class ReorgStatement(SqlStatement):
         """Rewrite the files with deleted rows or dropped columns."""
         table = session.open(self.table)
         found = table.optimize.purge(
-            condition_of(session, self.where, table, alias_of(self.table, None))
+            condition_of(session, self.where, table, qualifiers_of(self.table))
         )
         return _optimized(table.table_uri, found)
 
@@ -240,7 +240,7 @@ def read_restore(reader: StatementReader) -> SqlStatement:
     reader.take("TABLE")
     table = reader.location_or_table()
     reader.take("TO")
-    version = reader.version() or table.version
+    version = reader.version() or table.known_version
     if version is None:
         reader.fail("expected TO VERSION AS OF or TO TIMESTAMP AS OF")
     return RestoreStatement(type(table)(table.parts), version)

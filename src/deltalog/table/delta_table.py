@@ -447,25 +447,16 @@ class DeltaTable:
         """Answer a query over the version that this object shows, which is called `this`.
 
         Args:
-            query: in Spark's dialect, such as `SELECT count(*) FROM this`; `deltalog.sql` runs
-                statements over several tables.
+            query: in Spark's dialect, such as `SELECT count(*) FROM this`, or
+                `FROM this VERSION AS OF 3`; `deltalog.sql` runs statements over several tables.
             parameters: values for `:name`.
 
         Raises:
             InvalidInputError: DuckDB is not installed, or refuses the query.
         """
-        from deltalog.query.duckdb import connect_duckdb, query_duckdb
-        from deltalog.query.translate import translated
+        from deltalog.table.queries import query_table  # sqlglot is slow to import
 
-        found = translated(query)
-        for name in found.tables.values():
-            if str(name) != "this":
-                raise InvalidInputError(
-                    f"cannot query {name}: this table is called `this` here; deltalog.sql has "
-                    "queries over several tables"
-                )
-        tables = dict.fromkeys(found.tables, self.to_pyarrow_dataset())
-        return query_duckdb(connect_duckdb(), found.sql, tables, parameters, shown=query)
+        return query_table(self, query, parameters or {})
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows for any library that takes Arrow streams."""
