@@ -16,7 +16,7 @@ from deltalog.cli.commands import As, Options, command, storage_options
 from deltalog.cli.output import OutputFormat, as_text, print_batches
 from deltalog.cli.simulate import app
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.statements import Connection, connect
+from deltalog.statements import Connection, connect, parse_statement
 from deltalog.statements.script import is_complete, statements_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,10 @@ def sql(
         if text is None:
             _ask(connection, form)
             return
-        for one in statements_of(text):
+        statements = statements_of(text)
+        for one in statements:
+            parse_statement(one)  # the last one is checked before the first one changes something
+        for one in statements:
             _run(connection, one, form)
 
 

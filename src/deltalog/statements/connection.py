@@ -5,16 +5,10 @@ Protocol: none; PEP 249
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from deltalog.errors import (
-    ConstraintViolationError,
-    DeltaError,
-    InvalidInputError,
-    SchemaMismatchError,
-    StorageError,
-    UnsupportedFeatureError,
-)
+from deltalog.errors import InvalidInputError
+from deltalog.statements import pep249
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.local import LocalSession
 from deltalog.statements.results import SqlResult, rows_of
@@ -29,17 +23,6 @@ if TYPE_CHECKING:
     from deltalog.statements.reader import Parameters
     from deltalog.storage.fsspec_store import StorageOptions
 
-apilevel: Final = "2.0"
-threadsafety: Final = 1  # threads may share the module, not a connection
-paramstyle: Final = "qmark"
-
-Error = DatabaseError = DeltaError
-InterfaceError = ProgrammingError = InvalidInputError
-DataError = SchemaMismatchError
-IntegrityError = ConstraintViolationError
-OperationalError = StorageError
-NotSupportedError = UnsupportedFeatureError
-
 
 class Connection:
     """Runs SQL statements in this process (PEP 249); DuckDB answers the queries.
@@ -50,6 +33,17 @@ class Connection:
     Args:
         session: names and places of tables.
     """
+
+    Warning = pep249.Warning
+    Error = pep249.Error
+    InterfaceError = pep249.InterfaceError
+    DatabaseError = pep249.DatabaseError
+    InternalError = pep249.InternalError
+    OperationalError = pep249.OperationalError
+    ProgrammingError = pep249.ProgrammingError
+    IntegrityError = pep249.IntegrityError
+    DataError = pep249.DataError
+    NotSupportedError = pep249.NotSupportedError
 
     def __init__(self, session: LocalSession) -> None:
         self._session: LocalSession | None = session
@@ -107,6 +101,7 @@ class Connection:
         Raises:
             InvalidInputError: always; RESTORE TABLE goes back to an older version.
         """
+        self._open_session()
         raise InvalidInputError(
             "cannot roll back: each statement is committed when it has run; RESTORE TABLE goes "
             "back to an older version"
@@ -150,8 +145,10 @@ class Cursor:
         self.connection = connection
         self.arraysize = 1
         self.rowcount = -1
+        self.lastrowid = None  # rows have no ids that PEP 249 means
         self._result: SqlResult | None = None
         self._rows: Any = None
+        self._is_closed = False
 
     @property
     def description(self) -> list[tuple[Any, ...]] | None:
@@ -165,8 +162,9 @@ class Cursor:
 
     def execute(self, operation: str, parameters: Parameters = None) -> Self:
         """Run a statement; its rows are fetched afterwards."""
+        self._check_open()
+        self._result = self._rows = None
         self._result = self.connection.sql(operation, parameters)
-        self._rows = None
         changed = self._result.num_affected_rows
         self.rowcount = -1 if changed is None else changed
         return self
@@ -175,11 +173,8 @@ class Cursor:
         self, operation: str, seq_of_parameters: Iterable[Sequence[object] | Mapping[str, object]]
     ) -> Self:
         """Run a statement for each of several lists of values; each is a version of its own."""
-        total = 0
-        for parameters in seq_of_parameters:
-            self.execute(operation, parameters)
-            total += max(0, self.rowcount)
-        self.rowcount = total
+        counts = [self.execute(operation, one).rowcount for one in seq_of_parameters]
+        self.rowcount = -1 if -1 in counts else sum(counts)
         return self
 
     def fetchone(self) -> tuple[Any, ...] | None:
@@ -200,6 +195,11 @@ class Cursor:
         """Return all rows that are left."""
         return list(self._tuples())
 
+    def nextset(self) -> None:
+        """Forget the rows; a statement has one set of them (PEP 249)."""
+        self._last()
+        self._rows = iter(())
+
     def fetch_arrow_table(self) -> pa.Table:
         """Return all rows as a pyarrow Table, as DuckDB's and ADBC's cursors do."""
         return self._last().to_arrow()
@@ -209,8 +209,22 @@ class Cursor:
         return self._last().to_reader()
 
     def close(self) -> None:
-        """Forget the rows (PEP 249)."""
+        """Forget the rows, and refuse further calls (PEP 249)."""
         self._result = self._rows = None
+        self._is_closed = True
+
+    def __enter__(self) -> Self:
+        """Return the cursor, which the end of the block closes."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the cursor."""
+        self.close()
 
     def setinputsizes(self, sizes: object) -> None:
         """Do nothing (PEP 249)."""
@@ -227,14 +241,22 @@ class Cursor:
         found: tuple[Any, ...] = next(self._tuples())
         return found
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise InvalidInputError("cannot use the cursor: it is closed")
+
     def _last(self) -> SqlResult:
+        self._check_open()
         if self._result is None:
             raise InvalidInputError("cannot fetch rows: no statement was executed")
+        if not self._result.schema.names:
+            raise InvalidInputError("cannot fetch rows: the last statement gives none")
         return self._result
 
     def _tuples(self) -> Any:
+        found = self._last()
         if self._rows is None:
-            batches = iter(self._last())
+            batches = iter(found)
             self._rows = (row for batch in batches for row in rows_of(batch))
         return self._rows
 

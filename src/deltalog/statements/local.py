@@ -66,6 +66,8 @@ class LocalSession:
             rows = DeltaTable(rows, storage_options=self._storage_options)
         elif isinstance(rows, list):
             rows = open_batches(rows).read_all()
+        elif isinstance(rows, pa.RecordBatchReader):
+            rows = OnceRows(name, rows)
         self._registered[parts.key] = parts, rows
 
     # --- tables by their names
@@ -202,6 +204,8 @@ class LocalSession:
         if isinstance(name, TableChangesCall):
             return changes_of(self.open(name.table), name)
         _, found = self._registered.get(name.key, (None, None))
+        if isinstance(found, OnceRows):
+            return found.taken()
         if found is not None and not isinstance(found, DeltaTable):
             return found
         return self.open(name).to_pyarrow_dataset()
@@ -216,6 +220,33 @@ class LocalSession:
             if found is not None and found.table_uri in roots:
                 return True
         return False
+
+
+class OnceRows:
+    """Rows that can be read once: a second query over them is refused, not answered with none.
+
+    Args:
+        name: of the rows in statements.
+        reader: of the rows.
+    """
+
+    def __init__(self, name: str, reader: pa.RecordBatchReader) -> None:
+        self._name = name
+        self._reader: pa.RecordBatchReader | None = reader
+
+    def taken(self) -> pa.RecordBatchReader:
+        """Return the rows.
+
+        Raises:
+            InvalidInputError: they were taken before.
+        """
+        reader, self._reader = self._reader, None
+        if reader is None:
+            raise InvalidInputError(
+                f"cannot read {self._name} again: it is a stream, and its rows were taken; "
+                "register a table, such as reader.read_all()"
+            )
+        return reader
 
 
 @dataclass(frozen=True, slots=True)
