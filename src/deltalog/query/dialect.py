@@ -72,6 +72,13 @@ def _name_columns(node: exp.Values) -> None:
     """Name the columns of VALUES as Spark does: col1, col2, …."""
     if node.parent is not None and not isinstance(node.parent, exp.From | exp.Join):
         return
+    last = node.expressions[-1]
+    if isinstance(last, exp.Tuple) and len(last.expressions) == 1:
+        # In `VALUES 1, 2 AS t`, sqlglot takes t for the name of the last value.
+        (value,) = last.expressions
+        if isinstance(value, exp.Alias) and not node.args.get("alias"):
+            node.set("alias", exp.TableAlias(this=value.args["alias"]))
+            last.set("expressions", [value.this])
     alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier("deltalog_values"))
     if not alias.args.get("columns"):
         row = node.expressions[0]

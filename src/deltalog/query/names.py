@@ -57,8 +57,9 @@ class VersionExpression:
             found = found.isoformat()
         elif isinstance(found, datetime):
             found = found.isoformat() if found.tzinfo is None else found
-        is_number = isinstance(found, int) and not isinstance(found, bool)
-        if not isinstance(found, int | str | datetime) or self.is_number not in {is_number, None}:
+        is_number = isinstance(found, int)
+        is_known = isinstance(found, int | str | datetime) and not isinstance(found, bool)
+        if not is_known or self.is_number not in {is_number, None}:
             kind = {True: "the number of a version", False: "a moment such as '2025-01-31'"}
             expected = kind.get(self.is_number, "a version or a moment")  # type: ignore[arg-type]
             raise InvalidInputError(

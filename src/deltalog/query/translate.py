@@ -9,6 +9,7 @@ Protocol: none; Spark's SQL reference
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 _CHANGES: Final = frozenset({"table_changes", "table_changes_by_path"})
 _PREFIX: Final = "deltalog_table_"
 _BEFORE_QUERY: Final = ("(", ")", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
+_DOUBLED: Final = frozenset("'\"")
+_ESCAPE: Final = re.compile(r"\\.|''|\"\"", re.DOTALL)
 _KINDS: Final = ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME")
 # What changes something, or leaves SQL's own world: no part of a query.
 _STATEMENTS: Final = (
@@ -205,6 +208,8 @@ class _Queries(Spark):
             token = token or self._curr or self._prev
             place = token.start if token else 0
             plain = _MESSAGES.get(message, message.partition(" but got <Token")[0])
+            if plain.startswith("Required keyword"):
+                plain = "expected a value"
             raise ParseError(plain, [{"description": plain, "start": place}])
 
         def _warn_unsupported(self) -> None:
@@ -261,6 +266,15 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
             if not isinstance(version, int):
                 by = f"TIMESTAMP AS OF '{version}'"
             parts.replace(word.start, following.end, f" {by} ")
+        elif word.kind == "text" and word.text[0] in _DOUBLED:
+            # For sqlglot, two quotes end a text and begin another one.
+            quote = word.text[0]
+            inner = _ESCAPE.sub(
+                lambda sign, quote=quote: f"\\{quote}" if sign[0] == 2 * quote else sign[0],
+                word.text[1:-1],
+            )
+            if inner != word.text[1:-1]:
+                parts.replace(word.start, word.end, f"{quote}{inner}{quote}")
         elif word.says("SYSTEM_VERSION") and following.says("AS"):
             parts.replace(word.start, word.end, "VERSION")
         elif (
