@@ -277,8 +277,8 @@ def _read_insert(reader: StatementReader) -> dict[Path, SqlCondition | None]:
 def _read_values(reader: StatementReader, *stops: str) -> dict[Path, SqlCondition | None]:
     def read() -> tuple[Path, SqlCondition | None]:
         column = reader.path()
-        if not reader.take("="):
-            reader.expect("==")
+        if not reader.take("=="):
+            reader.expect("=")
         return column, _read_value(reader, *stops)
 
     return _once(reader, reader.word, reader.listed(read, is_bracketed=False))
