@@ -148,6 +148,11 @@ class ClusterSession:
             )
         return found
 
+    def has_read(self, table: DeltaTable) -> bool:
+        """Whether a query of this statement has read a table: not known, as Spark plans it."""
+        del table
+        return False
+
     def place(self, name: QualifiedName, location: str | None) -> Store:
         """Return where a new table goes."""
         where = location or name.location or self._location(name)

@@ -5,7 +5,7 @@ Protocol: none; Spark's SQL reference
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltalog.expressions import map_columns
@@ -25,6 +25,7 @@ from deltalog.statements.statement import (
     default_of,
     explained_scan,
     qualifiers_of,
+    result_of,
 )
 from deltalog.verbs.delete import Delete
 from deltalog.verbs.do import explain
@@ -58,7 +59,8 @@ class DeleteStatement(SqlStatement):
         """Delete the rows, and return their number."""
         table = session.open(self.table)
         qualifiers = qualifiers_of(self.table, self.alias)
-        found = table.do(Delete.where(condition_of(session, self.where, table, qualifiers)))
+        verb = Delete.where(condition_of(session, self.where, table, qualifiers))
+        found = result_of(session, table, verb)
         return counted(found, num_affected_rows=found.get("num_deleted_rows", 0))
 
     def explain(self, session: Session) -> str:
@@ -88,7 +90,7 @@ class UpdateStatement(SqlStatement):
                 for column, value in _columns(self.values, table, qualifiers).items()
             },
         )  # fmt: skip
-        found = table.do(verb)
+        found = result_of(session, table, verb)
         return counted(found, num_affected_rows=found.get("num_updated_rows", 0))
 
     def explain(self, session: Session) -> str:
@@ -138,7 +140,7 @@ class MergeStatement(SqlStatement):
     def run(self, session: Session) -> StatementAnswer:
         """Merge, and return the numbers of rows that changed."""
         table = session.open(self.table)
-        found = table.do(self._verb(session, table))
+        found = result_of(session, table, self._verb(session, table))
         updated, deleted, inserted = (
             found.get(f"num_target_rows_{name}", 0) for name in ("updated", "deleted", "inserted")
         )
@@ -221,11 +223,7 @@ def read_merge(reader: StatementReader) -> SqlStatement:
     table, alias = reader.table(), reader.alias("USING")
     reader.expect("USING")
     source: QualifiedName | Query
-    if reader.is_at("("):
-        source = reader.bracketed_query()
-    else:
-        source = reader.table()
-        source = replace(source, version=reader.version() or source.version)
+    source = reader.bracketed_query() if reader.is_at("(") else reader.table_at_version()
     source_alias = reader.alias("ON")
     reader.expect("ON")
     condition = reader.condition("WHEN")

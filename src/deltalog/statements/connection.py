@@ -59,8 +59,10 @@ class Connection:
             InvalidInputError: it is no statement; the message has the position.
             DeltaError: as the verb that it does.
         """
+        session = self._open_session()
         found = parse_statement(statement, parameters)
-        return SqlResult(found.run(self._open_session()), statement)
+        session.begin()
+        return SqlResult(found.run(session), statement)
 
     def execute_script(self, script: str) -> list[SqlResult]:
         """Run statements that semicolons divide, and return their results.

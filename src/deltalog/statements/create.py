@@ -245,8 +245,7 @@ def _read_rest(reader: StatementReader, *, mode: str, must_exist: bool = False) 
     table = reader.table()
     kind = reader.take_one("SHALLOW CLONE", "DEEP CLONE", "CLONE")
     if kind is not None:
-        source = reader.table()
-        source = replace(source, version=reader.version() or source.version)
+        source = reader.table_at_version()
         clauses = _read_clauses(reader)
         return CloneStatement(
             table=table,

@@ -18,6 +18,7 @@ from deltalog.statements.statement import (
     Session,
     SqlStatement,
     StatementAnswer,
+    carry_out,
     computed_columns,
     condition_of,
     counted,
@@ -73,6 +74,7 @@ class InsertStatement(SqlStatement):
     def run(self, session: Session) -> StatementAnswer:
         """Write the rows, and return their number."""
         table = session.open(self.table)
+        self._check_partition(table)
         constants = self._constants(session, table)
         columns = None if self.is_by_name else self._columns(table, constants)
         query = self.query
@@ -97,10 +99,19 @@ class InsertStatement(SqlStatement):
                 "mode": "Overwrite", "partitionBy": [], "predicate": to_sql(replaced),
             },
         )  # fmt: skip
-        ran = table.carry_out(verb)
+        ran = carry_out(session, table, verb)
         rows = 0 if ran.value is None else ran.value.written.num_rows
         metrics = {} if ran.value is None else dict(ran.value.metrics())
         return counted(metrics, num_affected_rows=rows, num_inserted_rows=rows)
+
+    def _check_partition(self, table: DeltaTable) -> None:
+        own = table.metadata().partition_columns
+        unknown = {name.lower() for name in self.partition or ()} - set(map(str.lower, own))
+        if unknown:
+            raise InvalidInputError(
+                f"cannot insert into {table.table_uri}: PARTITION names {sorted(unknown)}; the "
+                f"partition columns are {list(own)}"
+            )
 
     def _constants(self, session: Session, table: DeltaTable) -> dict[str, Expression]:
         found = {}

@@ -56,6 +56,9 @@ class LocalSession:
         self._database = connect_duckdb(settings)
         self._registered: dict[tuple[str, ...], tuple[QualifiedName, Any]] = {}
         self.engine: Engine = LocalEngine()
+        # Tables as this statement sees them, each at one version; and those that queries read.
+        self._seen: dict[tuple[str, ...], DeltaTable] = {}
+        self._read: set[str] = set()
         for name, rows in (tables or {}).items():
             self.register(name, rows)
 
@@ -70,20 +73,36 @@ class LocalSession:
             rows = OnceRows(name, rows)
         self._registered[parts.key] = parts, rows
 
+    def begin(self) -> None:
+        """Let the next statement see the newest versions of its tables."""
+        self._seen.clear()
+        self._read.clear()
+
     # --- tables by their names
 
     def find(self, name: QualifiedName) -> DeltaTable | None:
         """Return the table of a name; None if the name is not known."""
+        key = name.key if name.location is None else ("", name.location)
+        if key not in self._seen:
+            found = self._newest(name)
+            if found is None:
+                return None
+            self._seen[key] = found
+        return at_version(self._seen[key], name.known_version)
+
+    def _newest(self, name: QualifiedName) -> DeltaTable | None:
         if name.location is not None:
             store = open_store(name.location, self._storage_options)
-            return at_version(DeltaTable(store), name.known_version) if has_table(store) else None
+            return DeltaTable(store) if has_table(store) else None
         _, found = self._registered.get(name.key, (None, None))
-        if found is None:
+        if not isinstance(found, DeltaTable):
             return None
-        if isinstance(found, DeltaTable):
-            found.update_incremental() if name.version is None else None
-            return at_version(found, name.known_version)
-        return None
+        found.update_incremental()
+        return found
+
+    def has_read(self, table: DeltaTable) -> bool:
+        """Whether a query of this statement has read the version that a table shows."""
+        return table.table_uri in self._read
 
     def open(self, name: QualifiedName) -> DeltaTable:
         """Return the table of a name, at the version that it names."""
@@ -117,12 +136,14 @@ class LocalSession:
 
     def note(self, name: QualifiedName, table: DeltaTable) -> None:
         """Make a table known under its name."""
+        self._seen.clear()
         if name.location is None:
             bare = replace(name, version=None)
             self._registered[bare.key] = bare, table
 
     def forget(self, name: QualifiedName) -> bool:
         """Take a table out of the names; its files stay."""
+        self._seen.clear()
         return self._registered.pop(name.key, None) is not None
 
     def rename(self, name: QualifiedName, to: QualifiedName) -> None:
@@ -208,7 +229,10 @@ class LocalSession:
             return found.taken()
         if found is not None and not isinstance(found, DeltaTable):
             return found
-        return self.open(name).to_pyarrow_dataset()
+        table = self.open(name)
+        if name.known_version is None:
+            self._read.add(table.table_uri)
+        return table.to_pyarrow_dataset()
 
     def _reads(self, query: Query, target: QualifiedName) -> bool:
         """Whether a query reads a table."""

@@ -297,6 +297,11 @@ class StatementReader:
             raise error_at(self.sql, start, f"expected {what}, found {found!r}")
         return found
 
+    def table_at_version(self) -> QualifiedName:
+        """Read the name of a table, and its version, which may stand in either form."""
+        found, version = self.table(), self.version()
+        return found if version is None else QualifiedName(found.parts, version)
+
     def location_or_table(self) -> QualifiedName:
         """Read the name of a table, or its location as a text."""
         if self.word.kind != "text":

@@ -23,6 +23,7 @@ from deltalog.features.identity_columns import identity_columns
 from deltalog.schema import StructType
 from deltalog.schema.columns import walk
 from deltalog.statements.conditions import resolved
+from deltalog.verbs.do import stage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from deltalog.statements.reader import Query, SqlCondition
     from deltalog.storage.store import Store
     from deltalog.table import DeltaTable
+    from deltalog.transaction import PendingTransaction
+    from deltalog.transaction.commit import Ran
+    from deltalog.verbs.verb import OutcomeT_co, Verb
 
 Path = tuple[str, ...]
 Qualifiers = tuple[Path, ...]
@@ -72,6 +76,10 @@ class Session(Protocol):
 
     def find(self, name: QualifiedName) -> DeltaTable | None:
         """Return the table of a name; None if the name is not known."""
+        ...
+
+    def has_read(self, table: DeltaTable) -> bool:
+        """Whether a query of this statement has read the version that a table shows."""
         ...
 
     def place(self, name: QualifiedName, location: str | None) -> Store:
@@ -209,6 +217,38 @@ def counted(metrics: Mapping[str, Any] | None = None, **counts: int | None) -> S
     """Return one row of whole numbers, as Delta Spark answers a statement that changes rows."""
     rows = pa.table({name: pa.array([count], pa.int64()) for name, count in counts.items()})
     return StatementAnswer(rows, dict(metrics or {}), counts.get("num_affected_rows"))
+
+
+def carry_out(session: Session, table: DeltaTable, verb: Verb[OutcomeT_co]) -> Ran[OutcomeT_co]:
+    """Run a verb of a statement; return its outcome and its commit.
+
+    If a query of the statement has read the table, the verb applies to the version that was read:
+    on a newer one, the answer may be another.
+
+    Raises:
+        CommitConflictError: rows that the statement has read were changed meanwhile.
+    """
+    if not session.has_read(table):
+        return table.carry_out(verb)
+
+    def staged(pending: PendingTransaction) -> OutcomeT_co:
+        pending.record_read(None)
+        return stage(verb, pending, table.engine)
+
+    return table.run(
+        verb.name,
+        staged,
+        parameters=verb.logged_parameters(),
+        refresh=False,
+        on_conflict="raise",
+        skip_empty=verb.skips_empty,
+    )
+
+
+def result_of(session: Session, table: DeltaTable, verb: Verb[Any]) -> dict[str, Any]:
+    """Run a verb of a statement, and return its result; nothing if it had nothing to do."""
+    done = carry_out(session, table, verb)
+    return {} if done.value is None else dict(done.value.result())
 
 
 def condition_of(

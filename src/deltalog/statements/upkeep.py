@@ -240,7 +240,8 @@ def read_restore(reader: StatementReader) -> SqlStatement:
     reader.take("TABLE")
     table = reader.location_or_table()
     reader.take("TO")
-    version = reader.version() or table.known_version
+    found = reader.version()
+    version = table.known_version if found is None else found
     if version is None:
         reader.fail("expected TO VERSION AS OF or TO TIMESTAMP AS OF")
     return RestoreStatement(type(table)(table.parts), version)

@@ -161,7 +161,10 @@ def test_deep_queries_are_refused_by_name() -> None:
     ("sql", "found"),
     [
         ("SELECT * FROM a.t, t@v2 x", [("a.t", False), ("t VERSION AS OF 2", True)]),
-        ("SELECT * FROM t TIMESTAMP AS OF '2025' WHERE 1 = 1", [("t TIMESTAMP AS OF '2025'", False)]),
+        (
+            "SELECT * FROM t TIMESTAMP AS OF '2025' WHERE 1 = 1",
+            [("t TIMESTAMP AS OF '2025'", False)],
+        ),
         (
             "SELECT * FROM t TIMESTAMP AS OF date'2025-01-01' AS x",
             [("t TIMESTAMP AS OF date'2025-01-01'", True)],

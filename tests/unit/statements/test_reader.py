@@ -28,7 +28,10 @@ def test_an_expression_ends_before_a_keyword_outside_of_brackets_and_case() -> N
         ("a = 1 /* c */ + 2 WHEN", "a = 1 /* c */ + 2"),
         ("f(a, b), c", "f(a, b)"),
         ("a[1]) x", "a[1]"),
-        ("CASE a WHEN 1 THEN CASE WHEN b THEN 2 END END; x", "CASE a WHEN 1 THEN CASE WHEN b THEN 2 END END"),  # noqa: E501
+        (
+            "CASE a WHEN 1 THEN CASE WHEN b THEN 2 END END; x",
+            "CASE a WHEN 1 THEN CASE WHEN b THEN 2 END END",
+        ),  # noqa: E501
     ],
 )
 def test_where_an_expression_ends(sql: str, text: str) -> None:
