@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
-from deltalog.column_mapping import physical_path
 from deltalog.expressions import evaluate, lit, map_columns, parse_sql, resolve
 from deltalog.expressions.nodes import Column
-from deltalog.features.clustering import clustering_columns
+from deltalog.features.clustering import logical_clustering_columns
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.identity_columns import identity_columns
 from deltalog.schema import StructType
-from deltalog.schema.columns import walk
 from deltalog.statements.conditions import resolved
 from deltalog.verbs.do import stage
 
@@ -341,7 +339,6 @@ def computed_columns(table: DeltaTable) -> list[str]:
 def clusters_of(table: DeltaTable) -> tuple[tuple[str, ...], ...]:
     """Return the paths of the clustering columns, by the names of the schema; perhaps none."""
     configuration = table.snapshot.configuration
-    schema, mode = configuration.schema, configuration.column_mapping_mode
-    known = {tuple(physical_path(schema, path, mode)): path for path, _ in walk(schema)}
-    found = clustering_columns(table.snapshot.domain_metadata) or ()
-    return tuple(known.get(path, path) for path in found)
+    return logical_clustering_columns(
+        table.snapshot.domain_metadata, configuration.schema, configuration.column_mapping_mode
+    )

@@ -63,7 +63,7 @@ def test_an_unknown_setting_is_named_without_its_value() -> None:
 
 
 def test_a_table_answers_queries_about_itself_and_nothing_else(tmp_path: Path) -> None:
-    from deltalog import write_deltalake  # noqa: PLC0415
+    from deltalog import write_deltalake
 
     write_deltalake(
         tmp_path / "t", pa.table({"x": [1]}), configuration={"delta.enableChangeDataFeed": "true"}

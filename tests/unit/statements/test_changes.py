@@ -113,7 +113,7 @@ def test_no_value_can_stand_for_a_query(pair: SqlTables) -> None:
 )  # fmt: skip
 def test_rows_are_updated(pair: SqlTables, rest: str, rows: list[tuple[Any, ...]]) -> None:
     before = pair.rows("SELECT * FROM t")
-    found = pair.run(f"UPDATE t {rest}")  # noqa: S608  # of this test
+    found = pair.run(f"UPDATE t {rest}")  # of this test
     assert pair.rows("SELECT * FROM t") == sorted(rows, key=repr)
     if "DEFAULT" not in rest:
         assert found.num_affected_rows == len(set(rows) - set(before)) or "WHERE" not in rest
@@ -177,18 +177,18 @@ def test_all_rows_are_removed(pair: SqlTables) -> None:
          [1, 2, "3x3", "4y4"], (2, 2, 0, 0)),
         ("x USING s y ON x.id = y.id WHEN NOT MATCHED BY TARGET THEN INSERT (ID) VALUES (y.id)",
          [1, 2, 3, 4, 5], (1, 0, 0, 1)),
-        ("USING s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND t.id = 1 THEN DELETE "
-         "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET name = 'old'", ["2old", 3, 4], (2, 1, 1, 0)),
-        ("USING (SELECT id, upper(name) AS name FROM s WHERE id > 3) q ON t.id = q.id "
-         "WHEN MATCHED THEN UPDATE SET name = q.name", [1, 2, 3, "4Y"], (1, 1, 0, 0)),
+        (("USING s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND t.id = 1 THEN DELETE "
+         "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET name = 'old'"), ["2old", 3, 4], (2, 1, 1, 0)),
+        (("USING (SELECT id, upper(name) AS name FROM s WHERE id > 3) q ON t.id = q.id "
+         "WHEN MATCHED THEN UPDATE SET name = q.name"), [1, 2, 3, "4Y"], (1, 1, 0, 0)),
         ("USING t@v0 AS old ON t.id = old.id + 1 WHEN MATCHED THEN UPDATE SET name = 'm'",
          [1, "2m", "3m", "4m"], (3, 3, 0, 0)),
         ("USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = (SELECT min(name) FROM s)",
          [1, 2, "3x", "4x"], (2, 2, 0, 0)),
         ("USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = DEFAULT",
          [1, 2, "3None", 4], (2, 2, 0, 0)),
-        ("USING s ON false WHEN NOT MATCHED AND s.id IN (SELECT 5) THEN INSERT (id, name) "
-         "VALUES (s.id * 2, CASE WHEN s.id = 5 THEN 'five' END)", [1, 2, 3, 4, "10five"],
+        (("USING s ON false WHEN NOT MATCHED AND s.id IN (SELECT 5) THEN INSERT (id, name) "
+         "VALUES (s.id * 2, CASE WHEN s.id = 5 THEN 'five' END)"), [1, 2, 3, 4, "10five"],
          (1, 0, 0, 1)),
     ],
 )  # fmt: skip
@@ -224,8 +224,8 @@ def test_a_merge_adds_columns(pair: SqlTables) -> None:
         ("USING missing ON true WHEN MATCHED THEN DELETE", "cannot find the table missing"),
         ("USING (SELECT id FROM s) ON t.id = id WHEN MATCHED THEN DELETE", "ambiguous"),
         ("USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET nothing = 1", "nothing"),
-        ("USING (SELECT 3 AS id UNION ALL SELECT 3) s ON t.id = s.id WHEN MATCHED THEN "
-         "UPDATE SET name = 'x'", "several rows of the source"),
+        (("USING (SELECT 3 AS id UNION ALL SELECT 3) s ON t.id = s.id WHEN MATCHED THEN "
+         "UPDATE SET name = 'x'"), "several rows of the source"),
     ],
 )  # fmt: skip
 def test_merges_that_cannot_be_done_are_refused(pair: SqlTables, rest: str, problem: str) -> None:

@@ -78,7 +78,8 @@ def test_default_may_be_an_expression_of_the_moment(db: SqlTables) -> None:
         ("INSERT OVERWRITE t PARTITION (p) VALUES (3, 'c', 'x')", [(3, "c", "x")]),
         ("INSERT OVERWRITE t (name, id, p) VALUES ('c', 3, 'x')", [(3, "c", "x")]),
         ("INSERT OVERWRITE t SELECT * FROM t WHERE id = 2", [(2, "b", "y")]),
-        ("INSERT INTO t REPLACE WHERE p = 'x' VALUES (3, 'c', 'x')", [(2, "b", "y"), (3, "c", "x")]),
+        ("INSERT INTO t REPLACE WHERE p = 'x' VALUES (3, 'c', 'x')",
+         [(2, "b", "y"), (3, "c", "x")]),
         ("INSERT INTO t REPLACE WHERE p = 'x' SELECT id + 2, name, 'x' FROM t WHERE p = 'x'",
          [(2, "b", "y"), (3, "a", "x")]),
         ("INSERT INTO t REPLACE WHERE id IN (SELECT max(id) FROM t) TABLE t", None),
@@ -196,7 +197,7 @@ def test_values_are_stored_as_ansi_casts_them(
     db: SqlTables, kind: str, value: str, stored: object
 ) -> None:
     db.create("t", f"(v {kind})")
-    db.run(f"INSERT INTO t SELECT {value}")  # noqa: S608  # of this test
+    db.run(f"INSERT INTO t SELECT {value}")  # of this test
     assert db.values("SELECT v FROM t") == [stored]
 
 
@@ -219,7 +220,7 @@ def test_values_are_stored_as_ansi_casts_them(
 def test_values_that_ansi_refuses_are_refused(db: SqlTables, kind: str, value: str) -> None:
     db.create("t", f"(v {kind})")
     with pytest.raises(DeltaError):
-        db.run(f"INSERT INTO t SELECT {value}")  # noqa: S608  # of this test
+        db.run(f"INSERT INTO t SELECT {value}")  # of this test
     assert db.values("SELECT v FROM t") == []
     assert db.history("t") == ["CREATE TABLE"]
 

@@ -31,7 +31,7 @@ def test_an_expression_ends_before_a_keyword_outside_of_brackets_and_case() -> N
         (
             "CASE a WHEN 1 THEN CASE WHEN b THEN 2 END END; x",
             "CASE a WHEN 1 THEN CASE WHEN b THEN 2 END END",
-        ),  # noqa: E501
+        ),
     ],
 )
 def test_where_an_expression_ends(sql: str, text: str) -> None:
