@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         StructType,
         VariantType,
     )
+    from deltalog.statements import connect, sql
     from deltalog.table import (
         DeltaTable,
         convert_to_deltalake,
@@ -64,8 +65,10 @@ _ORIGINS = {
     "WrittenFiles": "deltalog.write.written",
     "__version__": "deltalog._version",
     "col": "deltalog.expressions.nodes",
+    "connect": "deltalog.statements",
     "convert_to_deltalake": "deltalog.table",
     "lit": "deltalog.expressions.nodes",
+    "sql": "deltalog.statements",
     "table_defaults": "deltalog.table",
     "write_deltalake": "deltalog.table",
     "write_files": "deltalog.table",
@@ -94,8 +97,10 @@ __all__ = [
     "WrittenFiles",
     "__version__",
     "col",
+    "connect",
     "convert_to_deltalake",
     "lit",
+    "sql",
     "table_defaults",
     "write_deltalake",
     "write_files",
@@ -110,6 +115,13 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(origin), name)
     globals()[name] = value
     return value
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Register the notebook magics `%sql` and `%%sql`, for `%load_ext deltalog`."""
+    from deltalog.statements.magic import load  # noqa: PLC0415  # for notebooks only
+
+    load(shell)
 
 
 def __dir__() -> list[str]:

@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.column_mapping import logical_names
-from deltalog.features import clustering_columns
+from deltalog.features import logical_clustering_columns
 from deltalog.kernels import pc
 
 if TYPE_CHECKING:
@@ -54,9 +53,10 @@ def describe(snapshot: Snapshot) -> dict[str, Any]:
 def _clustering(snapshot: Snapshot) -> list[str]:
     """Clustering columns by the names that users know."""
     configuration = snapshot.configuration
-    names = logical_names(configuration.schema, configuration.column_mapping_mode)
-    paths = clustering_columns(snapshot.domain_metadata) or ()
-    return [names.get(".".join(path), ".".join(path)) for path in paths]
+    paths = logical_clustering_columns(
+        snapshot.domain_metadata, configuration.schema, configuration.column_mapping_mode
+    )
+    return [".".join(path) for path in paths]
 
 
 def total_size_bytes(snapshot: Snapshot) -> int:

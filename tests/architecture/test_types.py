@@ -48,7 +48,7 @@ ELSEWHERE = {
         "types and times of Delta Sharing's own messages",
     ),
     **dict.fromkeys(
-        ("catalogs/", "cli/", "log/", "scan/", "sharing/", "transaction/"),
+        ("catalogs/", "cli/", "log/", "scan/", "sharing/", "statements/", "transaction/"),
         ({"timestamp"}, "the moment of a commit: commitInfo, history, messages"),
     ),
     "verbs/restore.py": ({"timestamp"}, "the moment that restore looks for, in its commitInfo"),

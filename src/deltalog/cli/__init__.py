@@ -1,11 +1,11 @@
 """The command line: `deltalog`.
 
 `commands` has one function per command, `share` those of the sharing server, `simulate` plays
-histories of a simulated table, `output` prints what they answer.
+histories of a simulated table, `sql` runs statements, `output` prints what they answer.
 """
 
 from __future__ import annotations
 
-from deltalog.cli.simulate import app
+from deltalog.cli.sql import app
 
 __all__ = ["app"]

@@ -192,7 +192,7 @@ def doctor(
     """What is wrong with the table, how bad it is, and what to do; also if it cannot be opened."""
     from deltalog.insight.doctor import examine  # noqa: PLC0415  # only here
 
-    store, at = open_table_store(table, _options(option), None)
+    store, at = open_table_store(table, storage_options(option), None)
     snapshot = None if at is None else _open(table, option).snapshot
     with _bar("examining") as progress:
         report = examine(
@@ -300,10 +300,11 @@ def properties(
 
 
 def _open(table: str, option: list[str] | None) -> DeltaTable:
-    return DeltaTable(table, storage_options=_options(option))
+    return DeltaTable(table, storage_options=storage_options(option))
 
 
-def _options(option: list[str] | None) -> dict[str, str] | None:
+def storage_options(option: list[str] | None) -> dict[str, str] | None:
+    """Return the options of a store, which were given as key=value."""
     return _pairs(option, "-o") if option else None
 
 

@@ -346,6 +346,8 @@ class SparkValues(SparkParser):
 
     def _parse_field_of_type(self) -> exp.ColumnDef | None:
         token = self._curr
+        if not token:
+            return None
         is_name = NAME.fullmatch(token.text) and token.token_type is not TokenType.STRING
         if not is_name and token.token_type is not TokenType.IDENTIFIER:
             return None

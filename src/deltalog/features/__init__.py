@@ -7,7 +7,7 @@ Protocol: Table Features
 
 from __future__ import annotations
 
-from deltalog.features.clustering import clustering_columns
+from deltalog.features.clustering import clustering_columns, logical_clustering_columns
 from deltalog.features.protocol_change import supported_features, with_features
 from deltalog.features.registry import FEATURES, Kind, Support, canonical_name, find_feature
 from deltalog.features.support import check_deletion_vectors, check_readable
@@ -21,6 +21,7 @@ __all__ = [
     "check_readable",
     "clustering_columns",
     "find_feature",
+    "logical_clustering_columns",
     "supported_features",
     "with_features",
 ]

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import JsonObject, dumps, loads
 from deltalog.actions.model import DomainMetadata
+from deltalog.column_mapping import physical_path
 from deltalog.errors import InvalidInputError, MalformedLogError
-from deltalog.schema.columns import canonical_path_of, find_field
+from deltalog.schema.columns import canonical_path_of, find_field, walk
 from deltalog.stats.schema import has_bounds, indexed_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.actions.properties import TableProperties
+    from deltalog.column_mapping import Mode
     from deltalog.schema.types import StructType
 
 CLUSTERING_DOMAIN: Final = "delta.clustering"
@@ -43,6 +45,18 @@ def clustering_columns(domains: Mapping[str, DomainMetadata]) -> tuple[tuple[str
     node = JsonObject(values, CLUSTERING_DOMAIN)
     columns = node.required("clusteringColumns", list)
     return tuple(_path(column) for column in columns)
+
+
+def logical_clustering_columns(
+    domains: Mapping[str, DomainMetadata], schema: StructType, mode: Mode
+) -> tuple[tuple[str, ...], ...]:
+    """Paths of the clustering columns by the names that users know; perhaps none.
+
+    Raises:
+        MalformedLogError: as `clustering_columns`.
+    """
+    known = {tuple(physical_path(schema, path, mode)): path for path, _ in walk(schema)}
+    return tuple(known.get(path, path) for path in clustering_columns(domains) or ())
 
 
 def clustering_action(columns: Sequence[Sequence[str]]) -> DomainMetadata:

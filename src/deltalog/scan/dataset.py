@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds  # noqa: TID251  # the one place; imported only when asked for
 import pyarrow.fs as pafs
 
-from deltalog.errors import InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions.substrait import from_arrow_expression
 from deltalog.scan.plan import Scan, plan_scan
 
@@ -43,6 +43,9 @@ class DeltaDataset(ds.FileSystemDataset):
         schema: of the rows; names and types of the snapshot's columns, in any order.
 
         Cost: no I/O until the dataset is scanned.
+
+    Attributes:
+        failure: the error of the last scan that failed; engines in C++ keep its text only.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class DeltaDataset(ds.FileSystemDataset):
         arrow_filter: ds.Expression | None = None,
         schema: pa.Schema | None = None,
     ) -> None:
+        self.failure: DeltaError | None = None
         self._snapshot = snapshot
         self._predicate = predicate
         self._arrow_filter = arrow_filter
@@ -104,10 +108,17 @@ class DeltaDataset(ds.FileSystemDataset):
         names = self._needed(columns, wanted)
         scan = self._scan(names, wanted)
         shown = pa.schema([self._shown.field(name) for name in names])
-        batches = _cast(scan, shown, batch_size)
+        batches = self._noting(_cast(scan, shown, batch_size))
         return ds.Scanner.from_batches(
             batches, schema=shown, columns=columns, filter=wanted, batch_size=batch_size
         )
+
+    def _noting(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except DeltaError as error:
+            self.failure = error
+            raise
 
     def _needed(
         self, columns: list[str] | dict[str, ds.Expression] | None, wanted: ds.Expression | None

@@ -11,7 +11,8 @@ Every decision about the protocol is made in the core rooms. The packages, from 
 - `streaming`: the format's streams; `sharing`: shared tables.
 - `table`: delta.tables' class, with its builders (`create` makes tables, `merge`, `optimize`)
   `results`, and `tending` for upkeep. `source`, `registration`, `shared_tables`: the formats, and
-  the names of the official sharing client; `door` has `spark.read` plan the format's tables.
+  the names of the official sharing client; `statements`: SQL on the cluster; `door` has
+  `spark.read` plan the format's tables.
 
 Names are loaded on first use: every Python worker imports this package, and needs little of it.
 """
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from deltalog.spark.reading.scan import SparkScan, read, scan
     from deltalog.spark.registration import register, unregister
     from deltalog.spark.shared_tables import load_as_spark, load_table_changes_as_spark
+    from deltalog.spark.statements import sql
     from deltalog.spark.table import DeltaTable
     from deltalog.spark.writing.frame import write
 
@@ -43,6 +45,7 @@ _ORIGINS = {
     "register": "deltalog.spark.registration",
     "unregister": "deltalog.spark.registration",
     "scan": "deltalog.spark.reading.scan",
+    "sql": "deltalog.spark.statements",
     "write": "deltalog.spark.writing.frame",
 }
 
@@ -56,6 +59,7 @@ __all__ = [
     "read",
     "register",
     "scan",
+    "sql",
     "unregister",
     "write",
 ]

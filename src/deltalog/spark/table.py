@@ -81,6 +81,11 @@ class DeltaTable:
         self._alias: str | None = None
         self._app: AppTransaction | None = None
 
+    @property
+    def core(self) -> CoreTable:
+        """The table of the core, whose verbs are done by tasks of the session."""
+        return self._table
+
     # --- which table
 
     @classmethod

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog.actions.properties import CONSTRAINT_PREFIX
 from deltalog.actions.settable import canonical_key
@@ -18,11 +19,15 @@ from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.locations import named_table, open_table_context
 from deltalog.log.listing import has_table
+from deltalog.schema import from_arrow_schema
 from deltalog.snapshot import load_snapshot
 from deltalog.table_change import new_table
+from deltalog.transaction.properties import USUAL
 from deltalog.verbs.clone import Clone, cloned_configuration
-from deltalog.verbs.create import Create, Replace, as_schema
+from deltalog.verbs.create import Create, Replace, WithRows, as_schema
 from deltalog.verbs.do import do, make_table
+from deltalog.verbs.write import Write
+from deltalog.write.source import is_rereadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.transaction import CommitOptions
+    from deltalog.verbs.verb import Verb
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _DEFAULTS: Final[ContextVar[Mapping[str, str]]] = ContextVar("table_defaults", default=_NOTHING)
@@ -101,37 +107,113 @@ def new_table_with_defaults(
     )
 
 
-def create_table(  # `DeltaTable.create` forwards them
-    table_uri: str | PurePath | Store | NamedTable,
-    schema: Any,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePlace:
+    """Where a table is, or a new one goes.
+
+    Args:
+        context: of the table.
+        new: the catalog's place for a table that it does not have yet; None if no catalog is told.
+    """
+
+    context: TableContext
+    new: NewNamedTable | None = None
+
+    @classmethod
+    def of(
+        cls,
+        table_uri: str | PurePath | Store | NamedTable,
+        storage_options: StorageOptions | None = None,
+        filesystem: Any = None,
+    ) -> Self:
+        """Return the place of a location, or of a name in a catalog.
+
+        Raises:
+            InvalidInputError: it names a version.
+        """
+        named = named_table(table_uri, storage_options, filesystem)
+        if named is not None and named.at is None and named.catalog.find(named.name) is None:
+            new = named.stage()
+            return cls(context=new.staged.context, new=new)
+        context, at = open_table_context(table_uri, storage_options, filesystem, time_zone="UTC")
+        if at is not None:
+            raise InvalidInputError(
+                f"cannot create a table at {table_uri!r}: expected a location without a version"
+            )
+        return cls(context=context)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDefinition:
+    """What a new table is like; `DeltaTable.create` explains the fields.
+
+    Args:
+        schema: None takes that of the rows.
+    """
+
+    schema: Any = None
+    partition_by: Sequence[str] = ()
+    cluster_by: Sequence[str | tuple[str, ...]] | None = None
+    constraints: Mapping[str, str] | None = None
+    configuration: Mapping[str, str | None] | None = None
+    name: str | None = None
+    description: str | None = None
+    features: Sequence[str] = ()
+    arbitrary_properties: bool = False
+
+    def configured(self, schema: Any, new: NewNamedTable | None = None) -> TableConfiguration:
+        """Return the configuration of a table of this definition, with the current defaults.
+
+        Args:
+            schema: of the table.
+            new: its place in a catalog, which may require properties and features.
+        """
+        given = self.constraints or {}
+        checks = {f"{CONSTRAINT_PREFIX}{key}": text for key, text in given.items()}
+        return new_table_with_defaults(
+            as_schema(schema),
+            partition_columns=self.partition_by,
+            configuration={**(self.configuration or {}), **checks},
+            name=self.name,
+            description=self.description,
+            clustering_columns=self.cluster_by,
+            features=self.features,
+            arbitrary_properties=self.arbitrary_properties,
+            place=new,
+        )
+
+
+def create_table(
+    place: TablePlace,
+    definition: TableDefinition,
     *,
-    mode: str,
-    storage_options: StorageOptions | None,
-    filesystem: Any,
-    cluster_by: Sequence[str | tuple[str, ...]] | None,
-    constraints: Mapping[str, str] | None,
-    configuration: Mapping[str, str | None] | None,
-    options: CommitOptions,
-    partition_by: Sequence[str],
-    **described: Any,
+    mode: str = "error",
+    options: CommitOptions = USUAL,
+    rows: Any = None,
+    engine: Engine | None = None,
 ) -> TableContext:
-    """Create an empty table, or replace one; `DeltaTable.create` explains the arguments.
+    """Create a table, or replace one, in one commit.
+
+    Args:
+        place: where.
+        definition: of the table.
+        mode: if there is a table, `error` fails, `ignore` keeps it, and `overwrite` replaces its
+            schema, properties and rows.
+        options: of the commit.
+        rows: of the table, in any form that the engine opens; None is none.
+        engine: writes them; None is this process.
 
     Returns:
         The context of the table.
+
+    Raises:
+        TableExistsError: there is a table, and the mode is `error`.
     """
-    named = named_table(table_uri, storage_options, filesystem)
-    place = None
-    if named is not None and named.at is None and named.catalog.find(named.name) is None:
-        place = named.stage()
-        context, at = place.staged.context, None
-    else:
-        context, at = open_table_context(table_uri, storage_options, filesystem, time_zone="UTC")
-    store = context.store
-    if at is not None or mode not in {"error", "overwrite", "ignore"}:
+    context, store = place.context, place.context.store
+    if mode not in {"error", "overwrite", "ignore"}:
         raise InvalidInputError(
-            f"cannot create a table at {table_uri!r} with mode={mode!r}: expected a location "
-            "without a version, and the mode error, overwrite or ignore"
+            f"cannot create a table at {store.root} with mode={mode!r}: expected the mode error, "
+            "overwrite or ignore"
         )
     exists = has_table(store)
     if exists and mode == "ignore":
@@ -141,20 +223,21 @@ def create_table(  # `DeltaTable.create` forwards them
             f"cannot create a table at {store.root}: there is one; use mode='overwrite' to "
             "replace it or mode='ignore' to open it"
         )
-    checks = {f"{CONSTRAINT_PREFIX}{key}": text for key, text in (constraints or {}).items()}
-    wanted = new_table_with_defaults(
-        as_schema(schema),
-        partition_columns=partition_by,
-        configuration={**(configuration or {}), **checks},
-        clustering_columns=cluster_by,
-        place=place,
-        **described,
-    )
+    engine = engine or LocalEngine()
+    source = None if rows is None else engine.open_rows(rows)
+    schema = definition.schema
+    if schema is None and source is not None:
+        schema = from_arrow_schema(source.schema)
+    wanted = definition.configured(schema, place.new)
+    clusters = definition.cluster_by
+    made = Replace(wanted, clusters) if exists else Create(clusters)
+    data = rows if is_rereadable(rows) else source
+    verb: Verb[Any] = made if source is None else WithRows(made, Write(data=data))
     if exists:
-        do(Replace(wanted, cluster_by), lambda: load_snapshot(context), LocalEngine(), options)
+        do(verb, lambda: load_snapshot(context), engine, options)
         return context
-    ran = make_table(Create(cluster_by), context, wanted, LocalEngine(), options)
-    return context if place is None else place.register(ran.committed.snapshot)
+    ran = make_table(verb, context, wanted, engine, options)
+    return context if place.new is None else place.new.register(ran.committed.snapshot)
 
 
 def clone_table(

@@ -222,24 +222,22 @@ class DeltaTable:
             TableExistsError: there is a table, and the mode is `error`.
             InvalidInputError: schema, columns and properties contradict each other.
         """
-        from deltalog.table.creating import create_table
+        from deltalog.table.creating import TableDefinition, TablePlace, create_table
 
-        context = create_table(
-            table_uri,
-            schema,
-            mode=mode,
+        place = TablePlace.of(table_uri, storage_options, filesystem)
+        definition = TableDefinition(
+            schema=schema,
             partition_by=[partition_by] if isinstance(partition_by, str) else partition_by or (),
+            cluster_by=cluster_by,
+            constraints=constraints,
+            configuration=configuration,
             name=name,
             description=description,
-            configuration=configuration,
-            storage_options=storage_options,
-            cluster_by=cluster_by,
             features=features,
-            constraints=constraints,
-            options=_options(commit_properties, post_commithook_properties),
             arbitrary_properties=not raise_if_key_not_exists,
-            filesystem=filesystem,
         )
+        options = _options(commit_properties, post_commithook_properties)
+        context = create_table(place, definition, mode=mode, options=options)
         return cls.from_context(context)
 
     @property
@@ -450,6 +448,23 @@ class DeltaTable:
     def to_duckdb(self, connection: Any = None) -> Any:
         """Return the table as a DuckDB relation, which reads only what a query needs."""
         return duckdb_relation(self.to_pyarrow_dataset(), connection)
+
+    def sql(
+        self, query: str, parameters: Mapping[str, object] | None = None
+    ) -> pa.RecordBatchReader:
+        """Answer a query over the version that this object shows, which is called `this`.
+
+        Args:
+            query: in Spark's dialect, such as `SELECT count(*) FROM this`, or
+                `FROM this VERSION AS OF 3`; `deltalog.sql` runs statements over several tables.
+            parameters: values for `:name`.
+
+        Raises:
+            InvalidInputError: DuckDB is not installed, or refuses the query.
+        """
+        from deltalog.table.queries import query_table  # sqlglot is slow to import
+
+        return query_table(self, query, parameters or {})
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows for any library that takes Arrow streams."""

@@ -20,6 +20,7 @@ from deltalog.schema import Field, StructType, from_arrow_schema
 from deltalog.table_change import changed_table, is_set_by_writers
 from deltalog.verbs.alter.clustering import clustering_domain
 from deltalog.verbs.verb import Nothing, Verb
+from deltalog.verbs.write import RowsWritten, Write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,6 +113,35 @@ class Replace(Verb[Nothing]):
             transaction.remove_domain(CLUSTERING_DOMAIN)
         _stage_new(transaction, self.clustering_columns)
         return Nothing()
+
+
+@dataclass(frozen=True, slots=True)
+class WithRows(Verb[RowsWritten]):
+    """Create or replace a table, and write its rows in the same version.
+
+    Args:
+        made: the verb that creates or replaces it.
+        write: appends the rows.
+    """
+
+    made: Create | Replace
+    write: Write
+    doing: ClassVar[str] = "writing"
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # it depends on the verb
+        """The operation in the history, as Delta Spark names it."""
+        return f"{self.made.name} AS SELECT"
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the rows can be read again."""
+        return self.write.is_repeatable
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> RowsWritten:
+        """Stage the table, then its rows."""
+        self.made.stage(transaction, engine)
+        return self.write.stage(transaction, engine)
 
 
 def _stage_new(

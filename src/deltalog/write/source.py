@@ -7,6 +7,7 @@ matches the columns with the table.
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,25 @@ _ACCEPTED = (
     "DuckDB relation, any object with __arrow_c_stream__ or __arrow_c_array__, a list of dicts, "
     "or an iterable of record batches"
 )
+
+
+class RereadableRows(ABC):
+    """Rows that can be asked for again, with the same answer."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def opened(self) -> pa.RecordBatchReader:
+        """Return the rows as a reader; what it raises reaches the caller as it is."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as a stream of Arrow's C interface."""
+        reader: Any = self.opened()
+        stream: object = reader.__arrow_c_stream__(requested_schema)
+        return stream
+
+
+_REREADABLE = (pa.Table, pa.RecordBatch, list, tuple, RereadableRows)
 
 
 def open_batches(data: object) -> pa.RecordBatchReader:
@@ -42,6 +62,8 @@ def open_batches(data: object) -> pa.RecordBatchReader:
     """
     if _is_pandas(data):
         return pa.Table.from_pandas(data, preserve_index=_has_keys(data.index)).to_reader()
+    if isinstance(data, RereadableRows):
+        return data.opened()
     if isinstance(data, pa.RecordBatchReader):
         # Arrow's C interface would lose the type of an error raised by the source.
         return data
@@ -66,7 +88,7 @@ def is_rereadable(data: object) -> bool:
 
     False for unknown types.
     """
-    if isinstance(data, pa.Table | pa.RecordBatch | list | tuple) or _is_pandas(data):
+    if isinstance(data, _REREADABLE) or _is_pandas(data):
         return True
     if isinstance(data, pa.RecordBatchReader | Iterator):
         return False

@@ -18,7 +18,20 @@ def test_types_are_read_from_text(sql: str) -> None:
     assert parse_sql(to_sql(operand)).same_as(operand)
 
 
-@pytest.mark.parametrize("sql", ["", "array<int", "map<int>", "decimal(39,0)", "int int", "'int'"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "",
+        "array<int",
+        "map<int>",
+        "decimal(39,0)",
+        "int int",
+        "'int'",
+        "struct<",
+        "struct<a: int,",
+        "struct<a:",
+    ],
+)
 def test_texts_that_are_no_types(sql: str) -> None:
     with pytest.raises(InvalidInputError):
         parse_type(sql)

@@ -33,7 +33,7 @@ Path = tuple[str, ...]
 
 
 def parse_assignments(
-    schema: StructType, values: Mapping[str, Any], alias: str | None
+    schema: StructType, values: Mapping[str | Path, Any], alias: str | None
 ) -> dict[Path, Column]:
     """Return the path of each assigned column, with its value.
 
@@ -52,12 +52,15 @@ def parse_assignments(
     return found
 
 
-def assigned_path(schema: StructType, key: str, alias: str | None) -> Path:
+def assigned_path(schema: StructType, key: str | Path, alias: str | None) -> Path:
     """Resolve the path of an assigned column, in the schema's spelling."""
     names = {name.lower() for name in schema.names}
-    if not isinstance(key, str):
+    if isinstance(key, tuple):
+        parts: Path = key
+    elif isinstance(key, str):
+        parts = (key,) if key.lower() in names else tuple(col(key).path)
+    else:
         raise InvalidInputError(f"cannot assign {key!r}: expected the name of a column")
-    parts: Path = (key,) if key.lower() in names else tuple(col(key).path)
     is_alias = alias is not None and parts[0].lower() == alias.lower()
     if is_alias and len(parts) > 1 and parts[0].lower() not in names:
         parts = parts[1:]

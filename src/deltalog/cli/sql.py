@@ -1,0 +1,140 @@
+"""`deltalog sql`: statements from an argument, a file, standard input, or a prompt.
+
+Owns how statements are taken and their answers printed; what they mean is `deltalog.statements`'.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from deltalog.cli.commands import As, Options, command, storage_options
+from deltalog.cli.output import OutputFormat, as_text, print_batches
+from deltalog.cli.simulate import app
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.statements import Connection, connect, parse_statement
+from deltalog.statements.script import is_complete, statements_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_HISTORY: Final = Path("~/.deltalog_history")
+_PROMPTS: Final = ("deltalog> ", "     ...> ")
+
+
+@command("sql")
+def sql(
+    statement: Annotated[
+        str | None, typer.Argument(help="Statements; semicolons divide them. - reads stdin.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-i", help="A file of statements.", exists=True)
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option("--table", "-t", help="name=location: a table by its name; may be repeated."),
+    ] = None,
+    option: Options = None,
+    form: As = OutputFormat.TABLE,
+) -> None:
+    """Run SQL statements; without any, a prompt asks for them."""
+    if statement is not None and file is not None:
+        raise InvalidInputError("cannot run a statement and a file: give one of them")
+    with connect(_tables(table), storage_options=storage_options(option)) as connection:
+        text = file.read_text("utf-8") if file is not None else statement
+        if text == "-" or (text is None and not sys.stdin.isatty()):
+            text = sys.stdin.read()
+        if text is None:
+            _ask(connection, form)
+            return
+        statements = statements_of(text)
+        for one in statements:
+            parse_statement(one)  # the last one is checked before the first one changes something
+        for one in statements:
+            _run(connection, one, form)
+
+
+def _tables(given: list[str] | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in given or ():
+        name, sign, location = pair.partition("=")
+        if not sign or not name.strip() or not location.strip():
+            raise InvalidInputError(f"--table: expected name=location, found {pair!r}")
+        found[name.strip()] = location.strip()
+    return found
+
+
+def _run(connection: Connection, statement: str, form: OutputFormat) -> None:
+    result = connection.sql(statement)
+    if result.schema.names:
+        print_batches(result.schema, iter(result), form)
+    elif form is OutputFormat.TABLE:
+        facts = (f"{name}: {as_text(value)}" for name, value in (result.metrics or {}).items())
+        typer.echo("done" + "".join(f", {fact}" for fact in facts), err=True)
+
+
+def _ask(connection: Connection, form: OutputFormat) -> None:
+    """Run statements as they are typed; an error ends none but its own."""
+    save = _with_history()
+    typer.echo("Statements end with a semicolon; \\q or Ctrl-D ends the session.", err=True)
+    try:
+        while (text := _typed()) is not None:
+            for statement in statements_of(text):
+                try:
+                    _run(connection, statement, form)
+                except DeltaError as error:
+                    typer.echo(f"error: {error}", err=True)
+                except KeyboardInterrupt:
+                    typer.echo("interrupted", err=True)
+    finally:
+        save()
+
+
+def _typed() -> str | None:
+    """Return what is typed up to a semicolon; None at the end."""
+    lines: list[str] = []
+    while True:
+        try:
+            line = input(_PROMPTS[bool(lines)])
+        except EOFError:
+            typer.echo("", err=True)
+            return None
+        except KeyboardInterrupt:
+            typer.echo("", err=True)
+            lines.clear()
+            continue
+        if not lines and line.strip().lower() in {"\\q", "exit", "quit"}:
+            return None
+        lines.append(line)
+        text = "\n".join(lines)
+        if not text.strip():
+            lines.clear()
+        elif is_complete(text):
+            return text
+
+
+def _with_history() -> Callable[[], None]:
+    """Load the lines of earlier sessions, where the terminal can keep them; return how to save."""
+    try:
+        import readline  # noqa: PLC0415  # not on every system
+    except ImportError:
+        return lambda: None
+    path = _HISTORY.expanduser()
+    module: Any = readline
+    with suppress(OSError):
+        module.read_history_file(path)
+
+    def save() -> None:
+        with suppress(OSError):
+            module.set_history_length(1000)
+            module.write_history_file(path)
+            path.chmod(0o600)
+
+    return save
+
+
+__all__ = ["app"]

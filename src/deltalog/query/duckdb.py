@@ -1,0 +1,142 @@
+"""DuckDB's connections, and queries over registered tables.
+
+The query is DuckDB's affair, reading is `scan`'s.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.errors import DeltaError, InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+# A query of ours reads tables, and neither files nor the network by itself.
+_CLOSED: Final[dict[str, Any]] = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+}
+
+
+def connect_duckdb(settings: Mapping[str, str] | None = None, *, is_closed: bool = True) -> Any:
+    """Return a connection to a DuckDB in memory; names are those of registered tables only.
+
+    Moments are shown in UTC.
+
+    Args:
+        settings: of DuckDB.
+        is_closed: whether queries cannot reach files, the network and settings, unless `settings`
+            say so.
+
+    Raises:
+        InvalidInputError: DuckDB is not installed, or knows no such setting.
+    """
+    try:
+        import duckdb  # noqa: PLC0415  # optional
+    except ImportError as error:
+        raise InvalidInputError(
+            "cannot run SQL: DuckDB is not installed; pip install 'deltalog[duckdb]'"
+        ) from error
+    # A name in a query is a table's, never that of a variable which happens to be in reach.
+    closed = _CLOSED if is_closed else {}
+    config: dict[str, Any] = {
+        "python_enable_replacements": "false", **closed, **(settings or {}),
+    }  # fmt: skip
+    try:
+        database = duckdb.connect(config=config)
+        database.execute("SET GLOBAL TimeZone = 'UTC'")
+        if is_closed:
+            database.execute("SET GLOBAL lock_configuration = true")
+    except duckdb.Error as error:
+        names = ", ".join(config)  # values may be secrets
+        raise InvalidInputError(f"cannot start DuckDB with {names}: {error}") from error
+    return database
+
+
+def query_duckdb(
+    database: Any,
+    sql: str,
+    tables: Mapping[str, Any],
+    parameters: Mapping[str, object] | None = None,
+    *,
+    shown: str | None = None,
+) -> pa.RecordBatchReader:
+    """Return the rows of a query, streamed.
+
+    Args:
+        database: from `connect_duckdb`.
+        sql: in DuckDB's dialect.
+        tables: name in the query → an Arrow dataset, table or reader.
+        parameters: values for `$name`.
+        shown: the query in errors; None is `sql`.
+
+    Raises:
+        InvalidInputError: DuckDB refuses the query, or it gives no rows.
+    """
+    import duckdb  # noqa: PLC0415  # optional
+
+    watched = {
+        name: WatchedReader(rows) if hasattr(rows, "read_next_batch") else rows
+        for name, rows in tables.items()
+    }
+    # A connection has one open result at most, so each query gets its own.
+    connection = database.cursor()
+    try:
+        for name, rows in watched.items():
+            is_once = isinstance(rows, WatchedReader)
+            connection.register(name, rows.to_reader() if is_once else rows)
+        relation: Any = connection.sql(sql, params=dict(parameters) if parameters else None)
+        reader = None if relation is None else relation.to_arrow_reader()
+    except duckdb.Error as error:
+        refused = InvalidInputError(f"cannot run {shown or sql!r}: {error}")
+        raise _cause(watched) or refused from error
+    if reader is None:
+        raise InvalidInputError(f"cannot run {shown or sql!r}: expected a query that gives rows")
+    return pa.RecordBatchReader.from_batches(reader.schema, _batches(reader, watched, shown or sql))
+
+
+class WatchedReader:
+    """Rows that can be read once, whose errors are kept.
+
+    Args:
+        reader: of the rows: pyarrow's, or one with its methods.
+    """
+
+    def __init__(self, reader: Any) -> None:
+        self.failure: DeltaError | None = None
+        self._reader = reader
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows."""
+        return pa.RecordBatchReader.from_batches(self._reader.schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._reader
+        except DeltaError as error:
+            self.failure = error
+            raise
+
+
+def _batches(
+    reader: pa.RecordBatchReader, watched: Mapping[str, Any], shown: str
+) -> Iterator[pa.RecordBatch]:
+    """Return the batches of an answer; an error of a table is raised as it was."""
+    try:
+        yield from reader
+    except (pa.ArrowException, OSError) as error:
+        raise _cause(watched) or InvalidInputError(f"cannot run {shown!r}: {error}") from error
+
+
+def _cause(watched: Mapping[str, Any]) -> DeltaError | None:
+    """Return the error for which a query failed, of which DuckDB keeps the text only."""
+    failures = (getattr(rows, "failure", None) for rows in watched.values())
+    return next((error for error in failures if error is not None), None)

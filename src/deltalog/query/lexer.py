@@ -1,0 +1,201 @@
+"""The words of an SQL text: names, quoted names, texts, numbers and signs, with their places.
+
+Nothing is skipped but spaces and whole comments. What an expression or a query means is the
+business of `expressions` and `translate`; here they are only divided, so that the grammar of
+statements knows where they begin and end.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from deltalog.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_WORD: Final = re.compile(
+    r"""
+    (?P<gap> (?: \s+ | --[^\r\n]* )+ )
+  | (?P<text> [rR]'[^']*' | [rR]"[^"]*" | '(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" )
+  | (?P<quoted> `(?:[^`]|``)*` )
+  | (?P<number> (?:\d+(?:\.\d*)?|\.\d+) (?:[eE][+-]?\d+)? [A-Za-z]* )
+  | (?P<word> [^\W\d]\w* )
+  | (?P<sign> <=> | <= | >= | <> | != | == | => | -> | :: | \|\|
+      | [-+*%=<>&|^~!?:.,;()\[\]@] | /(?!\*) )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT: Final = re.compile(r"/\*|\*/")
+_EXCERPT: Final = 120
+_QUOTES: Final = {"'": "a text", '"': "a text", "`": "a name in backticks"}
+_NAMES: Final = frozenset({"word", "quoted"})
+_VALUES: Final = frozenset({"word", "quoted", "text", "number"})
+# What may follow the first word of a query: kinds of words, and signs.
+_QUERIES: Final = {
+    "SELECT": (_VALUES, "(*+-~!?:"),
+    "VALUES": (_VALUES, "(?:"),
+    "FROM": (_NAMES | {"text"}, "("),
+    "TABLE": (_NAMES, ""),
+    "WITH": (_NAMES, ""),
+}
+# After a column that is called as such a word, one of these makes it part of an expression.
+_OPERATORS: Final = frozenset(
+    {"AND", "OR", "IN", "IS", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "DIV", "NOT"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a statement.
+
+    Args:
+        kind: `word`, `quoted`, `text`, `number`, `sign`, or `end` after the last one.
+        text: as it was written.
+        start: its first character in the statement.
+        end: the character after it.
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    def says(self, keyword: str) -> bool:
+        """Whether it is this keyword, in upper case, or this sign."""
+        return self.kind in {"word", "sign"} and self.text.upper() == keyword
+
+
+def split(sql: str) -> list[Word]:
+    """Return the words of a text, and one of the kind `end`.
+
+    Raises:
+        InvalidInputError: a character begins no word, or a quote or comment is not closed.
+    """
+    found, place = [], 0
+    while place < len(sql):
+        match = _WORD.match(sql, place)
+        if match is not None:
+            if match.lastgroup != "gap":
+                found.append(Word(match.lastgroup or "", match[0], place, match.end()))
+            place = match.end()
+        elif sql.startswith("/*", place):
+            place = _end_of_comment(sql, place)
+        else:
+            raise error_at(sql, place, _unclosed(sql, place))
+    return [*found, Word("end", "", len(sql), len(sql))]
+
+
+def begins_query(words: Sequence[Word], place: int) -> bool:
+    """Whether a query begins at a word, in brackets or not; a column may be called as its words."""
+    while words[place].says("("):
+        place += 1
+    word = words[place]
+    if word.kind != "word" or word.text.upper() not in _QUERIES:
+        return False
+    kinds, signs = _QUERIES[word.text.upper()]
+    following = words[place + 1]
+    if following.kind == "word" and following.text.upper() in _OPERATORS:
+        return word.says("SELECT") and following.says("NOT")
+    return following.kind in kinds or (following.kind == "sign" and following.text in signs)
+
+
+class SyntaxProblem(Exception):  # noqa: N818  # never raised to users: `error_at` makes their error
+    """What is wrong at a place of a text that is part of a statement.
+
+    Args:
+        place: a character of the text.
+        problem: in words.
+    """
+
+    def __init__(self, place: int, problem: str) -> None:
+        super().__init__(place, problem)
+        self.place = place
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class TextOfParts:
+    """A text made of parts of another one, and of what stands in place of others.
+
+    Args:
+        text: the whole.
+        origins: for each part: its place here, and in the other text.
+    """
+
+    text: str
+    origins: tuple[tuple[int, int], ...]
+
+    def origin(self, place: int) -> int:
+        """Return where a character comes from."""
+        at = bisect_right(self.origins, place, key=itemgetter(0)) - 1
+        here, there = self.origins[max(at, 0)]
+        return there + max(0, place - here)
+
+
+class TextParts:
+    """Makes a text of parts of another one, from the first to the last.
+
+    Args:
+        text: the other one.
+        start: its first character that is copied.
+    """
+
+    def __init__(self, text: str, start: int = 0) -> None:
+        self._text = text
+        self._copied = start
+        self._parts: list[str] = []
+        self._origins: list[tuple[int, int]] = []
+        self._length = 0
+
+    def replace(self, start: int, end: int, by: str) -> None:
+        """Copy what comes before a part, and put a text in its place."""
+        self._add(self._text[self._copied : start], self._copied)
+        self._add(by, start)
+        self._copied = end
+
+    def done(self, end: int) -> TextOfParts:
+        """Copy up to a character, and return the text."""
+        self._add(self._text[self._copied : end], self._copied)
+        return TextOfParts("".join(self._parts), tuple(self._origins) or ((0, self._copied),))
+
+    def _add(self, text: str, origin: int) -> None:
+        if text:
+            self._origins.append((self._length, origin))
+            self._parts.append(text)
+            self._length += len(text)
+
+
+def error_at(sql: str, place: int, problem: str) -> InvalidInputError:
+    """Return an error with its position in the statement, for the caller to raise."""
+    line = sql.count("\n", 0, place) + 1
+    character = place - sql.rfind("\n", 0, place)
+    begin = max(0, min(place - _EXCERPT // 2, len(sql) - _EXCERPT))
+    end = begin + _EXCERPT
+    shown = ("…" if begin else "") + sql[begin:end] + ("…" if end < len(sql) else "")
+    return InvalidInputError(
+        f"cannot read the statement {shown!r} at line {line}, character {character}: {problem}"
+    )
+
+
+def _end_of_comment(sql: str, start: int) -> int:
+    """Return the character after a comment, which may hold others."""
+    depth = 0
+    for sign in _COMMENT.finditer(sql, start):
+        depth += 1 if sign[0] == "/*" else -1
+        if not depth:
+            return sign.end()
+    raise error_at(sql, start, "a comment is not closed: expected */")
+
+
+def _unclosed(sql: str, place: int) -> str:
+    sign = sql[place + 1] if sql[place] in "rR" else sql[place]
+    if sign in _QUOTES:
+        return f"{_QUOTES[sign]} is not closed: expected another {sign}"
+    return f"no statement has the character {sign!r} outside of quotes"

@@ -1,0 +1,467 @@
+"""Queries in Spark's dialect, translated to DuckDB's, with the tables that they name.
+
+sqlglot parses and translates. Owns how a table is named in a query: by a path, a name, `@v3`,
+`VERSION AS OF`, `TIMESTAMP AS OF`, or `table_changes(…)`; and that a query reads tables only: never
+files, nor settings of the machine.
+
+Protocol: none; Spark's SQL reference
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
+from sqlglot.parsers.spark import SparkParser
+
+from deltalog.errors import InvalidInputError
+from deltalog.query.dialect import as_duckdb_does
+from deltalog.query.lexer import (
+    SyntaxProblem,
+    TextOfParts,
+    TextParts,
+    Word,
+    begins_query,
+    error_at,
+    split,
+)
+from deltalog.query.names import QualifiedName, VersionExpression, version_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from sqlglot.expressions import Expr
+
+_CHANGES: Final = frozenset({"table_changes", "table_changes_by_path"})
+_PREFIX: Final = "deltalog_table_"
+_BEFORE_QUERY: Final = ("(", ")", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
+_DOUBLED: Final = frozenset("'\"")
+_ESCAPE: Final = re.compile(r"\\.|''|\"\"", re.DOTALL)
+_KINDS: Final = ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME")
+# What changes something, or leaves SQL's own world: no part of a query.
+_STATEMENTS: Final = (
+    exp.DDL, exp.DML, exp.Command, exp.Into, exp.Set, exp.Pragma, exp.Copy, exp.Describe,
+)  # fmt: skip
+# sqlglot's messages, for users who do not know sqlglot.
+_MESSAGES: Final = {
+    "Expecting )": "expected )",
+    "Invalid expression / Unexpected token": "expected the end, or an operator before this",
+}
+# sqlglot is written for texts that people write; what it raises for others is no part of its API.
+_FAILURES: Final = (
+    SqlglotError, LookupError, TypeError, ValueError, AttributeError, AssertionError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TableChangesCall:
+    """`table_changes(table, start [, end])`: the change data feed of a table.
+
+    Args:
+        table: as a text of the query, which is a name or a path.
+        start: a version, or a moment as a text.
+        end: likewise; None is the latest version.
+    """
+
+    table: QualifiedName
+    start: int | str | VersionExpression
+    end: int | str | VersionExpression | None
+
+    def __str__(self) -> str:
+        """The name of the table, and what is asked of it."""
+        return f"table_changes of {self.table}"
+
+
+TableReference = QualifiedName | TableChangesCall
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedQuery:
+    """A query in DuckDB's dialect.
+
+    Args:
+        sql: with a name for each table.
+        tables: that name → what it stands for.
+        parameters: the names of its parameters.
+    """
+
+    sql: str
+    tables: dict[str, TableReference]
+    parameters: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedTable:
+    """A table in the text of a query.
+
+    Args:
+        table: what is named.
+        start: its first character.
+        end: the character after it, and after its version.
+        is_aliased: whether an alias follows.
+    """
+
+    table: TableReference
+    start: int
+    end: int
+    is_aliased: bool
+
+
+def check_query(text: str) -> frozenset[str]:
+    """Return the names of a query's parameters; a text that is no query is refused.
+
+    Raises:
+        SyntaxProblem: what is wrong, and where.
+    """
+    tree = _read(text).tree
+    return frozenset(
+        node.name for node in tree.find_all(exp.Placeholder) if isinstance(node.this, str)
+    )
+
+
+@lru_cache(maxsize=256)
+def translated(text: str) -> TranslatedQuery:
+    """Return a query in DuckDB's dialect; repeated texts are translated once.
+
+    Raises:
+        InvalidInputError: the text is no query, or DuckDB has nothing like it; the message has the
+            position.
+    """
+    try:
+        names = check_query(text)
+        found = _read(text)
+        tree = found.tree.copy()
+        prefix = _PREFIX
+        while prefix in text.lower():
+            prefix += "_"  # the query has such a name of its own
+        tables: dict[str, TableReference] = {}
+        tree = as_duckdb_does(tree)
+        aliases = _qualified(tree)
+        for node in list(tree.find_all(exp.Table)):
+            if not _is_cte(node):
+                name = f"{prefix}{len(tables)}"
+                tables[name] = _reference(node)
+                alias = aliases.get(id(node)) or _name_of(tables[name]).parts[-1]
+                _rename(node, name, alias)
+        try:
+            sql = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
+        except RecursionError:
+            raise SyntaxProblem(0, "it is nested too deeply") from None
+        except _FAILURES as error:
+            raise SyntaxProblem(0, f"DuckDB has nothing like it: {error}") from error
+    except SyntaxProblem as problem:
+        raise error_at(text, problem.place, problem.problem) from problem
+    return TranslatedQuery(sql, tables, names)
+
+
+@lru_cache(maxsize=256)
+def located(text: str) -> tuple[str, tuple[LocatedTable, ...]]:
+    """Return a query in Spark's dialect, and where it names tables, in the order of the text.
+
+    Raises:
+        InvalidInputError: the text is no query; the message has the position.
+    """
+    try:
+        found = _read(text)
+        return found.source.text, tuple(_places(found))
+    except SyntaxProblem as problem:
+        raise error_at(text, problem.place, problem.problem) from problem
+
+
+def bound(reference: TableReference, parameters: Mapping[str, object]) -> TableReference:
+    """Return a table at the version that its expressions give now.
+
+    Raises:
+        InvalidInputError: a value is no version and no moment.
+    """
+    if isinstance(reference, QualifiedName):
+        return replace(reference, version=_value(reference.version, parameters))
+    start, end = (_value(one, parameters) for one in (reference.start, reference.end))
+    return replace(reference, start=start, end=end)
+
+
+def _value(version: Any, parameters: Mapping[str, object]) -> Any:
+    return version.value(parameters) if isinstance(version, VersionExpression) else version
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadQuery:
+    """The tree of a query, and the text that sqlglot read."""
+
+    tree: Expr
+    source: TextOfParts
+
+
+class _Queries(Spark):
+    """Spark's dialect, in which a cast that fails is an error, and errors know their place."""
+
+    class Parser(SparkParser):
+        STRICT_CAST: ClassVar = True
+
+        def raise_error(self, message: str, token: Any = None) -> None:
+            """Keep the place of a problem in the error."""
+            token = token or self._curr or self._prev
+            place = token.start if token else 0
+            plain = _MESSAGES.get(message, message.partition(" but got <Token")[0])
+            if plain.startswith("Required keyword"):
+                plain = "expected a value"
+            raise ParseError(plain, [{"description": plain, "start": place}])
+
+        def _warn_unsupported(self) -> None:
+            self.raise_error("expected a query", self._tokens[0])
+
+
+_DIALECT: Final = _Queries()
+
+
+@lru_cache(maxsize=256)
+def _read(text: str) -> _ReadQuery:
+    """Return the tree of a query, which nobody changes.
+
+    Raises:
+        SyntaxProblem: the text is none.
+    """
+    source = _in_words_of_sqlglot(text)
+    try:
+        trees = _DIALECT.parse(source.text)
+    except RecursionError:
+        raise SyntaxProblem(0, "it is nested too deeply") from None
+    except _FAILURES as error:
+        (found, *_) = getattr(error, "errors", None) or [{}]
+        place = source.origin(found.get("start", 0))
+        lines = str(found.get("description") or error).splitlines() or ["expected a query"]
+        raise SyntaxProblem(place, lines[0]) from error
+    tree = trees[0] if trees else None
+    if len(trees) != 1 or not isinstance(tree, exp.Query | exp.Values):
+        raise SyntaxProblem(0, "expected one query")
+    for node in tree.walk():
+        if isinstance(node, _STATEMENTS):
+            raise SyntaxProblem(source.origin(_start_of(node)), "expected a query that only reads")
+    return _ReadQuery(tree, source)
+
+
+def _in_words_of_sqlglot(text: str) -> TextOfParts:
+    """Return the text with other words for what sqlglot does not know or takes for something else.
+
+    `VERSION AS OF` for `@` and for SYSTEM_VERSION, and `SELECT * FROM` for TABLE.
+    """
+    try:
+        words = split(text)
+    except InvalidInputError as error:
+        raise SyntaxProblem(0, str(error)) from error
+    parts = TextParts(text)
+    for number, word in enumerate(words[:-1]):
+        before, following = words[number - 1], words[number + 1]
+        if word.says("@") and number and before.end == word.start:
+            try:
+                version = version_of(following.text)
+            except InvalidInputError as error:
+                raise SyntaxProblem(following.start, str(error)) from None
+            by = f"VERSION AS OF {version}"
+            if not isinstance(version, int):
+                by = f"TIMESTAMP AS OF '{version}'"
+            parts.replace(word.start, following.end, f" {by} ")
+        elif word.kind == "text" and word.text[0] in _DOUBLED:
+            # For sqlglot, two quotes end a text and begin another one.
+            quote = word.text[0]
+            inner = _ESCAPE.sub(
+                lambda sign, quote=quote: f"\\{quote}" if sign[0] == 2 * quote else sign[0],
+                word.text[1:-1],
+            )
+            if inner != word.text[1:-1]:
+                parts.replace(word.start, word.end, f"{quote}{inner}{quote}")
+        elif word.says("SYSTEM_VERSION") and following.says("AS"):
+            parts.replace(word.start, word.end, "VERSION")
+        elif (
+            word.says("TABLE")
+            and (not number or any(map(before.says, _BEFORE_QUERY)))
+            and begins_query(words, number)
+        ):
+            parts.replace(word.start, word.end, "SELECT * FROM")
+    return parts.done(len(text))
+
+
+def _start_of(node: Expr) -> int:
+    """Return the first character of a node of which sqlglot keeps some place."""
+    starts = (one.meta.get("start") for one in node.walk())
+    return min((start for start in starts if isinstance(start, int)), default=0)
+
+
+def _places(found: _ReadQuery) -> Iterator[LocatedTable]:
+    text = found.source.text
+    words = split(text)
+    numbers = {word.start: number for number, word in enumerate(words)}
+    tables: list[LocatedTable] = []
+    for node in found.tree.find_all(exp.Table):
+        is_call = isinstance(node.this, exp.Func)
+        if _is_cte(node) or (is_call and _name_of_call(node.this) not in _CHANGES):
+            continue
+        if is_call:
+            first = _start_of(node)
+            while words[numbers[first]].text.lower() not in _CHANGES:
+                first = words[numbers[first] - 1].start
+            end = _end_of_value(words, numbers[first])
+        else:
+            first = node.parts[0].meta["start"]
+            end = _end_of_version(words, numbers[node.parts[-1].meta["start"]] + 1)
+        alias = bool(node.args.get("alias"))
+        tables.append(LocatedTable(_reference(node), first, words[end - 1].end, alias))
+    yield from sorted(tables, key=lambda one: one.start)
+
+
+def _end_of_version(words: list[Word], place: int) -> int:
+    """Return the place of the word after a table's version, if it has one."""
+    start = place + words[place].says("FOR")
+    is_version = any(map(words[start].says, _KINDS)) and words[start + 1].says("AS")
+    return _end_of_value(words, start + 3) if is_version else place
+
+
+def _end_of_value(words: list[Word], place: int) -> int:
+    """Return the place of the word after a constant, a parameter or a call."""
+    place += any(map(words[place].says, ("-", "+", ":")))
+    if words[place].kind == "word" and words[place + 1].kind == "text":
+        return place + 2
+    if not words[place].says("("):
+        place += 1
+    if not words[place].says("("):
+        return place
+    depth = 0
+    while words[place].kind != "end":
+        depth += words[place].says("(") - words[place].says(")")
+        place += 1
+        if not depth:
+            break
+    return place
+
+
+def _is_cte(node: exp.Table) -> bool:
+    """Whether a name is that of a common table expression around it."""
+    if node.args.get("db") or not isinstance(node.this, exp.Identifier):
+        return False
+    name = node.name.lower()
+    return any(name == cte.alias.lower() for cte in _visible(node))
+
+
+def _visible(node: Expr) -> Iterator[Expr]:
+    """The common table expressions that a place of the tree may name: those before it."""
+    inside: list[Expr] = []
+    at: Expr | None = node
+    while at is not None:
+        inside.append(at)
+        with_: Any = at.args.get("with_")
+        for cte in with_.expressions if with_ is not None else ():
+            if any(cte is one for one in inside):
+                if with_.args.get("recursive"):
+                    yield cte
+                break
+            yield cte
+        at = at.parent
+
+
+def _reference(node: exp.Table) -> TableReference:
+    if isinstance(node.this, exp.Func):
+        return _changes(node.this)
+    if not isinstance(node.this, exp.Identifier):
+        raise SyntaxProblem(_start_of(node), "expected the name of a table")
+    version = node.args.get("version")
+    parts = tuple(part.name for part in node.parts)
+    if version is None:
+        return QualifiedName(parts)
+    value = version.expression
+    if isinstance(value, exp.Literal):
+        if version.this != "VERSION":
+            return QualifiedName(parts, str(value.name))
+        if not value.name.isdecimal():
+            problem = f"expected the number of a version, found {value.name}"
+            raise SyntaxProblem(_start_of(node), problem)
+        return QualifiedName(parts, int(value.name))
+    return QualifiedName(parts, VersionExpression(version.this == "VERSION", value.sql("spark")))
+
+
+def _name_of(reference: TableReference) -> QualifiedName:
+    return reference.table if isinstance(reference, TableChangesCall) else reference
+
+
+def _name_of_call(call: Any) -> str:
+    name: str = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
+    return name.lower()
+
+
+def _changes(call: Any) -> TableChangesCall:
+    name = _name_of_call(call)
+    if name not in _CHANGES:
+        raise SyntaxProblem(
+            _start_of(call), f"expected a table or table_changes(…), found {name}(…)"
+        )
+    values = call.expressions
+    table = values[0] if values else None
+    if not 2 <= len(values) <= 3 or not isinstance(table, exp.Literal) or not table.is_string:
+        raise SyntaxProblem(
+            _start_of(call), f"expected {name}('table', start [, end]) with the table as a text"
+        )
+    found = QualifiedName(("delta", table.name))
+    if name != "table_changes_by_path":
+        try:
+            found = QualifiedName.parse(table.name)
+        except InvalidInputError as error:
+            raise SyntaxProblem(_start_of(call), str(error)) from None
+    start, *rest = (
+        int(one.name) if one.is_int
+        else one.name if isinstance(one, exp.Literal)
+        else VersionExpression(None, one.sql("spark"))
+        for one in values[1:]
+    )  # fmt: skip
+    return TableChangesCall(found, start, rest[0] if rest else None)
+
+
+def _qualified(tree: Expr) -> dict[int, str]:
+    """Let columns name their tables by one part, and return the aliases of tables for that.
+
+    `SELECT s.t.id FROM s.t` becomes `SELECT t.id FROM s.t AS t`. Tables of one query whose last
+    parts are the same are called by all of their parts.
+    """
+    aliases: dict[int, str] = {}
+    known: dict[int, dict[tuple[str, ...], str]] = {}
+    for node in tree.find_all(exp.Table):
+        if node.args.get("alias") or not isinstance(node.this, exp.Identifier):
+            continue
+        names = known.setdefault(id(node.find_ancestor(exp.Select)), {})
+        parts = tuple(part.name for part in node.parts)
+        key, last = tuple(part.lower() for part in parts), parts[-1]
+        is_taken = last.lower() in {alias.lower() for alias in names.values()}
+        if key not in names:
+            names[key] = ".".join(parts) if is_taken else last
+        aliases[id(node)] = names[key]
+    for column in list(tree.find_all(exp.Column)):
+        if column.args.get("db"):
+            _shorten(column, known)
+    return aliases
+
+
+def _shorten(column: exp.Column, known: Mapping[int, Mapping[tuple[str, ...], str]]) -> None:
+    parts = column.parts
+    at: Expr | None = column
+    while at is not None:
+        at = at.find_ancestor(exp.Select)
+        for key, alias in known.get(id(at), {}).items():
+            own = tuple(part.name.lower() for part in parts[: len(key)])
+            if len(key) > 1 and own == key and len(parts) > len(key):
+                left = [exp.to_identifier(alias, quoted=True), *parts[len(key) :]]
+                names = ("this", "table", "db", "catalog")
+                for place, name in enumerate(names):
+                    column.set(name, left[-1 - place] if place < len(left) else None)
+                return
+
+
+def _rename(node: exp.Table, name: str, alias: str) -> None:
+    """Give a table another name, known by its alias or by what its columns call it."""
+    for part in ("db", "catalog", "version"):
+        node.set(part, None)
+    node.set("this", exp.to_identifier(name, quoted=True))
+    if not node.args.get("alias"):
+        node.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))

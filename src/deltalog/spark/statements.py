@@ -1,0 +1,349 @@
+"""`deltalog.spark.sql`: statements about Delta tables on a cluster; all others go to Spark.
+
+Owns the session of statements whose rows are data frames: Spark answers the queries, and tasks do
+the verbs. What a statement means is the business of `deltalog.statements`.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+
+from deltalog.errors import DeltaError, InvalidInputError, SchemaMismatchError, TableNotFoundError
+from deltalog.expressions import to_sql
+from deltalog.expressions.render import quote_text
+from deltalog.log.listing import has_table
+from deltalog.query.names import QualifiedName
+from deltalog.query.translate import TableChangesCall, bound, located
+from deltalog.spark.engine.assign import as_type_of, checked_values
+from deltalog.spark.engine.engine import SparkEngine
+from deltalog.spark.reading.by_options import frame_by_options
+from deltalog.spark.session.failures import as_spark_does, check_session
+from deltalog.spark.session.names import find_location, note_view
+from deltalog.spark.session.settings import session_defaults
+from deltalog.spark.table import DeltaTable as SparkTable
+from deltalog.spark.writing.plan import open_to_write
+from deltalog.statements.create import CreateStatement
+from deltalog.statements.grammar import parse_statement
+from deltalog.statements.reader import Query
+from deltalog.statements.statement import absent_partitions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import Column, SparkSession
+
+    from deltalog.engine import Engine
+    from deltalog.expressions import Expression
+    from deltalog.statements.reader import Parameters
+    from deltalog.statements.statement import SqlStatement
+    from deltalog.storage.store import Store
+    from deltalog.table import DeltaTable
+
+_FORMAT: Final = "deltalog"
+_OWN_FORMATS: Final = frozenset({"delta", "deltalog"})
+
+
+def sql(
+    spark: SparkSession,
+    statement: str,
+    parameters: Parameters = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+) -> DataFrame:
+    """Run an SQL statement on a cluster, and return its rows.
+
+    Statements about Delta tables are done by deltalog, in Spark's and Delta Lake's SQL; a query may
+    name such tables and others. A statement about nothing of deltalog goes to `spark.sql`.
+
+    Args:
+        spark: the session, classic or remote.
+        statement: one. A table is named ``delta.`/path` ``, or by a name that the session's catalog
+            has a location for, or by that of a view which deltalog made.
+        parameters: values for `?` (a sequence) or `:name` (a mapping).
+        storage_options: of the tables that are named by their location.
+
+    Raises:
+        InvalidInputError: a statement about a Delta table is not well formed.
+        DeltaError: as the verb that it does.
+    """
+    check_session(spark)
+    session = ClusterSession(spark, storage_options)
+    try:
+        found = parse_statement(statement, parameters)
+    except InvalidInputError as error:
+        return _by_spark(spark, statement, parameters, error)
+    if not session.is_concerned(found):
+        return _by_spark(spark, statement, parameters, None)
+    with as_spark_does(), session_defaults(spark):
+        answer = found.run(session)
+    if isinstance(answer.rows, DataFrame):
+        return answer.rows
+    return session.frame(answer.rows)
+
+
+def _by_spark(
+    spark: SparkSession, statement: str, parameters: Parameters, error: DeltaError | None
+) -> DataFrame:
+    """Let Spark run a statement; what Spark can't read either is our error."""
+    given: Any = parameters if isinstance(parameters, dict) or parameters is None else [*parameters]
+    try:
+        return spark.sql(statement, args=given)
+    except Exception as refused:
+        if error is not None and "PARSE_SYNTAX_ERROR" in str(refused):
+            raise error from refused
+        raise
+
+
+class ClusterSession:
+    """Runs statements on a cluster; see `deltalog.statements.Session`.
+
+    Args:
+        spark: the session, classic or remote.
+        storage_options: of tables that are named by their location.
+    """
+
+    def __init__(self, spark: SparkSession, storage_options: Mapping[str, Any] | None) -> None:
+        self._spark = spark
+        self._storage_options = storage_options
+        self.engine: Engine = SparkEngine(spark)
+
+    def is_concerned(self, statement: SqlStatement) -> bool:
+        """Whether a statement is about a table of ours: one of its names, or of its query's."""
+        if isinstance(statement, CreateStatement) and statement.clauses.uses_delta:
+            return True
+        return any(
+            name.format in _OWN_FORMATS or self._location(name) is not None
+            for name in names_in(statement)
+        )
+
+    # --- tables by their names
+
+    def find(self, name: QualifiedName) -> DeltaTable | None:
+        """Return the table of a name; None if the name is not known."""
+        location = self._location(name)
+        if location is None:
+            return None
+        table = SparkTable(self._spark, location, storage_options=self._storage_options)
+        core = table.core
+        version = name.known_version
+        if version is not None:
+            core.load_as_version(version)
+        return core
+
+    def open(self, name: QualifiedName) -> DeltaTable:
+        """Return the table of a name, at the version that it names."""
+        found = self.find(name)
+        if found is None:
+            raise TableNotFoundError(
+                f"cannot find the table {name}: no Delta table has this name; a table without a "
+                "name is called by its location: delta.`/path`"
+            )
+        return found
+
+    def has_read(self, table: DeltaTable) -> bool:
+        """Whether a query of this statement has read a table: not known, as Spark plans it."""
+        del table
+        return False
+
+    def place(self, name: QualifiedName, location: str | None) -> Store:
+        """Return where a new table goes."""
+        where = location or name.location or self._location(name)
+        if where is None:
+            raise InvalidInputError(
+                f"cannot tell where the table {name} goes: deltalog writes no catalog of Spark; "
+                "give its LOCATION, or name it delta.`/path`"
+            )
+        return open_to_write(where, self._storage_options)
+
+    def note(self, name: QualifiedName, table: DeltaTable) -> None:
+        """Make a table known under its name: as a view, as Spark's catalog cannot hold it."""
+        if len(name.parts) == 1:
+            view = SparkTable(self._spark, table.snapshot.store)
+            view.createOrReplaceTempView(name.parts[0])
+
+    def forget(self, name: QualifiedName) -> bool:
+        """Drop the view of a table."""
+        return bool(self._spark.catalog.dropTempView(name.parts[-1]))
+
+    def rename(self, name: QualifiedName, to: QualifiedName) -> None:
+        """Give the view of a table another name."""
+        table = self.open(name)
+        self.note(to, table)
+        self.forget(name)
+
+    def relocate(self, name: QualifiedName, location: str) -> None:
+        """Let a name mean another location."""
+        self.open(name)
+        note_view(self._spark, name.parts[-1], location)
+        self.note(name, self.open(QualifiedName(("delta", location))))
+
+    def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
+        """Return the tables and views that Spark's catalog has."""
+        database = ".".join(schema) or None
+        found = self._spark.catalog.listTables(database)
+        return [QualifiedName((*(one.namespace or ()), one.name)) for one in found]
+
+    # --- rows
+
+    def select(self, query: Query) -> DataFrame:
+        """Return the rows of a query, in which our tables are views that Spark plans."""
+        text, tables = located(query.text)
+        frames: dict[str, DataFrame] = {}
+        parts: list[str] = []
+        copied = 0
+        for one in tables:
+            frame = self._frame_of(bound(one.table, query.parameters))
+            if frame is None:
+                continue
+            name = f"deltalog_table_{len(frames)}"
+            frames[name] = frame
+            own = one.table.table if isinstance(one.table, TableChangesCall) else one.table
+            alias = "" if one.is_aliased else f" AS `{own.parts[-1].replace('`', '``')}`"
+            parts += _escaped(text[copied : one.start]), f"{{{name}}}", _escaped(alias)
+            copied = one.end
+        parts.append(_escaped(text[copied:]) if frames else text)
+        # PySpark knows the frames by their names in braces, also on Spark Connect.
+        return self._spark.sql("".join(parts), args=dict(query.parameters), **frames)
+
+    def values(self, query: Query) -> pa.Table:
+        """Return the rows of a query in a condition."""
+        return self.select(query).toArrow()
+
+    def source(
+        self,
+        rows: Query | QualifiedName,
+        *,
+        target: QualifiedName | None = None,
+        alias: str | None = None,
+    ) -> DataFrame:
+        """Return the rows of a query or a table as a data frame."""
+        del target  # a data frame keeps the version that it was planned for
+        if isinstance(rows, QualifiedName):
+            version = "" if rows.version is None else f" VERSION AS OF {rows.version}"
+            if isinstance(rows.version, str):
+                version = f" TIMESTAMP AS OF {quote_text(rows.version)}"
+            rows = Query(f"SELECT * FROM {rows}{version}")  # noqa: S608  # a quoted name
+        found = self.select(rows)
+        return found if alias is None else found.alias(alias)
+
+    def insertable(
+        self,
+        query: Query,
+        table: DeltaTable,
+        *,
+        columns: Sequence[str] | None,
+        constants: Mapping[str, Expression],
+        target: QualifiedName,
+        evolves: bool,
+    ) -> DataFrame:
+        """Return the rows of a query in the columns and types of a table."""
+        frame = self.source(query, target=target)
+        schema = table.snapshot.configuration.schema
+        known = {name.lower(): name for name in schema.names}
+        given = frame.columns
+        if columns is not None and len(columns) != len(given):
+            raise SchemaMismatchError(
+                f"cannot insert into {table.table_uri}: expected {len(columns)} columns "
+                f"({', '.join(columns)}), found {len(given)} ({', '.join(given)})"
+            )
+        frame = frame.toDF(*(f"c{place}" for place in range(len(given))))
+        values: dict[tuple[str, ...], Column] = {}
+        extra: list[Column] = []
+        for place, name in enumerate(given if columns is None else columns):
+            if name.lower() in known:
+                path = (known[name.lower()],)
+                values[path] = F.col(f"c{place}")
+            elif columns is None and evolves:
+                extra.append(F.col(f"c{place}").alias(name))
+            else:
+                raise SchemaMismatchError(
+                    f"cannot insert into {table.table_uri}: it has no column {name!r}"
+                )
+        given_names = (path[0] for path in values)
+        absent = absent_partitions(table, {*constants, *given_names})
+        for name, value in {**constants, **absent}.items():
+            values[(known.get(name.lower(), name),)] = F.expr(to_sql(value))
+        checked = checked_values(schema, values, self._spark)
+        fitted = [as_type_of(schema, path, value).alias(path[0]) for path, value in checked.items()]
+        return frame.select(*fitted, *extra)
+
+    def explain(self, query: Query) -> str:
+        """Return Spark's plan of a query."""
+        text = "".join(str(row[0]) for row in self._explained(query))
+        return text.strip()
+
+    def _explained(self, query: Query) -> Any:
+        frame = self.select(query)
+        frame.createOrReplaceTempView("deltalog_explained")
+        try:
+            return self._spark.sql("EXPLAIN EXTENDED SELECT * FROM deltalog_explained").collect()
+        finally:
+            self._spark.catalog.dropTempView("deltalog_explained")
+
+    def frame(self, rows: pa.Table | None) -> DataFrame:
+        """Return the rows of an answer as a data frame; one without columns has no rows."""
+        if rows is None or not rows.num_columns:
+            return self._spark.sql("SELECT 1 AS done WHERE false").select()
+        return self._spark.createDataFrame(rows)
+
+    def _frame_of(self, table: QualifiedName | TableChangesCall) -> DataFrame | None:
+        """Return the rows of a table of ours; None if Spark is to find the name."""
+        name = table.table if isinstance(table, TableChangesCall) else table
+        location = self._location(name)
+        if location is None:
+            return None
+        options: dict[str, str] = {**(self._storage_options or {}), "path": location}
+        if isinstance(table, TableChangesCall):
+            options["readChangeFeed"] = "true"
+            for side, bound in (("starting", table.start), ("ending", table.end)):
+                if bound is not None:
+                    kind = "Version" if isinstance(bound, int) else "Timestamp"
+                    options[side + kind] = str(bound)
+        elif name.version is not None:
+            kind = "versionAsOf" if isinstance(name.version, int) else "timestampAsOf"
+            options[kind] = str(name.version)
+        found = frame_by_options(self._spark, options)
+        if found is None:
+            found = self._spark.read.format(_FORMAT).options(**options).load()
+        return found
+
+    def _location(self, name: QualifiedName) -> str | None:
+        """Return where the Delta table of a name is; None if the name is no such table's."""
+        if name.location is not None:
+            return name.location if name.format in _OWN_FORMATS else None
+        try:
+            found = find_location(self._spark, str(replace(name, version=None)))
+        except TableNotFoundError:
+            return None
+        return found if has_table(open_to_write(found, self._storage_options)) else None
+
+
+def _escaped(text: str) -> str:
+    """A part of a query in which braces stand for themselves."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def names_in(value: object) -> Iterator[QualifiedName]:
+    """All tables that a statement names, in its queries too."""
+    if isinstance(value, QualifiedName):
+        yield value
+    elif isinstance(value, Query):
+        for one in located(value.text)[1]:
+            yield one.table.table if isinstance(one.table, TableChangesCall) else one.table
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from names_in(part)
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from names_in(part)
+    elif is_dataclass(value):
+        for part in fields(value):
+            yield from names_in(getattr(value, part.name))

@@ -1,0 +1,76 @@
+"""SQL statements over tables by their names, and a PEP 249 connection.
+
+A statement is a frozen value with its grammar beside it, which a session runs: in this process
+(`local`), or on a cluster (the Spark edge has its own). What it does is a verb of `verbs`.
+"""
+
+from __future__ import annotations
+
+from deltalog.statements.connection import Connection, Cursor, connect, sql
+from deltalog.statements.grammar import parse_statement
+from deltalog.statements.pep249 import (
+    BINARY,
+    DATETIME,
+    NUMBER,
+    ROWID,
+    STRING,
+    Binary,
+    DatabaseError,
+    DataError,
+    Date,
+    DateFromTicks,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    Time,
+    TimeFromTicks,
+    Timestamp,
+    TimestampFromTicks,
+    Warning,  # noqa: A004  # PEP 249's name
+    apilevel,
+    paramstyle,
+    threadsafety,
+)
+from deltalog.statements.results import SqlResult
+from deltalog.statements.statement import Session, SqlStatement, StatementAnswer
+
+__all__ = [
+    "BINARY",
+    "DATETIME",
+    "NUMBER",
+    "ROWID",
+    "STRING",
+    "Binary",
+    "Connection",
+    "Cursor",
+    "DataError",
+    "DatabaseError",
+    "Date",
+    "DateFromTicks",
+    "Error",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "NotSupportedError",
+    "OperationalError",
+    "ProgrammingError",
+    "Session",
+    "SqlResult",
+    "SqlStatement",
+    "StatementAnswer",
+    "Time",
+    "TimeFromTicks",
+    "Timestamp",
+    "TimestampFromTicks",
+    "Warning",
+    "apilevel",
+    "connect",
+    "paramstyle",
+    "parse_statement",
+    "sql",
+    "threadsafety",
+]

@@ -1,0 +1,319 @@
+"""`ALTER TABLE` and `COMMENT ON`.
+
+Protocol: none; Spark's SQL reference
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deltalog.query.names import QualifiedName
+from deltalog.schema import canonical_path_of, find_field
+from deltalog.schema.columns import walk
+from deltalog.statements.columns import CLAUSES, read_definition
+from deltalog.statements.create import read_clustering, read_key, read_properties
+from deltalog.statements.statement import Session, SqlStatement, StatementAnswer
+from deltalog.verbs import alter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deltalog.schema import Field
+    from deltalog.schema.alter import Where
+    from deltalog.statements.reader import StatementReader
+    from deltalog.verbs.verb import Verb
+
+    Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterStatement(SqlStatement):
+    """Changes of a table's schema, properties or constraints, in one version."""
+
+    table: QualifiedName
+    verbs: tuple[Verb[Any], ...]
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Do the verbs."""
+        table = session.open(self.table)
+        if len(self.verbs) == 1:
+            table.do(self.verbs[0])
+        else:
+            with table.transaction() as transaction:
+                for verb in self.verbs:
+                    transaction.do(verb)
+        session.note(self.table, table)
+        return StatementAnswer(None)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumnStatement(SqlStatement):
+    """Hive's `CHANGE COLUMN`, which repeats the type of a column that keeps it."""
+
+    table: QualifiedName
+    column: Path
+    field: Field
+    where: Where | None
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Change what differs."""
+        schema = session.open(self.table).snapshot.configuration.schema
+        own = find_field(schema, canonical_path_of(schema, self.column))
+        verbs: list[Verb[Any]] = []
+        if own.type != self.field.type:
+            verbs.append(alter.SetColumnType(self.column, self.field.type))
+        if "comment" in self.field.metadata:
+            verbs.append(alter.SetColumnComment(self.column, self.field.metadata["comment"]))
+        if self.where is not None:
+            verbs.append(alter.MoveColumn(self.column, self.where))
+        return (
+            AlterStatement(self.table, tuple(verbs)).run(session)
+            if verbs
+            else StatementAnswer(None)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DropKnownColumnsStatement(SqlStatement):
+    """`ALTER TABLE … DROP COLUMN IF EXISTS …`."""
+
+    table: QualifiedName
+    columns: tuple[Path, ...]
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Remove those columns that are there."""
+        schema = session.open(self.table).snapshot.configuration.schema
+        known = {tuple(part.lower() for part in path) for path, _ in walk(schema)}
+        paths = [path for path in self.columns if tuple(map(str.lower, path)) in known]
+        if not paths:
+            return StatementAnswer(None)
+        return AlterStatement(self.table, (alter.DropColumns(paths),)).run(session)
+
+
+@dataclass(frozen=True, slots=True)
+class DropFeatureStatement(SqlStatement):
+    """`ALTER TABLE … DROP FEATURE name [TRUNCATE HISTORY]`."""
+
+    table: QualifiedName
+    feature: str
+    truncates_history: bool
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Remove the uses of the feature, then the feature."""
+        table = session.open(self.table)
+        table.alter.drop_feature(self.feature, truncate_history=self.truncates_history)
+        session.note(self.table, table)
+        return StatementAnswer(None)
+
+
+@dataclass(frozen=True, slots=True)
+class RenameStatement(SqlStatement):
+    """`ALTER TABLE … RENAME TO …`, by the catalog of the table."""
+
+    table: QualifiedName
+    to: QualifiedName
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Give the table another name."""
+        session.rename(self.table, self.to)
+        return StatementAnswer(None)
+
+
+@dataclass(frozen=True, slots=True)
+class LocationStatement(SqlStatement):
+    """`ALTER TABLE … SET LOCATION '…'`, by the catalog of the table."""
+
+    table: QualifiedName
+    location: str
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Let the name mean another location."""
+        session.relocate(self.table, self.location)
+        return StatementAnswer(None)
+
+
+def read_alter(reader: StatementReader) -> SqlStatement:
+    """Read what follows `ALTER`."""
+    reader.expect("TABLE")
+    table = reader.table()
+    for keywords, read in _ACTIONS.items():
+        if reader.take(keywords):
+            return read(reader, table)
+    return reader.fail(f"expected one of {', '.join(_ACTIONS)}")
+
+
+def read_comment(reader: StatementReader) -> SqlStatement:
+    """Read what follows `COMMENT`."""
+    reader.expect("ON")
+    if reader.expect_one("TABLE", "COLUMN") == "TABLE":
+        table = reader.table()
+        reader.expect("IS")
+        text = None if reader.take("NULL") else reader.text()
+        return AlterStatement(table, (alter.SetTableDescription(text or ""),))
+    *name, column = reader.path()
+    if not name:
+        reader.fail("expected the column as table.column")
+    reader.expect("IS")
+    text = None if reader.take("NULL") else reader.text()
+    return AlterStatement(QualifiedName(tuple(name)), (alter.SetColumnComment((column,), text),))
+
+
+def _add_columns(reader: StatementReader, table: QualifiedName) -> SqlStatement:
+    is_bracketed = reader.is_at("(")
+    found = reader.listed(lambda: _read_new_column(reader), is_bracketed=is_bracketed)
+    verbs: list[Verb[Any]] = []
+    together: list[Field] = []
+    for number, (parent, field, where) in enumerate(found):
+        together.append(field)
+        following = found[number + 1] if number + 1 < len(found) else None
+        # Columns that are added at the end of the same struct are one verb.
+        if where == "last" and following is not None and following[::2] == (parent, "last"):
+            continue
+        verbs.append(alter.AddColumns(together, parent=parent, where=where))
+        together = []
+    return AlterStatement(table, tuple(verbs))
+
+
+def _read_new_column(reader: StatementReader) -> tuple[Path, Field, Where]:
+    *parent, name = reader.path()
+    field = read_definition(reader, name)
+    return tuple(parent), field, _read_place(reader) or "last"
+
+
+def _read_place(reader: StatementReader) -> Where | None:
+    if reader.take("FIRST"):
+        return "first"
+    return ("after", reader.name("a column")) if reader.take("AFTER") else None
+
+
+def _drop_columns(reader: StatementReader, table: QualifiedName) -> SqlStatement:
+    if reader.take("IF EXISTS"):
+        paths = reader.listed(reader.path, is_bracketed=reader.is_at("("))
+        return DropKnownColumnsStatement(table, tuple(paths))
+    is_bracketed = reader.is_at("(")
+    paths = reader.listed(reader.path, is_bracketed=is_bracketed)
+    return AlterStatement(table, (alter.DropColumns(paths),))
+
+
+def _rename_column(reader: StatementReader, table: QualifiedName) -> SqlStatement:
+    column = reader.path()
+    reader.expect("TO")
+    return AlterStatement(table, (alter.RenameColumn(column, reader.name()),))
+
+
+def _rename_table(reader: StatementReader, table: QualifiedName) -> SqlStatement:
+    return RenameStatement(table, reader.table())
+
+
+def _alter_column(reader: StatementReader, table: QualifiedName) -> SqlStatement:
+    """Read columns, each with one of TYPE, COMMENT, FIRST, AFTER, SET/DROP NOT NULL or DEFAULT."""
+    verbs = reader.listed(lambda: _read_change(reader), is_bracketed=False)
+    return AlterStatement(table, tuple(verbs))
+
+
+def _read_change(reader: StatementReader) -> Verb[Any]:
+    column = reader.path()
+    clause = reader.take_one(
+        "TYPE", "COMMENT", "SET NOT NULL", "DROP NOT NULL", "SET DEFAULT", "DROP DEFAULT",
+        "SYNC IDENTITY",
+    )  # fmt: skip
+    verb: Verb[Any]
+    match clause:
+        case "TYPE":
+            verb = alter.SetColumnType(column, reader.type(*CLAUSES)[0])
+        case "COMMENT":
+            verb = alter.SetColumnComment(column, reader.text("a comment"))
+        case "SET NOT NULL":
+            verb = alter.SetColumnNotNull(column)
+        case "DROP NOT NULL":
+            verb = alter.DropColumnNotNull(column)
+        case "SET DEFAULT":
+            verb = alter.SetColumnDefault(column, reader.source())
+        case "DROP DEFAULT":
+            verb = alter.SetColumnDefault(column, None)
+        case "SYNC IDENTITY":
+            verb = alter.SyncIdentity(column[-1])
+        case _:
+            where = _read_place(reader)
+            if where is None:
+                reader.fail("expected TYPE, COMMENT, FIRST, AFTER, SET or DROP")
+            verb = alter.MoveColumn(column, where)
+    return verb
+
+
+def _change_column(reader: StatementReader, table: QualifiedName) -> SqlStatement:
+    """Read Hive's `old new TYPE [COMMENT 'c'] [FIRST | AFTER c]`, or what ALTER COLUMN has."""
+    column = reader.path()
+    if reader.take("COMMENT"):
+        return AlterStatement(table, (alter.SetColumnComment(column, reader.text()),))
+    if reader.is_at("TYPE") or reader.is_at("FIRST") or reader.is_at("AFTER"):
+        reader.take("TYPE")
+        where = _read_place(reader)
+        if where is not None:
+            return AlterStatement(table, (alter.MoveColumn(column, where),))
+        return AlterStatement(table, (alter.SetColumnType(column, reader.type(*CLAUSES)[0]),))
+    name = reader.name("the column's new name")
+    if name.lower() != column[-1].lower():
+        reader.fail("expected the same name: ALTER TABLE … RENAME COLUMN renames")
+    field = read_definition(reader, name)
+    return ChangeColumnStatement(table, column, field, _read_place(reader))
+
+
+def _set(reader: StatementReader, table: QualifiedName) -> SqlStatement:
+    if reader.take("LOCATION"):
+        return LocationStatement(table, reader.text("a location"))
+    reader.expect("TBLPROPERTIES")
+    properties = read_properties(reader)
+    return AlterStatement(table, (alter.SetTableProperties(properties, raise_if_not_exists=False),))
+
+
+def _unset(reader: StatementReader, table: QualifiedName) -> SqlStatement:
+    reader.expect("TBLPROPERTIES")
+    is_lenient = reader.take("IF EXISTS")
+    keys = reader.listed(lambda: read_key(reader))
+    verb = alter.UnsetTableProperties(keys, raise_if_not_exists=not is_lenient)
+    return AlterStatement(table, (verb,))
+
+
+def _add_constraint(reader: StatementReader, table: QualifiedName) -> SqlStatement:
+    name = reader.name("the name of a constraint")
+    reader.expect("CHECK")
+    return AlterStatement(table, (alter.AddConstraints({name: reader.bracketed_source()}),))
+
+
+def _drop_constraint(reader: StatementReader, table: QualifiedName) -> SqlStatement:
+    is_lenient = reader.take("IF EXISTS")
+    name = reader.name("the name of a constraint")
+    return AlterStatement(table, (alter.DropConstraint(name, not is_lenient),))
+
+
+def _cluster_by(reader: StatementReader, table: QualifiedName) -> SqlStatement:
+    columns = read_clustering(reader)
+    return AlterStatement(table, (alter.SetClusteringColumns(columns or None),))
+
+
+def _drop_feature(reader: StatementReader, table: QualifiedName) -> SqlStatement:
+    word = reader.word
+    feature = reader.text() if word.kind == "text" else reader.name("a table feature")
+    return DropFeatureStatement(table, feature, reader.take("TRUNCATE HISTORY"))
+
+
+_ACTIONS: Mapping[str, Callable[[StatementReader, QualifiedName], SqlStatement]] = {
+    "ADD COLUMNS": _add_columns,
+    "ADD COLUMN": _add_columns,
+    "ADD CONSTRAINT": _add_constraint,
+    "ALTER COLUMN": _alter_column,
+    "ALTER": _alter_column,
+    "CHANGE COLUMN": _change_column,
+    "CHANGE": _change_column,
+    "CLUSTER BY": _cluster_by,
+    "DROP COLUMNS": _drop_columns,
+    "DROP COLUMN": _drop_columns,
+    "DROP CONSTRAINT": _drop_constraint,
+    "DROP FEATURE": _drop_feature,
+    "RENAME COLUMN": _rename_column,
+    "RENAME TO": _rename_table,
+    "SET": _set,
+    "UNSET": _unset,
+}

@@ -1,0 +1,297 @@
+"""`connect` and `sql`: statements over tables by their names, and a PEP 249 connection.
+
+Protocol: none; PEP 249
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from deltalog.errors import InvalidInputError
+from deltalog.statements import pep249
+from deltalog.statements.grammar import parse_statement
+from deltalog.statements.local import LocalSession
+from deltalog.statements.results import SqlResult, rows_of
+from deltalog.statements.script import statements_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from types import TracebackType
+
+    import pyarrow as pa
+
+    from deltalog.statements.reader import Parameters
+    from deltalog.storage.fsspec_store import StorageOptions
+
+
+class Connection:
+    """Runs SQL statements in this process (PEP 249); DuckDB answers the queries.
+
+    Every statement is a version of its own: `commit` does nothing, and `rollback` is refused.
+    `connect` makes one.
+
+    Args:
+        session: names and places of tables.
+    """
+
+    Warning = pep249.Warning
+    Error = pep249.Error
+    InterfaceError = pep249.InterfaceError
+    DatabaseError = pep249.DatabaseError
+    InternalError = pep249.InternalError
+    OperationalError = pep249.OperationalError
+    ProgrammingError = pep249.ProgrammingError
+    IntegrityError = pep249.IntegrityError
+    DataError = pep249.DataError
+    NotSupportedError = pep249.NotSupportedError
+
+    def __init__(self, session: LocalSession) -> None:
+        self._session: LocalSession | None = session
+
+    def sql(self, statement: str, parameters: Parameters = None) -> SqlResult:
+        """Run a statement, and return its rows and what it changed.
+
+        Args:
+            statement: one, in Spark's dialect.
+            parameters: values for `?` (a sequence) or `:name` (a mapping).
+
+        Raises:
+            InvalidInputError: it is no statement; the message has the position.
+            DeltaError: as the verb that it does.
+        """
+        session = self._open_session()
+        found = parse_statement(statement, parameters)
+        session.begin()
+        return SqlResult(found.run(session), statement)
+
+    def execute_script(self, script: str) -> list[SqlResult]:
+        """Run statements that semicolons divide, and return their results.
+
+        All are checked before the first one runs. An error leaves the earlier ones done.
+        """
+        statements = statements_of(script)
+        for statement in statements:
+            parse_statement(statement)
+        return [self.sql(statement) for statement in statements]
+
+    def register(self, name: str, rows: Any) -> Self:
+        """Make a table or other rows known under a name.
+
+        Args:
+            name: in statements; it may have parts.
+            rows: a `DeltaTable`, a location, or rows that `write_deltalake` takes.
+        """
+        self._open_session().register(name, rows)
+        return self
+
+    def execute(self, operation: str, parameters: Parameters = None) -> Cursor:
+        """Run a statement with a new cursor, and return it."""
+        return self.cursor().execute(operation, parameters)
+
+    def cursor(self) -> Cursor:
+        """Return a cursor (PEP 249)."""
+        self._open_session()
+        return Cursor(self)
+
+    def commit(self) -> None:
+        """Do nothing: each statement is committed when it has run (PEP 249)."""
+        self._open_session()
+
+    def rollback(self) -> None:
+        """Refuse: each statement is committed when it has run (PEP 249).
+
+        Raises:
+            InvalidInputError: always; RESTORE TABLE goes back to an older version.
+        """
+        self._open_session()
+        raise InvalidInputError(
+            "cannot roll back: each statement is committed when it has run; RESTORE TABLE goes "
+            "back to an older version"
+        )
+
+    def close(self) -> None:
+        """End the connection; tables stay (PEP 249)."""
+        self._session = None
+
+    def __enter__(self) -> Self:
+        """Return the connection, which the end of the block closes."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the connection."""
+        self.close()
+
+    def _open_session(self) -> LocalSession:
+        if self._session is None:
+            raise InvalidInputError("cannot run a statement: the connection is closed")
+        return self._session
+
+
+class Cursor:
+    """A cursor (PEP 249): runs statements, and gives rows as tuples or as Arrow data.
+
+    Attributes:
+        arraysize: rows that `fetchmany` returns.
+        rowcount: rows that the last statement changed; -1 if it changed none, or is a query.
+
+    Args:
+        connection: that runs the statements.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self.rowcount = -1
+        self.lastrowid = None  # rows have no ids that PEP 249 means
+        self._result: SqlResult | None = None
+        self._rows: Any = None
+        self._is_closed = False
+
+    @property
+    def description(self) -> list[tuple[Any, ...]] | None:
+        """The columns of the last statement: name, Arrow type, and five times None (PEP 249)."""
+        if self._result is None or not self._result.schema.names:
+            return None
+        return [
+            (field.name, field.type, None, None, None, None, field.nullable)
+            for field in self._result.schema
+        ]
+
+    def execute(self, operation: str, parameters: Parameters = None) -> Self:
+        """Run a statement; its rows are fetched afterwards."""
+        self._check_open()
+        self._result = self._rows = None
+        self._result = self.connection.sql(operation, parameters)
+        changed = self._result.num_affected_rows
+        self.rowcount = -1 if changed is None else changed
+        return self
+
+    def executemany(
+        self, operation: str, seq_of_parameters: Iterable[Sequence[object] | Mapping[str, object]]
+    ) -> Self:
+        """Run a statement for each of several lists of values; each is a version of its own."""
+        counts = [self.execute(operation, one).rowcount for one in seq_of_parameters]
+        self.rowcount = -1 if -1 in counts else sum(counts)
+        return self
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """Return the next row; None after the last one."""
+        return next(self._tuples(), None)
+
+    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
+        """Return the next rows, at most `size` of them."""
+        found: list[tuple[Any, ...]] = []
+        while len(found) < (self.arraysize if size is None else size):
+            row = self.fetchone()
+            if row is None:
+                break
+            found.append(row)
+        return found
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return all rows that are left."""
+        return list(self._tuples())
+
+    def nextset(self) -> None:
+        """Forget the rows; a statement has one set of them (PEP 249)."""
+        self._last()
+        self._rows = iter(())
+
+    def fetch_arrow_table(self) -> pa.Table:
+        """Return all rows as a pyarrow Table, as DuckDB's and ADBC's cursors do."""
+        return self._last().to_arrow()
+
+    def fetch_record_batch(self) -> pa.RecordBatchReader:
+        """Return all rows as a stream of record batches."""
+        return self._last().to_reader()
+
+    def close(self) -> None:
+        """Forget the rows, and refuse further calls (PEP 249)."""
+        self._result = self._rows = None
+        self._is_closed = True
+
+    def __enter__(self) -> Self:
+        """Return the cursor, which the end of the block closes."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the cursor."""
+        self.close()
+
+    def setinputsizes(self, sizes: object) -> None:
+        """Do nothing (PEP 249)."""
+
+    def setoutputsize(self, size: object, column: object = None) -> None:
+        """Do nothing (PEP 249)."""
+
+    def __iter__(self) -> Self:
+        """Return the cursor, whose items are the rows that are left."""
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        """Return the next row."""
+        found: tuple[Any, ...] = next(self._tuples())
+        return found
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise InvalidInputError("cannot use the cursor: it is closed")
+
+    def _last(self) -> SqlResult:
+        self._check_open()
+        if self._result is None:
+            raise InvalidInputError("cannot fetch rows: no statement was executed")
+        if not self._result.schema.names:
+            raise InvalidInputError("cannot fetch rows: the last statement gives none")
+        return self._result
+
+    def _tuples(self) -> Any:
+        found = self._last()
+        if self._rows is None:
+            batches = iter(found)
+            self._rows = (row for batch in batches for row in rows_of(batch))
+        return self._rows
+
+
+def connect(
+    tables: Mapping[str, Any] | None = None,
+    *,
+    storage_options: StorageOptions | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Connection:
+    """Return a connection that runs SQL statements in this process.
+
+    Args:
+        tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` takes.
+        storage_options: of tables that a statement names by their location.
+        settings: of DuckDB.
+
+    Raises:
+        InvalidInputError: DuckDB is not installed, or knows no such setting.
+    """
+    return Connection(LocalSession(tables, storage_options=storage_options, settings=settings))
+
+
+def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResult:
+    """Run an SQL statement over tables, and return its rows and what it changed.
+
+    Args:
+        statement: one, in Spark's dialect.
+        parameters: values for `?` (a sequence) or `:name` (a mapping); never pasted into the text.
+        tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` takes.
+
+    Raises:
+        InvalidInputError: it is no statement; the message has the position.
+        DeltaError: as the verb that it does.
+    """
+    return connect(tables).sql(statement, parameters)

@@ -1,0 +1,370 @@
+"""`CREATE TABLE` with columns, `AS SELECT`, `LIKE` and `CLONE`; `CONVERT`; `DROP TABLE`.
+
+Protocol: none; Spark's SQL reference
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.log.listing import has_table
+from deltalog.query.names import QualifiedName
+from deltalog.schema import Field, Schema
+from deltalog.statements.columns import read_column, read_definition
+from deltalog.statements.statement import (
+    Session,
+    SqlStatement,
+    StatementAnswer,
+    clusters_of,
+    counted,
+)
+from deltalog.table import DeltaTable, convert_to_deltalake
+from deltalog.table.creating import TableDefinition, TablePlace, create_table
+from deltalog.table_change import is_set_by_writers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.statements.reader import Query, StatementReader
+
+_FORMATS: Final = frozenset({"delta", "deltalog"})
+_CLAUSES: Final = {
+    "USING": "uses_delta",
+    "PARTITIONED BY": "partition_by",
+    "CLUSTER BY": "cluster_by",
+    "TBLPROPERTIES": "properties",
+    "COMMENT": "comment",
+    "LOCATION": "location",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableClauses:
+    """What a definition of a table says besides its columns; None is nothing."""
+
+    partition_by: Sequence[str] | None = None
+    cluster_by: Sequence[tuple[str, ...]] | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    location: str | None = None
+    uses_delta: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateStatement(SqlStatement):
+    """`CREATE [OR REPLACE] TABLE [IF NOT EXISTS] …` and `REPLACE TABLE …`.
+
+    Args:
+        table: the new one.
+        mode: `error`, `ignore` or `overwrite`, as of `DeltaTable.create`.
+        must_exist: for `REPLACE TABLE`.
+        fields: of `(column TYPE, …)`.
+        clauses: what follows.
+        query: of `AS SELECT`.
+        like: the table whose columns it gets.
+        constraints: name → SQL, of `CONSTRAINT name CHECK (…)`.
+    """
+
+    table: QualifiedName
+    mode: str = "error"
+    must_exist: bool = False
+    fields: Sequence[Field] = ()
+    clauses: TableClauses = field(default_factory=TableClauses)
+    query: Query | None = None
+    like: QualifiedName | None = None
+    constraints: dict[str, str] = field(default_factory=dict)
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Create the table, with the rows of the query if there is one."""
+        clauses = self.clauses
+        if self.query is not None and self.fields:
+            raise InvalidInputError(
+                f"cannot create {self.table}: AS SELECT gives the columns; leave them out"
+            )
+        known = session.find(replace(self.table, version=None))
+        is_placed = clauses.location is not None or self.table.location is not None
+        if self.must_exist and known is None and not is_placed:
+            raise self._nothing_to_replace()
+        place = session.place(self.table, clauses.location)
+        if self.must_exist and known is None and not has_table(place):
+            raise self._nothing_to_replace()
+        model = None if self.like is None else session.open(self.like)
+        definition = TableDefinition(
+            schema=None if self.query is not None else self._schema(model),
+            partition_by=self._partition_columns(model),
+            cluster_by=self._clusters(model),
+            constraints=self.constraints,
+            configuration={**(_kept(model) if model else {}), **clauses.properties},
+            description=self._comment(model),
+            arbitrary_properties=True,
+        )
+        rows = None if self.query is None else session.source(self.query, target=self.table)
+        context = create_table(
+            TablePlace.of(place), definition, mode=self.mode, rows=rows, engine=session.engine
+        )
+        session.note(self.table, DeltaTable.from_context(context, session.engine))
+        return StatementAnswer(None)
+
+    def _nothing_to_replace(self) -> TableNotFoundError:
+        return TableNotFoundError(
+            f"cannot replace the table {self.table}: there is none; CREATE OR REPLACE TABLE makes "
+            "one"
+        )
+
+    def _schema(self, model: DeltaTable | None) -> Schema:
+        return Schema(self.fields) if model is None else model.schema()
+
+    def _partition_columns(self, model: DeltaTable | None) -> Sequence[str]:
+        if self.clauses.partition_by is not None:
+            return self.clauses.partition_by
+        return () if model is None else model.metadata().partition_columns
+
+    def _clusters(self, model: DeltaTable | None) -> Sequence[tuple[str, ...]] | None:
+        if self.clauses.cluster_by is not None or model is None:
+            return self.clauses.cluster_by
+        return clusters_of(model) or None
+
+    def _comment(self, model: DeltaTable | None) -> str | None:
+        if self.clauses.comment is not None or model is None:
+            return self.clauses.comment
+        return model.metadata().description
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloneStatement(SqlStatement):
+    """`CREATE [OR REPLACE] TABLE … [SHALLOW|DEEP] CLONE source`."""
+
+    table: QualifiedName
+    source: QualifiedName
+    is_shallow: bool
+    mode: str = "error"
+    properties: dict[str, str] = field(default_factory=dict)
+    location: str | None = None
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Clone the table, and return the numbers of files."""
+        place = session.place(self.table, self.location)
+        if self.mode == "ignore" and has_table(place):
+            session.note(self.table, DeltaTable(place))
+            return StatementAnswer(None)
+        source = session.open(self.source)
+        clone = source.clone(
+            place,
+            shallow=self.is_shallow,
+            replace=self.mode == "overwrite",
+            properties=self.properties or None,
+        )
+        session.note(self.table, clone)
+        (commit,) = clone.history(1)
+        found = commit.get("operationMetrics", {})
+        names = {
+            "source_table_size": "sourceTableSize",
+            "source_num_of_files": "sourceNumOfFiles",
+            "num_removed_files": "numRemovedFiles",
+            "num_copied_files": "numCopiedFiles",
+            "removed_files_size": "removedFilesSize",
+            "copied_files_size": "copiedFilesSize",
+        }
+        return counted(found, **{name: _number(found.get(key)) for name, key in names.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertStatement(SqlStatement):
+    """`CONVERT TO DELTA parquet.`path` [NO STATISTICS] [PARTITIONED BY (column TYPE, …)]`."""
+
+    table: QualifiedName
+    collects_stats: bool = True
+    partitions: Sequence[Field] | None = None
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Write a log for the files that are there."""
+        place = session.place(self.table, None)
+        columns = None if self.partitions is None else Schema(self.partitions)
+        convert_to_deltalake(place, partition_by=columns, collect_stats=self.collects_stats)
+        session.note(self.table, session.open(self.table))
+        return StatementAnswer(None)
+
+
+@dataclass(frozen=True, slots=True)
+class DropStatement(SqlStatement):
+    """`DROP TABLE [IF EXISTS] table`."""
+
+    table: QualifiedName
+    if_exists: bool = False
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Take the table out of its catalog; files of an external table stay."""
+        if self.table.location is not None:
+            raise InvalidInputError(
+                f"cannot drop {self.table}: it is a location, which no catalog knows; delete its "
+                "files by the store's own means"
+            )
+        if not session.forget(self.table) and not self.if_exists:
+            raise TableNotFoundError(f"cannot drop the table {self.table}: there is none")
+        return StatementAnswer(None)
+
+
+def read_create(reader: StatementReader) -> SqlStatement:
+    """Read what follows `CREATE`."""
+    mode = "overwrite" if reader.take("OR REPLACE") else "error"
+    reader.expect("TABLE")
+    if reader.take("IF NOT EXISTS"):
+        if mode == "overwrite":
+            reader.fail("expected either OR REPLACE or IF NOT EXISTS")
+        mode = "ignore"
+    return _read_rest(reader, mode=mode)
+
+
+def read_replace(reader: StatementReader) -> SqlStatement:
+    """Read what follows `REPLACE`."""
+    reader.expect("TABLE")
+    return _read_rest(reader, mode="overwrite", must_exist=True)
+
+
+def read_convert(reader: StatementReader) -> SqlStatement:
+    """Read what follows `CONVERT`."""
+    reader.expect("TO DELTA")
+    table = reader.table()
+    collects = not reader.take("NO STATISTICS")
+    partitions = None
+    if reader.take("PARTITIONED BY"):
+        partitions = reader.listed(lambda: read_column(reader))
+    return ConvertStatement(table=table, collects_stats=collects, partitions=partitions)
+
+
+def read_drop(reader: StatementReader) -> SqlStatement:
+    """Read what follows `DROP`."""
+    reader.expect("TABLE")
+    if_exists = reader.take("IF EXISTS")
+    table = reader.table()
+    reader.take("PURGE")
+    return DropStatement(table, if_exists)
+
+
+def _read_rest(reader: StatementReader, *, mode: str, must_exist: bool = False) -> SqlStatement:
+    table = reader.table()
+    kind = reader.take_one("SHALLOW CLONE", "DEEP CLONE", "CLONE")
+    if kind is not None:
+        source = reader.table_at_version()
+        clauses = _read_clauses(reader)
+        return CloneStatement(
+            table=table,
+            source=source,
+            is_shallow=kind == "SHALLOW CLONE",
+            mode=mode,
+            properties=clauses.properties,
+            location=clauses.location,
+        )
+    like = reader.table() if reader.take("LIKE") else None
+    fields: list[Field] = []
+    constraints: dict[str, str] = {}
+    if reader.is_at("(") and not reader.is_at_query:
+        for found in reader.listed(lambda: _read_part(reader)):
+            if isinstance(found, Field):
+                fields.append(found)
+            else:
+                constraints.update(found)
+    clauses = _read_clauses(reader, fields)
+    query = None
+    if reader.take("AS") or reader.is_at_query:
+        query = reader.query()
+    return CreateStatement(
+        table=table,
+        mode=mode,
+        must_exist=must_exist,
+        fields=fields,
+        clauses=clauses,
+        query=query,
+        like=like,
+        constraints=constraints,
+    )
+
+
+def _read_part(reader: StatementReader) -> Field | dict[str, str]:
+    if not reader.take("CONSTRAINT"):
+        return read_column(reader)
+    name = reader.name("the name of a constraint")
+    reader.expect("CHECK")
+    return {name: reader.bracketed_source()}
+
+
+def _read_clauses(reader: StatementReader, fields: list[Field] | None = None) -> TableClauses:
+    """Read the clauses of a table, which may stand in any order, each once."""
+    found: dict[str, Any] = {}
+    while clause := reader.take_one(*_CLAUSES):
+        start = reader.word
+        name, value = _CLAUSES[clause], _read_clause(reader, clause, fields)
+        if name in found:
+            reader.fail_at(start, f"expected {clause} once")
+        found[name] = value
+    return TableClauses(**found)
+
+
+def _read_clause(reader: StatementReader, clause: str, fields: list[Field] | None) -> Any:
+    match clause:
+        case "USING":
+            start = reader.word
+            if reader.name("a format").lower() not in _FORMATS:
+                reader.fail_at(start, "expected USING DELTA: tables of this library are Delta's")
+            return True
+        case "PARTITIONED BY":
+            return reader.listed(lambda: _read_partition_column(reader, fields))
+        case "CLUSTER BY":
+            return read_clustering(reader)
+        case "TBLPROPERTIES":
+            return read_properties(reader)
+        case "COMMENT":
+            return reader.text("a comment")
+        case _:
+            return reader.text("a location")
+
+
+def _read_partition_column(reader: StatementReader, fields: list[Field] | None) -> str:
+    """Read a partition column; one with a type is a new column, as in Hive's tables."""
+    name = reader.name("a column")
+    if not reader.is_at(",") and not reader.is_at(")"):
+        defined = read_definition(reader, name)
+        if fields is None:
+            reader.fail("expected the name of a column alone")
+        fields.append(defined)
+    return name
+
+
+def read_clustering(reader: StatementReader) -> list[tuple[str, ...]]:
+    """Read what follows `CLUSTER BY`; NONE and `()` are no columns."""
+    if reader.take("NONE"):
+        return []
+    if reader.is_at("( )"):
+        reader.expect("( )")
+        return []
+    return reader.listed(reader.path)
+
+
+def read_properties(reader: StatementReader) -> dict[str, str]:
+    """Read `('key' = 'value', …)`; a key may be a name with dots."""
+
+    def read() -> tuple[str, str]:
+        key = read_key(reader)
+        if not reader.take("="):
+            reader.take("==")
+        value = reader.constant()
+        return key, str(value).lower() if isinstance(value, bool) else str(value)
+
+    return dict(reader.listed(read))
+
+
+def read_key(reader: StatementReader) -> str:
+    """Read the key of a property: a text, or a name with dots."""
+    return reader.text() if reader.word.kind == "text" else ".".join(reader.path("a key"))
+
+
+def _kept(model: DeltaTable) -> dict[str, str]:
+    """Return the properties of a table that a table like it gets; not what its writers count."""
+    own = model.metadata().configuration
+    return {key: text for key, text in own.items() if not is_set_by_writers(key)}
+
+
+def _number(text: Any) -> int | None:
+    return None if text is None else int(text)

@@ -1,0 +1,93 @@
+"""The table of statements: the words with which each begins, and the reader of the rest.
+
+Protocol: none; Spark's and Delta Lake's SQL references
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deltalog.statements.alter import read_alter, read_comment
+from deltalog.statements.changes import read_delete, read_merge, read_truncate, read_update
+from deltalog.statements.create import (
+    read_convert,
+    read_create,
+    read_drop,
+    read_replace,
+)
+from deltalog.statements.insert import read_insert
+from deltalog.statements.reader import Parameters, StatementReader
+from deltalog.statements.shows import (
+    ExplainStatement,
+    SelectStatement,
+    read_describe,
+    read_show,
+)
+from deltalog.statements.upkeep import (
+    read_generate,
+    read_optimize,
+    read_reorg,
+    read_repair,
+    read_restore,
+    read_vacuum,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deltalog.statements.statement import SqlStatement
+
+
+def _read_explain(reader: StatementReader) -> SqlStatement:
+    reader.take_one("EXTENDED", "FORMATTED", "CODEGEN", "COST")  # there is one form of plans
+    return ExplainStatement(_read(reader))
+
+
+_STATEMENTS: Final[Mapping[str, Callable[[StatementReader], SqlStatement]]] = {
+    "ALTER": read_alter,
+    "COMMENT": read_comment,
+    "CONVERT": read_convert,
+    "CREATE": read_create,
+    "DELETE": read_delete,
+    "DESC": read_describe,
+    "DESCRIBE": read_describe,
+    "DROP": read_drop,
+    "EXPLAIN": _read_explain,
+    "FSCK": read_repair,
+    "GENERATE": read_generate,
+    "INSERT": read_insert,
+    "MERGE": read_merge,
+    "OPTIMIZE": read_optimize,
+    "REORG": read_reorg,
+    "REPLACE": read_replace,
+    "RESTORE": read_restore,
+    "SHOW": read_show,
+    "TRUNCATE": read_truncate,
+    "UPDATE": read_update,
+    "VACUUM": read_vacuum,
+}
+
+
+def parse_statement(sql: str, parameters: Parameters = None) -> SqlStatement:
+    """Return the statement of a text.
+
+    Args:
+        sql: one statement; a semicolon may end it.
+        parameters: values for `?` (a sequence) or `:name` (a mapping).
+
+    Raises:
+        InvalidInputError: no statement has this form; the message has the position.
+    """
+    reader = StatementReader(sql, parameters)
+    found = _read(reader)
+    reader.expect_end()
+    return found
+
+
+def _read(reader: StatementReader) -> SqlStatement:
+    if reader.is_at_query:
+        return SelectStatement(reader.query())
+    for keyword, read in _STATEMENTS.items():
+        if reader.take(keyword):
+            return read(reader)
+    return reader.fail(f"expected SELECT, {', '.join(_STATEMENTS)}")

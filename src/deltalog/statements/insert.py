@@ -1,0 +1,237 @@
+"""`INSERT INTO`, `INSERT OVERWRITE` and `INSERT INTO … REPLACE WHERE`.
+
+Protocol: none; Spark's SQL reference
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import to_sql
+from deltalog.expressions.nodes import Column, Comparison, IsNull
+from deltalog.expressions.trees import conjunction
+from deltalog.statements.reader import Defaults, Query, SqlCondition
+from deltalog.statements.statement import (
+    Session,
+    SqlStatement,
+    StatementAnswer,
+    carry_out,
+    computed_columns,
+    condition_of,
+    counted,
+    default_value,
+    qualifiers_of,
+)
+from deltalog.verbs.write import Write
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.query.names import QualifiedName
+    from deltalog.statements.reader import StatementReader
+    from deltalog.table import DeltaTable
+
+
+class Replaces(Enum):
+    """Which rows an INSERT removes."""
+
+    NOTHING = "nothing"
+    ALL = "all"
+    WHERE = "where"
+    PARTITIONS = "partitions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertStatement(SqlStatement):
+    """`INSERT`.
+
+    Args:
+        table: that gets the rows.
+        query: gives them.
+        columns: of the table, in the order of the query's columns; None is all of them.
+        is_by_name: whether the query's columns go by their names.
+        partition: constants of `PARTITION (column = value)`; None is a column of the query.
+        replaces: which rows are removed.
+        where: of `REPLACE WHERE`.
+        evolves: whether columns are added that only the query has.
+        defaults: for each row of VALUES, the parameters that stand for DEFAULT.
+    """
+
+    table: QualifiedName
+    query: Query
+    columns: Sequence[str] | None = None
+    is_by_name: bool = False
+    partition: Mapping[str, SqlCondition | None] | None = None
+    replaces: Replaces = Replaces.NOTHING
+    where: SqlCondition | None = None
+    evolves: bool = False
+    defaults: Defaults = ()
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Write the rows, and return their number."""
+        table = session.open(self.table)
+        self._check_partition(table)
+        constants = self._constants(session, table)
+        columns = None if self.is_by_name else self._columns(table, constants)
+        query = self.query
+        if columns is not None and self.defaults:
+            query, columns = self._with_defaults(table, columns)
+        data = session.insertable(
+            query,
+            table,
+            columns=columns,
+            constants=constants,
+            target=self.table,
+            evolves=self.evolves,
+        )
+        replaced = self._replaced(session, table, constants)
+        overwrites = self.replaces is not Replaces.NOTHING
+        verb = Write(
+            data=data,
+            mode="overwrite" if overwrites else "append",
+            schema_mode="merge" if self.evolves else None,
+            predicate=replaced,
+            logged=None if replaced is None else {
+                "mode": "Overwrite", "partitionBy": [], "predicate": to_sql(replaced),
+            },
+        )  # fmt: skip
+        ran = carry_out(session, table, verb)
+        rows = 0 if ran.value is None else ran.value.written.num_rows
+        metrics = {} if ran.value is None else dict(ran.value.metrics())
+        return counted(metrics, num_affected_rows=rows, num_inserted_rows=rows)
+
+    def _check_partition(self, table: DeltaTable) -> None:
+        own = table.metadata().partition_columns
+        unknown = {name.lower() for name in self.partition or ()} - set(map(str.lower, own))
+        if unknown:
+            raise InvalidInputError(
+                f"cannot insert into {table.table_uri}: PARTITION names {sorted(unknown)}; the "
+                f"partition columns are {list(own)}"
+            )
+
+    def _constants(self, session: Session, table: DeltaTable) -> dict[str, Expression]:
+        found = {}
+        for name, value in (self.partition or {}).items():
+            if value is not None:
+                constant = condition_of(session, value, table)
+                assert constant is not None  # noqa: S101  # there is a value
+                found[name] = constant
+        return found
+
+    def _columns(self, table: DeltaTable, constants: Mapping[str, Any]) -> Sequence[str]:
+        """Return the columns that the query gives, in its order; partition columns come last."""
+        fixed = {name.lower() for name in constants}
+        if self.columns is not None:
+            return [name for name in self.columns if name.lower() not in fixed]
+        names = [name for name in table.schema().names if name.lower() not in fixed]
+        last = [name.lower() for name, value in (self.partition or {}).items() if value is None]
+        ahead = [name for name in names if name.lower() not in last]
+        return [*ahead, *(name for one in last for name in names if name.lower() == one)]
+
+    def _with_defaults(
+        self, table: DeltaTable, columns: Sequence[str]
+    ) -> tuple[Query, Sequence[str]]:
+        """Return the rows and their columns, with values for DEFAULT.
+
+        A column that the table computes itself is left out.
+
+        Raises:
+            InvalidInputError: some rows have a value for such a column, and others have not.
+        """
+        if any(len(row) != len(columns) for row in self.defaults):
+            return self.query, columns  # the number of columns is refused later
+        computed = {name.lower() for name in computed_columns(table)}
+        values: dict[str, object] = {}
+        kept: list[int] = []
+        for place, name in enumerate(columns):
+            marks = [row[place] for row in self.defaults if row[place] is not None]
+            if name.lower() not in computed:
+                kept.append(place)
+                value = default_value(table, (name,)) if marks else None
+                values.update({str(mark): value for mark in marks})
+            elif not marks:
+                kept.append(place)
+            elif len(marks) < len(self.defaults):
+                raise InvalidInputError(
+                    f"cannot insert into {table.table_uri}: it computes the column {name!r}; "
+                    "give it DEFAULT in every row, or in none"
+                )
+        if not kept:
+            raise InvalidInputError(
+                f"cannot insert into {table.table_uri}: it computes all columns that the rows have"
+            )
+        text = self.query.text
+        if len(kept) < len(columns):
+            shown = ", ".join(f"col{place + 1}" for place in kept)
+            text = f"SELECT {shown} FROM {text}"  # noqa: S608  # VALUES of the statement
+        given = {**self.query.parameters, **values}
+        return Query(text, given), [columns[place] for place in kept]
+
+    def _replaced(
+        self, session: Session, table: DeltaTable, constants: Mapping[str, Expression]
+    ) -> Expression | None:
+        """Return which rows are replaced; None is all of them.
+
+        As with Spark's `partitionOverwriteMode` static: those of the constants of PARTITION.
+        """
+        if self.replaces is Replaces.WHERE:
+            return condition_of(session, self.where, table, qualifiers_of(self.table))
+        if self.replaces is not Replaces.PARTITIONS:
+            return None
+        parts: list[Expression] = []
+        for name, value in constants.items():
+            column = Column((name,))
+            is_null = getattr(value, "value", value) is None
+            parts.append(IsNull(column) if is_null else Comparison("=", column, value))
+        return conjunction(parts) if parts else None
+
+
+def read_insert(reader: StatementReader) -> SqlStatement:
+    """Read what follows `INSERT`."""
+    evolves = reader.take("WITH SCHEMA EVOLUTION")
+    overwrites = reader.expect_one("INTO", "OVERWRITE") == "OVERWRITE"
+    reader.take("TABLE")
+    table = reader.table()
+    partition = _read_partition(reader) if reader.take("PARTITION") else None
+    replaces = Replaces.NOTHING
+    if overwrites:
+        replaces = Replaces.ALL if partition is None else Replaces.PARTITIONS
+    by_name = reader.take("BY NAME")
+    columns, start = None, reader.word
+    if not by_name and reader.is_at("(") and not reader.is_at_query:
+        columns = reader.listed(lambda: reader.name("a column"))
+        if len({name.lower() for name in columns}) < len(columns):
+            reader.fail_at(start, "expected each column once")
+    where = None
+    if not overwrites and reader.take("REPLACE WHERE"):
+        where, replaces = reader.condition(ends_at_query=True), Replaces.WHERE
+    query, defaults = reader.rows()
+    if defaults and by_name:
+        reader.fail_at(start, "BY NAME goes by the names of a query's columns: VALUES has none")
+    return InsertStatement(
+        table=table,
+        query=query,
+        columns=columns,
+        is_by_name=by_name,
+        partition=partition,
+        replaces=replaces,
+        where=where,
+        evolves=evolves,
+        defaults=defaults,
+    )
+
+
+def _read_partition(reader: StatementReader) -> dict[str, SqlCondition | None]:
+    def read() -> tuple[str, SqlCondition | None]:
+        name = reader.name("a partition column")
+        return name, reader.condition() if reader.take("=") else None
+
+    start = reader.word
+    found = reader.listed(read)
+    if len({name.lower() for name, _ in found}) < len(found):
+        reader.fail_at(start, "expected each column once")
+    return dict(found)

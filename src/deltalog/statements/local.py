@@ -1,0 +1,357 @@
+"""The session of this process: names of tables, and DuckDB for queries.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deltalog.engine import LocalEngine
+from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
+from deltalog.expressions.nodes import Column
+from deltalog.log.listing import has_table
+from deltalog.query.duckdb import connect_duckdb, query_duckdb
+from deltalog.query.names import QualifiedName
+from deltalog.query.translate import TableChangesCall, bound, translated
+from deltalog.rows.assign import Assignments, Scope
+from deltalog.schema import find_field, from_arrow_schema
+from deltalog.statements.reader import Query
+from deltalog.statements.statement import absent_partitions
+from deltalog.storage import open_store
+from deltalog.table import DeltaTable
+from deltalog.table.queries import at_version, changes_of
+from deltalog.write.source import RereadableRows, open_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from deltalog.engine import Engine
+    from deltalog.expressions import Expression
+    from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.storage.store import Store
+
+
+class LocalSession:
+    """Runs statements in this process.
+
+    Args:
+        tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` takes.
+        storage_options: of tables that are named by their location.
+        settings: of DuckDB.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Any] | None = None,
+        *,
+        storage_options: StorageOptions | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self._storage_options = storage_options
+        self._database = connect_duckdb(settings)
+        self._registered: dict[tuple[str, ...], tuple[QualifiedName, Any]] = {}
+        self.engine: Engine = LocalEngine()
+        # Tables as this statement sees them, each at one version; and those that queries read.
+        self._seen: dict[tuple[str, ...], DeltaTable] = {}
+        self._read: set[str] = set()
+        for name, rows in (tables or {}).items():
+            self.register(name, rows)
+
+    def register(self, name: str, rows: Any) -> None:
+        """Make a table or other rows known under a name."""
+        parts = QualifiedName.parse(name)
+        if isinstance(rows, str | PurePath):
+            rows = DeltaTable(rows, storage_options=self._storage_options)
+        elif isinstance(rows, list):
+            rows = open_batches(rows).read_all()
+        elif isinstance(rows, pa.RecordBatchReader):
+            rows = OnceRows(name, rows)
+        self._registered[parts.key] = parts, rows
+
+    def begin(self) -> None:
+        """Let the next statement see the newest versions of its tables."""
+        self._seen.clear()
+        self._read.clear()
+
+    # --- tables by their names
+
+    def find(self, name: QualifiedName) -> DeltaTable | None:
+        """Return the table of a name; None if the name is not known."""
+        key = name.key if name.location is None else ("", name.location)
+        if key not in self._seen:
+            found = self._newest(name)
+            if found is None:
+                return None
+            self._seen[key] = found
+        return at_version(self._seen[key], name.known_version)
+
+    def _newest(self, name: QualifiedName) -> DeltaTable | None:
+        if name.location is not None:
+            store = open_store(name.location, self._storage_options)
+            return DeltaTable(store) if has_table(store) else None
+        _, found = self._registered.get(name.key, (None, None))
+        if not isinstance(found, DeltaTable):
+            return None
+        found.update_incremental()
+        return found
+
+    def has_read(self, table: DeltaTable) -> bool:
+        """Whether a query of this statement has read the version that a table shows."""
+        return table.table_uri in self._read
+
+    def open(self, name: QualifiedName) -> DeltaTable:
+        """Return the table of a name, at the version that it names."""
+        found = self.find(name)
+        if found is not None:
+            return found
+        if name.key in self._registered:
+            raise InvalidInputError(
+                f"cannot use {name} as a Delta table: it was registered as rows of another kind"
+            )
+        known = ", ".join(str(own) for own, _ in self._registered.values()) or "none"
+        raise TableNotFoundError(
+            f"cannot find the table {name}; registered are: {known}; a table without a name is "
+            "called by its location: delta.`/path`"
+        )
+
+    def place(self, name: QualifiedName, location: str | None) -> Store:
+        """Return where a new table goes."""
+        known = self._registered.get(name.key)
+        if location is not None:
+            return open_store(location, self._storage_options)
+        if name.location is not None:
+            return open_store(name.location, self._storage_options)
+        if known is not None and isinstance(known[1], DeltaTable):
+            store: Store = known[1].snapshot.store
+            return store
+        raise InvalidInputError(
+            f"cannot tell where the table {name} goes: this session has no catalog; give its "
+            "LOCATION, or name it delta.`/path`"
+        )
+
+    def note(self, name: QualifiedName, table: DeltaTable) -> None:
+        """Make a table known under its name."""
+        self._seen.clear()
+        if name.location is None:
+            bare = replace(name, version=None)
+            self._registered[bare.key] = bare, table
+
+    def forget(self, name: QualifiedName) -> bool:
+        """Take a table out of the names; its files stay."""
+        self._seen.clear()
+        return self._registered.pop(name.key, None) is not None
+
+    def rename(self, name: QualifiedName, to: QualifiedName) -> None:
+        """Give a table another name."""
+        table = self.open(name)
+        if to.key in self._registered:
+            raise InvalidInputError(f"cannot rename {name} to {to}: that name is taken")
+        self.forget(name)
+        self.note(to, table)
+
+    def relocate(self, name: QualifiedName, location: str) -> None:
+        """Let a name mean another location."""
+        self.open(name)
+        self.note(name, DeltaTable(open_store(location, self._storage_options)))
+
+    def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
+        """Return the registered tables of a schema."""
+        wanted = tuple(part.lower() for part in schema)
+        return [name for name, _ in self._registered.values() if name.key[:-1] == wanted]
+
+    # --- rows
+
+    def select(self, query: Query) -> pa.RecordBatchReader:
+        """Return the rows of a query as a stream."""
+        return self._answered(query, "")
+
+    def values(self, query: Query) -> pa.Table:
+        """Return the rows of a query in a condition."""
+        return self.select(query).read_all()
+
+    def source(
+        self,
+        rows: Query | QualifiedName,
+        *,
+        target: QualifiedName | None = None,
+        alias: str | None = None,
+    ) -> Any:
+        """Return the rows of a query or a table in a form that the engine opens."""
+        del alias  # the verb has it
+        if isinstance(rows, QualifiedName):
+            return self._rows_of(rows)
+        if target is not None and self._reads(rows, target):
+            return self.select(rows)
+        return RowsOfQuery(self, rows)
+
+    def insertable(
+        self,
+        query: Query,
+        table: DeltaTable,
+        *,
+        columns: Sequence[str] | None,
+        constants: Mapping[str, Expression],
+        target: QualifiedName,
+        evolves: bool,
+    ) -> Any:
+        """Return the rows of a query in the columns and types of a table."""
+        fitted = FittedRows(
+            self.source(query, target=target), table, columns, constants, evolves=evolves
+        )
+        return fitted if not self._reads(query, target) else open_batches(fitted)
+
+    def explain(self, query: Query) -> str:
+        """Return DuckDB's plan of a query, and the tables that it reads."""
+        rows = self._answered(query, "EXPLAIN ")
+        return "\n".join(str(text) for text in rows.read_all().column(1).to_pylist())
+
+    def _answered(self, query: Query, prefix: str) -> pa.RecordBatchReader:
+        found, given = translated(query.text), query.parameters
+        tables = {
+            name: self._rows_of(bound(reference, given)) for name, reference in found.tables.items()
+        }
+        # Those that say which version is read are none of DuckDB's.
+        values = {name: value for name, value in given.items() if f"${name}" in found.sql}
+        sql = f"{prefix}{found.sql}"
+        return query_duckdb(self._database, sql, tables, values, shown=query.text)
+
+    def _rows_of(self, name: QualifiedName | TableChangesCall) -> Any:
+        """Return what DuckDB reads for a table of a query."""
+        if isinstance(name, TableChangesCall):
+            return changes_of(self.open(name.table), name)
+        _, found = self._registered.get(name.key, (None, None))
+        if isinstance(found, OnceRows):
+            return found.taken()
+        if found is not None and not isinstance(found, DeltaTable):
+            return found
+        table = self.open(name)
+        if name.known_version is None:
+            self._read.add(table.table_uri)
+        return table.to_pyarrow_dataset()
+
+    def _reads(self, query: Query, target: QualifiedName) -> bool:
+        """Whether a query reads a table."""
+        own = self.find(target)
+        roots = set() if own is None else {own.table_uri}
+        for name in translated(query.text).tables.values():
+            bare = name.table if isinstance(name, TableChangesCall) else name
+            found = self.find(replace(bare, version=None))
+            if found is not None and found.table_uri in roots:
+                return True
+        return False
+
+
+class OnceRows:
+    """Rows that can be read once: a second query over them is refused, not answered with none.
+
+    Args:
+        name: of the rows in statements.
+        reader: of the rows.
+    """
+
+    def __init__(self, name: str, reader: pa.RecordBatchReader) -> None:
+        self._name = name
+        self._reader: pa.RecordBatchReader | None = reader
+
+    def taken(self) -> pa.RecordBatchReader:
+        """Return the rows.
+
+        Raises:
+            InvalidInputError: they were taken before.
+        """
+        reader, self._reader = self._reader, None
+        if reader is None:
+            raise InvalidInputError(
+                f"cannot read {self._name} again: it is a stream, and its rows were taken; "
+                "register a table, such as reader.read_all()"
+            )
+        return reader
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOfQuery(RereadableRows):
+    """The rows of a query, which is answered anew each time that they are asked for."""
+
+    session: LocalSession
+    query: Query
+
+    def opened(self) -> pa.RecordBatchReader:
+        """Return the rows as a reader."""
+        return self.session.select(self.query)
+
+
+@dataclass(frozen=True, slots=True)
+class FittedRows(RereadableRows):
+    """Rows in the columns and types of a table: values are stored as Spark assigns them.
+
+    Args:
+        rows: in any form that `open_batches` takes.
+        table: whose columns and types they get.
+        columns: of the table, by the place of the rows' columns; None goes by name.
+        constants: column → its value in each row.
+        evolves: whether columns stay that the table does not have.
+    """
+
+    rows: Any
+    table: DeltaTable
+    columns: Sequence[str] | None
+    constants: Mapping[str, Expression]
+    evolves: bool
+
+    def opened(self) -> pa.RecordBatchReader:
+        """Return the rows as a reader.
+
+        Raises:
+            SchemaMismatchError: there are more or fewer columns, or others than the table's.
+        """
+        reader = open_batches(self.rows)
+        configuration = self.table.snapshot.configuration
+        known = {name.lower(): name for name in configuration.schema.names}
+        given = [field.name for field in reader.schema]
+        columns = self.columns
+        if columns is not None and len(columns) != len(given):
+            raise SchemaMismatchError(
+                f"cannot insert into {self.table.table_uri}: expected {len(columns)} columns "
+                f"({', '.join(columns)}), found {len(given)} ({', '.join(given)})"
+            )
+        source = pa.schema(
+            [field.with_name(f"c{place}") for place, field in enumerate(reader.schema)]
+        )
+        values: dict[str, Any] = {}
+        extra: list[int] = []
+        for place, name in enumerate(given if columns is None else columns):
+            if name.lower() in known:
+                values[known[name.lower()]] = Column((f"c{place}",))
+            elif columns is None and self.evolves:
+                extra.append(place)
+            else:
+                raise SchemaMismatchError(
+                    f"cannot insert into {self.table.table_uri}: it has no column {name!r}"
+                )
+        for name, value in self.constants.items():
+            values[known.get(name.lower(), name)] = value
+        values |= absent_partitions(self.table, values)
+        scope = Scope.of_table(from_arrow_schema(source), self.table.snapshot.context.session)
+        schema = configuration.schema
+        # Values of identity columns may be given here, unlike those of rows that are there.
+        found = Assignments(
+            schema,
+            {
+                name: scope.value(value, find_field(schema, (name,)), name)
+                for name, value in values.items()
+            },
+        )
+        fields = [*found.new_schema(), *(reader.schema.field(place) for place in extra)]
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in reader:
+                fitted = found.compute_new(batch.rename_columns(source.names))
+                arrays = [*fitted.columns, *(batch.column(place) for place in extra)]
+                yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+        return pa.RecordBatchReader.from_batches(pa.schema(fields), batches())

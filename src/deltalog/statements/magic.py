@@ -1,0 +1,92 @@
+"""The notebook magic: `%load_ext deltalog`, then `%%sql` and `%sql`.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from deltalog.errors import InvalidInputError
+from deltalog.query.lexer import split
+from deltalog.statements.connection import Connection, connect
+from deltalog.statements.results import SqlResult
+from deltalog.statements.script import statements_of
+from deltalog.table import DeltaTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def load(shell: Any) -> None:
+    """Register the magics in a notebook's shell.
+
+    Args:
+        shell: of IPython.
+    """
+    magics = _Magics(shell)
+    for kind in ("line", "cell"):
+        shell.register_magic_function(getattr(magics, kind), kind, "sql")
+
+
+class _Magics:
+    """Runs statements over the tables, data frames and values that the notebook has.
+
+    Args:
+        shell: of IPython.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._connection: Connection | None = None
+
+    def line(self, text: str) -> SqlResult:
+        """Run `%sql statement`."""
+        return self._run(text)
+
+    def cell(self, line: str, text: str) -> SqlResult | None:
+        """Run the statements of a cell; the first line may name what keeps the last result."""
+        results = [self._run(one) for one in statements_of(text)]
+        if not results:
+            return None
+        name = line.strip()
+        if name and not name.isidentifier():
+            raise InvalidInputError(f"%%sql: expected a name for the result, found {name!r}")
+        if name:
+            self._shell.user_ns[name] = results[-1]
+            return None
+        return results[-1]
+
+    def _run(self, statement: str) -> SqlResult:
+        if self._connection is None:
+            self._connection = connect()
+        for name, value in _tables_of(self._shell.user_ns).items():
+            self._connection.register(name, value)
+        return self._connection.sql(statement, _parameters_of(statement, self._shell.user_ns))
+
+
+def _tables_of(names: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the variables of a notebook that are tables; hidden ones are not looked at."""
+    return {
+        name: value
+        for name, value in names.items()
+        if not name.startswith("_") and not isinstance(value, type) and _is_table(value)
+    }
+
+
+def _is_table(value: object) -> bool:
+    if isinstance(value, DeltaTable):
+        return True
+    module = type(value).__module__.partition(".")[0]
+    return module in {"pyarrow", "pandas", "polars"} and hasattr(value, "__arrow_c_stream__")
+
+
+def _parameters_of(statement: str, names: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the variables that a statement names as `:name`."""
+    words = split(statement)
+    return {
+        word.text: names[word.text]
+        for before, word in pairwise(words)
+        if before.says(":") and word.kind == "word" and word.text in names
+    }

@@ -1,0 +1,527 @@
+"""The reader of one statement: its words, and its slices that are expressions, types and queries.
+
+Owns what the grammars of statements share. Every error has its position in the statement.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import Literal, parse_sql
+from deltalog.expressions.render import type_name
+from deltalog.expressions.sql import length_limits, parse_type
+from deltalog.query.lexer import (
+    SyntaxProblem,
+    TextOfParts,
+    TextParts,
+    Word,
+    begins_query,
+    error_at,
+    split,
+)
+from deltalog.query.names import QualifiedName, Version, unquoted, version_of
+from deltalog.query.translate import check_query
+from deltalog.schema.types import STRING
+
+if TYPE_CHECKING:
+    from deltalog.expressions import Expression
+    from deltalog.schema import DataType
+
+Parameters = Sequence[object] | Mapping[str, object] | None
+Defaults = tuple[tuple[str | None, ...], ...]
+T = TypeVar("T")
+
+_OPENING: Final = frozenset("([")
+_CLOSING: Final = frozenset(")]")
+_LIMITED: Final = re.compile(r"\b(?:var)?char(?:acter)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
+_PARAMETER: Final = "deltalog_parameter_"
+_SUBQUERY: Final = "deltalog_query_"
+_DEFAULT: Final = "deltalog_default_"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query of a statement, in Spark's dialect.
+
+    Args:
+        text: with a name for each `?`.
+        parameters: name → value, of those that the text has.
+        source: where the text comes from in its statement; None if it is none of one.
+    """
+
+    text: str
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    source: TextOfParts | None = field(default=None, compare=False, repr=False)
+
+    def origin(self, place: int) -> int:
+        """Return where a character of the text is in the statement."""
+        return place if self.source is None else self.source.origin(place)
+
+
+class SubqueryKind(StrEnum):
+    """What a query in brackets stands for in an expression."""
+
+    VALUE = "value"
+    """Its only value; NULL if it has no row."""
+    LIST = "list"
+    """The values of its only column, after IN."""
+    EXISTS = "exists"
+    """Whether it has a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """A query in an expression.
+
+    Args:
+        kind: what it stands for.
+        query: without its brackets.
+    """
+
+    kind: SubqueryKind
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class SqlCondition:
+    """An expression of a statement, which may hold queries.
+
+    Args:
+        text: in Spark's dialect, with a name for each `?` and for each query in it.
+        parameters: name → value, of those that the text has.
+        subqueries: name of a parameter → the query that it stands for.
+    """
+
+    text: str
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    subqueries: Mapping[str, Subquery] = field(default_factory=dict)
+
+
+class StatementReader:
+    """Reads a statement word by word; keywords ignore case.
+
+    Args:
+        sql: one statement.
+        parameters: values for `?` (a sequence) or `:name` (a mapping).
+
+    Raises:
+        InvalidInputError: as `split`; or the number of values is not that of the `?`.
+    """
+
+    def __init__(self, sql: str, parameters: Parameters = None) -> None:
+        if not isinstance(sql, str):
+            raise InvalidInputError(f"expected a statement as a text, found {sql!r}")
+        is_right = isinstance(parameters, Sequence | Mapping | None)
+        if isinstance(parameters, str | bytes) or not is_right:
+            raise InvalidInputError(
+                "parameters: expected a list of values for `?`, or a mapping for `:name`, found a "
+                f"{type(parameters).__name__}"
+            )
+        self.sql = sql
+        self._words = split(sql)
+        self._place = 0
+        marks = [word.start for word in self._words if word.says("?")]
+        if marks and not isinstance(parameters, Sequence):
+            raise error_at(sql, marks[0], "the parameter ? needs a list of values as `parameters`")
+        if isinstance(parameters, Sequence) and len(parameters) != len(marks):
+            raise InvalidInputError(
+                f"cannot run {sql!r}: it has {len(marks)} parameters ?, and {len(parameters)} "
+                "values were given"
+            )
+        self._named = parameters if isinstance(parameters, Mapping) else {}
+        values = parameters if isinstance(parameters, Sequence) else ()
+        # The place of a `?` in the statement → the name that stands for it, and its value.
+        self._marked = {
+            place: (f"{_PARAMETER}{number}", value)
+            for number, (place, value) in enumerate(zip(marks, values, strict=True))
+        }
+
+    # --- what comes next
+
+    @property
+    def word(self) -> Word:
+        """The next word."""
+        return self._words[self._place]
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether nothing is left but semicolons."""
+        rest = self._words[self._place :]
+        return all(word.says(";") or word.kind == "end" for word in rest)
+
+    def is_at(self, keywords: str) -> bool:
+        """Whether these keywords or signs come next, such as `GROUP BY`."""
+        return self._stops_at(self._place, (keywords,))
+
+    @property
+    def is_at_query(self) -> bool:
+        """Whether a query comes next, in brackets or not."""
+        return begins_query(self._words, self._place)
+
+    # --- words
+
+    def take(self, keywords: str) -> bool:
+        """Read these keywords or signs if they come next, and return whether they did."""
+        found = self.is_at(keywords)
+        self._place += len(keywords.split()) if found else 0
+        return found
+
+    def take_one(self, *options: str) -> str | None:
+        """Read that of these keywords which comes next, and return it; None if none does."""
+        return next((option for option in options if self.take(option)), None)
+
+    def expect(self, keywords: str) -> None:
+        """Read these keywords or signs; anything else is an error."""
+        if not self.take(keywords):
+            self.fail(f"expected {keywords}")
+
+    def expect_one(self, *options: str) -> str:
+        """Read one of these keywords, and return it; anything else is an error."""
+        found = self.take_one(*options)
+        if found is None:
+            self.fail(f"expected {', '.join(options[:-1])} or {options[-1]}")
+        return found
+
+    def expect_end(self) -> None:
+        """Refuse what is left of the statement."""
+        if not self.is_at_end:
+            self.fail("expected the end of the statement")
+
+    def fail(self, expected: str) -> NoReturn:
+        """Raise the error that something else was expected here."""
+        found = self.word.text or "the end"
+        raise error_at(self.sql, self.word.start, f"{expected}, found {found}")
+
+    def fail_at(self, word: Word, problem: str) -> NoReturn:
+        """Raise an error about a word that was read."""
+        raise error_at(self.sql, word.start, problem)
+
+    # --- names, texts and numbers
+
+    def name(self, what: str = "a name") -> str:
+        """Read a name, in backticks or not."""
+        word = self.word
+        if word.kind == "quoted" and len(word.text) > 2:
+            self._place += 1
+            return unquoted(word.text)
+        if word.kind != "word":
+            self.fail(f"expected {what}")
+        self._place += 1
+        return word.text
+
+    def path(self, what: str = "a column") -> tuple[str, ...]:
+        """Read a name with its parts: `a.b.c`."""
+        parts = [self.name(what)]
+        while self.take("."):
+            parts.append(self.name("a name after the dot"))
+        return tuple(parts)
+
+    def listed(self, read: Callable[[], T], *, is_bracketed: bool = True) -> list[T]:
+        """Read one or more things that commas divide, in brackets unless it is said otherwise."""
+        if is_bracketed:
+            self.expect("(")
+        found = [read()]
+        while self.take(","):
+            found.append(read())
+        if is_bracketed:
+            self.expect(")")
+        return found
+
+    def table(self) -> QualifiedName:
+        """Read the name of a table: a path, or a name with its parts; `@v3` is a version."""
+        parts = self.path("a table")
+        if not self.take("@"):
+            return QualifiedName(parts)
+        word = self.word
+        self._place += 1
+        try:
+            return QualifiedName(parts, version_of(word.text))
+        except InvalidInputError as error:
+            raise error_at(self.sql, word.start, str(error)) from None
+
+    def alias(self, *stops: str) -> str | None:
+        """Read `[AS] name`, if a name comes next and none of these keywords."""
+        if self.take("AS"):
+            return self.name("an alias")
+        is_name = self.word.kind in {"word", "quoted"}
+        return self.name() if is_name and not any(map(self.is_at, stops)) else None
+
+    def version(self) -> Version | None:
+        """Read `VERSION AS OF 3` or `TIMESTAMP AS OF '…'`, if it comes next."""
+        self.take("FOR")
+        kind = self.take_one("VERSION AS OF", "SYSTEM_VERSION AS OF", "TIMESTAMP AS OF",
+                             "SYSTEM_TIME AS OF")  # fmt: skip
+        if kind is None:
+            return None
+        start = self.word.start
+        value = self.constant()
+        if "VERSION" in kind:
+            text = str(value)
+            if not text.isdecimal():
+                raise error_at(
+                    self.sql, start, f"expected the number of a version, found {value!r}"
+                )
+            return int(text)
+        if not isinstance(value, str) and not hasattr(value, "tzinfo"):
+            raise error_at(
+                self.sql, start, f"expected a moment such as '2025-01-31', found {value!r}"
+            )
+        return value  # type: ignore[no-any-return]  # a text, or a moment
+
+    def constant(self) -> Any:
+        """Read a constant: a text, a number, a typed literal, or a parameter."""
+        start = self.word.start
+        found = self._parsed(self._slice(self._end_of_constant()))
+        if not isinstance(found, Literal):
+            raise error_at(self.sql, start, "expected a constant")
+        return found.value
+
+    def text(self, what: str = "a text in quotes") -> str:
+        """Read a text."""
+        start, found = self.word.start, self.constant()
+        if not isinstance(found, str):
+            raise error_at(self.sql, start, f"expected {what}, found {found!r}")
+        return found
+
+    def integer(self, what: str = "a whole number") -> int:
+        """Read a whole number, which may have a sign."""
+        start, found = self.word.start, self.constant()
+        if not isinstance(found, int) or isinstance(found, bool):
+            raise error_at(self.sql, start, f"expected {what}, found {found!r}")
+        return found
+
+    def table_at_version(self) -> QualifiedName:
+        """Read the name of a table, and its version, which may stand in either form."""
+        found, version = self.table(), self.version()
+        return found if version is None else QualifiedName(found.parts, version)
+
+    def location_or_table(self) -> QualifiedName:
+        """Read the name of a table, or its location as a text."""
+        if self.word.kind != "text":
+            return self.table()
+        return QualifiedName(("delta", self.text("a location")))
+
+    # --- slices
+
+    def condition(self, *stops: str, ends_at_query: bool = False) -> SqlCondition:
+        """Read an expression, up to one of these keywords, a comma, a closing bracket or the end.
+
+        Inside brackets and CASE … END nothing ends it. Its grammar is checked here, its columns
+        when the statement is run.
+
+        Args:
+            stops: keywords.
+            ends_at_query: whether a query without brackets ends it, too.
+        """
+        start, end = self._place, self._end_of_slice(stops, ends_at_query=ends_at_query)
+        if start == end:
+            self.fail("expected an expression")
+        subqueries: dict[str, Subquery] = {}
+        found = self._slice(end, subqueries)
+        self._parsed(Query(found.text, {**found.parameters, **dict.fromkeys(subqueries)}), start)
+        return SqlCondition(found.text, found.parameters, subqueries)
+
+    def source(self, *stops: str) -> str:
+        """Read an expression as `condition` does, and return its text: a rule that tables keep."""
+        start = self._place
+        found = self.condition(*stops)
+        if found.parameters or found.subqueries:
+            raise error_at(
+                self.sql, self._words[start].start,
+                "what a table keeps has no parameters and no queries",
+            )  # fmt: skip
+        return found.text
+
+    def bracketed_source(self) -> str:
+        """Read an expression in brackets, and return its text."""
+        self.expect("(")
+        found = self.source()
+        self.expect(")")
+        return found
+
+    def type(self, *stops: str) -> tuple[DataType, str | None]:
+        """Read a type.
+
+        Returns:
+            The type with `string` for each `char(n)` and `varchar(n)`, and the type as it was
+            written if it has such limits.
+        """
+        start = self._place
+        self._place = end = self._end_of_type(stops)
+        if start == end:
+            self.fail("expected a type")
+        text = self.sql[self._words[start].start : self._words[end - 1].end]
+        try:
+            is_limited = bool(length_limits(text))
+            found = parse_type(_LIMITED.sub(type_name(STRING), text) if is_limited else text)
+        except InvalidInputError as error:
+            raise self._error_in(start, error) from error
+        return found, text.lower() if is_limited else None
+
+    def query(self) -> Query:
+        """Read a query: up to the bracket that closes it, or to the end of the statement."""
+        if not self.is_at_query:
+            self.fail("expected a query")
+        return self._checked(self._slice(self._end_of_slice((), ends_at_comma=False)))
+
+    def rows(self) -> tuple[Query, Defaults]:
+        """Read a query; in VALUES, an item may be the keyword DEFAULT.
+
+        Returns:
+            The query, in which parameters without a value stand for DEFAULT; and for each row its
+            items: the name of such a parameter, or None.
+        """
+        if not self.is_at("VALUES") or not self.is_at_query:
+            return self.query(), ()
+        start, end = self._place, self._end_of_slice((), ends_at_comma=False)
+        found: list[list[str | None]] = []
+        for place, is_first in self._items(start + 1, end):
+            word, after = self._words[place : place + 2]
+            is_default = word.says("DEFAULT") and (
+                place + 1 == end or any(map(after.says, (",", ")")))
+            )
+            name = f"{_DEFAULT}{len(found)}_{place}" if is_default else None
+            if is_default:
+                self._marked[word.start] = (str(name), None)
+            if is_first:
+                found.append([])
+            found[-1].append(name)
+        query = self.query()
+        has_defaults = any(name is not None for row in found for name in row)
+        return query, tuple(map(tuple, found)) if has_defaults else ()
+
+    def _items(self, start: int, end: int) -> Iterator[tuple[int, bool]]:
+        """The places where items of VALUES begin, and whether each is the first of its row."""
+        depth, is_tuple = 0, False
+        for place in range(start, end):
+            word, before = self._words[place], self._words[place - 1]
+            if depth == 0 and (place == start or before.says(",")):
+                is_tuple = word.says("(")
+                if not is_tuple:
+                    yield place, True
+            elif is_tuple and depth == 1 and (before.says("(") or before.says(",")):
+                yield place, before.says("(")
+            if word.kind == "sign":
+                depth += (word.text in _OPENING) - (word.text in _CLOSING)
+
+    def bracketed_query(self) -> Query:
+        """Read a query in brackets."""
+        self.expect("(")
+        found = self.query()
+        self.expect(")")
+        return found
+
+    def _end_of_constant(self) -> int:
+        place = self._place
+        if any(map(self._words[place].says, "+-:")):
+            place += 1
+        word = self._words[place]
+        is_typed = word.kind == "word" and self._words[place + 1].kind == "text"
+        if word.kind == "end":
+            self.fail("expected a constant")
+        return place + 1 + is_typed
+
+    def _end_of_slice(
+        self, stops: tuple[str, ...], *, ends_at_comma: bool = True, ends_at_query: bool = False
+    ) -> int:
+        ending = (*stops, ";", ",") if ends_at_comma else (*stops, ";")
+        place, brackets, cases = self._place, 0, 0
+        while (word := self._words[place]).kind != "end":
+            is_name = place > 0 and self._words[place - 1].says(".")
+            if not brackets and not cases and not is_name:
+                is_query = ends_at_query and word.kind == "word" and place > self._place
+                if self._stops_at(place, ending) or (is_query and begins_query(self._words, place)):
+                    break
+            if word.kind == "sign":
+                brackets += (word.text in _OPENING) - (word.text in _CLOSING)
+                if brackets < 0:
+                    break
+            elif not is_name:
+                cases = max(0, cases + word.says("CASE") - (cases > 0 and word.says("END")))
+            place += 1
+        return place
+
+    def _end_of_type(self, stops: tuple[str, ...]) -> int:
+        ending = (*stops, ",", ")", ";")
+        place, depth = self._place, 0
+        while (word := self._words[place]).kind != "end":
+            if not depth and place > self._place and self._stops_at(place, ending):
+                break
+            if word.kind == "sign":
+                depth += (word.text in "(<") - (word.text in ")>")
+            place += 1
+        return place
+
+    def _stops_at(self, place: int, stops: tuple[str, ...]) -> bool:
+        """Whether one of these keywords or signs begins at a word."""
+        for stop in stops:
+            wanted = stop.split()
+            coming = self._words[place : place + len(wanted)]
+            if len(coming) == len(wanted) and all(map(Word.says, coming, wanted)):
+                return True
+        return False
+
+    def _slice(self, end: int, subqueries: dict[str, Subquery] | None = None) -> Query:
+        """Read up to a word; queries in brackets become parameters if `subqueries` is given."""
+        parts = TextParts(self.sql, self.word.start)
+        parameters: dict[str, object] = {}
+        while self._place < end:
+            word, before = self.word, self._words[self._place - 1]
+            if word.start in self._marked:
+                name, value = self._marked[word.start]
+                parts.replace(word.start, word.end, f":{name}")
+                parameters[name] = value
+            elif before.says(":") and before.end == word.start and word.text in self._named:
+                parameters[word.text] = self._named[word.text]
+            elif subqueries is not None and self._is_subquery():
+                by = self._subquery(subqueries)
+                parts.replace(word.start, self._words[self._place - 1].end, by)
+                continue
+            self._place += 1
+        found = parts.done(self._words[end - 1].end)
+        return Query(found.text, parameters, found)
+
+    def _checked(self, found: Query) -> Query:
+        """Return a query of which the grammar and the parameters are right."""
+        try:
+            names = check_query(found.text)
+        except SyntaxProblem as error:
+            raise error_at(self.sql, found.origin(error.place), error.problem) from error
+        for name in sorted(names - found.parameters.keys()):
+            place = found.text.find(f":{name}")
+            problem = f"the parameter :{name} has no value in `parameters`"
+            raise error_at(self.sql, found.origin(place), problem)
+        return found
+
+    def _is_subquery(self) -> bool:
+        place = self._place + self.word.says("EXISTS")
+        return self._words[place].says("(") and begins_query(self._words, place)
+
+    def _subquery(self, subqueries: dict[str, Subquery]) -> str:
+        """Read a query in brackets, and return what stands for it in the expression."""
+        is_list = self._place > 0 and self._words[self._place - 1].says("IN")
+        kind = SubqueryKind.LIST if is_list else SubqueryKind.VALUE
+        if self.take("EXISTS"):
+            kind = SubqueryKind.EXISTS
+        self.expect("(")
+        name = f"{_SUBQUERY}{len(subqueries)}"
+        found = self._checked(self._slice(self._end_of_slice((), ends_at_comma=False)))
+        self.expect(")")
+        subqueries[name] = Subquery(kind, found)
+        return f"(:{name})" if is_list else f":{name}"
+
+    def _parsed(self, found: Query, start: int | None = None) -> Expression:
+        try:
+            return parse_sql(found.text, parameters=found.parameters)
+        except InvalidInputError as error:
+            raise self._error_in(self._place if start is None else start, error) from error
+
+    def _error_in(self, start: int, error: InvalidInputError) -> InvalidInputError:
+        return error_at(self.sql, self._words[start].start, str(error))

@@ -1,0 +1,179 @@
+"""The result of a statement: rows, and what was changed.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.errors import InvalidInputError
+from deltalog.write.source import open_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pandas as pd
+    import polars as pl
+
+    from deltalog.statements.statement import StatementAnswer
+
+_SHOWN_ROWS: Final = 20
+_SHOWN_CHARACTERS: Final = 200
+
+
+class SqlResult:
+    """Rows of a statement, and what it changed.
+
+    Rows are streamed: they can be taken once, as a whole or batch by batch. What is shown in a
+    notebook is read ahead, and not lost by it.
+
+    Attributes:
+        metrics: what a statement changed, in the words of the verb's result; None if it changes
+            nothing.
+        num_affected_rows: how many rows were changed; None if that is not counted.
+
+    Args:
+        answer: of the statement.
+        statement: its text.
+    """
+
+    def __init__(self, answer: StatementAnswer, statement: str) -> None:
+        self.metrics: Mapping[str, Any] | None = answer.metrics
+        self.num_affected_rows: int | None = answer.num_affected_rows
+        self._statement = statement
+        empty = pa.table({}) if answer.rows is None else answer.rows
+        self._reader: pa.RecordBatchReader | None = open_batches(empty)
+        self._schema: pa.Schema = self._reader.schema
+        self._ahead: list[pa.RecordBatch] = []
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        return self._schema
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream of record batches.
+
+        Raises:
+            InvalidInputError: they were taken before.
+        """
+        return pa.RecordBatchReader.from_batches(self._schema, iter(self))
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as a pyarrow Table."""
+        return self.to_reader().read_all()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows as a pandas data frame."""
+        found: pd.DataFrame = self.to_arrow().to_pandas()
+        return found
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the rows as a Polars data frame."""
+        import polars as pl  # noqa: PLC0415  # optional
+
+        found = pl.from_arrow(self.to_arrow())
+        assert isinstance(found, pl.DataFrame)  # noqa: S101  # of a table
+        return found
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Return the rows as dictionaries."""
+        return self.to_arrow().to_pylist()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as a stream of Arrow's C interface."""
+        found: Any = self.to_reader()
+        stream: object = found.__arrow_c_stream__(requested_schema)
+        return stream
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Return the rows batch by batch."""
+        reader, ahead = self._reader, self._ahead
+        if reader is None:
+            raise InvalidInputError(
+                f"cannot read the rows of {self._statement!r} again: they were taken; run the "
+                "statement again, or keep to_arrow()"
+            )
+        self._reader, self._ahead = None, []
+        return self._rest(reader, ahead)
+
+    @staticmethod
+    def _rest(
+        reader: pa.RecordBatchReader, ahead: list[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        yield from ahead
+        yield from reader
+
+    def __repr__(self) -> str:
+        """Show the first rows."""
+        head, more = self._head()
+        if head is None:
+            return f"SqlResult({self._statement!r}, rows taken)"
+        text = _text_table(head)
+        if self.metrics:
+            text += "\n" + ", ".join(f"{name}: {value}" for name, value in self.metrics.items())
+        return text + ("\n…" if more else "")
+
+    def _repr_html_(self) -> str:
+        """Show the first rows as a table, and what was changed."""
+        head, more = self._head()
+        if head is None:
+            return f"<p>{escape(repr(self))}</p>"
+        parts = []
+        if head.num_columns:
+            names = "".join(f"<th>{escape(name)}</th>" for name in head.column_names)
+            rows = "".join(
+                "<tr>" + "".join(f"<td>{escape(_shown(one))}</td>" for one in row) + "</tr>"
+                for row in rows_of(head)
+            )
+            parts.append(f"<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>")
+        if more:
+            parts.append(f"<p>the first {head.num_rows} rows</p>")
+        if self.metrics:
+            facts = "".join(
+                f"<tr><th>{escape(str(name))}</th><td>{escape(_shown(value))}</td></tr>"
+                for name, value in self.metrics.items()
+            )
+            parts.append(f"<table><tbody>{facts}</tbody></table>")
+        return "".join(parts) or "<p>done</p>"
+
+    def _head(self) -> tuple[pa.Table | None, bool]:
+        """Return the first rows, which can be taken later, and whether there are more."""
+        if self._reader is None:
+            return None, False
+        while sum(batch.num_rows for batch in self._ahead) <= _SHOWN_ROWS:
+            try:
+                self._ahead.append(self._reader.read_next_batch())
+            except StopIteration:
+                break
+        rows = pa.Table.from_batches(self._ahead, self._schema)
+        return rows.slice(0, _SHOWN_ROWS), rows.num_rows > _SHOWN_ROWS
+
+
+def rows_of(rows: pa.Table | pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    """Return rows as tuples of Python values; columns may have the same name."""
+    if not rows.num_columns:
+        return iter(())
+    return zip(*(column.to_pylist() for column in rows.columns), strict=True)
+
+
+def _shown(value: object) -> str:
+    text = "NULL" if value is None else str(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def _text_table(rows: pa.Table) -> str:
+    names = rows.column_names
+    if not names:
+        return "done"
+    lines = [names, *([_shown(one) for one in row] for row in rows_of(rows))]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
+    shown = [
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+    return "\n".join([shown[0], "  ".join("-" * width for width in widths), *shown[1:]])

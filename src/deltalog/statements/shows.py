@@ -1,0 +1,373 @@
+"""`DESCRIBE`, `SHOW` and `EXPLAIN`: what is known of a table, without reading its rows.
+
+Protocol: none; Spark's and Delta Lake's SQL references
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog.expressions.render import quote_name, quote_text, simple_name, type_name
+from deltalog.features.computed_columns import default_expressions, generation_expressions
+from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
+from deltalog.query.names import QualifiedName
+from deltalog.schema import find_field
+from deltalog.schema.types import (
+    IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
+    IDENTITY_START_KEY,
+    IDENTITY_STEP_KEY,
+)
+from deltalog.statements.statement import (
+    Session,
+    SqlStatement,
+    StatementAnswer,
+    clusters_of,
+    table_of,
+)
+from deltalog.table_change import is_set_by_writers
+
+if TYPE_CHECKING:
+    from deltalog.schema import Field
+    from deltalog.statements.reader import Query, StatementReader
+    from deltalog.table import DeltaTable
+
+_DETAIL: Final[dict[str, pa.DataType]] = {
+    "format": pa.string(),
+    "id": pa.string(),
+    "name": pa.string(),
+    "description": pa.string(),
+    "location": pa.string(),
+    "createdAt": pa.timestamp("us", "UTC"),
+    "lastModified": pa.timestamp("us", "UTC"),
+    "partitionColumns": pa.list_(pa.string()),
+    "clusteringColumns": pa.list_(pa.string()),
+    "numFiles": pa.int64(),
+    "sizeInBytes": pa.int64(),
+    "properties": pa.map_(pa.string(), pa.string()),
+    "minReaderVersion": pa.int32(),
+    "minWriterVersion": pa.int32(),
+    "tableFeatures": pa.list_(pa.string()),
+}
+_HISTORY: Final[dict[str, pa.DataType]] = {
+    "version": pa.int64(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "userId": pa.string(),
+    "userName": pa.string(),
+    "operation": pa.string(),
+    "operationParameters": pa.map_(pa.string(), pa.string()),
+    "clusterId": pa.string(),
+    "readVersion": pa.int64(),
+    "isolationLevel": pa.string(),
+    "isBlindAppend": pa.bool_(),
+    "operationMetrics": pa.map_(pa.string(), pa.string()),
+    "userMetadata": pa.string(),
+    "engineInfo": pa.string(),
+}
+_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "col_name": pa.string(),
+    "data_type": pa.string(),
+    "comment": pa.string(),
+}
+
+_TABLES: Final[dict[str, pa.DataType]] = {
+    "namespace": pa.string(),
+    "tableName": pa.string(),
+    "isTemporary": pa.bool_(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeStatement(SqlStatement):
+    """`DESCRIBE [TABLE] [EXTENDED] table`."""
+
+    table: QualifiedName
+    is_extended: bool = False
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return a row for each column, then partition columns, then what else is known."""
+        table = session.open(self.table)
+        fields = list(table.schema().fields)
+        rows = [(field.name, shown_type(field), field.metadata.get("comment")) for field in fields]
+        partitions = table.metadata().partition_columns
+        if partitions:
+            own = {field.name: row for field, row in zip(fields, rows, strict=True)}
+            rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
+            rows += [own[name] for name in partitions]
+        clusters = clusters_of(table)
+        if clusters:
+            rows += [("# Clustering Information", "", ""), ("# col_name", "data_type", "comment")]
+            schema = table.snapshot.configuration.schema
+            rows += [
+                (".".join(path), simple_name(find_field(schema, path).type), None)
+                for path in clusters
+            ]
+        if self.is_extended:
+            rows += [("", "", ""), ("# Detailed Table Information", "", "")]
+            rows += [(name, text, "") for name, text in _details(self.table, table).items()]
+        return StatementAnswer(table_of(_COLUMNS, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeDetailStatement(SqlStatement):
+    """`DESCRIBE DETAIL table`."""
+
+    table: QualifiedName
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return one row."""
+        detail = session.open(self.table).detail()
+        times = {name: _moment(detail.get(name)) for name in ("createdAt", "lastModified")}
+        return StatementAnswer(table_of(_DETAIL, [_row(_DETAIL, {**detail, **times})]))
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeHistoryStatement(SqlStatement):
+    """`DESCRIBE HISTORY table [LIMIT n]`."""
+
+    table: QualifiedName
+    limit: int | None = None
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return a row for each version, newest first."""
+        commits = session.open(self.table).history(self.limit)
+        rows = [
+            _row(_HISTORY, {**one, "timestamp": _moment(one.get("timestamp"))}) for one in commits
+        ]
+        return StatementAnswer(table_of(_HISTORY, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowColumnsStatement(SqlStatement):
+    """`SHOW COLUMNS IN table`."""
+
+    table: QualifiedName
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return a row for each column."""
+        names = session.open(self.table).schema().names
+        return StatementAnswer(table_of({"col_name": pa.string()}, [(name,) for name in names]))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowPropertiesStatement(SqlStatement):
+    """`SHOW TBLPROPERTIES table [(key)]`."""
+
+    table: QualifiedName
+    key: str | None = None
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return a row for each property, with those of the protocol."""
+        table = session.open(self.table)
+        protocol = table.protocol()
+        found = {
+            **table.metadata().configuration,
+            "delta.minReaderVersion": str(protocol.min_reader_version),
+            "delta.minWriterVersion": str(protocol.min_writer_version),
+        }
+        for feature in {*(protocol.reader_features or ()), *(protocol.writer_features or ())}:
+            found[f"delta.feature.{feature}"] = "supported"
+        rows = sorted(found.items())
+        if self.key is not None:
+            missing = f"Table {self.table} does not have property: {self.key}"
+            rows = [(self.key, found.get(self.key, missing))]
+        return StatementAnswer(table_of({"key": pa.string(), "value": pa.string()}, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreateStatement(SqlStatement):
+    """`SHOW CREATE TABLE table`."""
+
+    table: QualifiedName
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return the statement that makes such a table."""
+        text = create_statement(self.table, session.open(self.table))
+        return StatementAnswer(table_of({"createtab_stmt": pa.string()}, [(text,)]))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTablesStatement(SqlStatement):
+    """`SHOW TABLES [IN schema] [LIKE 'pattern']`; the pattern has `*` and `|`."""
+
+    schema: tuple[str, ...] = ()
+    pattern: str | None = None
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return a row for each table that has a name."""
+        options = None if self.pattern is None else self.pattern.lower().split("|")
+        rows = [
+            (".".join(name.parts[:-1]), name.parts[-1], not name.parts[:-1])
+            for name in session.tables(self.schema)
+            if options is None
+            or any(fnmatchcase(name.parts[-1].lower(), option.strip()) for option in options)
+        ]
+        return StatementAnswer(table_of(_TABLES, sorted(rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainStatement(SqlStatement):
+    """`EXPLAIN statement`."""
+
+    statement: SqlStatement
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return the plan as a text; nothing is done."""
+        text = self.statement.explain(session)
+        return StatementAnswer(table_of({"plan": pa.string()}, [(text,)]))
+
+
+@dataclass(frozen=True, slots=True)
+class SelectStatement(SqlStatement):
+    """A query."""
+
+    query: Query
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return its rows as a stream."""
+        return StatementAnswer(session.select(self.query))
+
+    def explain(self, session: Session) -> str:
+        """Return how the query would be answered."""
+        return session.explain(self.query)
+
+
+def read_describe(reader: StatementReader) -> SqlStatement:
+    """Read what follows `DESCRIBE`."""
+    if reader.take("DETAIL"):
+        return DescribeDetailStatement(reader.location_or_table())
+    if reader.take("HISTORY"):
+        table = reader.location_or_table()
+        return DescribeHistoryStatement(table, reader.integer() if reader.take("LIMIT") else None)
+    reader.take("TABLE")
+    is_extended = reader.take_one("EXTENDED", "FORMATTED") is not None
+    return DescribeStatement(reader.table(), is_extended)
+
+
+def read_show(reader: StatementReader) -> SqlStatement:
+    """Read what follows `SHOW`."""
+    kind = reader.expect_one("TABLES", "COLUMNS", "TBLPROPERTIES", "CREATE TABLE")
+    match kind:
+        case "TABLES":
+            schema = reader.path("a schema") if reader.take_one("IN", "FROM") else ()
+            has_pattern = reader.take("LIKE") or reader.word.kind == "text"
+            return ShowTablesStatement(schema, reader.text() if has_pattern else None)
+        case "COLUMNS":
+            reader.expect_one("IN", "FROM")
+            table = reader.table()
+            if reader.take_one("IN", "FROM"):
+                table = QualifiedName((*reader.path("a schema"), *table.parts))
+            return ShowColumnsStatement(table)
+        case "TBLPROPERTIES":
+            table = reader.table()
+            key = None
+            if reader.take("("):
+                key = reader.text() if reader.word.kind == "text" else ".".join(reader.path())
+                reader.expect(")")
+            return ShowPropertiesStatement(table, key)
+        case _:
+            return ShowCreateStatement(reader.table())
+
+
+def create_statement(name: QualifiedName, table: DeltaTable) -> str:
+    """Return the statement that makes an empty table like this one."""
+    schema, metadata = table.snapshot.configuration.schema, table.metadata()
+    columns = ",\n".join(f"  {_defined(field, schema)}" for field in schema)
+    lines = [f"CREATE TABLE {name} (\n{columns})", "USING delta"]
+    if metadata.partition_columns:
+        lines.append(f"PARTITIONED BY ({', '.join(map(quote_name, metadata.partition_columns))})")
+    clusters = clusters_of(table)
+    if clusters:
+        shown = (".".join(map(quote_name, path)) for path in clusters)
+        lines.append(f"CLUSTER BY ({', '.join(shown)})")
+    if name.location is None:
+        lines.append(f"LOCATION {quote_text(table.table_uri)}")
+    if metadata.description:
+        lines.append(f"COMMENT {quote_text(metadata.description)}")
+    properties = {
+        key: text for key, text in metadata.configuration.items() if not is_set_by_writers(key)
+    }
+    if properties:
+        pairs = sorted(properties.items())
+        shown = (f"  {quote_text(key)} = {quote_text(value)}" for key, value in pairs)
+        lines.append("TBLPROPERTIES (\n" + ",\n".join(shown) + ")")
+    return "\n".join(lines) + "\n"
+
+
+def shown_type(field: Field) -> str:
+    """Return the type of a column in SQL, with its limits of length."""
+    return str(field.metadata.get(CHAR_VARCHAR_KEY) or simple_name(field.type))
+
+
+def _defined(field: Field, schema: Any) -> str:
+    parts = [
+        quote_name(field.name),
+        str(field.metadata.get(CHAR_VARCHAR_KEY) or type_name(field.type)),
+    ]
+    if not field.nullable:
+        parts.append("NOT NULL")
+    metadata = field.metadata
+    if IDENTITY_START_KEY in metadata:
+        way = "BY DEFAULT" if metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT_KEY) else "ALWAYS"
+        numbers = (
+            f"START WITH {metadata[IDENTITY_START_KEY]} "
+            f"INCREMENT BY {metadata.get(IDENTITY_STEP_KEY, 1)}"
+        )
+        parts.append(f"GENERATED {way} AS IDENTITY ({numbers})")
+    generated = generation_expressions(schema).get(field.name)
+    if generated is not None:
+        parts.append(f"GENERATED ALWAYS AS ({generated})")
+    default = default_expressions(schema).get((field.name,))
+    if default is not None:
+        parts.append(f"DEFAULT {default}")
+    if metadata.get("comment"):
+        parts.append(f"COMMENT {quote_text(str(metadata['comment']))}")
+    return " ".join(parts)
+
+
+def _details(name: QualifiedName, table: DeltaTable) -> dict[str, str]:
+    metadata = table.metadata()
+    found = {
+        "Name": str(name),
+        "Location": table.table_uri,
+        "Provider": "delta",
+        "Comment": metadata.description or "",
+        "Version": str(table.version()),
+        "Table Properties": ", ".join(
+            f"{key}={text}" for key, text in sorted(metadata.configuration.items())
+        ),
+    }
+    return {key: text for key, text in found.items() if text}
+
+
+def _row(schema: Mapping[str, pa.DataType], values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return values in the order and the types of the columns; logs of others may hold others."""
+    return tuple(_fitting(kind, values.get(name)) for name, kind in schema.items())
+
+
+def _fitting(kind: pa.DataType, value: Any) -> Any:
+    if pt.is_map(kind):
+        is_map = isinstance(value, Mapping)
+        return [(str(key), _shown(one)) for key, one in value.items()] if is_map else None
+    if pt.is_list(kind):
+        return [str(one) for one in value] if isinstance(value, list | tuple) else None
+    if pt.is_string(kind):
+        return _shown(value)
+    if pt.is_integer(kind) and isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    wanted = int if pt.is_integer(kind) else bool if pt.is_boolean(kind) else datetime
+    return value if isinstance(value, wanted) else None
+
+
+def _shown(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else str(value)
+
+
+def _moment(millis: Any) -> datetime | None:
+    return None if millis is None else datetime.fromtimestamp(millis / 1000, UTC)

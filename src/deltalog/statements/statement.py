@@ -1,0 +1,344 @@
+"""What all statements have in common: they are frozen values that a session runs.
+
+A new statement is a class with its grammar, and a row of `statements.grammar`.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+
+from deltalog.expressions import evaluate, lit, map_columns, parse_sql, resolve
+from deltalog.expressions.nodes import Column
+from deltalog.features.clustering import logical_clustering_columns
+from deltalog.features.computed_columns import default_expressions, generation_expressions
+from deltalog.features.identity_columns import identity_columns
+from deltalog.schema import StructType
+from deltalog.statements.conditions import resolved
+from deltalog.verbs.do import stage
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from deltalog.engine import Engine
+    from deltalog.expressions import Expression
+    from deltalog.query.names import QualifiedName
+    from deltalog.statements.reader import Query, SqlCondition
+    from deltalog.storage.store import Store
+    from deltalog.table import DeltaTable
+    from deltalog.transaction import PendingTransaction
+    from deltalog.transaction.commit import Ran
+    from deltalog.verbs.verb import OutcomeT_co, Verb
+
+Path = tuple[str, ...]
+Qualifiers = tuple[Path, ...]
+_ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
+
+
+@dataclass(frozen=True, slots=True)
+class StatementAnswer:
+    """What a statement gave.
+
+    Args:
+        rows: a table, or anything that streams Arrow batches.
+        metrics: what a change did, in the words of the verb's result; None if nothing was changed.
+        num_affected_rows: how many rows were changed; None if that is not counted.
+    """
+
+    rows: Any
+    metrics: Mapping[str, Any] | None = None
+    num_affected_rows: int | None = None
+
+
+class Session(Protocol):
+    """Where statements are run: in this process, or on a cluster."""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine for work on rows and files."""
+        ...
+
+    def open(self, name: QualifiedName) -> DeltaTable:
+        """Return the table of a name, at the version that it names.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+        """
+        ...
+
+    def find(self, name: QualifiedName) -> DeltaTable | None:
+        """Return the table of a name; None if the name is not known."""
+        ...
+
+    def has_read(self, table: DeltaTable) -> bool:
+        """Whether a query of this statement has read the version that a table shows."""
+        ...
+
+    def place(self, name: QualifiedName, location: str | None) -> Store:
+        """Return where a new table goes.
+
+        Args:
+            name: of the new table.
+            location: of the statement; None leaves it to the name or its catalog.
+
+        Raises:
+            InvalidInputError: neither says where it is.
+        """
+        ...
+
+    def note(self, name: QualifiedName, table: DeltaTable) -> None:
+        """Make a table that was created or changed known under its name."""
+        ...
+
+    def forget(self, name: QualifiedName) -> bool:
+        """Take a table out of the names; return whether it was there."""
+        ...
+
+    def rename(self, name: QualifiedName, to: QualifiedName) -> None:
+        """Give a table another name."""
+        ...
+
+    def relocate(self, name: QualifiedName, location: str) -> None:
+        """Let a name mean another location."""
+        ...
+
+    def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
+        """Return the tables of a schema; of the session itself if the schema is empty."""
+        ...
+
+    def select(self, query: Query) -> Any:
+        """Return the rows of a query: a stream of Arrow batches, or a data frame."""
+        ...
+
+    def values(self, query: Query) -> pa.Table:
+        """Return the rows of a query in a condition, which are few."""
+        ...
+
+    def source(
+        self,
+        rows: Query | QualifiedName,
+        *,
+        target: QualifiedName | None = None,
+        alias: str | None = None,
+    ) -> Any:
+        """Return the rows of a query or a table in a form that the engine opens.
+
+        Args:
+            rows: where they come from.
+            target: the table that is changed: rows of a query that reads it are not read again
+                after a conflict.
+            alias: of the rows in the conditions of the verb.
+        """
+        ...
+
+    def insertable(
+        self,
+        query: Query,
+        table: DeltaTable,
+        *,
+        columns: Sequence[str] | None,
+        constants: Mapping[str, Expression],
+        target: QualifiedName,
+        evolves: bool,
+    ) -> Any:
+        """Return the rows of a query in the columns and types of a table, as `source` does.
+
+        Args:
+            query: of the rows.
+            table: that gets them.
+            columns: of the table, which those of the query are by their place; None goes by name.
+            constants: column → its value in each row.
+            target: the name of the table.
+            evolves: whether columns stay that the table does not have.
+        """
+        ...
+
+    def explain(self, query: Query) -> str:
+        """Return how a query would be answered."""
+        ...
+
+
+class SqlStatement(ABC):
+    """One statement, with its parameters bound."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def run(self, session: Session) -> StatementAnswer:
+        """Carry the statement out.
+
+        Raises:
+            DeltaError: as the verb that it does.
+        """
+
+    def explain(self, session: Session) -> str:
+        """Describe what the statement would do; nothing is done."""
+        del session
+        name = type(self).__name__.removesuffix("Statement")
+        facts = [f"  {key}: {value}" for key, value in _facts(self)]
+        return "\n".join([name, *facts])
+
+
+def explained_scan(
+    session: Session, name: QualifiedName, where: SqlCondition | None, alias: str | None
+) -> list[str]:
+    """Return how the rows of a condition would be found, line by line."""
+    table = session.open(name)
+    condition = condition_of(session, where, table, qualifiers_of(name, alias))
+    return table.scan(predicate=condition).explain().splitlines()
+
+
+def _facts(statement: Any) -> Iterator[tuple[str, str]]:
+    """The fields of a statement that say something, in words."""
+    for one in fields(statement):
+        value = getattr(statement, one.name)
+        text = getattr(value, "text", value)
+        if value is not None and value is not False and value != ():
+            yield one.name.removeprefix("is_").replace("_", " "), str(text)
+
+
+def table_of(schema: Mapping[str, pa.DataType], rows: Sequence[Sequence[Any]]) -> pa.Table:
+    """Return rows as a table of these columns."""
+    fields = [pa.field(name, kind) for name, kind in schema.items()]
+    columns = list(zip(*rows, strict=True)) or [()] * len(fields)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+    return pa.table(arrays, schema=pa.schema(fields))
+
+
+def counted(metrics: Mapping[str, Any] | None = None, **counts: int | None) -> StatementAnswer:
+    """Return one row of whole numbers, as Delta Spark answers a statement that changes rows."""
+    rows = pa.table({name: pa.array([count], pa.int64()) for name, count in counts.items()})
+    return StatementAnswer(rows, dict(metrics or {}), counts.get("num_affected_rows"))
+
+
+def carry_out(session: Session, table: DeltaTable, verb: Verb[OutcomeT_co]) -> Ran[OutcomeT_co]:
+    """Run a verb of a statement; return its outcome and its commit.
+
+    If a query of the statement has read the table, the verb applies to the version that was read:
+    on a newer one, the answer may be another.
+
+    Raises:
+        CommitConflictError: rows that the statement has read were changed meanwhile.
+    """
+    if not session.has_read(table):
+        return table.carry_out(verb)
+
+    def staged(pending: PendingTransaction) -> OutcomeT_co:
+        pending.record_read(None)
+        return stage(verb, pending, table.engine)
+
+    return table.run(
+        verb.name,
+        staged,
+        parameters=verb.logged_parameters(),
+        refresh=False,
+        on_conflict="raise",
+        skip_empty=verb.skips_empty,
+    )
+
+
+def result_of(session: Session, table: DeltaTable, verb: Verb[Any]) -> dict[str, Any]:
+    """Run a verb of a statement, and return its result; nothing if it had nothing to do."""
+    done = carry_out(session, table, verb)
+    return {} if done.value is None else dict(done.value.result())
+
+
+def condition_of(
+    session: Session, given: SqlCondition | None, table: DeltaTable, qualifiers: Qualifiers = ()
+) -> Expression | None:
+    """Return the expression of a condition over a table's rows, with its queries answered.
+
+    Args:
+        session: answers them.
+        given: the condition; None is none.
+        table: whose rows they are.
+        qualifiers: what may stand before its columns, from `qualifiers_of`.
+    """
+    if given is None:
+        return None
+    names = table.schema().names
+    found = resolved(session.values, given, names)
+    return map_columns(found, lambda column: Column(bare(column.path, qualifiers, names)))
+
+
+def qualifiers_of(name: QualifiedName, alias: str | None = None) -> Qualifiers:
+    """Return what may stand before a table's columns: its alias, else its name or the last of it.
+
+    From the longest to the shortest, in lower case.
+    """
+    if alias is not None:
+        return ((alias.lower(),),)
+    return () if name.location else tuple(name.key[place:] for place in range(len(name.key)))
+
+
+def bare(path: Path, qualifiers: Qualifiers, columns: Sequence[str]) -> Path:
+    """Return the path of a column without the name of its table; a column's own name comes first.
+
+    Args:
+        path: as the statement has it.
+        qualifiers: of the table.
+        columns: of the table.
+    """
+    key = tuple(part.lower() for part in path)
+    if key[0] in {name.lower() for name in columns}:
+        return path
+    sizes = (len(one) for one in qualifiers if key[: len(one)] == one and len(one) < len(key))
+    return path[next(sizes, 0) :]
+
+
+def alias_of(name: QualifiedName, alias: str | None) -> str | None:
+    """Return the one word by which columns are qualified: the alias, else the last of the name."""
+    return alias if alias or name.location else name.parts[-1]
+
+
+def absent_partitions(table: DeltaTable, given: Collection[str]) -> dict[str, Expression]:
+    """Return values for those partition columns that rows do not have: their defaults, or NULL.
+
+    Args:
+        table: whose partition columns they are.
+        given: names of the columns that the rows have, in any case.
+    """
+    known = {name.lower() for name in (*given, *computed_columns(table))}
+    return {
+        name: default_of(table, (name,))
+        for name in table.metadata().partition_columns
+        if name.lower() not in known
+    }
+
+
+def default_of(table: DeltaTable, column: tuple[str, ...]) -> Expression:
+    """Return the default of a column; NULL if it has none."""
+    schema = table.snapshot.configuration.schema
+    found = {
+        tuple(part.lower() for part in path): text
+        for path, text in default_expressions(schema).items()
+    }
+    text = found.get(tuple(part.lower() for part in column))
+    return lit(None) if text is None else parse_sql(text)
+
+
+def default_value(table: DeltaTable, column: tuple[str, ...]) -> Any:
+    """Return the value of a column's default now; None if it has none."""
+    schema = StructType(())
+    found = resolve(default_of(table, column), schema, table.snapshot.context.session)
+    return evaluate(found, _ONE_ROW).to_pylist()[0]
+
+
+def computed_columns(table: DeltaTable) -> list[str]:
+    """Return the names of generated and identity columns."""
+    schema = table.snapshot.configuration.schema
+    return [*generation_expressions(schema), *(one.name for one in identity_columns(schema))]
+
+
+def clusters_of(table: DeltaTable) -> tuple[tuple[str, ...], ...]:
+    """Return the paths of the clustering columns, by the names of the schema; perhaps none."""
+    configuration = table.snapshot.configuration
+    return logical_clustering_columns(
+        table.snapshot.domain_metadata, configuration.schema, configuration.column_mapping_mode
+    )

@@ -1,0 +1,265 @@
+"""`OPTIMIZE`, `REORG`, `VACUUM`, `RESTORE`, `FSCK REPAIR TABLE` and `GENERATE`.
+
+Protocol: none; Delta Lake's SQL reference
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.errors import InvalidInputError
+from deltalog.statements.reader import Query, SqlCondition
+from deltalog.statements.statement import (
+    Session,
+    SqlStatement,
+    StatementAnswer,
+    clusters_of,
+    condition_of,
+    counted,
+    qualifiers_of,
+    table_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.query.names import QualifiedName, Version
+    from deltalog.statements.reader import StatementReader
+
+_FILES: Final[pa.DataType] = pa.struct(
+    [
+        ("min", pa.int64()),
+        ("max", pa.int64()),
+        ("avg", pa.float64()),
+        ("totalFiles", pa.int64()),
+        ("totalSize", pa.int64()),
+    ]
+)
+_METRICS: Final[dict[str, pa.DataType]] = {
+    "numFilesAdded": pa.int64(),
+    "numFilesRemoved": pa.int64(),
+    "filesAdded": _FILES,
+    "filesRemoved": _FILES,
+    "partitionsOptimized": pa.int64(),
+    "numBatches": pa.int64(),
+    "totalConsideredFiles": pa.int64(),
+    "totalFilesSkipped": pa.int64(),
+    "preserveInsertionOrder": pa.bool_(),
+    "numDeletionVectorsRemoved": pa.int64(),
+    "numDeletedRowsPurged": pa.int64(),
+}
+_OPTIMIZED: Final[dict[str, pa.DataType]] = {
+    "path": pa.string(),
+    "metrics": pa.struct(list(_METRICS.items())),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizeStatement(SqlStatement):
+    """`OPTIMIZE table [FULL] [WHERE partitions] [ZORDER BY (columns)]`."""
+
+    table: QualifiedName
+    where: SqlCondition | None = None
+    z_order_by: Sequence[tuple[str, ...]] | None = None
+    is_full: bool = False
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Rewrite the files, and return how many."""
+        table = session.open(self.table)
+        where = condition_of(session, self.where, table, qualifiers_of(self.table))
+        if self.is_full and not clusters_of(table):
+            raise InvalidInputError(f"cannot OPTIMIZE {self.table} FULL: it is not clustered")
+        if self.z_order_by is not None:
+            found = table.optimize.z_order(self.z_order_by, where)
+        elif self.is_full:
+            found = table.optimize.cluster(full=True)
+        else:
+            found = table.optimize.compact(where)
+        return _optimized(table.table_uri, found)
+
+
+@dataclass(frozen=True, slots=True)
+class ReorgStatement(SqlStatement):
+    """`REORG TABLE table [WHERE partitions] APPLY (PURGE)`."""
+
+    table: QualifiedName
+    where: SqlCondition | None = None
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Rewrite the files with deleted rows or dropped columns."""
+        table = session.open(self.table)
+        found = table.optimize.purge(
+            condition_of(session, self.where, table, qualifiers_of(self.table))
+        )
+        return _optimized(table.table_uri, found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VacuumStatement(SqlStatement):
+    """`VACUUM table [FULL|LITE] [USING INVENTORY …] [RETAIN n HOURS] [DRY RUN]`."""
+
+    table: QualifiedName
+    is_full: bool = True
+    inventory: Query | QualifiedName | None = None
+    retention_hours: float | None = None
+    is_dry_run: bool = False
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Delete files; return the table's path, or for a dry run those of the files."""
+        table = session.open(self.table)
+        inventory = None if self.inventory is None else session.source(self.inventory)
+        found = table.vacuum(
+            self.retention_hours,
+            dry_run=self.is_dry_run,
+            full=self.is_full and inventory is None,
+            inventory=inventory,
+        )
+        root = table.table_uri
+        paths = [f"{root.rstrip('/')}/{path}" for path in found] if self.is_dry_run else [root]
+        metrics = None if self.is_dry_run else {"num_deleted_files": len(found)}
+        return StatementAnswer(
+            table_of({"path": pa.string()}, [(path,) for path in paths]), metrics
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreStatement(SqlStatement):
+    """`RESTORE TABLE table TO VERSION|TIMESTAMP AS OF …`."""
+
+    table: QualifiedName
+    version: Version
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Commit the older version again, and return the numbers of files."""
+        table = session.open(self.table)
+        found = table.restore(self.version)
+        detail = table.detail()
+        return counted(
+            found,
+            table_size_after_restore=detail["sizeInBytes"],
+            num_of_files_after_restore=detail["numFiles"],
+            num_removed_files=found.get("numRemovedFile"),
+            num_restored_files=found.get("numRestoredFile"),
+            removed_files_size=found.get("removed_bytes"),
+            restored_files_size=found.get("restored_bytes"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RepairStatement(SqlStatement):
+    """`FSCK REPAIR TABLE table [DRY RUN]`."""
+
+    table: QualifiedName
+    is_dry_run: bool
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Remove files from the table that are missing in the store, and return their paths."""
+        found = session.open(self.table).repair(dry_run=self.is_dry_run)
+        rows = [(path, True) for path in found["files_removed"]]
+        answer = table_of({"dataFilePath": pa.string(), "dataFileMissing": pa.bool_()}, rows)
+        return StatementAnswer(answer, None if self.is_dry_run else found)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerateStatement(SqlStatement):
+    """`GENERATE symlink_format_manifest FOR TABLE table`."""
+
+    table: QualifiedName
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Write the manifests."""
+        session.open(self.table).generate()
+        return StatementAnswer(None)
+
+
+def read_optimize(reader: StatementReader) -> SqlStatement:
+    """Read what follows `OPTIMIZE`."""
+    table = reader.location_or_table()
+    is_full = reader.take("FULL")
+    where = reader.condition("ZORDER BY") if reader.take("WHERE") else None
+    columns = None
+    if reader.take("ZORDER BY"):
+        columns = reader.listed(reader.path, is_bracketed=reader.is_at("("))
+    return OptimizeStatement(table=table, where=where, z_order_by=columns, is_full=is_full)
+
+
+def read_reorg(reader: StatementReader) -> SqlStatement:
+    """Read what follows `REORG`."""
+    reader.expect("TABLE")
+    table = reader.table()
+    where = reader.condition("APPLY") if reader.take("WHERE") else None
+    reader.expect("APPLY (")
+    if reader.is_at("UPGRADE"):
+        reader.fail("expected PURGE: UPGRADE UNIFORM needs Iceberg metadata, which is not written")
+    reader.expect("PURGE )")
+    return ReorgStatement(table, where)
+
+
+def read_vacuum(reader: StatementReader) -> SqlStatement:
+    """Read what follows `VACUUM`."""
+    table = reader.location_or_table()
+    is_full, inventory, hours, is_dry_run = True, None, None, False
+    said: set[str] = set()
+    while True:
+        start = reader.word
+        clause = reader.take_one("FULL", "LITE", "USING INVENTORY", "RETAIN", "DRY RUN")
+        if clause is None:
+            break
+        kind = "FULL or LITE" if clause in {"FULL", "LITE"} else clause
+        if kind in said:
+            reader.fail_at(start, f"expected {kind} once")
+        said.add(kind)
+        match clause:
+            case "FULL" | "LITE":
+                is_full = clause == "FULL"
+            case "USING INVENTORY":
+                inventory = reader.bracketed_query() if reader.is_at("(") else reader.table()
+            case "RETAIN":
+                start = reader.word
+                hours = reader.constant()
+                if isinstance(hours, bool) or not hasattr(hours, "__float__"):
+                    reader.fail_at(start, f"expected a number of hours, found {hours!r}")
+                hours = float(hours)
+                reader.expect("HOURS")
+            case _:
+                is_dry_run = True
+    return VacuumStatement(
+        table=table,
+        is_full=is_full,
+        inventory=inventory,
+        retention_hours=hours,
+        is_dry_run=is_dry_run,
+    )
+
+
+def read_restore(reader: StatementReader) -> SqlStatement:
+    """Read what follows `RESTORE`."""
+    reader.take("TABLE")
+    table = reader.location_or_table()
+    reader.take("TO")
+    found = reader.version()
+    version = table.known_version if found is None else found
+    if version is None:
+        reader.fail("expected TO VERSION AS OF or TO TIMESTAMP AS OF")
+    return RestoreStatement(type(table)(table.parts), version)
+
+
+def read_repair(reader: StatementReader) -> SqlStatement:
+    """Read what follows `FSCK`."""
+    reader.expect("REPAIR TABLE")
+    table = reader.location_or_table()
+    return RepairStatement(table, reader.take("DRY RUN"))
+
+
+def read_generate(reader: StatementReader) -> SqlStatement:
+    """Read what follows `GENERATE`."""
+    reader.expect("SYMLINK_FORMAT_MANIFEST FOR TABLE")
+    return GenerateStatement(reader.location_or_table())
+
+
+def _optimized(path: str, found: Any) -> StatementAnswer:
+    metrics = {name: found.get(name) for name in _METRICS}
+    return StatementAnswer(table_of(_OPTIMIZED, [(path, metrics)]), found)

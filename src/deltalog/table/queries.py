@@ -1,0 +1,99 @@
+"""The rows of a table for a query that names it: of a version, or its changes.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
+
+from deltalog.errors import InvalidInputError
+from deltalog.query.duckdb import connect_duckdb, query_duckdb
+from deltalog.query.translate import TableChangesCall, bound, translated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from deltalog.context import TableContext
+    from deltalog.query.names import Version
+    from deltalog.snapshot import Snapshot
+
+_OWN_NAME: Final = "this"
+
+
+class VersionedTable(Protocol):
+    """A `DeltaTable`, as far as queries need it."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that it shows."""
+        ...
+
+    @classmethod
+    def from_context(cls, context: TableContext) -> Self:
+        """Return the newest version of a table."""
+        ...
+
+    def load_as_version(self, version: Any) -> None:
+        """Show another version."""
+        ...
+
+    def load_cdf(self) -> Any:
+        """Return the change data feed."""
+        ...
+
+    def to_pyarrow_dataset(self) -> Any:
+        """Return the rows as a dataset."""
+        ...
+
+
+TableT = TypeVar("TableT", bound=VersionedTable)
+
+
+def query_table(
+    table: VersionedTable, query: str, parameters: Mapping[str, object]
+) -> pa.RecordBatchReader:
+    """Return the rows of a query over one table, which it calls `this`.
+
+    Raises:
+        InvalidInputError: DuckDB is not installed, or refuses the query.
+    """
+    found = translated(query)
+    rows: dict[str, Any] = {}
+    for key, reference in found.tables.items():
+        one = bound(reference, parameters)
+        name = one.table if isinstance(one, TableChangesCall) else one
+        if name.key != (_OWN_NAME,):
+            raise InvalidInputError(
+                f"cannot query {name}: this table is called `{_OWN_NAME}` here; deltalog.sql has "
+                "queries over several tables"
+            )
+        if isinstance(one, TableChangesCall):
+            rows[key] = changes_of(table, one)
+        else:
+            rows[key] = at_version(table, name.known_version).to_pyarrow_dataset()
+    given = {name: value for name, value in parameters.items() if f"${name}" in found.sql}
+    return query_duckdb(connect_duckdb(), found.sql, rows, given, shown=query)
+
+
+def at_version(table: TableT, version: Version | None) -> TableT:
+    """Return a table at a version; the table itself if that is None."""
+    if version is None:
+        return table
+    travelled = type(table).from_context(table.snapshot.context)
+    travelled.load_as_version(version)
+    return travelled
+
+
+def changes_of(table: VersionedTable, changes: TableChangesCall) -> Any:
+    """Return the change data feed that `table_changes` asks for."""
+    bounds = {"starting": changes.start, "ending": changes.end}
+    given: dict[str, Any] = {
+        f"{side}_{'version' if isinstance(bound, int) else 'timestamp'}": bound
+        for side, bound in bounds.items()
+        if bound is not None
+    }
+    feed: Any = table.load_cdf
+    return feed(**given)

@@ -1,0 +1,83 @@
+"""DuckDB's connections: what queries can reach, and errors as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from deltalog import DeltaTable, QueryBuilder
+from deltalog.errors import InvalidInputError
+from deltalog.query.duckdb import connect_duckdb, query_duckdb
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_text('{file}')",
+        "SELECT * FROM '{file}'",
+        "SELECT * FROM glob('{file}')",
+        "COPY (SELECT 1) TO '{file}'",
+        "ATTACH '{file}' AS other",
+        "INSTALL httpfs",
+        "SET threads = 1",
+        "SET enable_external_access = true",
+        "SET lock_configuration = false",
+        "RESET lock_configuration",
+        "CREATE SECRET s (TYPE s3)",
+    ],
+)
+def test_a_connection_reaches_neither_files_nor_settings(tmp_path: Path, sql: str) -> None:
+    file = tmp_path / "secret.csv"
+    file.write_text("secret", "utf-8")
+    with pytest.raises(InvalidInputError):
+        query_duckdb(connect_duckdb(), sql.format(file=file), {}).read_all()
+    assert file.read_text("utf-8") == "secret"
+
+
+def test_users_may_open_the_door(tmp_path: Path) -> None:
+    file = tmp_path / "open.txt"
+    file.write_text("open", "utf-8")
+    database = connect_duckdb({"enable_external_access": "true"})
+    found = query_duckdb(database, f"SELECT content FROM read_text('{file}')", {})  # noqa: S608
+    assert found.read_all().to_pydict() == {"content": ["open"]}
+
+
+def test_a_query_builder_has_duckdbs_own_settings() -> None:
+    found = QueryBuilder({"threads": "1"}).execute(
+        "SELECT current_setting('enable_external_access') AS files"
+    )
+    assert found.read_all().to_pydict() == {"files": [True]}
+
+
+def test_moments_are_in_utc() -> None:
+    found = query_duckdb(connect_duckdb(), "SELECT TIMESTAMPTZ '2025-01-01 00:00:00' AS t", {})
+    assert found.schema.field("t").type == pa.timestamp("us", "UTC")
+
+
+def test_an_unknown_setting_is_named_without_its_value() -> None:
+    with pytest.raises(InvalidInputError, match="nonsense") as error:
+        connect_duckdb({"nonsense": "a secret"})
+    assert "a secret" not in str(error.value)
+
+
+def test_a_table_answers_queries_about_itself_and_nothing_else(tmp_path: Path) -> None:
+    from deltalog import write_deltalake
+
+    write_deltalake(
+        tmp_path / "t", pa.table({"x": [1]}), configuration={"delta.enableChangeDataFeed": "true"}
+    )
+    write_deltalake(tmp_path / "t", pa.table({"x": [2]}), mode="append")
+    table = DeltaTable(tmp_path / "t")
+    assert table.sql("SELECT sum(x) AS s FROM this").read_all()["s"].to_pylist() == [3]
+    assert table.sql("SELECT x FROM this@v0").read_all()["x"].to_pylist() == [1]
+    at_start = table.sql("SELECT x FROM this VERSION AS OF :v WHERE x < :most", {"v": 0, "most": 9})
+    assert at_start.read_all()["x"].to_pylist() == [1]
+    changes = table.sql("SELECT x, _change_type AS c FROM table_changes('this', 1)").read_all()
+    assert changes.to_pydict() == {"x": [2], "c": ["insert"]}
+    assert table.version() == 1
+    with pytest.raises(InvalidInputError, match="this table is called `this` here"):
+        table.sql("SELECT * FROM other")
+    with pytest.raises(InvalidInputError, match="expected a table"):
+        table.sql(f"SELECT * FROM read_text('{tmp_path}')")  # noqa: S608

@@ -1,0 +1,310 @@
+"""DELETE, UPDATE, TRUNCATE and MERGE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from deltalog.errors import CommitConflictError, DeltaError, InvalidInputError
+from deltalog.statements import Connection
+from deltalog.statements.local import LocalSession
+from tests.support.sql_tables import SqlTables
+
+if TYPE_CHECKING:
+    from deltalog.statements.reader import Query
+
+
+@pytest.fixture
+def pair(db: SqlTables) -> SqlTables:
+    """A table `t` of ids 1 to 4 with names, and `s`, an Arrow table of ids 3 to 5."""
+    db.create("t", "AS SELECT * FROM VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, NULL) AS v(id, name)")
+    db.connection.register("s", pa.table({"id": [3, 4, 5], "name": ["x", "y", "z"]}))
+    return db
+
+
+@pytest.mark.parametrize(
+    ("where", "left"),
+    [
+        ("", []),
+        ("WHERE id = 1", [2, 3, 4]),
+        ("WHERE T.ID = 1 OR Name = 'b'", [3, 4]),
+        ("AS x WHERE x.id < 3", [3, 4]),
+        ("x WHERE x.id < 3 AND id > 1", [1, 3, 4]),
+        ("WHERE id IN (SELECT id FROM s)", [1, 2]),
+        ("WHERE id IN (SELECT id FROM s WHERE false)", [1, 2, 3, 4]),
+        ("WHERE id NOT IN (SELECT id FROM s)", [3, 4]),
+        ("WHERE id NOT IN (SELECT id FROM s UNION SELECT NULL)", [1, 2, 3, 4]),
+        ("WHERE id NOT IN (SELECT id FROM s WHERE false)", []),
+        ("WHERE id IN (1, (SELECT 2))", [3, 4]),
+        ("WHERE id IN (VALUES 1, 2)", [3, 4]),
+        ("WHERE id IN (TABLE ids)", [2, 3, 4]),
+        ("WHERE id = (SELECT max(id) FROM t)", [1, 2, 3]),
+        ("WHERE id = (SELECT id FROM s WHERE false)", [1, 2, 3, 4]),
+        ("WHERE id > (SELECT min(id) FROM s) - 1 AND name IS NULL", [1, 2, 3]),
+        ("WHERE EXISTS (SELECT 1 FROM s) AND id = 1", [2, 3, 4]),
+        ("WHERE EXISTS (SELECT 1 FROM s WHERE false)", [1, 2, 3, 4]),
+        ("WHERE NOT EXISTS (SELECT 1 FROM s WHERE false) AND id < 3", [3, 4]),
+        ("WHERE CASE WHEN id = 1 THEN true ELSE false END", [2, 3, 4]),
+        ("WHERE id = 1 /* OR true */ -- OR true", [2, 3, 4]),
+    ],
+)
+def test_rows_are_deleted(pair: SqlTables, where: str, left: list[int]) -> None:
+    pair.connection.register("ids", pa.table({"one": [1]}))
+    found = pair.run(f"DELETE FROM t {where}")  # noqa: S608  # of this test
+    assert pair.values("SELECT id FROM t") == left
+    assert found.num_affected_rows == 4 - len(left)
+
+
+@pytest.mark.parametrize(
+    ("where", "problem"),
+    [
+        ("id = (SELECT id FROM s)", "stands for one value, and has 3 rows"),
+        ("id = (SELECT id, name FROM s)", "stands for one value, and has 2 columns"),
+        ("id IN (SELECT id, name FROM s)", "stands for one value, and has 2 columns"),
+        ("id IN (SELECT nothing FROM s)", "nothing"),
+        ("id IN (SELECT id FROM missing)", "cannot find the table missing"),
+        ("nothing = 1", "nothing"),
+        ("other.id = 1", "other"),
+        ('name = "id"', "double quotes make a text"),
+        ("id", "condition"),
+        ("id / 0 = 1", "zero"),
+    ],
+)
+def test_conditions_that_cannot_be_answered_are_refused(
+    pair: SqlTables, where: str, problem: str
+) -> None:
+    with pytest.raises(DeltaError, match=problem):
+        pair.run(f"DELETE FROM t WHERE {where}")  # noqa: S608  # of this test
+    assert pair.history("t") == ["CREATE TABLE AS SELECT"]
+
+
+@pytest.mark.parametrize(
+    "where", ["EXISTS (SELECT 1 FROM s WHERE s.id = t.id)", "id = (SELECT max(id) + t.id FROM s)"]
+)
+def test_a_query_about_the_row_itself_is_refused_with_advice(pair: SqlTables, where: str) -> None:
+    with pytest.raises(InvalidInputError) as error:
+        pair.run(f"DELETE FROM t WHERE {where}")  # noqa: S608  # of this test
+    assert any("write it as a MERGE" in note for note in error.value.__notes__)
+
+
+def test_no_value_can_stand_for_a_query(pair: SqlTables) -> None:
+    sql = "DELETE FROM t WHERE name = :v OR id IN (SELECT 1)"
+    pair.run(sql, {"v": "\0deltalog_query_0"})
+    assert pair.values("SELECT id FROM t") == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("rest", "rows"),
+    [
+        ("SET name = 'n'", [(1, "n"), (2, "n"), (3, "n"), (4, "n")]),
+        ("SET name = 'n' WHERE id = 1", [(1, "n"), (2, "b"), (3, "c"), (4, None)]),
+        ("SET T.NAME = 'n' WHERE t.Id = 1", [(1, "n"), (2, "b"), (3, "c"), (4, None)]),
+        ("AS u SET u.name = u.name || '!' WHERE u.id = 1",
+         [(1, "a!"), (2, "b"), (3, "c"), (4, None)]),
+        ("SET id = id + 10, name = CAST(id AS STRING) WHERE id > 3",
+         [(1, "a"), (14, "4"), (2, "b"), (3, "c")]),
+        ("SET name = DEFAULT WHERE id < 3", [(1, None), (2, None), (3, "c"), (4, None)]),
+        ("SET name = (SELECT max(name) FROM s) WHERE id IN (SELECT id FROM s)",
+         [(1, "a"), (2, "b"), (3, "z"), (4, "z")]),
+        ("SET name == 'n' WHERE false", [(1, "a"), (2, "b"), (3, "c"), (4, None)]),
+    ],
+)  # fmt: skip
+def test_rows_are_updated(pair: SqlTables, rest: str, rows: list[tuple[Any, ...]]) -> None:
+    before = pair.rows("SELECT * FROM t")
+    found = pair.run(f"UPDATE t {rest}")  # of this test
+    assert pair.rows("SELECT * FROM t") == sorted(rows, key=repr)
+    if "DEFAULT" not in rest:
+        assert found.num_affected_rows == len(set(rows) - set(before)) or "WHERE" not in rest
+
+
+def test_fields_of_structs_are_updated(db: SqlTables) -> None:
+    db.create("t", "AS SELECT 1 AS id, named_struct('a', 1, 'b', named_struct('c', 2)) AS s")
+    db.run("UPDATE t SET s.a = 5, t.s.b.c = s.a + 1")
+    assert db.values("SELECT s FROM t") == [{"a": 5, "b": {"c": 2}}]
+    db.run("UPDATE t AS u SET u.s.a = 6 WHERE u.s.a = 5")
+    assert db.values("SELECT u.s.a FROM t AS u") == [6]
+
+
+def test_a_column_comes_before_an_alias_of_the_same_name(db: SqlTables) -> None:
+    db.create("t", "AS SELECT 1 AS id, named_struct('id', 5) AS x")
+    db.run("UPDATE t AS x SET id = 2 WHERE x.id = 5")
+    assert db.values("SELECT id FROM t") == [2]
+
+
+def test_whole_names_qualify_columns(db: SqlTables) -> None:
+    db.create("a.t", "AS SELECT * FROM VALUES (1, 'a'), (2, 'b') AS v(id, name)")
+    db.create("b.t", "AS SELECT * FROM VALUES (2, 'x'), (3, 'y') AS v(id, name)")
+    db.run("UPDATE a.t SET a.t.name = 'u' WHERE a.t.id = 1 AND t.id = 1")
+    db.run(
+        "MERGE INTO a.t USING b.t AS s ON a.t.id = s.id WHEN MATCHED THEN UPDATE SET a.t.name = "
+        "s.name WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert db.rows("SELECT * FROM a.t") == [(1, "u"), (2, "x"), (3, "y")]
+    joined = "SELECT a.t.id, b.t.name FROM a.t JOIN b.t ON a.t.id = b.t.id"
+    assert db.rows(joined) == [(2, "x"), (3, "y")]
+    db.run("DELETE FROM a.t WHERE a.t.id = 3")
+    assert db.values("SELECT a.t.id FROM a.t") == [1, 2]
+
+
+def test_columns_may_be_called_as_keywords(db: SqlTables) -> None:
+    db.create("t", "AS SELECT 1 AS `select`, 2 AS `end`, 3 AS `when`, 4 AS `set`")
+    db.run("UPDATE t SET `end` = `when`, set = t.set + 1 WHERE `select` = 1 AND t.`end` = 2")
+    assert db.rows("SELECT `select`, `end`, `when`, `set` FROM t") == [(1, 3, 3, 5)]
+    db.run("INSERT INTO t (`select`, `end`) VALUES (7, 8)")
+    db.run("DELETE FROM t WHERE t.`when` = 3")
+    assert db.rows("SELECT `select`, `end` FROM t") == [(7, 8)]
+
+
+def test_all_rows_are_removed(pair: SqlTables) -> None:
+    found = pair.run("TRUNCATE TABLE t")
+    assert found.schema.names == []
+    assert found.metrics is not None
+    assert pair.history("t")[0] == "TRUNCATE"
+    assert pair.rows("SELECT * FROM t") == []
+
+
+@pytest.mark.parametrize(
+    ("rest", "rows", "counts"),
+    [
+        ("USING s ON t.id = s.id WHEN MATCHED THEN DELETE", [1, 2], (2, 0, 2, 0)),
+        ("USING s ON t.id = s.id WHEN MATCHED AND s.id = 3 THEN UPDATE SET name = s.name",
+         [1, 2, "3x", 4], (1, 1, 0, 0)),
+        ("USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+         [1, 2, "3x", "4y", "5z"], (3, 2, 0, 1)),
+        ("AS x USING s AS y ON x.id = y.id WHEN MATCHED THEN UPDATE SET x.name = y.name || x.id",
+         [1, 2, "3x3", "4y4"], (2, 2, 0, 0)),
+        ("x USING s y ON x.id = y.id WHEN NOT MATCHED BY TARGET THEN INSERT (ID) VALUES (y.id)",
+         [1, 2, 3, 4, 5], (1, 0, 0, 1)),
+        (("USING s ON t.id = s.id WHEN NOT MATCHED BY SOURCE AND t.id = 1 THEN DELETE "
+         "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET name = 'old'"), ["2old", 3, 4], (2, 1, 1, 0)),
+        (("USING (SELECT id, upper(name) AS name FROM s WHERE id > 3) q ON t.id = q.id "
+         "WHEN MATCHED THEN UPDATE SET name = q.name"), [1, 2, 3, "4Y"], (1, 1, 0, 0)),
+        ("USING t@v0 AS old ON t.id = old.id + 1 WHEN MATCHED THEN UPDATE SET name = 'm'",
+         [1, "2m", "3m", "4m"], (3, 3, 0, 0)),
+        ("USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = (SELECT min(name) FROM s)",
+         [1, 2, "3x", "4x"], (2, 2, 0, 0)),
+        ("USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = DEFAULT",
+         [1, 2, "3None", 4], (2, 2, 0, 0)),
+        (("USING s ON false WHEN NOT MATCHED AND s.id IN (SELECT 5) THEN INSERT (id, name) "
+         "VALUES (s.id * 2, CASE WHEN s.id = 5 THEN 'five' END)"), [1, 2, 3, 4, "10five"],
+         (1, 0, 0, 1)),
+    ],
+)  # fmt: skip
+def test_rows_are_merged(
+    pair: SqlTables, rest: str, rows: list[int | str], counts: tuple[int, ...]
+) -> None:
+    found = pair.run(f"MERGE INTO t {rest}")
+    assert tuple(found.to_pylist()[0].values()) == counts
+    own = {1: "a", 2: "b", 3: "c", 4: None}
+    expected = []
+    for row in rows:
+        if isinstance(row, int):
+            expected.append((row, own.get(row)))
+        else:
+            digits = "10" if row.startswith("10") else row[0]
+            name = row[len(digits) :]
+            expected.append((int(digits), None if name == "None" else name))
+    assert pair.rows("SELECT * FROM t") == sorted(expected, key=repr)
+
+
+def test_a_merge_adds_columns(pair: SqlTables) -> None:
+    pair.run(
+        "MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT 9 AS id, 1 AS extra) s ON t.id = s.id "
+        "WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert pair.rows("SELECT * FROM t WHERE id = 9") == [(9, None, 1)]
+
+
+@pytest.mark.parametrize(
+    ("rest", "problem"),
+    [
+        ("USING t ON t.id = t.id WHEN MATCHED THEN DELETE", "both be called 't'"),
+        ("USING missing ON true WHEN MATCHED THEN DELETE", "cannot find the table missing"),
+        ("USING (SELECT id FROM s) ON t.id = id WHEN MATCHED THEN DELETE", "ambiguous"),
+        ("USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET nothing = 1", "nothing"),
+        (("USING (SELECT 3 AS id UNION ALL SELECT 3) s ON t.id = s.id WHEN MATCHED THEN "
+         "UPDATE SET name = 'x'"), "several rows of the source"),
+    ],
+)  # fmt: skip
+def test_merges_that_cannot_be_done_are_refused(pair: SqlTables, rest: str, problem: str) -> None:
+    with pytest.raises(DeltaError, match=problem):
+        pair.run(f"MERGE INTO t {rest}")
+    assert pair.history("t") == ["CREATE TABLE AS SELECT"]
+
+
+def test_the_table_that_is_changed_may_be_read_by_the_statement(pair: SqlTables) -> None:
+    pair.run("MERGE INTO t USING (SELECT id + 10 AS id, name FROM t) s ON t.id = s.id "
+             "WHEN NOT MATCHED THEN INSERT *")  # fmt: skip
+    pair.run("UPDATE t SET name = (SELECT count(*) FROM t) WHERE id IN (SELECT max(id) FROM t)")
+    pair.run("DELETE FROM t WHERE id < (SELECT avg(id) FROM t)")
+    assert pair.rows("SELECT * FROM t") == [(11, "a"), (12, "b"), (13, "c"), (14, "8")]
+
+
+def test_two_sessions_change_the_same_table(pair: SqlTables) -> None:
+    location = pair.table("t").table_uri
+    other = Connection(LocalSession({"t": location}))
+    other.sql("DELETE FROM t WHERE id = 1")
+    pair.run("UPDATE t SET name = 'n' WHERE id = 2")
+    other.sql("INSERT INTO t VALUES (6, 'six')")
+    assert other.sql("SELECT count(*) AS n FROM t").to_pylist() == [{"n": 4}]
+    assert pair.values("SELECT id FROM t") == [2, 3, 4, 6]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT OVERWRITE t SELECT id, name FROM t",
+        "INSERT INTO t SELECT id, name FROM t",
+        "DELETE FROM t WHERE id = (SELECT max(id) FROM t)",
+        "UPDATE t SET name = 'x' WHERE id IN (SELECT id FROM t)",
+        "MERGE INTO t USING (SELECT id + 1 AS id FROM t) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+    ],
+)
+def test_rows_that_the_statement_has_read_are_those_that_it_changes(
+    pair: SqlTables, sql: str
+) -> None:
+    """Another session commits after the statement has read the table, and before it commits."""
+    other = Connection(LocalSession({"t": pair.table("t").table_uri}))
+    rows = pair.session.select
+
+    def select(query: Query) -> pa.RecordBatchReader:
+        found = rows(query)
+        other.sql("UPDATE t SET name = 'late' WHERE id = 3")
+        return found
+
+    pair.session.select = select  # type: ignore[method-assign]  # the moment of the race
+    pair.session.values = lambda query: select(query).read_all()  # type: ignore[method-assign]
+    with pytest.raises(CommitConflictError):
+        pair.run(sql)
+    pair.session.select = rows  # type: ignore[method-assign]
+    assert pair.rows("SELECT * FROM t WHERE id > 2") == [(3, "late"), (4, None)]
+
+
+def test_explaining_changes_nothing(pair: SqlTables) -> None:
+    for sql in (
+        "DELETE FROM t WHERE id = 1",
+        "UPDATE t SET name = 'x' WHERE id IN (SELECT id FROM s)",
+        "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE",
+        "TRUNCATE TABLE t",
+        "INSERT OVERWRITE t SELECT 1, 'x'",
+        "DROP TABLE t",
+        "CREATE OR REPLACE TABLE t AS SELECT 1 AS a",
+        "OPTIMIZE t",
+        "VACUUM t RETAIN 0 HOURS",
+        "RESTORE TABLE t TO VERSION AS OF 0",
+        "ALTER TABLE t ADD COLUMN x INT",
+        "ALTER TABLE t RENAME TO u",
+        "SELECT * FROM t",
+    ):
+        (plan,) = pair.values(f"EXPLAIN {sql}")
+        assert plan
+        assert "Statement(" not in plan
+    assert pair.history("t") == ["CREATE TABLE AS SELECT"]
+    assert pair.values("SELECT id FROM t") == [1, 2, 3, 4]
+
+
+def test_an_explanation_tells_which_files_are_read(pair: SqlTables) -> None:
+    (plan,) = pair.values("EXPLAIN DELETE FROM t WHERE id > 100")
+    assert "files: 1 in the table, 0 to read" in plan

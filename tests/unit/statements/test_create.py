@@ -1,0 +1,163 @@
+"""CREATE TABLE in all forms, CONVERT and DROP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq  # writes what another system left
+import pytest
+
+from deltalog.errors import DeltaError, InvalidInputError, TableExistsError, TableNotFoundError
+from tests.support.sql_tables import SqlTables
+
+
+def test_a_table_has_what_its_definition_says(db: SqlTables) -> None:
+    table = db.create(
+        "t",
+        "(id INT NOT NULL COMMENT 'it\\'s', `b c` STRUCT<x: INT, y: ARRAY<STRING>>, v VARCHAR(5), "
+        "twice INT GENERATED ALWAYS AS (id * 2), CONSTRAINT pos CHECK (id > 0)) -- "
+        "USING DELTA COMMENT 'the table' PARTITIONED BY (v) TBLPROPERTIES ('k' = 'x', "
+        "delta.appendOnly = true, n = 5, 'delta.columnMapping.mode' = 'name')",
+    )
+    schema, metadata = table.schema(), table.metadata()
+    assert schema.names == ("id", "b c", "v", "twice")
+    assert (schema.fields[0].nullable, schema.fields[0].metadata["comment"]) == (False, "it's")
+    assert (metadata.description, metadata.partition_columns) == ("the table", ("v",))
+    own = {key: metadata.configuration[key] for key in ("k", "delta.appendOnly", "n")}
+    assert own == {"k": "x", "delta.appendOnly": "true", "n": "5"}
+    assert metadata.configuration["delta.constraints.pos"] == "id > 0"
+
+
+def test_partition_columns_may_have_their_types(db: SqlTables) -> None:
+    table = db.create("t", "(id INT) -- PARTITIONED BY (p DATE, q STRING)")
+    assert table.schema().names == ("id", "p", "q")
+    assert table.metadata().partition_columns == ("p", "q")
+
+
+def test_a_table_is_clustered(db: SqlTables) -> None:
+    db.create("t", "(id INT, s STRUCT<a: INT>) -- CLUSTER BY (id, s.a)")
+    (found,) = db.run("DESCRIBE DETAIL t").to_pylist()
+    assert found["clusteringColumns"] == ["id", "s.a"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "operations"),
+    [
+        ("CREATE TABLE IF NOT EXISTS t (b INT) LOCATION '{root}/t'", [(1,)], 1),
+        ("CREATE TABLE IF NOT EXISTS t AS SELECT 5 AS b", [(1,)], 1),
+        ("CREATE OR REPLACE TABLE t (b INT)", [], 2),
+        ("CREATE OR REPLACE TABLE t AS SELECT 5 AS b", [(5,)], 2),
+        ("REPLACE TABLE t AS SELECT 5 AS b", [(5,)], 2),
+        ("CREATE OR REPLACE TABLE t AS SELECT a + 1 AS a FROM t", [(2,)], 2),
+    ],
+)
+def test_a_table_that_is_there_is_kept_or_replaced(
+    db: SqlTables, sql: str, rows: list[tuple[Any, ...]], operations: int
+) -> None:
+    db.create("t", "AS SELECT 1 AS a")
+    db.run(sql)
+    assert db.rows("SELECT * FROM t") == rows
+    assert len(db.history("t")) == operations
+
+
+@pytest.mark.parametrize(
+    ("sql", "error", "problem"),
+    [
+        ("CREATE TABLE t (a INT)", TableExistsError, "there is one"),
+        ("CREATE TABLE t AS SELECT 1 AS a", TableExistsError, "there is one"),
+        ("CREATE TABLE t CLONE t", TableExistsError, "t"),
+        ("CREATE TABLE new (a INT)", InvalidInputError, "give its LOCATION"),
+        ("REPLACE TABLE new (a INT)", TableNotFoundError, "CREATE OR REPLACE TABLE makes one"),
+        ("REPLACE TABLE new (a INT) LOCATION '{root}/new'", TableNotFoundError, "there is none"),
+        ("CREATE TABLE new (a INT) LOCATION '{root}/new' AS SELECT 1 AS a", InvalidInputError,
+         "AS SELECT gives the columns"),
+        ("CREATE TABLE new (a INT, A INT) LOCATION '{root}/new'", InvalidInputError, "twice"),
+        ("CREATE TABLE new LIKE missing LOCATION '{root}/new'", TableNotFoundError, "missing"),
+        ("CREATE TABLE new CLONE missing LOCATION '{root}/new'", TableNotFoundError, "missing"),
+        ("CREATE OR REPLACE TABLE t AS SELECT CAST('x' AS INT) AS a", InvalidInputError,
+         "Could not convert"),
+        ("CREATE TABLE new LOCATION '{root}/new' AS SELECT CAST('x' AS INT) AS a FROM t",
+         InvalidInputError, "Could not convert"),
+        ("CREATE TABLE new LOCATION '{root}/new' AS SELECT 1 AS a, 2 AS a", DeltaError, "a"),
+        ("CONVERT TO DELTA parquet.`{root}/new`", InvalidInputError, "no Parquet file"),
+        ("DROP TABLE missing", TableNotFoundError, "there is none"),
+        ("DROP TABLE delta.`{root}/t`", InvalidInputError, "it is a location"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_made_leaves_nothing_behind(
+    db: SqlTables, sql: str, error: type[DeltaError], problem: str
+) -> None:
+    db.create("t", "AS SELECT 1 AS a")
+    with pytest.raises(error, match=problem):
+        db.run(sql)
+    assert db.rows("SELECT * FROM t") == [(1,)]
+    assert db.history("t") == ["CREATE TABLE AS SELECT"]
+    with pytest.raises(TableNotFoundError):
+        db.run("SELECT * FROM delta.`{root}/new`")
+
+
+def test_a_failed_query_makes_no_files(db: SqlTables) -> None:
+    with pytest.raises(InvalidInputError):
+        db.run(
+            "CREATE TABLE n LOCATION '{root}/n' AS SELECT 1 / (id - 90000) AS x FROM range(100000)"
+        )
+    assert not fsspec.filesystem("memory").find(db.root.removeprefix("memory:/") + "/n")
+
+
+def test_a_table_like_another_has_its_columns_and_no_rows(db: SqlTables) -> None:
+    model = db.create(
+        "m",
+        "(id INT NOT NULL COMMENT 'c', p STRING, v CHAR(2)) -- PARTITIONED BY (p) COMMENT 'x' "
+        "TBLPROPERTIES ('k' = 'v')",
+    )
+    db.run("INSERT INTO m VALUES (1, 'p', 'vv')")
+    db.run("CREATE TABLE t LIKE m LOCATION '{root}/t'")
+    table = db.table("t")
+    assert table.schema() == model.schema()
+    assert table.metadata().partition_columns == ("p",)
+    assert (table.metadata().description, table.metadata().configuration["k"]) == ("x", "v")
+    assert db.rows("SELECT * FROM t") == []
+
+
+def test_tables_are_cloned(db: SqlTables) -> None:
+    db.create("s", "AS SELECT 1 AS id")
+    db.run("INSERT INTO s VALUES (2)")
+    found = db.run("CREATE TABLE deep DEEP CLONE s LOCATION '{root}/deep'").to_pylist()
+    assert found[0]["num_copied_files"] == 2
+    db.run("CREATE TABLE shallow SHALLOW CLONE s VERSION AS OF 0 LOCATION '{root}/shallow'")
+    db.run("CREATE TABLE at CLONE s@v0 TBLPROPERTIES ('k' = 'v') LOCATION '{root}/at'")
+    db.run("CREATE OR REPLACE TABLE at CLONE s")
+    db.run("CREATE TABLE IF NOT EXISTS again CLONE s LOCATION '{root}/shallow'")
+    rows = {name: db.values(f"TABLE {name}") for name in ("deep", "shallow", "at", "again")}
+    assert rows == {"deep": [1, 2], "shallow": [1], "at": [1, 2], "again": [1]}
+
+
+def test_parquet_files_become_a_table(db: SqlTables) -> None:
+    path = f"/convert-{uuid4().hex}"
+    with fsspec.open(f"memory://{path}/p=1/x.parquet", "wb") as file:
+        pq.write_table(pa.table({"id": [1, 2]}), file)
+    db.run(f"CONVERT TO DELTA parquet.`memory://{path}` PARTITIONED BY (p INT)")
+    assert db.rows(f"SELECT * FROM delta.`memory://{path}`") == [(1, 1), (2, 1)]  # noqa: S608
+
+
+def test_names_are_dropped_and_files_stay(db: SqlTables) -> None:
+    db.create("t", "AS SELECT 1 AS a")
+    db.run("DROP TABLE T")
+    db.run("DROP TABLE IF EXISTS t")
+    with pytest.raises(TableNotFoundError):
+        db.run("SELECT * FROM t")
+    assert db.values("SELECT a FROM delta.`{root}/t`") == [1]
+
+
+def test_odd_names_of_columns_and_tables(db: SqlTables) -> None:
+    db.run(
+        "CREATE TABLE `my t`.`x``y` (`a.b` INT, `c``d` STRING, `select` INT, été INT) "
+        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name') LOCATION '{root}/odd'"
+    )
+    db.run("INSERT INTO `my t`.`x``y` VALUES (1, 'x', 2, 3)")
+    db.run("UPDATE `my t`.`x``y` SET `a.b` = `select` + ÉTÉ WHERE `c``d` = 'x'")
+    found = db.rows("SELECT `a.b`, `c``d` FROM `MY T`.`x``y` AS q WHERE q.`select` = 2")
+    assert found == [(5, "x")]

@@ -1,0 +1,239 @@
+"""INSERT in all forms: columns, partitions, defaults, computed columns, and how values are cast."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from deltalog.errors import (
+    ConstraintViolationError,
+    DeltaError,
+    InvalidInputError,
+    SchemaMismatchError,
+)
+from tests.support.sql_tables import SqlTables
+
+_DEFAULTS = "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+
+
+@pytest.fixture
+def parted(db: SqlTables) -> SqlTables:
+    """A table `t` of three columns, the last one its partition."""
+    db.create(
+        "t", f"(id INT, name STRING DEFAULT 'none', p STRING) -- PARTITIONED BY (p) {_DEFAULTS}"
+    )
+    db.run("INSERT INTO t VALUES (1, 'a', 'x'), (2, 'b', 'y')")
+    return db
+
+
+def test_columns_go_by_their_place(parted: SqlTables) -> None:
+    found = parted.run("INSERT INTO t SELECT 3, 'c', 'z'")
+    assert (found.num_affected_rows, found.to_pylist()) == (
+        1,
+        [{"num_affected_rows": 1, "num_inserted_rows": 1}],
+    )
+    assert parted.rows("SELECT * FROM t WHERE id = 3") == [(3, "c", "z")]
+
+
+def test_columns_go_by_a_list(parted: SqlTables) -> None:
+    parted.run("INSERT INTO t (P, ID) VALUES ('z', 3)")
+    assert parted.rows("SELECT * FROM t WHERE id = 3") == [(3, "none", "z")]
+
+
+def test_columns_go_by_name(parted: SqlTables) -> None:
+    parted.run("INSERT INTO t BY NAME SELECT 'z' AS P, 3 AS id")
+    assert parted.rows("SELECT * FROM t WHERE id = 3") == [(3, "none", "z")]
+
+
+def test_columns_that_are_left_out_have_their_defaults(parted: SqlTables) -> None:
+    parted.run("INSERT INTO t (id) VALUES (3)")
+    parted.run("INSERT INTO t BY NAME SELECT 4 AS id")
+    assert parted.rows("SELECT * FROM t WHERE id > 2") == [(3, "none", None), (4, "none", None)]
+
+
+def test_default_is_a_value(parted: SqlTables) -> None:
+    parted.run("INSERT INTO t VALUES (3, DEFAULT, 'z'), (DEFAULT, 'DEFAULT', ?)", ["w"])
+    assert parted.rows("SELECT * FROM t WHERE p IN ('z', 'w')") == [
+        (3, "none", "z"),
+        (None, "DEFAULT", "w"),
+    ]
+
+
+def test_default_may_be_an_expression_of_the_moment(db: SqlTables) -> None:
+    db.create("t", f"(id INT, day DATE DEFAULT current_date()) -- {_DEFAULTS}")
+    db.run("INSERT INTO t VALUES (1, DEFAULT), (2, date'2020-01-01')")
+    (old, new) = db.values("SELECT day FROM t ORDER BY day")
+    assert (old, type(new)) == (date(2020, 1, 1), date)
+    assert new > date(2025, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("sql", "left"),
+    [
+        ("INSERT OVERWRITE t VALUES (3, 'c', 'x')", [(3, "c", "x")]),
+        ("INSERT OVERWRITE t PARTITION (p = 'x') VALUES (3, 'c')", [(2, "b", "y"), (3, "c", "x")]),
+        ("INSERT OVERWRITE t PARTITION (p) VALUES (3, 'c', 'x')", [(3, "c", "x")]),
+        ("INSERT OVERWRITE t (name, id, p) VALUES ('c', 3, 'x')", [(3, "c", "x")]),
+        ("INSERT OVERWRITE t SELECT * FROM t WHERE id = 2", [(2, "b", "y")]),
+        ("INSERT INTO t REPLACE WHERE p = 'x' VALUES (3, 'c', 'x')",
+         [(2, "b", "y"), (3, "c", "x")]),
+        ("INSERT INTO t REPLACE WHERE p = 'x' SELECT id + 2, name, 'x' FROM t WHERE p = 'x'",
+         [(2, "b", "y"), (3, "a", "x")]),
+        ("INSERT INTO t REPLACE WHERE id IN (SELECT max(id) FROM t) TABLE t", None),
+        ("INSERT INTO t REPLACE WHERE t.id = 1 OR id = 2 (SELECT 3, 'c', 'x')", [(3, "c", "x")]),
+    ],
+)  # fmt: skip
+def test_rows_are_replaced(parted: SqlTables, sql: str, left: list[tuple[Any, ...]] | None) -> None:
+    if left is None:  # a row that does not match the condition must not come in
+        with pytest.raises(ConstraintViolationError):
+            parted.run(sql)
+    elif "(SELECT 3" in sql:  # brackets after a value would be a call: Spark needs none here
+        with pytest.raises(InvalidInputError):
+            parted.run(sql)
+    else:
+        parted.run(sql)
+        assert parted.rows("SELECT * FROM t") == sorted(left, key=repr)
+
+
+@pytest.mark.parametrize(
+    ("sql", "row"),
+    [
+        ("INSERT INTO t PARTITION (p = 'z') VALUES (3, 'c')", (3, "c", "z")),
+        ("INSERT INTO t PARTITION (P = 'z') (name, id) VALUES ('c', 3)", (3, "c", "z")),
+        ("INSERT INTO t PARTITION (p = NULL) VALUES (3, 'c')", (3, "c", None)),
+        ("INSERT INTO t PARTITION (p = 5) VALUES (3, 'c')", (3, "c", "5")),
+        ("INSERT INTO t PARTITION (p) VALUES (3, 'c', 'z')", (3, "c", "z")),
+    ],
+)
+def test_partitions_are_constant_or_columns(
+    parted: SqlTables, sql: str, row: tuple[Any, ...]
+) -> None:
+    parted.run(sql)
+    assert parted.rows("SELECT * FROM t WHERE id = 3") == [row]
+
+
+@pytest.mark.parametrize(
+    ("sql", "error", "problem"),
+    [
+        ("INSERT INTO t VALUES (1)", SchemaMismatchError, r"expected 3 columns \(id, name, p\)"),
+        ("INSERT INTO t VALUES (1, 'a', 'b', 2)", SchemaMismatchError, "found 4"),
+        ("INSERT INTO t VALUES (DEFAULT, 'b')", SchemaMismatchError, "expected 3 columns"),
+        ("INSERT INTO t (id, q) VALUES (1, 2)", SchemaMismatchError, "it has no column 'q'"),
+        ("INSERT INTO t BY NAME SELECT 1 AS q", SchemaMismatchError, "it has no column 'q'"),
+        ("INSERT INTO t PARTITION (id = 1) VALUES ('a', 'b')", DeltaError, "id"),
+        ("INSERT INTO t PARTITION (q = 1) VALUES (1, 'a', 'b')", DeltaError, "q"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(
+    parted: SqlTables, sql: str, error: type[DeltaError], problem: str
+) -> None:
+    with pytest.raises(error, match=problem):
+        parted.run(sql)
+    assert parted.history("t") == ["WRITE", "CREATE TABLE"]
+
+
+def test_new_columns_come_with_schema_evolution(parted: SqlTables) -> None:
+    parted.run("INSERT WITH SCHEMA EVOLUTION INTO t BY NAME SELECT 3 AS id, 'z' AS p, 1.5 AS extra")
+    assert parted.rows("SELECT id, extra FROM t") == [(1, None), (2, None), (3, Decimal("1.5"))]
+
+
+def test_identity_columns_are_computed(db: SqlTables) -> None:
+    db.create("t", "(id BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 5), v STRING)")
+    db.run("INSERT INTO t (v) VALUES ('a')")
+    db.run("INSERT INTO t VALUES (DEFAULT, 'b')")
+    assert db.rows("SELECT * FROM t") == [(5, "a"), (6, "b")]
+    with pytest.raises(InvalidInputError, match="always generated"):
+        db.run("INSERT INTO t VALUES (7, 'c')")
+
+
+def test_identity_columns_by_default_take_values(db: SqlTables) -> None:
+    db.create("t", "(id BIGINT GENERATED BY DEFAULT AS IDENTITY, v STRING)")
+    db.run("INSERT INTO t VALUES (70, 'a')")
+    db.run("INSERT INTO t VALUES (DEFAULT, 'b')")
+    assert (70, "a") in db.rows("SELECT * FROM t")
+    with pytest.raises(InvalidInputError, match="give it DEFAULT in every row, or in none"):
+        db.run("INSERT INTO t VALUES (DEFAULT, 'b'), (80, 'c')")
+
+
+def test_generated_columns_are_computed_or_checked(db: SqlTables) -> None:
+    db.create("t", "(id INT, twice INT GENERATED ALWAYS AS (id * 2))")
+    db.run("INSERT INTO t (id) VALUES (1)")
+    db.run("INSERT INTO t VALUES (2, DEFAULT)")
+    db.run("INSERT INTO t VALUES (3, 6)")
+    assert db.rows("SELECT * FROM t") == [(1, 2), (2, 4), (3, 6)]
+    with pytest.raises(ConstraintViolationError, match="twice"):
+        db.run("INSERT INTO t VALUES (4, 9)")
+
+
+def test_a_table_that_computes_all_columns_needs_one(db: SqlTables) -> None:
+    db.create("t", "(id BIGINT GENERATED ALWAYS AS IDENTITY)")
+    with pytest.raises(InvalidInputError, match="it computes all columns"):
+        db.run("INSERT INTO t VALUES (DEFAULT)")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "stored"),
+    [
+        ("INT", "'12'", 12),
+        ("INT", "1.9", 1),
+        ("INT", "CAST(7 AS BIGINT)", 7),
+        ("INT", "true", 1),
+        ("INT", "NULL", None),
+        ("STRING", "5", "5"),
+        ("STRING", "date'2020-01-02'", "2020-01-02"),
+        ("STRING", "true", "true"),
+        ("DATE", "'2020-01-02'", date(2020, 1, 2)),
+        ("DATE", "timestamp'2020-01-02 10:00:00'", date(2020, 1, 2)),
+        ("DECIMAL(5, 1)", "2.25", Decimal("2.3")),
+        ("DOUBLE", "'1.5'", 1.5),
+        ("STRUCT<a: INT>", "named_struct('a', 5)", {"a": 5}),
+        ("ARRAY<BIGINT>", "array(1, 2)", [1, 2]),
+    ],
+)
+def test_values_are_stored_as_ansi_casts_them(
+    db: SqlTables, kind: str, value: str, stored: object
+) -> None:
+    db.create("t", f"(v {kind})")
+    db.run(f"INSERT INTO t SELECT {value}")  # of this test
+    assert db.values("SELECT v FROM t") == [stored]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("INT", "'abc'"),
+        ("INT", "99999999999"),
+        ("INT", "date'2020-01-01'"),
+        ("TINYINT", "200"),
+        ("DATE", "'x'"),
+        ("DATE", "5"),
+        ("DECIMAL(3, 1)", "500"),
+        ("BOOLEAN", "'maybe'"),
+        ("VARCHAR(2)", "'abc'"),
+        ("STRUCT<a: INT>", "5"),
+        ("ARRAY<INT>", "map('a', 1)"),
+    ],
+)
+def test_values_that_ansi_refuses_are_refused(db: SqlTables, kind: str, value: str) -> None:
+    db.create("t", f"(v {kind})")
+    with pytest.raises(DeltaError):
+        db.run(f"INSERT INTO t SELECT {value}")  # of this test
+    assert db.values("SELECT v FROM t") == []
+    assert db.history("t") == ["CREATE TABLE"]
+
+
+def test_rules_of_the_table_hold(db: SqlTables) -> None:
+    db.create("t", "(id INT NOT NULL, CONSTRAINT pos CHECK (id > 0))")
+    for wrong in ("NULL", "-1"):
+        with pytest.raises(ConstraintViolationError):
+            db.run(f"INSERT INTO t VALUES ({wrong})")  # noqa: S608  # of this test
+
+
+def test_a_table_is_inserted_into_itself(db: SqlTables) -> None:
+    db.create("t", "AS SELECT * FROM range(3)")
+    db.run("INSERT INTO t SELECT id + 3 FROM t")
+    db.run("INSERT INTO t TABLE t")
+    assert len(db.values("SELECT id FROM t")) == 12

@@ -1,0 +1,181 @@
+"""DESCRIBE, SHOW and EXPLAIN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltalog.errors import TableNotFoundError
+from deltalog.schema import Field
+from tests.support.sql_tables import SqlTables
+
+_COLUMNS = (
+    "(id INT NOT NULL COMMENT 'it\\'s', v VARCHAR(5), p DATE, "
+    "s STRUCT<a: INT, b: ARRAY<MAP<STRING, DECIMAL(10,2)>>>, "
+    "twice INT GENERATED ALWAYS AS (id * 2))"
+)
+
+
+def test_columns_are_described(db: SqlTables) -> None:
+    db.create("t", f"{_COLUMNS} -- PARTITIONED BY (p)")
+    found = db.run("DESCRIBE t").to_pylist()
+    assert [tuple(row.values()) for row in found] == [
+        ("id", "int", "it's"),
+        ("v", "varchar(5)", None),
+        ("p", "date", None),
+        ("s", "struct<a:int,b:array<map<string,decimal(10,2)>>>", None),
+        ("twice", "int", None),
+        ("# Partition Information", "", ""),
+        ("# col_name", "data_type", "comment"),
+        ("p", "date", None),
+    ]
+
+
+def test_clustering_columns_are_described(db: SqlTables) -> None:
+    db.create("t", "(id INT, s STRUCT<a: STRING>) -- CLUSTER BY (s.a)")
+    found = [tuple(row.values()) for row in db.run("DESC t").to_pylist()]
+    assert ("# Clustering Information", "", "") in found
+    assert found[-1] == ("s.a", "string", None)
+
+
+def test_more_is_described(db: SqlTables) -> None:
+    db.create("t", "(id INT) -- COMMENT 'table' TBLPROPERTIES ('k' = 'v')")
+    found = {row["col_name"]: row["data_type"] for row in db.run("DESC EXTENDED t").to_pylist()}
+    assert found["Comment"] == "table"
+    assert found["Location"] == db.table("t").table_uri
+    assert "k=v" in found["Table Properties"]
+
+
+def test_a_version_is_described(db: SqlTables) -> None:
+    db.create("t", "(id INT)")
+    db.run("ALTER TABLE t ADD COLUMN x INT")
+    assert len(db.run("DESCRIBE t").to_pylist()) == 2
+    assert len(db.run("DESCRIBE t@v0").to_pylist()) == 1
+
+
+def test_details_are_one_row(db: SqlTables) -> None:
+    table = db.create("t", "(id INT, p INT) -- PARTITIONED BY (p)")
+    for name in ("t", "delta.`{root}/t`", "'{root}/t'"):
+        (found,) = db.run(f"DESCRIBE DETAIL {name}").to_pylist()
+        assert (found["format"], found["numFiles"], found["location"]) == (
+            "delta",
+            0,
+            table.table_uri,
+        )
+        assert found["partitionColumns"] == ["p"]
+        assert found["createdAt"].tzinfo is not None
+
+
+def test_the_history_is_the_newest_first(db: SqlTables) -> None:
+    db.create("t", "(id INT)")
+    db.run("INSERT INTO t VALUES (1)")
+    db.run("DELETE FROM t WHERE id = 1")
+    found = db.run("DESCRIBE HISTORY t").to_pylist()
+    assert [(row["version"], row["operation"]) for row in found] == [
+        (2, "DELETE"),
+        (1, "WRITE"),
+        (0, "CREATE TABLE"),
+    ]
+    assert dict(found[1]["operationParameters"])["mode"] == "Append"
+    assert len(db.run("DESCRIBE HISTORY t LIMIT ?", [2]).to_pylist()) == 2
+
+
+def test_tables_with_names_are_shown(db: SqlTables) -> None:
+    db.create("beta", "(id INT)")
+    db.create("alpha", "(id INT)")
+    db.create("s.gamma", "(id INT)")
+    db.connection.register("rows", pa.table({"x": [1]}))
+    names = ["alpha", "beta", "rows"]
+    assert [row["tableName"] for row in db.run("SHOW TABLES").to_pylist()] == names
+    assert db.run("SHOW TABLES IN S").to_pylist() == [
+        {"namespace": "s", "tableName": "gamma", "isTemporary": False}
+    ]
+    found = db.run("SHOW TABLES LIKE 'A*|row?s'").to_pylist()
+    assert [row["tableName"] for row in found] == ["alpha"]
+    assert db.run("SHOW TABLES FROM nothing").to_pylist() == []
+
+
+def test_columns_and_properties_are_shown(db: SqlTables) -> None:
+    db.create("a.t", "(id INT, v STRING) -- TBLPROPERTIES ('k' = 'v', 'x.y' = 'z')")
+    assert db.values("SHOW COLUMNS IN a.t") == ["id", "v"]
+    assert db.values("SHOW COLUMNS FROM t IN a") == ["id", "v"]
+    properties = dict(db.rows("SHOW TBLPROPERTIES a.t"))
+    assert (properties["k"], properties["x.y"]) == ("v", "z")
+    assert int(properties["delta.minReaderVersion"]) >= 1
+    assert db.rows("SHOW TBLPROPERTIES a.t (x.y)") == [("x.y", "z")]
+    ((_, missing),) = db.rows("SHOW TBLPROPERTIES a.t ('nothing')")
+    assert "does not have property: nothing" in missing
+
+
+def _without_mapping(fields: Any) -> list[Any]:
+    """Columns without what column mapping gives them, which no two tables have alike."""
+    found = []
+    for field in fields:
+        kept = {k: v for k, v in field.metadata.items() if "columnMapping" not in k}
+        found.append(Field(field.name, field.type, nullable=field.nullable, metadata=kept))
+    return found
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        _COLUMNS,
+        "(`a b` INT, `c``d` STRING, `select` DATE) -- TBLPROPERTIES "
+        "('delta.columnMapping.mode' = 'name')",
+        "(id BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 5 INCREMENT BY -2), v INT)",
+        "(id BIGINT GENERATED BY DEFAULT AS IDENTITY, v INT)",
+        "(id INT DEFAULT 5, v STRING DEFAULT 'it\\'s') -- TBLPROPERTIES "
+        "('delta.feature.allowColumnDefaults' = 'supported')",
+        "(id INT, CONSTRAINT pos CHECK (id > 0 AND id <> 5)) -- COMMENT 'a \"table\"; -- x'",
+        "(id INT, p STRING, `q r` INT) -- PARTITIONED BY (p, `q r`) TBLPROPERTIES "
+        "('delta.columnMapping.mode' = 'name')",
+        "(id INT, s STRUCT<a: INT NOT NULL, b: STRING>) -- CLUSTER BY (id, s.a)",
+        "(id INT) -- TBLPROPERTIES ('it\\'s' = 'x\\'y', 'delta.appendOnly' = 'true', "
+        "'delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true')",
+        "(t TIMESTAMP, n TIMESTAMP_NTZ, b BINARY, d DOUBLE, f FLOAT, y TINYINT, m SMALLINT, "
+        "o BOOLEAN, c CHAR(3))",
+    ],
+)
+def test_what_creates_a_table_creates_another_one_like_it(db: SqlTables, definition: str) -> None:
+    table = db.create("t", definition)
+    (text,) = db.values("SHOW CREATE TABLE t")
+    again = text.replace(table.table_uri, f"{db.root}/again").replace("TABLE t", "TABLE again", 1)
+    db.run(again)
+    other = db.table("again")
+    assert _without_mapping(other.schema()) == _without_mapping(table.schema())
+    assert other.metadata().configuration == table.metadata().configuration
+    assert other.metadata().partition_columns == table.metadata().partition_columns
+    assert other.metadata().description == table.metadata().description
+    assert other.protocol() == table.protocol()
+    describe = [db.rows(f"DESCRIBE {name}") for name in ("t", "again")]
+    assert describe[0] == describe[1]
+    shown = db.values("SHOW CREATE TABLE again")[0]
+    assert shown.replace("again", "t").replace(f"{db.root}/t", table.table_uri) == text
+
+
+def test_a_plan_shows_what_is_pushed_down(db: SqlTables) -> None:
+    db.create("t", "AS SELECT * FROM range(3)")
+    (plan,) = db.values("EXPLAIN SELECT id FROM t WHERE id > 1")
+    assert "Projections" in plan or "id" in plan
+    assert db.values("EXPLAIN FORMATTED SELECT id FROM t WHERE id > 1") == [plan]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DESCRIBE t",
+        "DESCRIBE DETAIL t",
+        "DESCRIBE HISTORY t",
+        "SHOW COLUMNS IN t",
+        "SHOW TBLPROPERTIES t",
+        "SHOW CREATE TABLE t",
+        "SELECT * FROM t",
+        "EXPLAIN SELECT * FROM t",
+    ],
+)
+def test_a_table_that_is_not_there_is_named(db: SqlTables, sql: str) -> None:
+    db.connection.register("other", pa.table({"x": [1]}))
+    with pytest.raises(TableNotFoundError, match="cannot find the table t; registered are: other"):
+        db.run(sql)
