@@ -30,7 +30,7 @@ SIZES = {
         tombstones=100_000,
         shared_files=200,
         many_files=100_000,
-        repeats=3,
+        repeats=5,
     ),
     "small": Size(
         files=100_000,
