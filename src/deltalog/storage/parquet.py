@@ -364,9 +364,10 @@ class ParquetReader:
         if not indices:
             rows = sum(self.metadata.row_group(group).num_rows for group in groups)
             return pa.table({"_": pa.nulls(rows)}).select([])
-        if self._native is None and self.footer.whole is None:
+        if self._native is None:
             if segments is None:
-                segments = self._fetch(self._missing(groups, indices))
+                is_whole = self.footer.whole is not None
+                segments = self._fetch([] if is_whole else self._missing(groups, indices))
             self._fetched.segments = segments
         try:
             read: Callable[[Sequence[ByteRange]], Sequence[bytes]] = self._fetched.read_ranges

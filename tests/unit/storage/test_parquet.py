@@ -65,6 +65,15 @@ def test_nothing_is_looked_up_to_read_a_file_that_came_whole(tmp_path: Path) -> 
     assert store.total_calls == 1
 
 
+def test_texts_that_repeat_are_read_of_a_file_that_came_whole(tmp_path: Path) -> None:
+    store = CountingStore(open_store(f"memory://{tmp_path}"))
+    texts = pa.table({"name": pa.array(["one", "two", None, "three"] * 5_000)})
+    info = write_parquet(store, "a.parquet", texts)
+    store.reset()
+    assert open_parquet(store, "a.parquet", size_bytes=info.size_bytes).read() == texts
+    assert store.total_calls == 1
+
+
 def test_what_was_written_is_read(store: Store) -> None:
     info = write_parquet(store, "d e/a b.parquet", NESTED, row_group_size=300)
     assert info.size_bytes == store.stat("d e/a b.parquet").size_bytes
