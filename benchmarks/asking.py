@@ -27,7 +27,18 @@ def ask(subject: str, path: Path, needle: int, scratch: str) -> dict[str, Any]:
         stdout=subprocess.PIPE,
         text=True,
         check=True,
-        env={**os.environ, "DELTALOG_SCRATCH": scratch},
+        env=_environment(path, scratch),
     )
     found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
     return found
+
+
+def _environment(path: Path, scratch: str) -> dict[str, str]:
+    """The environment's variables; with modules compiled once, as those of installed packages are.
+
+    A checkout has none where `PYTHONDONTWRITEBYTECODE` is set: each of Spark's Python processes
+    would compile deltalog anew.
+    """
+    found = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    compiled = str(path.parent / "bytecode")
+    return {**found, "PYTHONPYCACHEPREFIX": compiled, "DELTALOG_SCRATCH": scratch}

@@ -19,6 +19,7 @@ from deltalog.spark.reading.file_keys import FileKey, key_of
 from deltalog.spark.reading.hive_layout import hive_partitions
 from deltalog.spark.reading.native import plan_read
 from deltalog.storage import open_store
+from tests.spark.conftest import CONNECT
 from tests.spark.shapes import (
     SHAPES,
     Build,
@@ -51,6 +52,33 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     build: Build = request.param
     build(tmp_path / "t")
     return tmp_path / "t"
+
+
+@pytest.mark.skipif(CONNECT, reason="a remote session is asked once for all")
+def test_a_column_takes_few_calls_of_sparks_process(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from py4j.clientserver import ClientServerConnection
+
+    calls = 0
+    send = ClientServerConnection.send_command
+
+    def counted(self: Any, command: str) -> Any:
+        nonlocal calls
+        calls += not command.startswith("m\nd\n")  # of Python's garbage collector
+        return send(self, command)
+
+    def calls_of(num_columns: int) -> int:
+        nonlocal calls
+        path = tmp_path / str(num_columns)
+        write_deltalake(path, pa.table({f"c{number}": [1] for number in range(num_columns)}))
+        deltalog.spark.read(spark, path)
+        calls = 0
+        deltalog.spark.read(spark, path)
+        return calls
+
+    monkeypatch.setattr(ClientServerConnection, "send_command", counted)
+    assert (calls_of(30) - calls_of(10)) / 20 <= 8
 
 
 @pytest.mark.protocol("D-79")

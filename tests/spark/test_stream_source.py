@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltalog import DeltaTable, write_deltalake
+from deltalog.context import TableContext
 from deltalog.errors import (
     DeltaError,
     IncompatibleChangesError,
@@ -17,10 +18,13 @@ from deltalog.errors import (
     RowsChangedError,
 )
 from deltalog.schema import Field
+from deltalog.snapshot import load_snapshot
 from deltalog.spark.reading.batch_source import TaskPartition
 from deltalog.spark.reading.options import parse_stream_options
 from deltalog.spark.source import DeltalogSource
 from deltalog.spark.streaming.source import StreamReader
+from deltalog.storage import open_store
+from deltalog.testing import CountingStore
 from tests.support.spark_queries import EVERYTHING, StreamingQuery, needs_limits
 from tests.support.spark_workers import sent
 
@@ -365,6 +369,46 @@ def test_splits_keep_the_order_of_files(tmp_path: Path) -> None:
     partitions = query.reader.partitions(query.offset, end)
     sizes = [len(one.tasks) for one in partitions if isinstance(one, TaskPartition)]
     assert sizes == [2, 2, 2]
+
+
+def test_splits_of_a_batch_are_about_equal(tmp_path: Path) -> None:
+    make(tmp_path, 0)
+    for number in range(1, 9):
+        append(tmp_path, number)
+    query = Query(tmp_path, maxPartitionBytes="4300k")
+    assert query.offset is not None
+    end = query.reader.latestOffset(query.offset, EVERYTHING)
+    partitions = query.reader.partitions(query.offset, end)
+    sizes = [len(one.tasks) for one in partitions if isinstance(one, TaskPartition)]
+    assert sizes == [3, 3, 3]  # and not 4, 4, and 1, which two processors need two turns for
+
+
+def test_rows_of_small_files_come_together(tmp_path: Path) -> None:
+    make(tmp_path, 0)
+    for number in range(1, 6):
+        append(tmp_path, number)
+    query = Query(tmp_path)
+    assert query.offset is not None
+    end = query.reader.latestOffset(query.offset, EVERYTHING)
+    (partition,) = query.reader.partitions(query.offset, end)
+    (batch,) = query.reader.read(partition)
+    assert batch.column("id").to_pylist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_known_commits_are_not_read_again(tmp_path: Path) -> None:
+    for number in range(5):
+        append(tmp_path, number)
+    source = DeltalogSource({"path": str(tmp_path)})
+    reader = source.streamReader(source.schema())
+    assert isinstance(reader, StreamReader)
+    store = CountingStore(open_store(tmp_path))
+    reader._known = load_snapshot(TableContext(store=store, time_zone="UTC"))
+    store.reset()
+    reader.prepareForTriggerAvailableNow()
+    assert store.bytes_read == 0
+    append(tmp_path, 5)
+    reader.prepareForTriggerAvailableNow()
+    assert store.bytes_read == (tmp_path / f"_delta_log/{5:020}.json").stat().st_size
 
 
 def test_a_query_of_spark_goes_on_from_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:

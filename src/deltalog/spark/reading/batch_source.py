@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 
 _UTC: Final = "UTC"
+_ROWS_OF_BATCH: Final = 10_000  # Spark's own default
+_BYTES_OF_BATCH: Final = 8 << 20
 
 
 class TaskPartition(InputPartition):
@@ -74,7 +76,28 @@ def read_partition(partition: TaskPartition, rows: StructType) -> Iterator[pa.Re
         rows: the schema of the rows, with metadata columns as the struct `_metadata`.
     """
     batches = map(with_metadata_struct, read_tasks(partition.tasks))
-    yield from as_spark_batches(batches, to_spark_arrow(rows))
+    yield from _together(as_spark_batches(batches, to_spark_arrow(rows)))
+
+
+def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Put the rows of small files together: Spark takes as long for a batch as for many rows."""
+    held: list[pa.RecordBatch] = []
+    num_rows = num_bytes = 0
+    for batch in batches:
+        num_rows += batch.num_rows
+        num_bytes += batch.nbytes
+        if num_rows < _ROWS_OF_BATCH and num_bytes < _BYTES_OF_BATCH:
+            held.append(batch)
+            continue
+        if held:
+            yield _one(held)
+        held, num_rows, num_bytes = [batch], batch.num_rows, batch.nbytes
+    if held:
+        yield _one(held)
+
+
+def _one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def with_metadata_struct(batch: pa.RecordBatch) -> pa.RecordBatch:

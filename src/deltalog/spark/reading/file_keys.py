@@ -51,10 +51,14 @@ class FileKey:
         """Return `KEY` of a row, from Spark's `_metadata`."""
         return hidden[self.column].alias(KEY)
 
-    def position(self, row: Column) -> Column:
-        """Return one number that identifies a row of any file."""
-        remainder = F.col(KEY).bitwiseAND(F.lit(self.modulus - 1))
-        return F.shiftleft(row, self.modulus.bit_length() - 1).bitwiseOR(remainder)
+    def position(self, row: str) -> Column:
+        """Return one number that identifies a row of any file.
+
+        Args:
+            row: the column with its position in the file.
+        """
+        bits = self.modulus.bit_length() - 1
+        return F.expr(f"shiftleft({row}, {bits}) | ({KEY} & {self.modulus - 1}L)")
 
     def of_files(self, files: pa.Table) -> pa.ChunkedArray[Any]:
         """Return the value of `KEY` for each file."""

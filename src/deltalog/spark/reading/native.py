@@ -255,6 +255,8 @@ def rows_frame(spark: SparkSession, plan: ReadPlan) -> DataFrame:
 def with_comments(frame: DataFrame, rows: StructType) -> DataFrame:
     """Return the frame with the table's comments on its columns, which are those of `rows`."""
     fields = to_spark_schema(rows).fields
+    if not any(one.metadata for one in fields):
+        return frame
     return frame.select(
         *(F.col(quoted(one.name)).alias(one.name, metadata=one.metadata) for one in fields)
     )
@@ -278,7 +280,7 @@ def _group_frame(spark: SparkSession, plan: ReadPlan, files: pa.Table) -> DataFr
     raw = parquet_frame(spark, spec, stored, files, options)
     hidden = raw.metadataColumn(metadata_columns.METADATA)
     has_vectors = files.column("deletionVector").null_count < files.num_rows
-    columns = [F.col(quoted(name)) for name in stored.names]
+    columns: list[Column | str] = [quoted(name) for name in stored.names]
     key = FileKey("file_name")
     if has_vectors or values.need_join:
         key = key_of(snapshot.store, files)
@@ -328,13 +330,14 @@ def parquet_frame(
     return frame
 
 
-def output_columns(spec: ReadSpec, values: FileValues) -> list[Column]:
+def output_columns(spec: ReadSpec, values: FileValues) -> list[Column | str]:
     """Return the output columns over a frame of stored columns, joined with values of files."""
     data = {field.name: field for field in spec.data_columns}
-    found, hidden = [], []
+    found: list[Column | str] = []
+    hidden: list[Column] = []
     for name in spec.output.names:
         if name in data:
-            found.append(_shown(data[name], spec.mode).alias(name))
+            found.append(_shown(data[name], spec.mode))
         elif name in METADATA_COLUMNS:
             hidden.append(_metadata(spec, values, name).alias(name.partition(".")[2]))
         else:
@@ -348,11 +351,14 @@ def _partition(spec: ReadSpec, values: FileValues, name: str) -> Column:
     return F.col(quoted(spec.physical_names.get(name, name)))  # in a directory's name, or the file
 
 
-def _shown(field: Field, mode: Mode) -> Column:
-    column = F.col(quoted(physical_name(field, mode)))
+def _shown(field: Field, mode: Mode) -> Column | str:
+    stored = physical_name(field, mode)
+    if stored == field.name and not (field.type in _FLOATS or has_structs(field.type)):
+        return quoted(stored)  # making a `Column` takes a dozen calls of Spark's process
+    column = F.col(quoted(stored))
     if mode is not Mode.NONE and has_structs(field.type):
         column = column.cast(to_spark_type(field.type))
-    return _with_every_nan(column, field.type)
+    return _with_every_nan(column, field.type).alias(field.name)
 
 
 def _with_every_nan(column: Column, kind: DataType) -> Column:

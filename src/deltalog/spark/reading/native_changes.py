@@ -46,7 +46,7 @@ from deltalog.spark.session.types import quoted, stored_spark_schema, to_spark_t
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
     from deltalog.scan import Changes, ScanTask
 
@@ -212,7 +212,7 @@ def _group_frame(spark: SparkSession, plan: ChangesPlan, files: pa.Table) -> Dat
     values = FileValues(spec, files, more=constants)
     raw = parquet_frame(spark, spec, stored, distinct)
     hidden = raw.metadataColumn(METADATA)
-    columns = [F.col(quoted(name)) for name in stored.names]
+    columns: list[Column | str] = [quoted(name) for name in stored.names]
     repeats = distinct.num_rows < files.num_rows
     key = FileKey("file_name")
     if kind in {"left", "marked"} or values.need_join or repeats:

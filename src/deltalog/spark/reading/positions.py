@@ -131,7 +131,7 @@ def _joined(
     how: Literal["left_anti", "inner"],
 ) -> DataFrame:
     if key.modulus:  # one number for a row of any file
-        position = key.position(F.col(ROW))
+        position = key.position(ROW)
         frame, names = frame.withColumn(_POSITION, position), [_POSITION]
         schema = f"{_POSITION} BIGINT"
     else:

@@ -36,20 +36,24 @@ def split_tasks(
     """
     costs = [(task.size_bytes or 0) + OPEN_COST_BYTES for task in tasks]
     wanted = min(max_bytes, max(_FEWEST_BYTES, sum(costs) // _MANY))
-    if in_order:
-        return _runs(tasks, costs, wanted)
-    return _balanced(tasks, costs, -(-sum(costs) // wanted))
+    count = -(-sum(costs) // wanted)
+    return _runs(tasks, costs, count, max_bytes) if in_order else _balanced(tasks, costs, count)
 
 
-def _runs(tasks: Sequence[ScanTask], costs: Sequence[int], wanted: int) -> list[list[ScanTask]]:
+def _runs(
+    tasks: Sequence[ScanTask], costs: Sequence[int], count: int, max_bytes: int
+) -> list[list[ScanTask]]:
+    """Cut the files into equal shares: a task with what the others left would keep them waiting."""
     groups: list[list[ScanTask]] = []
-    filled = wanted
+    total, before, filled, last = sum(costs), 0, 0, -1
     for task, cost in zip(tasks, costs, strict=True):
-        if filled + cost > wanted:
+        share = (2 * before + cost) * count // (2 * total)  # in which the file's middle lies
+        if share != last or filled + cost > max_bytes:
             groups.append([])
-            filled = 0
+            filled, last = 0, share
         groups[-1].append(task)
         filled += cost
+        before += cost
     return groups
 
 

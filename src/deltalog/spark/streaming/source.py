@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.errors import DeltaError
 from deltalog.insight.follow import Follower
 from deltalog.insight.follow_steps import FollowOptions, Offset
+from deltalog.locations import naming
 from deltalog.log.listing import list_log
 from deltalog.metadata_columns import METADATA
 from deltalog.scan import Moment
@@ -63,6 +64,7 @@ class StreamReader(MicroBatchReader):
         self._unzoned = options.unzoned
         open_store_of_latest(options.path, options.storage, doing="follow")
         shown, self._schema = self._shown_snapshot(columns, version)
+        self._known = shown
         check_rows_readable(shown)
         self._hidden = metadata_columns_of(options.metadata_columns, shown)
         rows = (
@@ -103,7 +105,7 @@ class StreamReader(MicroBatchReader):
         if isinstance(start, str) and start != "latest":
             start = Moment(moment_ms(start, self._options.time_zone))
         options = self._following(everything=False)
-        return first(encode_offset(Follower(self._open(), start=start, options=options).offset))
+        return first(encode_offset(Follower(self._latest(), start=start, options=options).offset))
 
     def latestOffset(  # noqa: N802  # PySpark's name
         self, start: dict[str, Any] | None = None, limit: Any = None
@@ -113,7 +115,7 @@ class StreamReader(MicroBatchReader):
         PySpark 4.1 passes neither start nor limit: then the batch takes everything available.
         """
         if start is None:
-            latest = self._open()
+            latest = self._latest()
             return encode_offset(Offset(table_id=latest.metadata.id, version=latest.version + 1))
         everything = is_everything(limit)
         if self._follower is None or self._place != (start, everything):
@@ -137,7 +139,7 @@ class StreamReader(MicroBatchReader):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # PySpark's name
         """Let the stream end with what is available now."""
-        latest = self._open()
+        latest = self._latest()
         self._target = Offset(table_id=latest.metadata.id, version=latest.version + 1)
         self._follower = None
 
@@ -146,6 +148,12 @@ class StreamReader(MicroBatchReader):
         return load_version(
             options.path, options.storage, version=version, time_zone=options.time_zone
         )
+
+    def _latest(self) -> Snapshot:
+        """Return the newest version; of the log, only what came since the last call is read."""
+        with naming(self._known.store.root):
+            self._known = self._known.refresh()
+        return self._known
 
     def _following(self, *, everything: bool) -> FollowOptions:
         given = self._options
@@ -163,7 +171,7 @@ class StreamReader(MicroBatchReader):
         """Return a follower from an offset on; skips lost commits if the options allow it."""
         if start.is_starting_version and self._options.in_event_time_order:
             everything = True
-        latest = self._open()
+        latest = self._latest()
         if not self._options.fail_on_data_loss:
             start = _what_is_left(latest, start)
         options = self._following(everything=everything)
