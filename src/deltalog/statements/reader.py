@@ -363,7 +363,8 @@ class StatementReader:
             found = parse_type(_LIMITED.sub(type_name(STRING), text) if is_limited else text)
         except InvalidInputError as error:
             raise self._error_in(start, error) from error
-        return found, text.lower() if is_limited else None
+        # Names of fields keep their case.
+        return found, (text if "<" in text else text.lower()) if is_limited else None
 
     def query(self) -> Query:
         """Read a query: up to the bracket that closes it, or to the end of the statement."""

@@ -131,7 +131,9 @@ def _without_mapping(fields: Any) -> list[Any]:
         "(id INT, CONSTRAINT pos CHECK (id > 0 AND id <> 5)) -- COMMENT 'a \"table\"; -- x'",
         "(id INT, p STRING, `q r` INT) -- PARTITIONED BY (p, `q r`) TBLPROPERTIES "
         "('delta.columnMapping.mode' = 'name')",
-        "(id INT, s STRUCT<a: INT NOT NULL, b: STRING>) -- CLUSTER BY (id, s.a)",
+        "(id INT, s STRUCT<a: INT NOT NULL, b: ARRAY<STRUCT<c: DATE COMMENT 'it\\'s'>>>) -- "
+        "CLUSTER BY (id, s.a)",
+        "(id INT, s STRUCT<Aa: VARCHAR(5), b: INT>)",
         "(id INT) -- TBLPROPERTIES ('it\\'s' = 'x\\'y', 'delta.appendOnly' = 'true', "
         "'delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true')",
         "(t TIMESTAMP, n TIMESTAMP_NTZ, b BINARY, d DOUBLE, f FLOAT, y TINYINT, m SMALLINT, "
