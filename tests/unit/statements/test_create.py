@@ -131,9 +131,7 @@ def test_tables_are_cloned(db: SqlTables) -> None:
     db.run("CREATE TABLE at CLONE s@v0 TBLPROPERTIES ('k' = 'v') LOCATION '{root}/at'")
     db.run("CREATE OR REPLACE TABLE at CLONE s")
     db.run("CREATE TABLE IF NOT EXISTS again CLONE s LOCATION '{root}/shallow'")
-    rows = {
-        name: db.values(f"TABLE {name}") for name in ("deep", "shallow", "at", "again")
-    }
+    rows = {name: db.values(f"TABLE {name}") for name in ("deep", "shallow", "at", "again")}
     assert rows == {"deep": [1, 2], "shallow": [1], "at": [1, 2], "again": [1]}
 
 
