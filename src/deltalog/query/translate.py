@@ -31,6 +31,7 @@ from deltalog.query.lexer import (
     split,
 )
 from deltalog.query.names import QualifiedName, VersionExpression, version_of
+from deltalog.query.pruning import EVERYTHING, TableRead, read_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -87,11 +88,13 @@ class TranslatedQuery:
     Args:
         sql: with a name for each table.
         tables: that name → what it stands for.
+        reads: that name → what is needed of it.
         parameters: the names of its parameters.
     """
 
     sql: str
     tables: dict[str, TableReference]
+    reads: dict[str, TableRead]
     parameters: frozenset[str]
 
 
@@ -140,12 +143,15 @@ def translated(text: str) -> TranslatedQuery:
         while prefix in text.lower():
             prefix += "_"  # the query has such a name of its own
         tables: dict[str, TableReference] = {}
+        reads: dict[str, TableRead] = {}
+        needed = {id(node): read_of(node) for node in tree.find_all(exp.Table)}
         tree = as_duckdb_does(tree)
         aliases = _qualified(tree)
         for node in list(tree.find_all(exp.Table)):
             if not _is_cte(node):
                 name = f"{prefix}{len(tables)}"
                 tables[name] = _reference(node)
+                reads[name] = needed.get(id(node), EVERYTHING)
                 alias = aliases.get(id(node)) or _name_of(tables[name]).parts[-1]
                 _rename(node, name, alias)
         try:
@@ -156,7 +162,7 @@ def translated(text: str) -> TranslatedQuery:
             raise SyntaxProblem(0, f"DuckDB has nothing like it: {error}") from error
     except SyntaxProblem as problem:
         raise error_at(text, problem.place, problem.problem) from problem
-    return TranslatedQuery(sql, tables, names)
+    return TranslatedQuery(sql, tables, reads, names)
 
 
 @lru_cache(maxsize=256)

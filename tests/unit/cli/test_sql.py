@@ -38,7 +38,7 @@ def test_an_argument_is_run(table: str) -> None:
     [
         ("table", ["n  s", "2  a,b"]),
         ("json", ['{"n":2,"s":"a,b"}']),
-        ("csv", ["n,s", '2,"a,b"']),
+        ("csv", ['"n","s"', '2,"a,b"']),
     ],
 )
 def test_rows_have_a_form(form: str, shown: list[str]) -> None:
@@ -68,7 +68,7 @@ def test_a_file_is_run(table: str, tmp_path: Path) -> None:
 def test_standard_input_is_run(table: str, arguments: tuple[str, ...]) -> None:
     command = ["sql", *_named(table), *arguments, "--format", "csv"]
     found = CliRunner().invoke(app, command, input="SELECT count(*) AS n FROM t;\nSELECT 1 AS m;")
-    assert (found.exit_code, found.stdout.splitlines()) == (0, ["n", "4", "m", "1"])
+    assert (found.exit_code, found.stdout.splitlines()) == (0, ['"n"', "4", '"m"', "1"])
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_prompt_runs_statements_until_it_is_told_to_end(
     terminal.type("SELECT count(*) AS rows\n")
     terminal.read_until("     ...> ")
     terminal.type("FROM t;\n")
-    assert "\r\n4\r\n" in terminal.read_until("deltalog> ")
+    assert "rows\r\n4" in terminal.read_until("deltalog> ")
     terminal.type("SELEC 1;\n")
     assert "error: cannot read the statement" in terminal.read_until("deltalog> ")
     terminal.type("SELECT 1 AS a; SELECT 2 AS b;\n")
