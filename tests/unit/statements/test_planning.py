@@ -158,22 +158,22 @@ def test_a_limit_of_what_is_computed_is_no_limit_of_rows(
     ("query", "ids"),
     [
         # Conditions that a row without a partner meets say nothing about the partner's table.
-        ("SELECT a.id FROM t a LEFT JOIN t b ON a.id = b.id + 1999 WHERE b.note IS NULL AND "
-         "a.id IN (5, 1999)", [5, 1999]),
-        ("SELECT b.id FROM t a RIGHT JOIN t b ON a.id = b.id + 1999 WHERE a.id IS NULL AND "
-         "b.id IN (0, 7)", [7]),
+        (("SELECT a.id FROM t a LEFT JOIN t b ON a.id = b.id + 1999 WHERE b.note IS NULL AND "
+         "a.id IN (5, 1999)"), [5, 1999]),
+        (("SELECT b.id FROM t a RIGHT JOIN t b ON a.id = b.id + 1999 WHERE a.id IS NULL AND "
+         "b.id IN (0, 7)"), [7]),
         ("SELECT a.id FROM t a FULL JOIN t b ON a.id = b.id WHERE a.id IN (5, 1234)", [5, 1234]),
         ("SELECT id FROM t WHERE NOT (id IN (5, 6) OR id > 7)", [0, 1, 2, 3, 4, 7]),
         ("SELECT id FROM t WHERE id NOT BETWEEN 3 AND 1997", [0, 1, 2, 1998, 1999]),
         ("SELECT id FROM t WHERE name LIKE 'n00-0_' AND id > 7", [8, 9]),
         ("SELECT id FROM t WHERE name LIKE '%-49' AND name LIKE 'n0%' AND id < 120", [49, 99]),
         ("SELECT id FROM t WHERE id IN (5, NULL, 6)", [5, 6]),
-        ("SELECT id FROM t x WHERE x.id IN (5) AND EXISTS (SELECT 1 FROM t y WHERE y.id = x.id AND "
-         "part IN (0, 1, 2, 3))", [5]),
+        (("SELECT id FROM t x WHERE x.id IN (5) AND EXISTS (SELECT 1 FROM t y WHERE y.id = x.id AND "
+         "part IN (0, 1, 2, 3))"), [5]),
         ("SELECT a.id FROM t a WHERE a.id IN (SELECT b.id FROM t b WHERE b.id IN (1, 2000))", [1]),
         ("SELECT a.id FROM t a LEFT ANTI JOIN t b ON a.id = b.id + 1 WHERE a.id IN (0, 5)", [0]),
-        ("WITH t AS (SELECT id + 1000 AS id FROM t WHERE id IN (5, 900)) SELECT id FROM t WHERE "
-         "id IN (1005)", [1005]),
+        (("WITH t AS (SELECT id + 1000 AS id FROM t WHERE id IN (5, 900)) SELECT id FROM t WHERE "
+         "id IN (1005)"), [1005]),
         ("SELECT id FROM (SELECT id * 10 AS id FROM t) q WHERE id IN (19990)", [19990]),
     ],
 )  # fmt: skip
