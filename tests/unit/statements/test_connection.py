@@ -234,7 +234,7 @@ def test_names_have_parts_and_ignore_case() -> None:
         {"Cat.Sch.T": pa.table(ROWS), "`a.b`": pa.table(ROWS), "c d": pa.table(ROWS)}
     )
     for name in ("cat.sch.t", "CAT.`sch`.T", "`a.b`", "`C D`"):
-        assert connection.sql(f"SELECT count(*) AS n FROM {name}").to_pylist() == [{"n": 3}]  # noqa: S608
+        assert connection.sql(f"SELECT count(*) AS n FROM {name}").to_pylist() == [{"n": 3}]
     with pytest.raises(InvalidInputError, match="expected the name of a table"):
         connection.register("a..b", pa.table(ROWS))
 
