@@ -43,6 +43,7 @@ _PREFIX: Final = "deltalog_table_"
 _BEFORE_QUERY: Final = ("(", ")", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
 _DOUBLED: Final = frozenset("'\"")
 _ESCAPE: Final = re.compile(r"\\.|''|\"\"", re.DOTALL)
+_TOO_DEEP: Final = "it is nested too deeply"
 _KINDS: Final = ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME")
 # What changes something, or leaves SQL's own world: no part of a query.
 _STATEMENTS: Final = (
@@ -156,10 +157,10 @@ def translated(text: str) -> TranslatedQuery:
                 _rename(node, name, alias)
         try:
             sql = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
-        except RecursionError:
-            raise SyntaxProblem(0, "it is nested too deeply") from None
         except _FAILURES as error:
             raise SyntaxProblem(0, f"DuckDB has nothing like it: {error}") from error
+    except RecursionError:
+        raise error_at(text, 0, _TOO_DEEP) from None
     except SyntaxProblem as problem:
         raise error_at(text, problem.place, problem.problem) from problem
     return TranslatedQuery(sql, tables, reads, names)
@@ -175,6 +176,8 @@ def located(text: str) -> tuple[str, tuple[LocatedTable, ...]]:
     try:
         found = _read(text)
         return found.source.text, tuple(_places(found))
+    except RecursionError:
+        raise error_at(text, 0, _TOO_DEEP) from None
     except SyntaxProblem as problem:
         raise error_at(text, problem.place, problem.problem) from problem
 
@@ -236,7 +239,7 @@ def _read(text: str) -> _ReadQuery:
     try:
         trees = _DIALECT.parse(source.text)
     except RecursionError:
-        raise SyntaxProblem(0, "it is nested too deeply") from None
+        raise SyntaxProblem(0, _TOO_DEEP) from None
     except _FAILURES as error:
         (found, *_) = getattr(error, "errors", None) or [{}]
         place = source.origin(found.get("start", 0))
