@@ -30,7 +30,8 @@ WORDS = [*sorted({word for sql in STATEMENTS for word in sql.split()}), *_SIGNS]
 QUERY_WORDS = [
     "SELECT", "FROM", "t", "s", "id", "v", "*", ",", "(", ")", "WHERE", "=", "<", "1", "'a'",
     "NULL", "AND", "OR", "IN", "LIKE", "JOIN", "ON", "GROUP BY", "count(*)", "LIMIT", "AS", "UNION",
-    "/", "VALUES", "CASE WHEN", "THEN", "END", "CAST(", "INT", "ORDER BY", "x", "LATERAL", "explode(",
+    "/", "VALUES", "CASE WHEN", "THEN", "END", "CAST(", "INT", "ORDER BY", "x", "LATERAL",
+    "explode(",
     "@v0", "EXISTS", "NOT", ":p", "read_text(", "DELETE FROM t", "UPDATE t SET", "INSERT INTO t",
 ]  # fmt: skip
 
