@@ -28,6 +28,8 @@ _SIMPLE: Final = (
     exp.And, exp.Or, exp.Paren, exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between,
     exp.Is, exp.Like, exp.Null, exp.Literal, exp.Column, exp.Identifier, exp.Placeholder, exp.Neg,
 )  # fmt: skip
+# DuckDB hands other filters to a dataset itself.
+_UNKNOWN_TO_DUCKDB: Final = (exp.In, exp.Like)
 # The parts of `SELECT … FROM t LIMIT n` without anything else.
 _PLAIN: Final = frozenset({"kind", "expressions", "from_", "limit"})
 
@@ -86,7 +88,9 @@ def read_of(node: exp.Table) -> TableRead:
     parts = [
         _text(one, alias)
         for one in _conjuncts(where.this)
-        if _is_simple(one) and _is_about(one, alias, is_alone=is_alone)
+        if one.find(*_UNKNOWN_TO_DUCKDB)
+        and _is_simple(one)
+        and _is_about(one, alias, is_alone=is_alone)
     ]
     return TableRead(" AND ".join(f"({part})" for part in parts) or None)
 

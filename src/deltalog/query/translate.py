@@ -277,11 +277,7 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
             parts.replace(word.start, following.end, f" {by} ")
         elif word.kind == "text" and word.text[0] in _DOUBLED:
             # For sqlglot, two quotes end a text and begin another one.
-            quote = word.text[0]
-            inner = _ESCAPE.sub(
-                lambda sign, quote=quote: f"\\{quote}" if sign[0] == 2 * quote else sign[0],
-                word.text[1:-1],
-            )
+            quote, inner = word.text[0], _with_escapes(word.text)
             if inner != word.text[1:-1]:
                 parts.replace(word.start, word.end, f"{quote}{inner}{quote}")
         elif word.says("SYSTEM_VERSION") and following.says("AS"):
@@ -293,6 +289,14 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
         ):
             parts.replace(word.start, word.end, "SELECT * FROM")
     return parts.done(len(text))
+
+
+def _with_escapes(text: str) -> str:
+    """Return what is inside of quotes, with a backslash before each quote that stands twice."""
+    twice = 2 * text[0]
+    return _ESCAPE.sub(
+        lambda sign: f"\\{text[0]}" if sign[0] == twice else str(sign[0]), text[1:-1]
+    )
 
 
 def _start_of(node: Expr) -> int:

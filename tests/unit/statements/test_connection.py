@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -18,7 +19,7 @@ from deltalog.errors import DeltaError, InvalidInputError, TableNotFoundError
 from deltalog.statements import Connection, connect
 from tests.support.sql_tables import SqlTables
 
-ROWS = {"id": [1, 2, 3], "v": ["a", "b", "c"]}
+ROWS: dict[str, list[Any]] = {"id": [1, 2, 3], "v": ["a", "b", "c"]}
 
 
 def test_the_module_says_what_it_is() -> None:
@@ -136,16 +137,17 @@ def test_what_is_closed_is_refused() -> None:
                 call()
         cursor = connection.cursor()
     connection.close()
-    for call in (
+    refused: list[Callable[[], object]] = [
         connection.cursor,
         connection.commit,
         connection.rollback,
         lambda: connection.sql("SELECT 1"),
         lambda: cursor.execute("SELECT 1"),
         lambda: connection.register("t", pa.table(ROWS)),
-    ):
+    ]
+    for again in refused:
         with pytest.raises(statements.Error, match="the connection is closed"):
-            call()
+            again()
 
 
 def test_each_statement_is_committed() -> None:
