@@ -360,5 +360,11 @@ class SparkValues(SparkParser):
         if is_required:
             self._advance()
             self._expect(TokenType.NULL, "NULL")
-        constraints = [exp.NotNullColumnConstraint()] if is_required else []
+        constraints: list[Expr] = [exp.NotNullColumnConstraint()] if is_required else []
+        if self._match_text_seq("COMMENT"):
+            if self._curr.token_type is not TokenType.STRING:
+                self.raise_error("expected a comment in quotes")
+            comment = exp.Literal.string(self._curr.text)
+            self._advance()
+            constraints.append(exp.CommentColumnConstraint(this=comment))
         return exp.ColumnDef(this=token.text, kind=kind, constraints=constraints)

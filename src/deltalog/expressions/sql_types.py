@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sqlglot import exp
+
 from deltalog.errors import InvalidInputError
 from deltalog.schema.primitives import PRIMITIVES, primitive_in_sql
 from deltalog.schema.types import ArrayType, DataType, Field, MapType, StructType, as_type
@@ -82,4 +84,11 @@ def _read(node: Expr) -> tuple[str, list[Expr]]:
 
 
 def _field(node: Expr) -> Field:
-    return Field(node.this, to_type(node.args["kind"]), nullable=not node.args.get("constraints"))
+    said = {type(one): one for one in node.args.get("constraints") or ()}
+    comment = said.get(exp.CommentColumnConstraint)
+    return Field(
+        node.this,
+        to_type(node.args["kind"]),
+        nullable=exp.NotNullColumnConstraint not in said,
+        metadata=None if comment is None else {"comment": comment.name},
+    )

@@ -65,7 +65,8 @@ class VersionExpression:
             raise InvalidInputError(
                 f"cannot travel to the version {self.sql}: expected {expected}, found {found!r}"
             )
-        return found
+        version: Version = found
+        return version
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from deltalog.query.lexer import (
     split,
 )
 from deltalog.query.names import QualifiedName, VersionExpression, version_of
+from deltalog.query.pruning import EVERYTHING, TableRead, read_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,6 +43,7 @@ _PREFIX: Final = "deltalog_table_"
 _BEFORE_QUERY: Final = ("(", ")", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
 _DOUBLED: Final = frozenset("'\"")
 _ESCAPE: Final = re.compile(r"\\.|''|\"\"", re.DOTALL)
+_TOO_DEEP: Final = "it is nested too deeply"
 _KINDS: Final = ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME")
 # What changes something, or leaves SQL's own world: no part of a query.
 _STATEMENTS: Final = (
@@ -87,11 +89,13 @@ class TranslatedQuery:
     Args:
         sql: with a name for each table.
         tables: that name → what it stands for.
+        reads: that name → what is needed of it.
         parameters: the names of its parameters.
     """
 
     sql: str
     tables: dict[str, TableReference]
+    reads: dict[str, TableRead]
     parameters: frozenset[str]
 
 
@@ -140,23 +144,26 @@ def translated(text: str) -> TranslatedQuery:
         while prefix in text.lower():
             prefix += "_"  # the query has such a name of its own
         tables: dict[str, TableReference] = {}
+        reads: dict[str, TableRead] = {}
+        needed = {id(node): read_of(node) for node in tree.find_all(exp.Table)}
         tree = as_duckdb_does(tree)
         aliases = _qualified(tree)
         for node in list(tree.find_all(exp.Table)):
             if not _is_cte(node):
                 name = f"{prefix}{len(tables)}"
                 tables[name] = _reference(node)
+                reads[name] = needed.get(id(node), EVERYTHING)
                 alias = aliases.get(id(node)) or _name_of(tables[name]).parts[-1]
                 _rename(node, name, alias)
         try:
             sql = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
-        except RecursionError:
-            raise SyntaxProblem(0, "it is nested too deeply") from None
         except _FAILURES as error:
             raise SyntaxProblem(0, f"DuckDB has nothing like it: {error}") from error
+    except RecursionError:
+        raise error_at(text, 0, _TOO_DEEP) from None
     except SyntaxProblem as problem:
         raise error_at(text, problem.place, problem.problem) from problem
-    return TranslatedQuery(sql, tables, names)
+    return TranslatedQuery(sql, tables, reads, names)
 
 
 @lru_cache(maxsize=256)
@@ -169,6 +176,8 @@ def located(text: str) -> tuple[str, tuple[LocatedTable, ...]]:
     try:
         found = _read(text)
         return found.source.text, tuple(_places(found))
+    except RecursionError:
+        raise error_at(text, 0, _TOO_DEEP) from None
     except SyntaxProblem as problem:
         raise error_at(text, problem.place, problem.problem) from problem
 
@@ -230,7 +239,7 @@ def _read(text: str) -> _ReadQuery:
     try:
         trees = _DIALECT.parse(source.text)
     except RecursionError:
-        raise SyntaxProblem(0, "it is nested too deeply") from None
+        raise SyntaxProblem(0, _TOO_DEEP) from None
     except _FAILURES as error:
         (found, *_) = getattr(error, "errors", None) or [{}]
         place = source.origin(found.get("start", 0))
@@ -268,11 +277,7 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
             parts.replace(word.start, following.end, f" {by} ")
         elif word.kind == "text" and word.text[0] in _DOUBLED:
             # For sqlglot, two quotes end a text and begin another one.
-            quote = word.text[0]
-            inner = _ESCAPE.sub(
-                lambda sign, quote=quote: f"\\{quote}" if sign[0] == 2 * quote else sign[0],
-                word.text[1:-1],
-            )
+            quote, inner = word.text[0], _with_escapes(word.text)
             if inner != word.text[1:-1]:
                 parts.replace(word.start, word.end, f"{quote}{inner}{quote}")
         elif word.says("SYSTEM_VERSION") and following.says("AS"):
@@ -284,6 +289,14 @@ def _in_words_of_sqlglot(text: str) -> TextOfParts:
         ):
             parts.replace(word.start, word.end, "SELECT * FROM")
     return parts.done(len(text))
+
+
+def _with_escapes(text: str) -> str:
+    """Return what is inside of quotes, with a backslash before each quote that stands twice."""
+    twice = 2 * text[0]
+    return _ESCAPE.sub(
+        lambda sign: f"\\{text[0]}" if sign[0] == twice else str(sign[0]), text[1:-1]
+    )
 
 
 def _start_of(node: Expr) -> int:

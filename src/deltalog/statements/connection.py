@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.errors import InvalidInputError
+from deltalog.query.lexer import error_at
 from deltalog.statements import pep249
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.local import LocalSession
@@ -62,7 +63,10 @@ class Connection:
         session = self._open_session()
         found = parse_statement(statement, parameters)
         session.begin()
-        return SqlResult(found.run(session), statement)
+        try:
+            return SqlResult(found.run(session), statement)
+        except RecursionError:
+            raise error_at(statement, 0, "it is nested too deeply") from None
 
     def execute_script(self, script: str) -> list[SqlResult]:
         """Run statements that semicolons divide, and return their results.

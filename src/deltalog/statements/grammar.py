@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from deltalog.query.lexer import error_at
 from deltalog.statements.alter import read_alter, read_comment
 from deltalog.statements.changes import read_delete, read_merge, read_truncate, read_update
 from deltalog.statements.create import (
@@ -79,7 +80,10 @@ def parse_statement(sql: str, parameters: Parameters = None) -> SqlStatement:
         InvalidInputError: no statement has this form; the message has the position.
     """
     reader = StatementReader(sql, parameters)
-    found = _read(reader)
+    try:
+        found = _read(reader)
+    except RecursionError:
+        raise error_at(sql, reader.word.start, "it is nested too deeply") from None
     reader.expect_end()
     return found
 

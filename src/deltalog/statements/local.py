@@ -17,6 +17,7 @@ from deltalog.expressions.nodes import Column
 from deltalog.log.listing import has_table
 from deltalog.query.duckdb import connect_duckdb, query_duckdb
 from deltalog.query.names import QualifiedName
+from deltalog.query.pruning import EVERYTHING, TableRead
 from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.rows.assign import Assignments, Scope
 from deltalog.schema import find_field, from_arrow_schema
@@ -24,7 +25,7 @@ from deltalog.statements.reader import Query
 from deltalog.statements.statement import absent_partitions
 from deltalog.storage import open_store
 from deltalog.table import DeltaTable
-from deltalog.table.queries import at_version, changes_of
+from deltalog.table.queries import at_version, changes_of, rows_for
 from deltalog.write.source import RereadableRows, open_batches
 
 if TYPE_CHECKING:
@@ -213,14 +214,20 @@ class LocalSession:
     def _answered(self, query: Query, prefix: str) -> pa.RecordBatchReader:
         found, given = translated(query.text), query.parameters
         tables = {
-            name: self._rows_of(bound(reference, given)) for name, reference in found.tables.items()
+            name: self._rows_of(bound(reference, given), found.reads[name], given)
+            for name, reference in found.tables.items()
         }
         # Those that say which version is read are none of DuckDB's.
         values = {name: value for name, value in given.items() if f"${name}" in found.sql}
         sql = f"{prefix}{found.sql}"
         return query_duckdb(self._database, sql, tables, values, shown=query.text)
 
-    def _rows_of(self, name: QualifiedName | TableChangesCall) -> Any:
+    def _rows_of(
+        self,
+        name: QualifiedName | TableChangesCall,
+        read: TableRead = EVERYTHING,
+        parameters: Mapping[str, object] | None = None,
+    ) -> Any:
         """Return what DuckDB reads for a table of a query."""
         if isinstance(name, TableChangesCall):
             return changes_of(self.open(name.table), name)
@@ -232,7 +239,7 @@ class LocalSession:
         table = self.open(name)
         if name.known_version is None:
             self._read.add(table.table_uri)
-        return table.to_pyarrow_dataset()
+        return rows_for(table, read, parameters or {})
 
     def _reads(self, query: Query, target: QualifiedName) -> bool:
         """Whether a query reads a table."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from deltalog.errors import InvalidInputError
 from deltalog.query.lexer import split
 from deltalog.statements.connection import Connection, connect
+from deltalog.statements.grammar import parse_statement
 from deltalog.statements.results import SqlResult
 from deltalog.statements.script import statements_of
 from deltalog.table import DeltaTable
@@ -47,12 +48,15 @@ class _Magics:
 
     def cell(self, line: str, text: str) -> SqlResult | None:
         """Run the statements of a cell; the first line may name what keeps the last result."""
-        results = [self._run(one) for one in statements_of(text)]
-        if not results:
-            return None
         name = line.strip()
         if name and not name.isidentifier():
             raise InvalidInputError(f"%%sql: expected a name for the result, found {name!r}")
+        statements = statements_of(text)
+        for one in statements:  # the last one is checked before the first one changes something
+            parse_statement(one, _parameters_of(one, self._shell.user_ns))
+        results = [self._run(one) for one in statements]
+        if not results:
+            return None
         if name:
             self._shell.user_ns[name] = results[-1]
             return None

@@ -127,6 +127,11 @@ class StatementReader:
         self.sql = sql
         self._words = split(sql)
         self._place = 0
+        # For each word, the first one from it on that opens no bracket.
+        self._after_brackets = list(range(len(self._words)))
+        for place in range(len(self._words) - 2, -1, -1):
+            if self._words[place].says("("):
+                self._after_brackets[place] = self._after_brackets[place + 1]
         marks = [word.start for word in self._words if word.says("?")]
         if marks and not isinstance(parameters, Sequence):
             raise error_at(sql, marks[0], "the parameter ? needs a list of values as `parameters`")
@@ -163,7 +168,7 @@ class StatementReader:
     @property
     def is_at_query(self) -> bool:
         """Whether a query comes next, in brackets or not."""
-        return begins_query(self._words, self._place)
+        return self._begins_query(self._place)
 
     # --- words
 
@@ -363,7 +368,8 @@ class StatementReader:
             found = parse_type(_LIMITED.sub(type_name(STRING), text) if is_limited else text)
         except InvalidInputError as error:
             raise self._error_in(start, error) from error
-        return found, text.lower() if is_limited else None
+        # Names of fields keep their case.
+        return found, (text if "<" in text else text.lower()) if is_limited else None
 
     def query(self) -> Query:
         """Read a query: up to the bracket that closes it, or to the end of the statement."""
@@ -468,6 +474,9 @@ class StatementReader:
                 return True
         return False
 
+    def _begins_query(self, place: int) -> bool:
+        return begins_query(self._words, self._after_brackets[place])
+
     def _slice(self, end: int, subqueries: dict[str, Subquery] | None = None) -> Query:
         """Read up to a word; queries in brackets become parameters if `subqueries` is given."""
         parts = TextParts(self.sql, self.word.start)
@@ -502,7 +511,7 @@ class StatementReader:
 
     def _is_subquery(self) -> bool:
         place = self._place + self.word.says("EXISTS")
-        return self._words[place].says("(") and begins_query(self._words, place)
+        return self._words[place].says("(") and self._begins_query(place)
 
     def _subquery(self, subqueries: dict[str, Subquery]) -> str:
         """Read a query in brackets, and return what stands for it in the expression."""

@@ -18,7 +18,7 @@ from deltalog.expressions.render import quote_name, quote_text, simple_name, typ
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
 from deltalog.query.names import QualifiedName
-from deltalog.schema import find_field
+from deltalog.schema import ArrayType, MapType, StructType, find_field
 from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
     IDENTITY_START_KEY,
@@ -34,7 +34,7 @@ from deltalog.statements.statement import (
 from deltalog.table_change import is_set_by_writers
 
 if TYPE_CHECKING:
-    from deltalog.schema import Field
+    from deltalog.schema import DataType, Field
     from deltalog.statements.reader import Query, StatementReader
     from deltalog.table import DeltaTable
 
@@ -308,7 +308,7 @@ def shown_type(field: Field) -> str:
 def _defined(field: Field, schema: Any) -> str:
     parts = [
         quote_name(field.name),
-        str(field.metadata.get(CHAR_VARCHAR_KEY) or type_name(field.type)),
+        str(field.metadata.get(CHAR_VARCHAR_KEY) or _defined_type(field.type)),
     ]
     if not field.nullable:
         parts.append("NOT NULL")
@@ -329,6 +329,27 @@ def _defined(field: Field, schema: Any) -> str:
     if metadata.get("comment"):
         parts.append(f"COMMENT {quote_text(str(metadata['comment']))}")
     return " ".join(parts)
+
+
+def _defined_type(data_type: DataType) -> str:
+    """Return a type with what its fields have besides their types."""
+    match data_type:
+        case ArrayType():
+            return f"ARRAY<{_defined_type(data_type.element_type)}>"
+        case MapType():
+            key, value = _defined_type(data_type.key_type), _defined_type(data_type.value_type)
+            return f"MAP<{key}, {value}>"
+        case StructType():
+            return f"STRUCT<{', '.join(map(_defined_field, data_type))}>"
+        case _:
+            return type_name(data_type)
+
+
+def _defined_field(field: Field) -> str:
+    required = "" if field.nullable else " NOT NULL"
+    comment = field.metadata.get("comment")
+    said = "" if comment is None else f" COMMENT {quote_text(str(comment))}"
+    return f"{quote_name(field.name)}: {_defined_type(field.type)}{required}{said}"
 
 
 def _details(name: QualifiedName, table: DeltaTable) -> dict[str, str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from deltalog.context import TableContext
     from deltalog.query.names import Version
+    from deltalog.query.pruning import TableRead
     from deltalog.snapshot import Snapshot
 
 _OWN_NAME: Final = "this"
@@ -48,6 +49,10 @@ class VersionedTable(Protocol):
         """Return the rows as a dataset."""
         ...
 
+    def scan(self) -> Any:
+        """Plan a read of rows."""
+        ...
+
 
 TableT = TypeVar("TableT", bound=VersionedTable)
 
@@ -73,9 +78,32 @@ def query_table(
         if isinstance(one, TableChangesCall):
             rows[key] = changes_of(table, one)
         else:
-            rows[key] = at_version(table, name.known_version).to_pyarrow_dataset()
+            seen = at_version(table, name.known_version)
+            rows[key] = rows_for(seen, found.reads[key], parameters)
     given = {name: value for name, value in parameters.items() if f"${name}" in found.sql}
     return query_duckdb(connect_duckdb(), found.sql, rows, given, shown=query)
+
+
+def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, object]) -> Any:
+    """Return what DuckDB reads for a table: no more than the query needs.
+
+    Args:
+        table: at its version.
+        read: what is needed.
+        parameters: of the query.
+    """
+    names = table.snapshot.configuration.schema.names
+    if read.limit is not None:
+        known = {name.lower(): name for name in names}
+        wanted = None if read.columns is None else [known.get(one.lower()) for one in read.columns]
+        if wanted is None or None not in wanted:
+            scan: Any = table.scan
+            return scan(wanted, limit=read.limit)
+    dataset: Any = table.to_pyarrow_dataset
+    try:
+        return dataset(file_pruning_predicate=read.predicate(parameters, names))
+    except InvalidInputError:
+        return dataset()  # such as types that DuckDB compares, and we do not
 
 
 def at_version(table: TableT, version: Version | None) -> TableT:

@@ -88,4 +88,4 @@ def test_a_divisor_that_would_grow_without_end_is_refused() -> None:
     for _ in range(30):
         nested = f"1 / ({nested})"
     with pytest.raises(InvalidInputError, match="a divisor is too long"):
-        deltalog.sql(f"SELECT {nested} FROM VALUES (1) AS t(x)")  # noqa: S608  # of this test
+        deltalog.sql(f"SELECT {nested} FROM VALUES (1) AS t(x)")  # of this test

@@ -52,7 +52,7 @@ def pair(db: SqlTables) -> SqlTables:
 )
 def test_rows_are_deleted(pair: SqlTables, where: str, left: list[int]) -> None:
     pair.connection.register("ids", pa.table({"one": [1]}))
-    found = pair.run(f"DELETE FROM t {where}")  # noqa: S608  # of this test
+    found = pair.run(f"DELETE FROM t {where}")  # of this test
     assert pair.values("SELECT id FROM t") == left
     assert found.num_affected_rows == 4 - len(left)
 
@@ -76,7 +76,7 @@ def test_conditions_that_cannot_be_answered_are_refused(
     pair: SqlTables, where: str, problem: str
 ) -> None:
     with pytest.raises(DeltaError, match=problem):
-        pair.run(f"DELETE FROM t WHERE {where}")  # noqa: S608  # of this test
+        pair.run(f"DELETE FROM t WHERE {where}")  # of this test
     assert pair.history("t") == ["CREATE TABLE AS SELECT"]
 
 
@@ -85,7 +85,7 @@ def test_conditions_that_cannot_be_answered_are_refused(
 )
 def test_a_query_about_the_row_itself_is_refused_with_advice(pair: SqlTables, where: str) -> None:
     with pytest.raises(InvalidInputError) as error:
-        pair.run(f"DELETE FROM t WHERE {where}")  # noqa: S608  # of this test
+        pair.run(f"DELETE FROM t WHERE {where}")  # of this test
     assert any("write it as a MERGE" in note for note in error.value.__notes__)
 
 

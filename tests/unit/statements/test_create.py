@@ -140,7 +140,7 @@ def test_parquet_files_become_a_table(db: SqlTables) -> None:
     with fsspec.open(f"memory://{path}/p=1/x.parquet", "wb") as file:
         pq.write_table(pa.table({"id": [1, 2]}), file)
     db.run(f"CONVERT TO DELTA parquet.`memory://{path}` PARTITIONED BY (p INT)")
-    assert db.rows(f"SELECT * FROM delta.`memory://{path}`") == [(1, 1), (2, 1)]  # noqa: S608
+    assert db.rows(f"SELECT * FROM delta.`memory://{path}`") == [(1, 1), (2, 1)]
 
 
 def test_names_are_dropped_and_files_stay(db: SqlTables) -> None:

@@ -229,7 +229,7 @@ def test_rules_of_the_table_hold(db: SqlTables) -> None:
     db.create("t", "(id INT NOT NULL, CONSTRAINT pos CHECK (id > 0))")
     for wrong in ("NULL", "-1"):
         with pytest.raises(ConstraintViolationError):
-            db.run(f"INSERT INTO t VALUES ({wrong})")  # noqa: S608  # of this test
+            db.run(f"INSERT INTO t VALUES ({wrong})")  # of this test
 
 
 def test_a_table_is_inserted_into_itself(db: SqlTables) -> None:

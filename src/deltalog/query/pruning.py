@@ -1,0 +1,156 @@
+"""What of a query can be asked of a table before DuckDB reads it.
+
+DuckDB hands most filters to our datasets, but not `IN`, nor `LIKE 'x%'`, nor a limit. Owns which
+conditions of a query hold for each row of a table that can count; only simple ones, which mean the
+same to DuckDB and to `expressions`.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlglot import exp
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import columns, parse_sql
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from sqlglot.expressions import Expr
+
+    from deltalog.expressions import Expression
+
+_SIMPLE: Final = (
+    exp.And, exp.Or, exp.Paren, exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between,
+    exp.Is, exp.Like, exp.Null, exp.Literal, exp.Column, exp.Identifier, exp.Placeholder, exp.Neg,
+)  # fmt: skip
+# DuckDB hands other filters to a dataset itself.
+_UNKNOWN_TO_DUCKDB: Final = (exp.In, exp.Like)
+# The parts of `SELECT … FROM t LIMIT n` without anything else.
+_PLAIN: Final = frozenset({"kind", "expressions", "from_", "limit"})
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """What a query needs of a table.
+
+    Args:
+        where: holds for each row that counts, in Spark's dialect; None is not known.
+        limit: so many rows are enough; None is all.
+        columns: for a limit: those that are needed; None is all.
+    """
+
+    where: str | None = None
+    limit: int | None = None
+    columns: tuple[str, ...] | None = None
+
+    def predicate(
+        self, parameters: Mapping[str, object], names: Collection[str]
+    ) -> Expression | None:
+        """The condition, with its parameters; None if it is not about columns of the table.
+
+        Args:
+            parameters: of the query.
+            names: of the table's columns.
+        """
+        if self.where is None:
+            return None
+        try:
+            found = parse_sql(self.where, parameters=parameters)
+        except InvalidInputError:
+            return None  # DuckDB knows more than we do
+        own = {name.lower() for name in names}
+        return found if all(path[0].lower() in own for path in columns(found)) else None
+
+
+EVERYTHING: Final = TableRead()
+
+
+def read_of(node: exp.Table) -> TableRead:
+    """Return what a query needs of a table, which is a node of its tree."""
+    select = node.parent_select
+    if select is None or not isinstance(node.parent, exp.From | exp.Join):
+        return EVERYTHING
+    joins = select.args.get("joins") or []
+    if any(
+        join.side or join.args.get("kind") not in {None, "", "INNER", "CROSS"} for join in joins
+    ):
+        return EVERYTHING
+    is_alone = not joins and not select.args.get("laterals")
+    where = select.args.get("where")
+    if where is None:
+        return _limited(select) if is_alone else EVERYTHING
+    alias = node.alias or node.name
+    parts = [
+        _text(one, alias)
+        for one in _conjuncts(where.this)
+        if one.find(*_UNKNOWN_TO_DUCKDB)
+        and _is_simple(one)
+        and _is_about(one, alias, is_alone=is_alone)
+    ]
+    return TableRead(" AND ".join(f"({part})" for part in parts) or None)
+
+
+def _conjuncts(node: Expr) -> Iterator[Expr]:
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, exp.And):
+            pending += [one.right, one.left]
+        elif isinstance(one, exp.Paren) and isinstance(one.this, exp.And):
+            pending.append(one.this)
+        else:
+            yield one
+
+
+def _is_simple(node: Expr) -> bool:
+    for one in node.walk():
+        if isinstance(one, exp.Cast) and isinstance(one.this, exp.Literal):
+            continue  # DATE'2025-01-31'
+        if isinstance(one, exp.DataType):
+            continue
+        if not isinstance(one, _SIMPLE) or (isinstance(one, exp.In) and one.args.get("query")):
+            return False
+        if isinstance(one, exp.Like) and "\\" in str(getattr(one.expression, "this", "\\")):
+            return False
+    return True
+
+
+def _is_about(node: Expr, alias: str, *, is_alone: bool) -> bool:
+    """Whether each column is one of the table; without a name it may be another one's."""
+    return all(
+        column.table.lower() == alias.lower() if column.table else is_alone
+        for column in node.find_all(exp.Column)
+    )
+
+
+def _text(node: Expr, alias: str) -> str:
+    found = node.copy()
+    for column in found.find_all(exp.Column):
+        if column.table.lower() == alias.lower() and not column.args.get("db"):
+            column.set("table", None)
+    return found.sql(dialect="spark")
+
+
+def _limited(select: exp.Select) -> TableRead:
+    """Return how many rows of which columns `SELECT a, b FROM t LIMIT n` needs."""
+    said = {name for name, value in select.args.items() if value}
+    limit: Any = select.args.get("limit")
+    if not isinstance(limit, exp.Limit) or not said <= _PLAIN:
+        return EVERYTHING
+    count = limit.expression
+    if not isinstance(count, exp.Literal) or not count.is_int:
+        return EVERYTHING
+    names: list[str] = []
+    for one in select.expressions:
+        if isinstance(one, exp.Star) and not any(one.args.values()):
+            return TableRead(limit=int(count.name))
+        column = one.this if isinstance(one, exp.Alias) else one
+        if not isinstance(column, exp.Column) or len(column.parts) != 1:
+            return EVERYTHING
+        names.append(column.name)
+    return TableRead(limit=int(count.name), columns=tuple(dict.fromkeys(names)))

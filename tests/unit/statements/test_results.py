@@ -1,0 +1,77 @@
+"""Results: rows in all forms, and how they are shown."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import deltalog
+from deltalog.errors import InvalidInputError
+from tests.support.sql_tables import SqlTables
+
+
+def test_rows_come_in_all_forms() -> None:
+    sql = "SELECT 1 AS a, 'x' AS b"
+    assert deltalog.sql(sql).to_arrow().to_pylist() == [{"a": 1, "b": "x"}]
+    assert deltalog.sql(sql).to_pandas().to_dict("records") == [{"a": 1, "b": "x"}]
+    assert deltalog.sql(sql).to_polars().to_dicts() == [{"a": 1, "b": "x"}]
+    assert deltalog.sql(sql).to_pylist() == [{"a": 1, "b": "x"}]
+    assert pa.table(deltalog.sql(sql)).num_rows == 1
+    assert sum(batch.num_rows for batch in deltalog.sql(sql)) == 1
+    assert deltalog.sql(sql).schema.names == ["a", "b"]
+
+
+def test_rows_are_taken_once() -> None:
+    result = deltalog.sql("SELECT 1 AS a")
+    result.to_arrow()
+    with pytest.raises(InvalidInputError, match="they were taken"):
+        result.to_arrow()
+    assert "rows taken" in repr(result)
+    assert "rows taken" in result._repr_html_()
+
+
+def test_showing_loses_no_rows() -> None:
+    result = deltalog.sql("SELECT id FROM range(100000)")
+    text = repr(result)
+    assert text.startswith("id\n--\n0\n")
+    assert text.endswith("…")
+    assert text.count("\n") == 22
+    assert "the first 20 rows" in result._repr_html_()
+    assert result.to_arrow().num_rows == 100_000
+
+
+def test_a_change_shows_what_it_did(db: SqlTables) -> None:
+    db.create("t", "(id INT)")
+    result = db.run("INSERT INTO t VALUES (1)")
+    assert "num_affected_rows" in repr(result)
+    assert "numOutputRows: 1" in repr(result)
+    assert "numOutputRows" in result._repr_html_()
+    assert repr(db.run("ALTER TABLE t ADD COLUMN x INT")) == "done"
+    assert db.run("ALTER TABLE t ADD COLUMN y INT")._repr_html_() == "<p>done</p>"
+
+
+def test_hostile_texts_are_only_shown() -> None:
+    script = "<script>alert('x')</script>&\"\n"
+    result = deltalog.sql("SELECT ? AS `<b>`, NULL AS n", [script])
+    html = result._repr_html_()
+    assert "<script" not in html
+    assert "<b>" not in html
+    assert "&lt;script&gt;" in html
+    assert "NULL" in html
+    taken = deltalog.sql("SELECT '<script>' AS x")
+    taken.to_arrow()
+    assert "<script" not in taken._repr_html_()
+
+
+def test_long_values_are_cut() -> None:
+    text = repr(deltalog.sql("SELECT repeat('x', 10000) AS long"))
+    assert len(text) < 800
+    assert "…" in text
+
+
+def test_columns_may_share_a_name() -> None:
+    assert repr(deltalog.sql("SELECT 1 AS a, 2 AS a")).splitlines()[2].split() == ["1", "2"]
+
+
+def test_no_rows_are_shown_as_none() -> None:
+    assert repr(deltalog.sql("SELECT 1 AS a WHERE false")) == "a\n-"

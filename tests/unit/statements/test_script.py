@@ -1,0 +1,45 @@
+"""Scripts: where statements end."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltalog.errors import InvalidInputError
+from deltalog.statements.script import is_complete, statements_of
+
+
+@pytest.mark.parametrize(
+    ("script", "statements"),
+    [
+        ("", []),
+        (" ;; -- nothing\n;", []),
+        ("SELECT 1", ["SELECT 1"]),
+        ("SELECT 1; SELECT 2;", ["SELECT 1", "SELECT 2"]),
+        ("SELECT ';' ; SELECT `;`", ["SELECT ';'", "SELECT `;`"]),
+        ("SELECT 1 -- ; x\n; /* ; */ SELECT 2", ["SELECT 1 -- ; x", "/* ; */ SELECT 2"]),
+        ("SELECT /* a /* ; */ b */ 1", ["SELECT /* a /* ; */ b */ 1"]),
+    ],
+)
+def test_semicolons_divide_statements(script: str, statements: list[str]) -> None:
+    assert statements_of(script) == statements
+
+
+def test_what_is_not_closed_is_named() -> None:
+    with pytest.raises(InvalidInputError, match="line 2, character 8: a text is not closed"):
+        statements_of("SELECT 1;\nSELECT 'x; SELECT 2")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_whole"),
+    [
+        ("SELECT 1;", True),
+        ("SELECT 1; -- done", True),
+        ("SELECT 1", False),
+        ("SELECT ';", False),
+        ("SELECT 1 /* ;", False),
+        ("SELECT 1 -- ;", False),
+        ("", False),
+    ],
+)
+def test_a_semicolon_completes_what_is_typed(text: str, *, is_whole: bool) -> None:
+    assert is_complete(text) is is_whole
