@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.kernels import compute, pc
