@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 Parameters = Sequence[object] | Mapping[str, object] | None
 T = TypeVar("T")
 
-_LIMITED: Final = re.compile(r"\b(?:var)?char(?:acter)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
+_LIMITED: Final = re.compile(r"\b(?:varchar|character|char)\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _PARAMETER: Final = "deltalog_parameter_"
 _SUBQUERY: Final = "deltalog_query_"
 _DEFAULT: Final = "deltalog_default_"
@@ -96,8 +96,6 @@ class StatementReader:
             for number, (place, value) in enumerate(zip(marks, values, strict=True))
         }
 
-    # --- what comes next
-
     @property
     def word(self) -> Word:
         """The next word."""
@@ -117,8 +115,6 @@ class StatementReader:
     def is_at_query(self) -> bool:
         """Whether a query comes next, in brackets or not."""
         return self._begins_query(self._place)
-
-    # --- words
 
     def take(self, keywords: str) -> bool:
         """Read these keywords or signs if they come next, and return whether they did."""
@@ -155,8 +151,6 @@ class StatementReader:
     def fail_at(self, word: Word, problem: str) -> NoReturn:
         """Raise an error about a word that was read."""
         raise error_at(self.sql, word.start, problem)
-
-    # --- names, texts and numbers
 
     def name(self, what: str = "a name") -> str:
         """Read a name, in backticks or not."""
@@ -260,8 +254,6 @@ class StatementReader:
         if self.word.kind != "text":
             return self.table()
         return QualifiedName(("delta", self.text("a location")))
-
-    # --- slices
 
     def condition(self, *stops: str, ends_at_query: bool = False) -> SqlCondition:
         """Read an expression, up to one of these keywords, a comma, a closing bracket or the end.
