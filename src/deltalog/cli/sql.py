@@ -100,21 +100,20 @@ def _typed() -> str | None:
     while True:
         try:
             line = input(_PROMPTS[bool(lines)])
+            if not lines and line.strip().lower() in {"\\q", "exit", "quit"}:
+                return None
+            lines.append(line)
+            text = "\n".join(lines)
+            if not text.strip():
+                lines.clear()
+            elif is_complete(text):
+                return text
         except EOFError:
             typer.echo("", err=True)
             return None
         except KeyboardInterrupt:
             typer.echo("", err=True)
             lines.clear()
-            continue
-        if not lines and line.strip().lower() in {"\\q", "exit", "quit"}:
-            return None
-        lines.append(line)
-        text = "\n".join(lines)
-        if not text.strip():
-            lines.clear()
-        elif is_complete(text):
-            return text
 
 
 def _with_history() -> Callable[[], None]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from deltalog.query.lexer import SyntaxProblem
+from deltalog.query.parse import start_of
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
@@ -43,7 +44,7 @@ def as_duckdb_does(tree: Expr) -> Expr:
             case exp.Lateral():
                 _check_lateral(node)
             case exp.Anonymous() if node.name.lower() in _REFUSED:
-                raise SyntaxProblem(_place(node), f"a query cannot call {node.name.lower()}(…)")
+                raise SyntaxProblem(start_of(node), f"a query cannot call {node.name.lower()}(…)")
             case exp.Table() if isinstance(node.this, exp.Func):
                 _generate(node)
             case _:
@@ -60,7 +61,7 @@ def _divide(node: exp.Div) -> None:
     if isinstance(divisor, exp.Literal) and not divisor.is_string and float(divisor.name):
         return
     if sum(1 for _ in divisor.walk()) > _MAX_DIVISOR_NODES:
-        raise SyntaxProblem(_place(node), "a divisor is too long: compute it in a sub-query")
+        raise SyntaxProblem(start_of(node), "a divisor is too long: compute it in a sub-query")
     failure = exp.Anonymous(this="error", expressions=[exp.Literal.string("Division by zero")])
     is_zero = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(0))
     node.set(
@@ -90,7 +91,7 @@ def _name_columns(node: exp.Values) -> None:
 def _check_lateral(node: exp.Lateral) -> None:
     if not isinstance(node.this, _LATERAL):
         raise SyntaxProblem(
-            _place(node), "after LATERAL, expected a query in brackets, or explode(…)"
+            start_of(node), "after LATERAL, expected a query in brackets, or explode(…)"
         )
 
 
@@ -109,8 +110,3 @@ def _generate(node: exp.Table) -> None:
         return
     alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name))
     node.replace(exp.Subquery(this=exp.select(*columns), alias=alias, joins=node.args.get("joins")))
-
-
-def _place(node: Expr) -> int:
-    starts = (one.meta.get("start") for one in node.walk())
-    return min((start for start in starts if isinstance(start, int)), default=0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -52,6 +52,7 @@ class VersionExpression:
         """
         session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
         read = parse_sql(self.sql, parameters=parameters)
+        found: Any
         (found,) = evaluate(resolve(read, StructType(()), session), _ONE_ROW).to_pylist()
         if isinstance(found, date) and not isinstance(found, datetime):
             found = found.isoformat()

@@ -28,7 +28,7 @@ _SIMPLE: Final = (
     exp.And, exp.Or, exp.Paren, exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between,
     exp.Is, exp.Like, exp.Null, exp.Literal, exp.Column, exp.Identifier, exp.Placeholder, exp.Neg,
 )  # fmt: skip
-# DuckDB hands other filters to a dataset itself.
+# DuckDB hands conditions to a dataset itself, but none of a WHERE that has one of these.
 _UNKNOWN_TO_DUCKDB: Final = (exp.In, exp.Like)
 # The parts of `SELECT … FROM t LIMIT n` without anything else.
 _PLAIN: Final = frozenset({"kind", "expressions", "from_", "limit"})
@@ -84,13 +84,13 @@ def read_of(node: exp.Table) -> TableRead:
     where = select.args.get("where")
     if where is None:
         return _limited(select) if is_alone else EVERYTHING
+    if where.find(*_UNKNOWN_TO_DUCKDB) is None:
+        return EVERYTHING
     alias = node.alias or node.name
     parts = [
         _text(one, alias)
         for one in _conjuncts(where.this)
-        if one.find(*_UNKNOWN_TO_DUCKDB)
-        and _is_simple(one)
-        and _is_about(one, alias, is_alone=is_alone)
+        if _is_simple(one) and _is_about(one, alias, is_alone=is_alone)
     ]
     return TableRead(" AND ".join(f"({part})" for part in parts) or None)
 

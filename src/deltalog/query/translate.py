@@ -1,6 +1,6 @@
 """Queries in Spark's dialect, translated to DuckDB's, with the tables that they name.
 
-sqlglot parses and translates. Owns how a table is named in a query: by a path, a name, `@v3`,
+sqlglot translates. Owns how a table is named in a query: by a path, a name, `@v3`,
 `VERSION AS OF`, `TIMESTAMP AS OF`, or `table_changes(…)`; and that a query reads tables only: never
 files, nor settings of the machine.
 
@@ -9,28 +9,18 @@ Protocol: none; Spark's SQL reference
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
-from sqlglot.parsers.spark import SparkParser
+from sqlglot.errors import ErrorLevel
 
 from deltalog.errors import InvalidInputError
 from deltalog.query.dialect import as_duckdb_does
-from deltalog.query.lexer import (
-    SyntaxProblem,
-    TextOfParts,
-    TextParts,
-    Word,
-    begins_query,
-    error_at,
-    split,
-)
-from deltalog.query.names import QualifiedName, VersionExpression, version_of
+from deltalog.query.lexer import SyntaxProblem, Word, error_at, split
+from deltalog.query.names import QualifiedName, VersionExpression
+from deltalog.query.parse import FAILURES, TOO_DEEP, ReadQuery, read_query, start_of
 from deltalog.query.pruning import EVERYTHING, TableRead, read_of
 
 if TYPE_CHECKING:
@@ -40,24 +30,7 @@ if TYPE_CHECKING:
 
 _CHANGES: Final = frozenset({"table_changes", "table_changes_by_path"})
 _PREFIX: Final = "deltalog_table_"
-_BEFORE_QUERY: Final = ("(", ")", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
-_DOUBLED: Final = frozenset("'\"")
-_ESCAPE: Final = re.compile(r"\\.|''|\"\"", re.DOTALL)
-_TOO_DEEP: Final = "it is nested too deeply"
 _KINDS: Final = ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME")
-# What changes something, or leaves SQL's own world: no part of a query.
-_STATEMENTS: Final = (
-    exp.DDL, exp.DML, exp.Command, exp.Into, exp.Set, exp.Pragma, exp.Copy, exp.Describe,
-)  # fmt: skip
-# sqlglot's messages, for users who do not know sqlglot.
-_MESSAGES: Final = {
-    "Expecting )": "expected )",
-    "Invalid expression / Unexpected token": "expected the end, or an operator before this",
-}
-# sqlglot is written for texts that people write; what it raises for others is no part of its API.
-_FAILURES: Final = (
-    SqlglotError, LookupError, TypeError, ValueError, AttributeError, AssertionError,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +95,7 @@ def check_query(text: str) -> frozenset[str]:
     Raises:
         SyntaxProblem: what is wrong, and where.
     """
-    tree = _read(text).tree
+    tree = read_query(text).tree
     return frozenset(
         node.name for node in tree.find_all(exp.Placeholder) if isinstance(node.this, str)
     )
@@ -138,7 +111,7 @@ def translated(text: str) -> TranslatedQuery:
     """
     try:
         names = check_query(text)
-        found = _read(text)
+        found = read_query(text)
         tree = found.tree.copy()
         prefix = _PREFIX
         while prefix in text.lower():
@@ -157,10 +130,10 @@ def translated(text: str) -> TranslatedQuery:
                 _rename(node, name, alias)
         try:
             sql = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
-        except _FAILURES as error:
+        except FAILURES as error:
             raise SyntaxProblem(0, f"DuckDB has nothing like it: {error}") from error
     except RecursionError:
-        raise error_at(text, 0, _TOO_DEEP) from None
+        raise error_at(text, 0, TOO_DEEP) from None
     except SyntaxProblem as problem:
         raise error_at(text, problem.place, problem.problem) from problem
     return TranslatedQuery(sql, tables, reads, names)
@@ -174,10 +147,10 @@ def located(text: str) -> tuple[str, tuple[LocatedTable, ...]]:
         InvalidInputError: the text is no query; the message has the position.
     """
     try:
-        found = _read(text)
+        found = read_query(text)
         return found.source.text, tuple(_places(found))
     except RecursionError:
-        raise error_at(text, 0, _TOO_DEEP) from None
+        raise error_at(text, 0, TOO_DEEP) from None
     except SyntaxProblem as problem:
         raise error_at(text, problem.place, problem.problem) from problem
 
@@ -198,114 +171,7 @@ def _value(version: Any, parameters: Mapping[str, object]) -> Any:
     return version.value(parameters) if isinstance(version, VersionExpression) else version
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadQuery:
-    """The tree of a query, and the text that sqlglot read."""
-
-    tree: Expr
-    source: TextOfParts
-
-
-class _Queries(Spark):
-    """Spark's dialect, in which a cast that fails is an error, and errors know their place."""
-
-    class Parser(SparkParser):
-        STRICT_CAST: ClassVar = True
-
-        def raise_error(self, message: str, token: Any = None) -> None:
-            """Keep the place of a problem in the error."""
-            token = token or self._curr or self._prev
-            place = token.start if token else 0
-            plain = _MESSAGES.get(message, message.partition(" but got <Token")[0])
-            if plain.startswith("Required keyword"):
-                plain = "expected a value"
-            raise ParseError(plain, [{"description": plain, "start": place}])
-
-        def _warn_unsupported(self) -> None:
-            self.raise_error("expected a query", self._tokens[0])
-
-
-_DIALECT: Final = _Queries()
-
-
-@lru_cache(maxsize=256)
-def _read(text: str) -> _ReadQuery:
-    """Return the tree of a query, which nobody changes.
-
-    Raises:
-        SyntaxProblem: the text is none.
-    """
-    source = _in_words_of_sqlglot(text)
-    try:
-        trees = _DIALECT.parse(source.text)
-    except RecursionError:
-        raise SyntaxProblem(0, _TOO_DEEP) from None
-    except _FAILURES as error:
-        (found, *_) = getattr(error, "errors", None) or [{}]
-        place = source.origin(found.get("start", 0))
-        lines = str(found.get("description") or error).splitlines() or ["expected a query"]
-        raise SyntaxProblem(place, lines[0]) from error
-    tree = trees[0] if trees else None
-    if len(trees) != 1 or not isinstance(tree, exp.Query | exp.Values):
-        raise SyntaxProblem(0, "expected one query")
-    for node in tree.walk():
-        if isinstance(node, _STATEMENTS):
-            raise SyntaxProblem(source.origin(_start_of(node)), "expected a query that only reads")
-    return _ReadQuery(tree, source)
-
-
-def _in_words_of_sqlglot(text: str) -> TextOfParts:
-    """Return the text with other words for what sqlglot does not know or takes for something else.
-
-    `VERSION AS OF` for `@` and for SYSTEM_VERSION, and `SELECT * FROM` for TABLE.
-    """
-    try:
-        words = split(text)
-    except InvalidInputError as error:
-        raise SyntaxProblem(0, str(error)) from error
-    parts = TextParts(text)
-    for number, word in enumerate(words[:-1]):
-        before, following = words[number - 1], words[number + 1]
-        if word.says("@") and number and before.end == word.start:
-            try:
-                version = version_of(following.text)
-            except InvalidInputError as error:
-                raise SyntaxProblem(following.start, str(error)) from None
-            by = f"VERSION AS OF {version}"
-            if not isinstance(version, int):
-                by = f"TIMESTAMP AS OF '{version}'"
-            parts.replace(word.start, following.end, f" {by} ")
-        elif word.kind == "text" and word.text[0] in _DOUBLED:
-            # For sqlglot, two quotes end a text and begin another one.
-            quote, inner = word.text[0], _with_escapes(word.text)
-            if inner != word.text[1:-1]:
-                parts.replace(word.start, word.end, f"{quote}{inner}{quote}")
-        elif word.says("SYSTEM_VERSION") and following.says("AS"):
-            parts.replace(word.start, word.end, "VERSION")
-        elif (
-            word.says("TABLE")
-            and (not number or any(map(before.says, _BEFORE_QUERY)))
-            and begins_query(words, number)
-        ):
-            parts.replace(word.start, word.end, "SELECT * FROM")
-    return parts.done(len(text))
-
-
-def _with_escapes(text: str) -> str:
-    """Return what is inside of quotes, with a backslash before each quote that stands twice."""
-    twice = 2 * text[0]
-    return _ESCAPE.sub(
-        lambda sign: f"\\{text[0]}" if sign[0] == twice else str(sign[0]), text[1:-1]
-    )
-
-
-def _start_of(node: Expr) -> int:
-    """Return the first character of a node of which sqlglot keeps some place."""
-    starts = (one.meta.get("start") for one in node.walk())
-    return min((start for start in starts if isinstance(start, int)), default=0)
-
-
-def _places(found: _ReadQuery) -> Iterator[LocatedTable]:
+def _places(found: ReadQuery) -> Iterator[LocatedTable]:
     text = found.source.text
     words = split(text)
     numbers = {word.start: number for number, word in enumerate(words)}
@@ -315,7 +181,7 @@ def _places(found: _ReadQuery) -> Iterator[LocatedTable]:
         if _is_cte(node) or (is_call and _name_of_call(node.this) not in _CHANGES):
             continue
         if is_call:
-            first = _start_of(node)
+            first = start_of(node)
             while words[numbers[first]].text.lower() not in _CHANGES:
                 first = words[numbers[first] - 1].start
             end = _end_of_value(words, numbers[first])
@@ -380,7 +246,7 @@ def _reference(node: exp.Table) -> TableReference:
     if isinstance(node.this, exp.Func):
         return _changes(node.this)
     if not isinstance(node.this, exp.Identifier):
-        raise SyntaxProblem(_start_of(node), "expected the name of a table")
+        raise SyntaxProblem(start_of(node), "expected the name of a table")
     version = node.args.get("version")
     parts = tuple(part.name for part in node.parts)
     if version is None:
@@ -391,7 +257,7 @@ def _reference(node: exp.Table) -> TableReference:
             return QualifiedName(parts, str(value.name))
         if not value.name.isdecimal():
             problem = f"expected the number of a version, found {value.name}"
-            raise SyntaxProblem(_start_of(node), problem)
+            raise SyntaxProblem(start_of(node), problem)
         return QualifiedName(parts, int(value.name))
     return QualifiedName(parts, VersionExpression(version.this == "VERSION", value.sql("spark")))
 
@@ -409,20 +275,20 @@ def _changes(call: Any) -> TableChangesCall:
     name = _name_of_call(call)
     if name not in _CHANGES:
         raise SyntaxProblem(
-            _start_of(call), f"expected a table or table_changes(…), found {name}(…)"
+            start_of(call), f"expected a table or table_changes(…), found {name}(…)"
         )
     values = call.expressions
     table = values[0] if values else None
     if not 2 <= len(values) <= 3 or not isinstance(table, exp.Literal) or not table.is_string:
         raise SyntaxProblem(
-            _start_of(call), f"expected {name}('table', start [, end]) with the table as a text"
+            start_of(call), f"expected {name}('table', start [, end]) with the table as a text"
         )
     found = QualifiedName(("delta", table.name))
     if name != "table_changes_by_path":
         try:
             found = QualifiedName.parse(table.name)
         except InvalidInputError as error:
-            raise SyntaxProblem(_start_of(call), str(error)) from None
+            raise SyntaxProblem(start_of(call), str(error)) from None
     start, *rest = (
         int(one.name) if one.is_int
         else one.name if isinstance(one, exp.Literal)

@@ -31,7 +31,7 @@ from deltalog.spark.table import DeltaTable as SparkTable
 from deltalog.spark.writing.plan import open_to_write
 from deltalog.statements.create import CreateStatement
 from deltalog.statements.grammar import parse_statement
-from deltalog.statements.reader import Query
+from deltalog.statements.slices import Query
 from deltalog.statements.statement import absent_partitions
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from deltalog.expressions import map_columns
 from deltalog.expressions.nodes import Column
 from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.statements.conditions import resolved
-from deltalog.statements.reader import Query, SqlCondition
+from deltalog.statements.slices import Query, SqlCondition
 from deltalog.statements.statement import (
     Qualifiers,
     Session,

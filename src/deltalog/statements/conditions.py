@@ -15,14 +15,14 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
 from deltalog.expressions.nodes import In
 from deltalog.expressions.trees import rebuild
-from deltalog.statements.reader import SubqueryKind
+from deltalog.statements.slices import SubqueryKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     import pyarrow as pa
 
-    from deltalog.statements.reader import Query, SqlCondition, Subquery
+    from deltalog.statements.slices import Query, SqlCondition, Subquery
 
 
 def resolved(

@@ -27,7 +27,8 @@ from deltalog.table_change import is_set_by_writers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.statements.reader import Query, StatementReader
+    from deltalog.statements.reader import StatementReader
+    from deltalog.statements.slices import Query
 
 _FORMATS: Final = frozenset({"delta", "deltalog"})
 _CLAUSES: Final = {

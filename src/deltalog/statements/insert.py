@@ -13,7 +13,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import to_sql
 from deltalog.expressions.nodes import Column, Comparison, IsNull
 from deltalog.expressions.trees import conjunction
-from deltalog.statements.reader import Defaults, Query, SqlCondition
+from deltalog.statements.slices import Defaults, Query, SqlCondition
 from deltalog.statements.statement import (
     Session,
     SqlStatement,

@@ -21,7 +21,7 @@ from deltalog.query.pruning import EVERYTHING, TableRead
 from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.rows.assign import Assignments, Scope
 from deltalog.schema import find_field, from_arrow_schema
-from deltalog.statements.reader import Query
+from deltalog.statements.slices import Query
 from deltalog.statements.statement import absent_partitions
 from deltalog.storage import open_store
 from deltalog.table import DeltaTable

@@ -8,9 +8,7 @@ Protocol: none
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from deltalog.errors import InvalidInputError
@@ -19,7 +17,6 @@ from deltalog.expressions.render import type_name
 from deltalog.expressions.sql import length_limits, parse_type
 from deltalog.query.lexer import (
     SyntaxProblem,
-    TextOfParts,
     TextParts,
     Word,
     begins_query,
@@ -29,79 +26,30 @@ from deltalog.query.lexer import (
 from deltalog.query.names import QualifiedName, Version, unquoted, version_of
 from deltalog.query.translate import check_query
 from deltalog.schema.types import STRING
+from deltalog.statements.slices import (
+    CLOSING,
+    OPENING,
+    Defaults,
+    Query,
+    SqlCondition,
+    Subquery,
+    SubqueryKind,
+    end_of_type,
+    items_of_values,
+    stops_at,
+)
 
 if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.schema import DataType
 
 Parameters = Sequence[object] | Mapping[str, object] | None
-Defaults = tuple[tuple[str | None, ...], ...]
 T = TypeVar("T")
 
-_OPENING: Final = frozenset("([")
-_CLOSING: Final = frozenset(")]")
-_LIMITED: Final = re.compile(r"\b(?:var)?char(?:acter)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
+_LIMITED: Final = re.compile(r"\b(?:varchar|character|char)\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _PARAMETER: Final = "deltalog_parameter_"
 _SUBQUERY: Final = "deltalog_query_"
 _DEFAULT: Final = "deltalog_default_"
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query of a statement, in Spark's dialect.
-
-    Args:
-        text: with a name for each `?`.
-        parameters: name → value, of those that the text has.
-        source: where the text comes from in its statement; None if it is none of one.
-    """
-
-    text: str
-    parameters: Mapping[str, object] = field(default_factory=dict)
-    source: TextOfParts | None = field(default=None, compare=False, repr=False)
-
-    def origin(self, place: int) -> int:
-        """Return where a character of the text is in the statement."""
-        return place if self.source is None else self.source.origin(place)
-
-
-class SubqueryKind(StrEnum):
-    """What a query in brackets stands for in an expression."""
-
-    VALUE = "value"
-    """Its only value; NULL if it has no row."""
-    LIST = "list"
-    """The values of its only column, after IN."""
-    EXISTS = "exists"
-    """Whether it has a row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Subquery:
-    """A query in an expression.
-
-    Args:
-        kind: what it stands for.
-        query: without its brackets.
-    """
-
-    kind: SubqueryKind
-    query: Query
-
-
-@dataclass(frozen=True, slots=True)
-class SqlCondition:
-    """An expression of a statement, which may hold queries.
-
-    Args:
-        text: in Spark's dialect, with a name for each `?` and for each query in it.
-        parameters: name → value, of those that the text has.
-        subqueries: name of a parameter → the query that it stands for.
-    """
-
-    text: str
-    parameters: Mapping[str, object] = field(default_factory=dict)
-    subqueries: Mapping[str, Subquery] = field(default_factory=dict)
 
 
 class StatementReader:
@@ -148,8 +96,6 @@ class StatementReader:
             for number, (place, value) in enumerate(zip(marks, values, strict=True))
         }
 
-    # --- what comes next
-
     @property
     def word(self) -> Word:
         """The next word."""
@@ -163,14 +109,12 @@ class StatementReader:
 
     def is_at(self, keywords: str) -> bool:
         """Whether these keywords or signs come next, such as `GROUP BY`."""
-        return self._stops_at(self._place, (keywords,))
+        return stops_at(self._words, self._place, (keywords,))
 
     @property
     def is_at_query(self) -> bool:
         """Whether a query comes next, in brackets or not."""
         return self._begins_query(self._place)
-
-    # --- words
 
     def take(self, keywords: str) -> bool:
         """Read these keywords or signs if they come next, and return whether they did."""
@@ -207,8 +151,6 @@ class StatementReader:
     def fail_at(self, word: Word, problem: str) -> NoReturn:
         """Raise an error about a word that was read."""
         raise error_at(self.sql, word.start, problem)
-
-    # --- names, texts and numbers
 
     def name(self, what: str = "a name") -> str:
         """Read a name, in backticks or not."""
@@ -313,8 +255,6 @@ class StatementReader:
             return self.table()
         return QualifiedName(("delta", self.text("a location")))
 
-    # --- slices
-
     def condition(self, *stops: str, ends_at_query: bool = False) -> SqlCondition:
         """Read an expression, up to one of these keywords, a comma, a closing bracket or the end.
 
@@ -359,7 +299,7 @@ class StatementReader:
             written if it has such limits.
         """
         start = self._place
-        self._place = end = self._end_of_type(stops)
+        self._place = end = end_of_type(self._words, self._place, stops)
         if start == end:
             self.fail("expected a type")
         text = self.sql[self._words[start].start : self._words[end - 1].end]
@@ -388,7 +328,7 @@ class StatementReader:
             return self.query(), ()
         start, end = self._place, self._end_of_slice((), ends_at_comma=False)
         found: list[list[str | None]] = []
-        for place, is_first in self._items(start + 1, end):
+        for place, is_first in items_of_values(self._words, start + 1, end):
             word, after = self._words[place : place + 2]
             is_default = word.says("DEFAULT") and (
                 place + 1 == end or any(map(after.says, (",", ")")))
@@ -402,20 +342,6 @@ class StatementReader:
         query = self.query()
         has_defaults = any(name is not None for row in found for name in row)
         return query, tuple(map(tuple, found)) if has_defaults else ()
-
-    def _items(self, start: int, end: int) -> Iterator[tuple[int, bool]]:
-        """The places where items of VALUES begin, and whether each is the first of its row."""
-        depth, is_tuple = 0, False
-        for place in range(start, end):
-            word, before = self._words[place], self._words[place - 1]
-            if depth == 0 and (place == start or before.says(",")):
-                is_tuple = word.says("(")
-                if not is_tuple:
-                    yield place, True
-            elif is_tuple and depth == 1 and (before.says("(") or before.says(",")):
-                yield place, before.says("(")
-            if word.kind == "sign":
-                depth += (word.text in _OPENING) - (word.text in _CLOSING)
 
     def bracketed_query(self) -> Query:
         """Read a query in brackets."""
@@ -443,36 +369,18 @@ class StatementReader:
             is_name = place > 0 and self._words[place - 1].says(".")
             if not brackets and not cases and not is_name:
                 is_query = ends_at_query and word.kind == "word" and place > self._place
-                if self._stops_at(place, ending) or (is_query and begins_query(self._words, place)):
+                if stops_at(self._words, place, ending) or (
+                    is_query and begins_query(self._words, place)
+                ):
                     break
             if word.kind == "sign":
-                brackets += (word.text in _OPENING) - (word.text in _CLOSING)
+                brackets += (word.text in OPENING) - (word.text in CLOSING)
                 if brackets < 0:
                     break
             elif not is_name:
                 cases = max(0, cases + word.says("CASE") - (cases > 0 and word.says("END")))
             place += 1
         return place
-
-    def _end_of_type(self, stops: tuple[str, ...]) -> int:
-        ending = (*stops, ",", ")", ";")
-        place, depth = self._place, 0
-        while (word := self._words[place]).kind != "end":
-            if not depth and place > self._place and self._stops_at(place, ending):
-                break
-            if word.kind == "sign":
-                depth += (word.text in "(<") - (word.text in ")>")
-            place += 1
-        return place
-
-    def _stops_at(self, place: int, stops: tuple[str, ...]) -> bool:
-        """Whether one of these keywords or signs begins at a word."""
-        for stop in stops:
-            wanted = stop.split()
-            coming = self._words[place : place + len(wanted)]
-            if len(coming) == len(wanted) and all(map(Word.says, coming, wanted)):
-                return True
-        return False
 
     def _begins_query(self, place: int) -> bool:
         return begins_query(self._words, self._after_brackets[place])

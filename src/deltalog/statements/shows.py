@@ -35,7 +35,8 @@ from deltalog.table_change import is_set_by_writers
 
 if TYPE_CHECKING:
     from deltalog.schema import DataType, Field
-    from deltalog.statements.reader import Query, StatementReader
+    from deltalog.statements.reader import StatementReader
+    from deltalog.statements.slices import Query
     from deltalog.table import DeltaTable
 
 _DETAIL: Final[dict[str, pa.DataType]] = {

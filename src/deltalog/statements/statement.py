@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
     from deltalog.query.names import QualifiedName
-    from deltalog.statements.reader import Query, SqlCondition
+    from deltalog.statements.slices import Query, SqlCondition
     from deltalog.storage.store import Store
     from deltalog.table import DeltaTable
     from deltalog.transaction import PendingTransaction

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
-from deltalog.statements.reader import Query, SqlCondition
+from deltalog.statements.slices import Query, SqlCondition
 from deltalog.statements.statement import (
     Session,
     SqlStatement,

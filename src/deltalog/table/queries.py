@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
 
 _OWN_NAME: Final = "this"
+# Arguments of `load_cdf` for a bound: a version, or a moment.
+_BOUNDS: Final = (
+    ("starting_version", "starting_timestamp"), ("ending_version", "ending_timestamp"),
+)  # fmt: skip
 
 
 class VersionedTable(Protocol):
@@ -117,11 +121,9 @@ def at_version(table: TableT, version: Version | None) -> TableT:
 
 def changes_of(table: VersionedTable, changes: TableChangesCall) -> Any:
     """Return the change data feed that `table_changes` asks for."""
-    bounds = {"starting": changes.start, "ending": changes.end}
-    given: dict[str, Any] = {
-        f"{side}_{'version' if isinstance(bound, int) else 'timestamp'}": bound
-        for side, bound in bounds.items()
-        if bound is not None
-    }
+    given: dict[str, Any] = {}
+    for limit, names in zip((changes.start, changes.end), _BOUNDS, strict=True):
+        if limit is not None:
+            given[names[not isinstance(limit, int)]] = limit
     feed: Any = table.load_cdf
     return feed(**given)

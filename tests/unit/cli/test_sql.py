@@ -128,6 +128,15 @@ class Terminal:
                 shown += os.read(self._end, 4096).decode()
         return shown
 
+    def interrupt_until(self, text: str) -> None:
+        """Press Ctrl-C until a text is shown: one that comes before the wait for input is lost."""
+        shown, last = "", time.monotonic() + 60
+        while text not in shown:
+            assert time.monotonic() < last, shown
+            os.killpg(self.process.pid, signal.SIGINT)
+            while select.select([self._end], [], [], 2)[0]:
+                shown += os.read(self._end, 4096).decode()
+
     def type(self, text: str) -> None:
         """Type a text."""
         os.write(self._end, text.encode())
@@ -164,8 +173,7 @@ def test_a_prompt_runs_statements_until_it_is_told_to_end(
     terminal.read_until("deltalog> ")
     terminal.type("half a statement\n")
     terminal.read_until("     ...> ")
-    os.killpg(terminal.process.pid, signal.SIGINT)
-    terminal.read_until("deltalog> ")
+    terminal.interrupt_until("deltalog> ")
     terminal.type("\\q\n")
     assert terminal.process.wait(60) == 0
     history = tmp_path / ".deltalog_history"

@@ -8,7 +8,8 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.query.names import QualifiedName
-from deltalog.statements.reader import StatementReader, SubqueryKind
+from deltalog.statements.reader import StatementReader
+from deltalog.statements.slices import SubqueryKind
 
 
 def test_an_expression_ends_before_a_keyword_outside_of_brackets_and_case() -> None:

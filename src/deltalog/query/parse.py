@@ -1,0 +1,150 @@
+"""The tree of a query in Spark's dialect, by sqlglot, and where its parts are in the text.
+
+Owns what sqlglot does not know, or takes for something else; and that a query only reads.
+
+Protocol: none; Spark's SQL reference
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parsers.spark import SparkParser
+
+from deltalog.errors import InvalidInputError
+from deltalog.query.lexer import SyntaxProblem, TextOfParts, TextParts, begins_query, split
+from deltalog.query.names import version_of
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr
+
+_BEFORE_QUERY: Final = ("(", ")", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
+_DOUBLED: Final = frozenset("'\"")
+_ESCAPE: Final = re.compile(r"\\.|''|\"\"", re.DOTALL)
+TOO_DEEP: Final = "it is nested too deeply"
+# What changes something, or leaves SQL's own world: no part of a query.
+_STATEMENTS: Final = (
+    exp.DDL, exp.DML, exp.Command, exp.Into, exp.Set, exp.Pragma, exp.Copy, exp.Describe,
+)  # fmt: skip
+# sqlglot's messages, for users who do not know sqlglot.
+_MESSAGES: Final = {
+    "Expecting )": "expected )",
+    "Invalid expression / Unexpected token": "expected the end, or an operator before this",
+}
+# sqlglot is written for texts that people write; what it raises for others is no part of its API.
+FAILURES: Final = (
+    SqlglotError, LookupError, TypeError, ValueError, AttributeError, AssertionError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ReadQuery:
+    """The tree of a query, and the text that sqlglot read."""
+
+    tree: Expr
+    source: TextOfParts
+
+
+@lru_cache(maxsize=256)
+def read_query(text: str) -> ReadQuery:
+    """Return the tree of a query, which nobody changes.
+
+    Raises:
+        SyntaxProblem: the text is none.
+    """
+    source = _in_words_of_sqlglot(text)
+    try:
+        trees = _DIALECT.parse(source.text)
+    except RecursionError:
+        raise SyntaxProblem(0, TOO_DEEP) from None
+    except FAILURES as error:
+        (found, *_) = getattr(error, "errors", None) or [{}]
+        place = source.origin(found.get("start", 0))
+        lines = str(found.get("description") or error).splitlines() or ["expected a query"]
+        raise SyntaxProblem(place, lines[0]) from error
+    tree = trees[0] if trees else None
+    if len(trees) != 1 or not isinstance(tree, exp.Query | exp.Values):
+        raise SyntaxProblem(0, "expected one query")
+    for node in tree.walk():
+        if isinstance(node, _STATEMENTS):
+            raise SyntaxProblem(source.origin(start_of(node)), "expected a query that only reads")
+    return ReadQuery(tree, source)
+
+
+def start_of(node: Expr) -> int:
+    """Return the first character of a node of which sqlglot keeps some place."""
+    starts = (one.meta.get("start") for one in node.walk())
+    return min((start for start in starts if isinstance(start, int)), default=0)
+
+
+class _Queries(Spark):
+    """Spark's dialect, in which a cast that fails is an error, and errors know their place."""
+
+    class Parser(SparkParser):
+        STRICT_CAST: ClassVar = True
+
+        def raise_error(self, message: str, token: Any = None) -> None:
+            """Keep the place of a problem in the error."""
+            token = token or self._curr or self._prev
+            place = token.start if token else 0
+            plain = _MESSAGES.get(message, message.partition(" but got <Token")[0])
+            if plain.startswith("Required keyword"):
+                plain = "expected a value"
+            raise ParseError(plain, [{"description": plain, "start": place}])
+
+        def _warn_unsupported(self) -> None:
+            self.raise_error("expected a query", self._tokens[0])
+
+
+_DIALECT: Final = _Queries()
+
+
+def _in_words_of_sqlglot(text: str) -> TextOfParts:
+    """Return the text with other words for what sqlglot does not know or takes for something else.
+
+    `VERSION AS OF` for `@` and for SYSTEM_VERSION, and `SELECT * FROM` for TABLE.
+    """
+    try:
+        words = split(text)
+    except InvalidInputError as error:
+        raise SyntaxProblem(0, str(error)) from error
+    parts = TextParts(text)
+    for number, word in enumerate(words[:-1]):
+        before, following = words[number - 1], words[number + 1]
+        if word.says("@") and number and before.end == word.start:
+            try:
+                version = version_of(following.text)
+            except InvalidInputError as error:
+                raise SyntaxProblem(following.start, str(error)) from None
+            by = f"VERSION AS OF {version}"
+            if not isinstance(version, int):
+                by = f"TIMESTAMP AS OF '{version}'"
+            parts.replace(word.start, following.end, f" {by} ")
+        elif word.kind == "text" and word.text[0] in _DOUBLED:
+            # For sqlglot, two quotes end a text and begin another one.
+            quote, inner = word.text[0], _with_escapes(word.text)
+            if inner != word.text[1:-1]:
+                parts.replace(word.start, word.end, f"{quote}{inner}{quote}")
+        elif word.says("SYSTEM_VERSION") and following.says("AS"):
+            parts.replace(word.start, word.end, "VERSION")
+        elif (
+            word.says("TABLE")
+            and (not number or any(map(before.says, _BEFORE_QUERY)))
+            and begins_query(words, number)
+        ):
+            parts.replace(word.start, word.end, "SELECT * FROM")
+    return parts.done(len(text))
+
+
+def _with_escapes(text: str) -> str:
+    """Return what is inside of quotes, with a backslash before each quote that stands twice."""
+    twice = 2 * text[0]
+    return _ESCAPE.sub(
+        lambda sign: f"\\{text[0]}" if sign[0] == twice else str(sign[0]), text[1:-1]
+    )
