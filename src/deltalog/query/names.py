@@ -66,8 +66,7 @@ class VersionExpression:
             raise InvalidInputError(
                 f"cannot travel to the version {self.sql}: expected {expected}, found {found!r}"
             )
-        version: Version = found
-        return version
+        return found  # type: ignore[return-value]  # checked above
 
 
 @dataclass(frozen=True, slots=True)

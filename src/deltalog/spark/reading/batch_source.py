@@ -97,7 +97,7 @@ def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    return batches[0] if len(batches) == 1 else arrow.concat_batches(batches)
 
 
 def with_metadata_struct(batch: pa.RecordBatch) -> pa.RecordBatch:
