@@ -66,7 +66,8 @@ class VersionExpression:
             raise InvalidInputError(
                 f"cannot travel to the version {self.sql}: expected {expected}, found {found!r}"
             )
-        return found  # type: ignore[return-value]  # checked above
+        version: Any = found
+        return version  # type: ignore[no-any-return]  # its type is checked above
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from deltalog.column_mapping import Mode
 from deltalog.errors import InvalidInputError
+from deltalog.kernels import arrow
 from deltalog.metadata_columns import METADATA
 from deltalog.scan import (
     CHANGE_COLUMNS,
