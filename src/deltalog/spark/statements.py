@@ -33,6 +33,7 @@ from deltalog.statements.create import CreateStatement
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.slices import Query
 from deltalog.statements.statement import absent_partitions
+from deltalog.table.creating import TablePlace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.statements.reader import Parameters
     from deltalog.statements.statement import SqlStatement
-    from deltalog.storage.store import Store
     from deltalog.table import DeltaTable
 
 _FORMAT: Final = "deltalog"
@@ -153,7 +153,7 @@ class ClusterSession:
         del table
         return False
 
-    def place(self, name: QualifiedName, location: str | None) -> Store:
+    def place(self, name: QualifiedName, location: str | None) -> TablePlace:
         """Return where a new table goes."""
         where = location or name.location or self._location(name)
         if where is None:
@@ -161,7 +161,7 @@ class ClusterSession:
                 f"cannot tell where the table {name} goes: deltalog writes no catalog of Spark; "
                 "give its LOCATION, or name it delta.`/path`"
             )
-        return open_to_write(where, self._storage_options)
+        return TablePlace.of(open_to_write(where, self._storage_options))
 
     def note(self, name: QualifiedName, table: DeltaTable) -> None:
         """Make a table known under its name: as a view, as Spark's catalog cannot hold it."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from deltalog.errors import InvalidInputError
 from deltalog.query.lexer import error_at
 from deltalog.statements import pep249
+from deltalog.statements.catalog_names import CatalogNames
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.local import LocalSession
 from deltalog.statements.results import SqlResult, rows_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltalog.catalogs.protocol import TableCatalog
     from deltalog.statements.reader import Parameters
     from deltalog.storage.fsspec_store import StorageOptions
 
@@ -270,6 +272,8 @@ class Cursor:
 def connect(
     tables: Mapping[str, Any] | None = None,
     *,
+    catalog: TableCatalog | Mapping[str, TableCatalog] | None = None,
+    schema: str | None = None,
     storage_options: StorageOptions | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Connection:
@@ -277,13 +281,22 @@ def connect(
 
     Args:
         tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` takes.
+        catalog: that keeps the names of tables (`deltalog.catalogs`); or several by an alias, with
+            which their names begin.
+        schema: the default schema, with which shorter names begin: `sales`, or `main.sales`.
         storage_options: of tables that a statement names by their location.
         settings: of DuckDB.
 
     Raises:
         InvalidInputError: DuckDB is not installed, or knows no such setting.
     """
-    return Connection(LocalSession(tables, storage_options=storage_options, settings=settings))
+    session = LocalSession(
+        tables,
+        catalogs=CatalogNames(catalog, schema),
+        storage_options=storage_options,
+        settings=settings,
+    )
+    return Connection(session)
 
 
 def sql(statement: str, parameters: Parameters = None, **tables: Any) -> SqlResult:

@@ -21,7 +21,7 @@ from deltalog.statements.statement import (
     counted,
 )
 from deltalog.table import DeltaTable, convert_to_deltalake
-from deltalog.table.creating import TableDefinition, TablePlace, create_table
+from deltalog.table.creating import TableDefinition, clone_table, create_table
 from deltalog.table_change import is_set_by_writers
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class CreateStatement(SqlStatement):
         if self.must_exist and known is None and not is_placed:
             raise self._nothing_to_replace()
         place = session.place(self.table, clauses.location)
-        if self.must_exist and known is None and not has_table(place):
+        if self.must_exist and known is None and not has_table(place.context.store):
             raise self._nothing_to_replace()
         model = None if self.like is None else session.open(self.like)
         definition = TableDefinition(
@@ -102,9 +102,7 @@ class CreateStatement(SqlStatement):
             arbitrary_properties=True,
         )
         rows = None if self.query is None else session.source(self.query, target=self.table)
-        context = create_table(
-            TablePlace.of(place), definition, mode=self.mode, rows=rows, engine=session.engine
-        )
+        context = create_table(place, definition, mode=self.mode, rows=rows, engine=session.engine)
         session.note(self.table, DeltaTable.from_context(context, session.engine))
         return StatementAnswer(None)
 
@@ -147,16 +145,19 @@ class CloneStatement(SqlStatement):
     def run(self, session: Session) -> StatementAnswer:
         """Clone the table, and return the numbers of files."""
         place = session.place(self.table, self.location)
-        if self.mode == "ignore" and has_table(place):
-            session.note(self.table, DeltaTable(place))
+        if self.mode == "ignore" and has_table(place.context.store):
+            session.note(self.table, DeltaTable.from_context(place.context, session.engine))
             return StatementAnswer(None)
         source = session.open(self.source)
-        clone = source.clone(
+        context = clone_table(
+            source.snapshot,
             place,
-            shallow=self.is_shallow,
-            replace=self.mode == "overwrite",
+            session.engine,
+            is_shallow=self.is_shallow,
+            replaces=self.mode == "overwrite",
             properties=self.properties or None,
         )
+        clone = DeltaTable.from_context(context, session.engine)
         session.note(self.table, clone)
         (commit,) = clone.history(1)
         found = commit.get("operationMetrics", {})
@@ -181,9 +182,9 @@ class ConvertStatement(SqlStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Write a log for the files that are there."""
-        place = session.place(self.table, None)
+        store = session.place(self.table, None).context.store
         columns = None if self.partitions is None else Schema(self.partitions)
-        convert_to_deltalake(place, partition_by=columns, collect_stats=self.collects_stats)
+        convert_to_deltalake(store, partition_by=columns, collect_stats=self.collects_stats)
         session.note(self.table, session.open(self.table))
         return StatementAnswer(None)
 

@@ -21,10 +21,12 @@ from deltalog.query.pruning import EVERYTHING, TableRead
 from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.rows.assign import Assignments, Scope
 from deltalog.schema import find_field, from_arrow_schema
+from deltalog.statements.catalog_names import CatalogNames
 from deltalog.statements.slices import Query
 from deltalog.statements.statement import absent_partitions
 from deltalog.storage import open_store
 from deltalog.table import DeltaTable
+from deltalog.table.creating import TablePlace
 from deltalog.table.queries import at_version, changes_of, rows_for
 from deltalog.write.source import RereadableRows, open_batches
 
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
     from deltalog.storage.fsspec_store import StorageOptions
-    from deltalog.storage.store import Store
 
 
 class LocalSession:
@@ -42,6 +43,7 @@ class LocalSession:
 
     Args:
         tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` takes.
+        catalogs: keep the names of other tables.
         storage_options: of tables that are named by their location.
         settings: of DuckDB.
     """
@@ -50,9 +52,11 @@ class LocalSession:
         self,
         tables: Mapping[str, Any] | None = None,
         *,
+        catalogs: CatalogNames | None = None,
         storage_options: StorageOptions | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
+        self._catalogs = catalogs or CatalogNames(None, None)
         self._storage_options = storage_options
         self._database = connect_duckdb(settings)
         self._registered: dict[tuple[str, ...], tuple[QualifiedName, Any]] = {}
@@ -95,7 +99,10 @@ class LocalSession:
         if name.location is not None:
             store = open_store(name.location, self._storage_options)
             return DeltaTable(store) if has_table(store) else None
-        _, found = self._registered.get(name.key, (None, None))
+        bare = replace(name, version=None)
+        if name.key not in self._registered:
+            return self._catalogs.find(bare)
+        _, found = self._registered[name.key]
         if not isinstance(found, DeltaTable):
             return None
         found.update_incremental()
@@ -120,36 +127,46 @@ class LocalSession:
             "called by its location: delta.`/path`"
         )
 
-    def place(self, name: QualifiedName, location: str | None) -> Store:
+    def place(self, name: QualifiedName, location: str | None) -> TablePlace:
         """Return where a new table goes."""
         known = self._registered.get(name.key)
-        if location is not None:
-            return open_store(location, self._storage_options)
-        if name.location is not None:
-            return open_store(name.location, self._storage_options)
+        if known is None:
+            kept = self._catalogs.place(replace(name, version=None), location)
+            if kept is not None:
+                return kept
+        where = location or name.location
+        if where is not None:
+            return TablePlace.of(where, self._storage_options)
         if known is not None and isinstance(known[1], DeltaTable):
-            store: Store = known[1].snapshot.store
-            return store
+            return TablePlace(context=known[1].snapshot.context)
         raise InvalidInputError(
-            f"cannot tell where the table {name} goes: this session has no catalog; give its "
-            "LOCATION, or name it delta.`/path`"
+            f"cannot tell where the table {name} goes: no catalog of this session keeps the name; "
+            "give its LOCATION, or name it delta.`/path`"
         )
 
     def note(self, name: QualifiedName, table: DeltaTable) -> None:
         """Make a table known under its name."""
         self._seen.clear()
-        if name.location is None:
+        is_kept = name.key not in self._registered and self._catalogs.keeps(name)
+        if name.location is None and not is_kept:
             bare = replace(name, version=None)
             self._registered[bare.key] = bare, table
 
     def forget(self, name: QualifiedName) -> bool:
-        """Take a table out of the names; its files stay."""
+        """Take a table out of the names; files of a table that no catalog owns stay."""
         self._seen.clear()
-        return self._registered.pop(name.key, None) is not None
+        if name.key not in self._registered:
+            return self._catalogs.forget(name)
+        del self._registered[name.key]
+        return True
 
     def rename(self, name: QualifiedName, to: QualifiedName) -> None:
         """Give a table another name."""
         table = self.open(name)
+        if name.key not in self._registered:
+            self._seen.clear()
+            self._catalogs.rename(replace(name, version=None), to)
+            return
         if to.key in self._registered:
             raise InvalidInputError(f"cannot rename {name} to {to}: that name is taken")
         self.forget(name)
@@ -158,12 +175,17 @@ class LocalSession:
     def relocate(self, name: QualifiedName, location: str) -> None:
         """Let a name mean another location."""
         self.open(name)
-        self.note(name, DeltaTable(open_store(location, self._storage_options)))
+        if name.key not in self._registered:
+            self._seen.clear()
+            self._catalogs.relocate(replace(name, version=None), location)
+            return
+        self.note(name, DeltaTable(location, storage_options=self._storage_options))
 
     def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
-        """Return the registered tables of a schema."""
+        """Return the tables of a schema: registered ones, and those that a catalog keeps."""
         wanted = tuple(part.lower() for part in schema)
-        return [name for name, _ in self._registered.values() if name.key[:-1] == wanted]
+        own = [name for name, _ in self._registered.values() if name.key[:-1] == wanted]
+        return [*own, *self._catalogs.tables(schema)]
 
     # --- rows
 

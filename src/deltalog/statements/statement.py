@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.query.names import QualifiedName
     from deltalog.statements.slices import Query, SqlCondition
-    from deltalog.storage.store import Store
     from deltalog.table import DeltaTable
+    from deltalog.table.creating import TablePlace
     from deltalog.transaction import PendingTransaction
     from deltalog.transaction.commit import Ran
     from deltalog.verbs.verb import OutcomeT_co, Verb
@@ -80,7 +80,7 @@ class Session(Protocol):
         """Whether a query of this statement has read the version that a table shows."""
         ...
 
-    def place(self, name: QualifiedName, location: str | None) -> Store:
+    def place(self, name: QualifiedName, location: str | None) -> TablePlace:
         """Return where a new table goes.
 
         Args:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -242,15 +242,15 @@ def create_table(
 
 def clone_table(
     source: Snapshot,
-    store: Store,
+    place: TablePlace,
     engine: Engine,
     *,
     is_shallow: bool,
-    allows_foreign_files: bool,
-    replaces: bool,
-    properties: Mapping[str, str] | None,
-    options: CommitOptions,
-    progress: Progress | None,
+    allows_foreign_files: bool = False,
+    replaces: bool = False,
+    properties: Mapping[str, str] | None = None,
+    options: CommitOptions = USUAL,
+    progress: Progress | None = None,
 ) -> TableContext:
     """Clone a version of a table to a location; `DeltaTable.clone` explains the arguments.
 
@@ -259,10 +259,16 @@ def clone_table(
 
     Raises:
         TableExistsError: there is a table, and it may not be replaced.
+        InvalidInputError: a catalog wants table features of the clone.
     """
-    context = TableContext(
-        store=store, time_zone=source.context.time_zone, clock=source.context.clock
-    )
+    new = place.new
+    if new is not None and (new.staged.features or new.staged.properties):
+        raise InvalidInputError(
+            f"cannot clone {source.store.root} to a managed table, of which the catalog wants "
+            "features: give the clone a location, or create the table AS SELECT"
+        )
+    store = place.context.store
+    context = replace(place.context, time_zone=source.context.time_zone, clock=source.context.clock)
     verb = Clone(
         source=source,
         is_shallow=is_shallow,
@@ -277,7 +283,7 @@ def clone_table(
     if exists:
         do(verb, lambda: load_snapshot(context), engine, options, progress=progress)
         return context
-    make_table(
+    ran = make_table(
         verb,
         context,
         cloned_configuration(source.configuration, properties=properties),
@@ -285,4 +291,4 @@ def clone_table(
         options,
         progress=progress,
     )
-    return context
+    return context if new is None else new.register(ran.committed.snapshot)

@@ -1282,15 +1282,13 @@ class DeltaTable:
             TableExistsError: there is a table, and `replace` is False.
             UnsafePathError: the log names files outside of the table.
         """
-        from deltalog.table.creating import clone_table
+        from deltalog.table.creating import TablePlace, clone_table
 
-        store, at = locations.open_table_store(target, storage_options, filesystem)
-        if at is not None:
-            raise InvalidInputError(f"cannot clone to {target!r}: it names a version")
-        locations.check_elsewhere(target, store.root, self.table_uri)
+        place = TablePlace.of(target, storage_options, filesystem)
+        locations.check_elsewhere(target, place.context.store.root, self.table_uri)
         context = clone_table(
             self._snapshot,
-            store,
+            place,
             self.engine,
             is_shallow=shallow,
             allows_foreign_files=allow_foreign_files,

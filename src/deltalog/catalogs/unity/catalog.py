@@ -234,10 +234,10 @@ class UnityCatalog:
     def drop(self, name: Name, *, purge: bool = False) -> None:
         """As `TableCatalog`; what becomes of a managed table's files is the server's business."""
         full = self._full(name)
-        if purge:
+        known = self.find(name) if purge else None
+        if known is not None and known.table_type is not TableType.MANAGED:
             raise InvalidInputError(
-                f"cannot purge {shown_name(name)}: the catalog deletes the files of its managed "
-                "tables itself, and those of external tables are not its own"
+                f"cannot purge {shown_name(name)}: its files are not the catalog's own"
             )
         try:
             self._api.drop(full)

@@ -1,0 +1,114 @@
+"""Statements over tables of catalogs, by their names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deltalog import DeltaTable, connect
+from deltalog.catalogs import FileCatalog
+from deltalog.errors import InvalidInputError, TableExistsError, TableNotFoundError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from deltalog.statements import Connection
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> FileCatalog:
+    (tmp_path / "lake" / "sales").mkdir(parents=True)
+    return FileCatalog(tmp_path / "lake")
+
+
+@pytest.fixture
+def connection(catalog: FileCatalog) -> Connection:
+    found = connect(catalog=catalog, schema="sales")
+    found.execute_script(
+        "CREATE TABLE orders (id BIGINT, v STRING) USING DELTA;"
+        "INSERT INTO orders VALUES (1, 'a'), (2, 'b')"
+    )
+    return found
+
+
+def rows(connection: Connection, query: str) -> list[tuple[object, ...]]:
+    return connection.execute(query).fetchall()
+
+
+@pytest.mark.parametrize("name", ["orders", "sales.orders", "SALES.orders", "`sales`.`orders`"])
+def test_a_short_name_begins_with_the_default_schema(connection: Connection, name: str) -> None:
+    if name.startswith("SALES"):
+        with pytest.raises(TableNotFoundError):  # folders have their case
+            rows(connection, f"SELECT id FROM {name}")
+        return
+    assert rows(connection, f"SELECT id FROM {name} ORDER BY id") == [(1,), (2,)]
+
+
+def test_a_table_is_made_where_the_catalog_says(connection: Connection, tmp_path: Path) -> None:
+    connection.sql("CREATE TABLE copy USING DELTA AS SELECT * FROM orders WHERE id = 2")
+    assert DeltaTable(tmp_path / "lake" / "sales" / "copy").count() == 1
+    with pytest.raises(TableExistsError):
+        connection.sql("CREATE TABLE copy (id BIGINT)")
+    connection.sql("CREATE TABLE IF NOT EXISTS copy (other INT)")
+    assert rows(connection, "SELECT * FROM copy") == [(2, "b")]
+
+
+def test_statements_change_tables_of_a_catalog(connection: Connection) -> None:
+    connection.execute_script(
+        "UPDATE orders SET v = 'c' WHERE id = 1;"
+        "MERGE INTO sales.orders o USING (SELECT 2 AS id UNION ALL SELECT 3) s ON o.id = s.id "
+        "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id);"
+        "ALTER TABLE orders ADD COLUMN extra INT"
+    )
+    assert rows(connection, "SELECT * FROM orders ORDER BY id") == [(1, "c", None), (3, None, None)]
+    assert rows(connection, "SELECT count(*) FROM orders@v1") == [(2,)]
+
+
+def test_another_session_sees_what_was_committed(
+    connection: Connection, catalog: FileCatalog
+) -> None:
+    other = connect(catalog={"lake": catalog})
+    assert rows(other, "SELECT count(*) FROM lake.sales.orders") == [(2,)]
+    connection.sql("INSERT INTO orders VALUES (3, 'c')")
+    assert rows(other, "SELECT count(*) FROM lake.sales.orders") == [(3,)]
+
+
+def test_tables_are_listed_renamed_cloned_and_dropped(
+    connection: Connection, tmp_path: Path
+) -> None:
+    connection.sql("CREATE TABLE twin SHALLOW CLONE orders")
+    connection.sql("ALTER TABLE twin RENAME TO sales.other")
+    assert rows(connection, "SHOW TABLES") == [
+        ("sales", "orders", False), ("sales", "other", False),
+    ]  # fmt: skip
+    assert rows(connection, "SELECT count(*) FROM other") == [(2,)]
+    connection.sql("DROP TABLE other")
+    assert not (tmp_path / "lake" / "sales" / "other").exists()  # the catalog's own
+    with pytest.raises(TableNotFoundError, match="other"):
+        connection.sql("DROP TABLE other")
+    connection.sql("DROP TABLE IF EXISTS other")
+
+
+def test_registered_names_come_before_those_of_catalogs(
+    connection: Connection,
+) -> None:
+    connection.register("orders", [{"id": 7}])
+    assert rows(connection, "SELECT * FROM orders") == [(7,)]
+    assert rows(connection, "SELECT count(*) FROM sales.orders") == [(2,)]
+
+
+@pytest.mark.parametrize(
+    "name", ["`..`.t", "`.hidden`.t", "`a/b`.t", "sales.`../orders`", "a.b.c", "sales.``"]
+)
+def test_names_do_not_leave_the_catalog(connection: Connection, name: str) -> None:
+    with pytest.raises((InvalidInputError, TableNotFoundError)):
+        connection.sql(f"SELECT * FROM {name}")
+    with pytest.raises(InvalidInputError):
+        connection.sql(f"CREATE TABLE {name} (a INT)")
+
+
+@pytest.mark.parametrize("catalog", ["lake", 3, {"a": "lake"}])
+def test_what_is_no_catalog_is_refused(catalog: object) -> None:
+    with pytest.raises(InvalidInputError, match="catalog"):
+        connect(catalog=catalog)  # type: ignore[arg-type]  # on purpose
