@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import pyarrow as pa
@@ -90,6 +91,8 @@ def test_matching_pairs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     source = pa.table({"id": range(4000), "x": [0] * 4000}, schema=schema)
     table = StatedTable(NUMBERS, rows(*range(-2000, 0)))
     pool = pa.proxy_memory_pool(pa.default_memory_pool())
+    # For ever: what threads still hold of it would be given back to a pool that is gone.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(pool))
     before = pa.default_memory_pool()
     pa.set_memory_pool(pool)
     try:
