@@ -129,7 +129,7 @@ class ClusterSession:
     def find(self, name: QualifiedName) -> DeltaTable | None:
         """Return the table of a name; None if the name is not known."""
         location = self._location(name)
-        if location is None:
+        if location is None or not has_table(open_to_write(location, self._storage_options)):
             return None
         table = SparkTable(self._spark, location, storage_options=self._storage_options)
         core = table.core
