@@ -348,7 +348,7 @@ def test_the_environment_is_looked_through_once_for_a_host(
         hosts.append(host)
         return True
 
-    monkeypatch.setattr("deltalog.sharing.client.http.proxy_bypass", bypass)
+    monkeypatch.setattr("deltalog.http.client.proxy_bypass", bypass)
     scripted.at("/x/shares", listed([{"name": "s"}]))
     profile = scripted.profile(endpoint=f"{scripted.url}/x")
     client = SharingClient(profile, options=ONCE)

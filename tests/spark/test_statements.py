@@ -35,7 +35,8 @@ def rows(spark: SparkSession, statement: str, parameters: Any = None) -> list[tu
 def test_rows_are_inserted_and_selected(spark: SparkSession, name: str, tmp_path: Path) -> None:
     assert rows(spark, f"SELECT id, v FROM {name} WHERE id < 3 ORDER BY id") == [(1, "a"), (2, "b")]
     assert rows(spark, f"INSERT INTO {name} (id) SELECT id + 10 FROM {name}") == [(3, 3)]
-    assert sorted(DeltaTable(tmp_path / "t").to_pyarrow_table()["id"].to_pylist()) == [
+    ids: list[Any] = DeltaTable(tmp_path / "t").to_pyarrow_table()["id"].to_pylist()
+    assert sorted(ids) == [
         1, 2, 3, 11, 12, 13,
     ]  # fmt: skip
 
@@ -95,7 +96,7 @@ def test_upkeep_answers_as_here(spark: SparkSession, name: str, tmp_path: Path) 
     sql(spark, f"RESTORE TABLE {name} TO VERSION AS OF 1")
     assert DeltaTable(tmp_path / "t").count() == 3
     sql(spark, f"ALTER TABLE {name} ADD COLUMN extra INT")
-    assert DeltaTable(tmp_path / "t").schema().names == ["id", "v", "extra"]
+    assert DeltaTable(tmp_path / "t").schema().names == ("id", "v", "extra")
 
 
 def test_other_statements_go_to_spark(spark: SparkSession) -> None:
