@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 
-from deltalog import DeltaTable, Field, PrimitiveType, StructType, write_deltalake
+from deltalog import (
+    DeltaTable,
+    Field,
+    PrimitiveType,
+    StructType,
+    convert_to_deltalake,
+    write_deltalake,
+)
 from deltalog.catalogs.addresses import _parts
 from deltalog.errors import InvalidInputError, TableExistsError, TableNotFoundError
 from tests.support.unity_server import UnityServer
@@ -83,10 +88,9 @@ def test_parts_may_be_quoted() -> None:
     assert _parts("a.`b.c`.`d``e`", "") == ("a", "b.c", "d`e")
 
 
-def test_where_a_location_is_needed_a_name_is_refused(tmp_path: Path) -> None:
-    write_deltalake(tmp_path / "t", ROWS)
+def test_where_a_location_is_needed_a_name_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="expected a location"):
-        DeltaTable(tmp_path / "t").clone(ORDERS)
+        convert_to_deltalake(ORDERS)
     with pytest.raises(InvalidInputError, match="in a file system"):
         DeltaTable(ORDERS, filesystem=object())
     with pytest.raises(InvalidInputError, match="callable"):
