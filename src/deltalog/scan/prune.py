@@ -10,7 +10,7 @@ Protocol: Per-file Statistics, Partition Values
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.errors import MalformedLogError
 from deltalog.kernels import compute
 from deltalog.paths import canonical_paths
-from deltalog.scan.judge import judge
+from deltalog.scan.judge import Judged, judge
 from deltalog.storage.pool import read_ahead
 
 if TYPE_CHECKING:
@@ -116,19 +116,21 @@ class Pruned:
 class _PrunedInPieces(Pruned):
     """The result for a large snapshot, piece by piece.
 
-    `num_files` and `num_by_statistics` count all adds of row groups that were not read, also those
-    that later commits removed.
+    The numbers count all adds of the checkpoint but those that might match and that later commits
+    name.
 
     Args:
         predicate: that pruned.
         state: of the log, whose pieces these are.
         left: the results of pieces that have files left, in order.
+        read: the pieces whose statistics were read.
         skipped: pieces that were not read.
     """
 
     predicate: Expression = field(kw_only=True)
     state: LogState = field(kw_only=True)
     left: tuple[Pruned, ...] = field(kw_only=True)
+    read: tuple[SnapshotPiece, ...] = field(kw_only=True)
     skipped: tuple[SnapshotPiece, ...] = field(kw_only=True)
 
     def files(self, names: Sequence[str]) -> pa.Table:
@@ -145,23 +147,29 @@ class _PrunedInPieces(Pruned):
     def explain(self) -> list[str]:
         """Explain the result, as lines of text.
 
-        Cost: if commits after the checkpoint name files, the paths of what was skipped.
+        Cost: if commits after the checkpoint name files, all paths, and what was read is judged
+        again.
         """
-        assumed = sum(_num_adds(piece) for piece in self.skipped)
-        skipped = (
-            sum(piece.num_files for piece in self.skipped) if self.state.names_files else assumed
-        )
-        exact = Pruned(
+        skipped = sum(_num_adds(piece) for piece in self.skipped)
+        exact: Pruned = self
+        if self.state.names_files:
+            skipped = sum(piece.num_files for piece in self.skipped)
+            exact = self._summed(
+                [_prune_at_once(piece, self.predicate) for piece in self.read], skipped
+            )
+        more = [f"in row groups of the checkpoint that were not read: {skipped}"] if skipped else []
+        return Pruned.explain(exact) + more
+
+    def _summed(self, each: Sequence[Pruned], skipped: int) -> Pruned:
+        return Pruned(
             self.snapshot,
             None,
-            self.num_files - assumed + skipped,
-            self.num_by_partition,
-            self.num_by_statistics - assumed + skipped,
+            sum(one.num_files for one in each) + skipped,
+            sum(one.num_by_partition for one in each),
+            sum(one.num_by_statistics for one in each) + skipped,
             is_exact=self.is_exact,
             reasons=self.reasons,
         )
-        more = [f"in row groups of the checkpoint that were not read: {skipped}"] if skipped else []
-        return exact.explain() + more
 
     def _of_each(self, act: Callable[[Pruned], _Result]) -> list[_Result]:
         def run(state: LogState) -> list[_Result]:
@@ -241,23 +249,30 @@ def _is_large(state: LogState) -> bool:
     return sum(info.size_bytes for info in state.checkpoint.data_files) >= _LARGE_BYTES
 
 
-def _prune_at_once(
-    snapshot: Snapshot,
-    predicate: Expression | None,
-    stats_where: Callable[[pa.Schema, pa.BooleanArray], pa.Table] | None = None,
-) -> Pruned:
+def _prune_at_once(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
     num_files = snapshot.num_files
     if predicate is None or not num_files:
         return Pruned(snapshot, None, num_files, 0, 0, is_exact=True)
-    judged = judge(
+    return _pruned(snapshot, num_files, _judge(snapshot, predicate))
+
+
+def _judge(
+    snapshot: Snapshot,
+    predicate: Expression,
+    stats_where: Callable[[pa.Schema, pa.BooleanArray], pa.Table] | None = None,
+) -> Judged:
+    return judge(
         predicate,
         snapshot.configuration,
-        num_files=num_files,
+        num_files=snapshot.num_files,
         partition_values=lambda: snapshot.files(["partitionValues"]).column(0),
         stats=snapshot.stats,
         time_zone=snapshot.context.time_zone,
         stats_where=stats_where,
     )
+
+
+def _pruned(snapshot: Snapshot, num_files: int, judged: Judged) -> Pruned:
     left = num_files if judged.by_partition is None else judged.by_partition.true_count
     kept = num_files if judged.keep is None else judged.keep.true_count
     return Pruned(
@@ -269,6 +284,29 @@ def _prune_at_once(
         is_exact=judged.is_exact,
         reasons=judged.reasons,
     )
+
+
+def _prune_piece(piece: SnapshotPiece, predicate: Expression, *, bounds_first: bool) -> Pruned:
+    """Prune a piece; only of files that may match is asked whether later commits replaced them.
+
+    Args:
+        piece: of a version.
+        predicate: as for `prune`.
+        bounds_first: whether the other statistics are asked for only where bounds leave files.
+    """
+    if piece.row_group is None:
+        return _prune_at_once(piece, predicate)
+    # What is asked for again and again is cached: not so the statistics of a few files.
+    is_first = bounds_first and not piece.held_bytes
+    written = piece.in_checkpoint
+    num_files = written.num_files
+    judged = _judge(written, predicate, written.stats_where if is_first else None)
+    found = _pruned(written, num_files, judged)
+    if not (num_left := _num_left(found)):
+        return found
+    keep = pa.repeat(pa.scalar(value=True), num_files) if found.keep is None else found.keep
+    keep = piece.live_where(keep)
+    return replace(found, keep=keep, num_files=num_files - num_left + keep.true_count)
 
 
 def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression) -> _PrunedInPieces:
@@ -289,12 +327,7 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
     # Bounds decide where files are sorted; where they left files, the rest is asked for as well.
     bounds_first = True
     results = read_ahead(
-        # What is asked for again and again is cached: not so the statistics of a few files.
-        lambda piece: _prune_at_once(
-            piece,
-            predicate,
-            piece.stats_where if bounds_first and not piece.held_bytes else None,
-        ),
+        lambda piece: _prune_piece(piece, predicate, bounds_first=bounds_first),
         read,
         depth=_PIECES_AHEAD,
     )
@@ -317,6 +350,7 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
         predicate=predicate,
         state=state,
         left=tuple(one for one in found if _num_left(one)),
+        read=tuple(read),
         skipped=skipped,
     )
 

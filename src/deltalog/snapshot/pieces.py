@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
+from deltalog.cached import cached_property
 from deltalog.checkpoints.splits import PartialCheckpoint, split_checkpoint
 from deltalog.checkpoints.stats import leaf_of, nest
 from deltalog.kernels import compute
 from deltalog.log.hint import read_hint
 from deltalog.log.reader import concat_commits
-from deltalog.replay import Survivors
+from deltalog.replay import Survivors, not_mentioned
 from deltalog.snapshot.snapshot import Snapshot
-from deltalog.snapshot.state import LogState, numbered
+from deltalog.snapshot.state import KEY_COLUMNS, LogState, numbered
 from deltalog.stats import leaves_of_schema, parse_stats, schema_of_leaves
 
 if TYPE_CHECKING:
@@ -166,6 +167,7 @@ class SnapshotPiece(Snapshot):
 
     def __init__(self, cut: CutSnapshot, checkpoint: Checkpoint | None, newer: CommitTable) -> None:
         whole = cut.snapshot
+        self._cut = cut
         self._piece = _PieceState(whole, checkpoint, newer, cut.named)
         super().__init__(
             whole.context,
@@ -189,6 +191,22 @@ class SnapshotPiece(Snapshot):
         found = self._state.checkpoint
         return found if isinstance(found, PartialCheckpoint) else None
 
+    @cached_property
+    def in_checkpoint(self) -> SnapshotPiece:
+        """The files of the share, also those that later commits name: these cost no keys."""
+        cut = replace(self._cut, named=pa.chunked_array([], pa.string()))
+        return SnapshotPiece(cut, self.row_group, _nothing())
+
+    def live_where(self, where: pa.BooleanArray) -> pa.BooleanArray:
+        """Those of some files of the share that no later commit names.
+
+        Args:
+            where: which files, one boolean for each row of `in_checkpoint.files`.
+
+        Cost: their paths and deletion vectors.
+        """
+        return self._piece.live_where(where)
+
     def stats_where(self, schema: pa.Schema, where: pa.BooleanArray) -> pa.Table:
         """Statistics of some live files, typed; nothing of it is cached.
 
@@ -203,11 +221,17 @@ class SnapshotPiece(Snapshot):
     @property
     def held_bytes(self) -> int:
         """The size of the columns that are cached."""
-        return self._piece.held_bytes
+        written: SnapshotPiece | None = self.__dict__.get("in_checkpoint")
+        if written is not None:
+            return self._piece.held_bytes + written.held_bytes
+        of_checkpoint = 0 if self.row_group is None else self.row_group.held_bytes
+        return self._piece.held_bytes + of_checkpoint
 
     def forget(self, *, statistics: bool) -> None:
         """Drop the columns that are cached; `statistics` says whether these go, too."""
         self._piece.forget(statistics=statistics)
+        if (written := self.__dict__.get("in_checkpoint")) is not None:
+            written.forget(statistics=statistics)
 
     def __getstate__(self) -> dict[str, Any]:
         """Refuse to pickle: the copy would have all files."""
@@ -226,12 +250,24 @@ class _PieceState(LogState):
             adds=_all_rows(newer.adds), removes=_all_rows(newer.removes), keys=named
         )
 
+    def live_where(self, where: pa.BooleanArray) -> pa.BooleanArray:
+        """Those of some adds of the checkpoint that no later commit names.
+
+        Args:
+            where: which of them, one boolean for each.
+        """
+        if self.checkpoint is None or not self.names_files:
+            return where
+        keys = self._keys(self.checkpoint.columns("add", KEY_COLUMNS).filter(where))
+        kept: Any = not_mentioned(keys, self.survivors.keys)
+        live: Any = compute.replace_with_mask(where, where, _as_one(kept))
+        return live  # type: ignore[no-any-return]  # booleans
+
     @property
     def held_bytes(self) -> int:
-        """The size of the columns that are cached, here and of the checkpoint."""
+        """The size of the columns of live files that are cached."""
         columns = (*self._live.values(), *self._live_stats.values())
-        held = sum(column.nbytes for column in columns)
-        return held if self.checkpoint is None else held + self.checkpoint.held_bytes
+        return sum(column.nbytes for column in columns)
 
     def forget(self, *, statistics: bool) -> None:
         """Drop the columns that are cached; which files are live and how many they are stays.

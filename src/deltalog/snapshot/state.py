@@ -73,7 +73,7 @@ _Action = TypeVar("_Action")
 
 _RETAINED_BYTES: Final = 64 << 20
 _PARSED_TOGETHER: Final = 500  # bounds the memory of parsed lines before they become columns
-_KEY_COLUMNS: Final = ("path", "deletionVector")
+KEY_COLUMNS: Final = ("path", "deletionVector")
 _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
 
 
@@ -259,7 +259,7 @@ class LogState:
         if missing:
             tables = [self.live_commit_adds.select(missing)]
             if self.checkpoint is not None:
-                needed = [*missing, *(_KEY_COLUMNS if len(self.survivors.keys) else ())]
+                needed = [*missing, *(KEY_COLUMNS if len(self.survivors.keys) else ())]
                 self.checkpoint.columns("add", list(dict.fromkeys(needed)))  # in one go
                 tables.insert(0, self.keep(self.checkpoint.columns("add", missing)))
             table = pa.concat_tables(tables)
@@ -399,7 +399,7 @@ class LogState:
         """Which of the checkpoint's actions no later commit replaces; None is all of them."""
         if self.checkpoint is None or not self.names_files:
             return None
-        keys = self._keys(self.checkpoint.columns(kind, _KEY_COLUMNS))
+        keys = self._keys(self.checkpoint.columns(kind, KEY_COLUMNS))
         kept: Any = not_mentioned(keys, self.survivors.keys)
         return None if compute.all(kept).as_py() is not False else kept
 

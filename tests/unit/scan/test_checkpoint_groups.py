@@ -175,6 +175,33 @@ def test_files_that_a_later_commit_names_are_counted_once() -> None:
     assert paths(pruned(store, "id = 50")) == [50]
 
 
+def test_paths_of_files_that_cannot_match_are_not_read() -> None:
+    store = table(*ADDS, later=[add(50)])
+    assert paths(pruned(store, "x = 15 and id > 0")) == [15]
+    read = sorted(size for path, size in store.read_bytes.items() if path.endswith(".parquet"))
+    assert len(read) == SIDECARS
+    assert read[-1] > read[-2] + FILES_PER_SIDECAR * 40
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["id = 15", "id < 25", "x = 15", "day = date'2024-01-02'", "id in (3, 17, 39)", "id>=0"],
+)
+@pytest.mark.parametrize("gone", [(), (15,), (3, 17), tuple(range(10, 20)), tuple(range(40))])
+def test_the_same_files_are_kept_as_at_once(
+    where: str, gone: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removes = [{"remove": {"path": ADDS[n]["add"]["path"], "dataChange": True}} for n in gone]
+    store = table(*ADDS, later=[*removes, add(50)])
+    found = pruned(store, where)
+    kept, lines = sorted(paths(found)), found.explain()
+    monkeypatch.setattr(pruning, "_LARGE_BYTES", 1 << 40)
+    at_once = pruned(store, where)
+    assert kept == sorted(paths(at_once))
+    assert set(kept).isdisjoint(gone)
+    assert lines[0] == at_once.explain()[0]
+
+
 def test_what_row_groups_hold_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pruning, "_HELD_BYTES", 300)
     store = table(*ADDS)
