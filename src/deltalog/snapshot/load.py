@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalog.errors import InvalidInputError
+from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.log.absence import absent_table
 from deltalog.log.history import find_version_at
 from deltalog.log.listing import list_log
 from deltalog.snapshot.snapshot import Snapshot, open_snapshot
@@ -40,7 +41,32 @@ def load_snapshot(
         if version is not None:
             raise InvalidInputError("expected a version or a moment to read at, found both")
         version = find_version(context, timestamp_ms)
-    return open_snapshot(context, version)
+    try:
+        return open_snapshot(context, version)
+    except TableNotFoundError as error:
+        if error.log_begins:
+            raise
+        raise absent_table(context.store) from None
+
+
+def load_if_any(context: TableContext) -> Snapshot | None:
+    """Load the latest version of a table; None if no log begins at its location.
+
+    Args:
+        context: as for `load_snapshot`.
+
+    Raises:
+        TableNotFoundError: there is a part of a log: a checkpoint that is incomplete.
+        MalformedLogError: as for `load_snapshot`.
+
+    Cost: as for `load_snapshot`; one listing if there is no table.
+    """
+    try:
+        return open_snapshot(context.with_newest_log_tail())
+    except TableNotFoundError as error:
+        if error.log_begins:
+            raise
+        return None
 
 
 def find_version(

@@ -18,7 +18,7 @@ from deltalog.scan import file_reports
 from deltalog.scan.changes import Changes, open_changes
 from deltalog.scan.plan import Scan, plan_scan
 from deltalog.scan.rows import duckdb_relation
-from deltalog.snapshot import load_snapshot
+from deltalog.snapshot import load_if_any, load_snapshot
 from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
@@ -152,9 +152,23 @@ class DeltaTable:
         self._open(context, None, at if version is None else version)
 
     def _open(self, context: TableContext, engine: Engine | None, version: Version | None) -> None:
+        self._hold(self._load(context, version), engine, is_latest=version is None)
+
+    def _hold(self, snapshot: Snapshot, engine: Engine | None, *, is_latest: bool) -> None:
         self._engine = engine
-        self._travelled = version is not None
-        self._snapshot = self._load(context, version)
+        self._travelled = not is_latest
+        self._snapshot = snapshot
+
+    @classmethod
+    def if_any(cls, context: TableContext) -> Self | None:
+        """Open the latest version of the table of a context; None if there is no table."""
+        with locations.naming(context.store.root):
+            snapshot = load_if_any(context)
+        if snapshot is None:
+            return None
+        table = cls.__new__(cls)
+        cls._hold(table, snapshot, None, is_latest=True)
+        return table
 
     @classmethod
     def from_context(cls, context: TableContext, engine: Engine | None = None) -> Self:

@@ -15,7 +15,6 @@ from deltalog.errors import (
     CommitConflictError,
     InvalidInputError,
     TableExistsError,
-    TableNotFoundError,
 )
 from deltalog.locations import named_table, open_table_context
 from deltalog.rows.file_options import FileOptions
@@ -261,12 +260,8 @@ def _open(
         raise InvalidInputError(
             f"cannot write to {table_or_uri!r}: it names a version, and writes go to the latest"
         )
-    try:
-        return context, DeltaTable.from_context(context), None
-    except TableNotFoundError as error:
-        if error.log_begins or named is not None:
-            raise
-        return context, None, None
+    table = DeltaTable.if_any(context) if named is None else DeltaTable.from_context(context)
+    return context, table, None
 
 
 def write_files(table: DeltaTable | WriteSpec, data: object) -> WrittenFiles:
