@@ -139,7 +139,7 @@ BAD = [
         "missing table",
         lambda table: table.store.files.clear(),
         e.TableNotFoundError,
-        ("cannot open", ROOT, "expected a Delta table", "_delta_log"),
+        ("cannot open", ROOT, "expected a Delta table", "found nothing there"),
     ),
     Case("gap", _without(names.commit_path(0)), e.CheckpointMissingError, (ROOT, "version")),
     Case(

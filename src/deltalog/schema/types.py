@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.schema.interchange import Interchange
-from deltalog.schema.primitives import PRIMITIVES, Family, Primitive, primitive_named
+from deltalog.schema.primitives import (
+    PRIMITIVES,
+    Family,
+    Primitive,
+    primitive_named,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,11 +56,7 @@ class PrimitiveType(Interchange):
         elif row is not None and self.type in row.aliases:
             name = row.name
         if name is None:
-            known = ", ".join(sorted(PRIMITIVES))
-            raise InvalidInputError(
-                f"cannot make a primitive type of {self.type!r}: expected one of {known}, with "
-                "parameters where it has them, as decimal(p,s)"
-            )
+            raise _unknown_type(self.type)
         object.__setattr__(self, "type", name)
 
     @property
@@ -373,8 +374,16 @@ def as_type(value: DataType | str) -> DataType:
     """Return a type from itself or from its name.
 
     Raises:
-        InvalidInputError: the name is none of the protocol's.
+        InvalidInputError: it is no type, or the name is none of the protocol's.
     """
-    if not isinstance(value, str):
+    if isinstance(value, str):
+        return VariantType() if value == "variant" else PrimitiveType(value)
+    if isinstance(value, DataType):
         return value
-    return VariantType() if value == "variant" else PrimitiveType(value)
+    raise _unknown_type(value)
+
+
+def _unknown_type(value: object) -> InvalidInputError:
+    from deltalog.schema.primitives.meant import unknown_type  # noqa: PLC0415  # seldom
+
+    return unknown_type(value)

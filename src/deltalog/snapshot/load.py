@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError, TableNotFoundError
-from deltalog.log.absence import absent_table
 from deltalog.log.history import find_version_at
 from deltalog.log.listing import list_log
 from deltalog.snapshot.snapshot import Snapshot, open_snapshot
@@ -46,6 +45,8 @@ def load_snapshot(
     except TableNotFoundError as error:
         if error.log_begins:
             raise
+        from deltalog.log.absence import absent_table  # noqa: PLC0415  # there is a table, mostly
+
         raise absent_table(context.store) from None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 _ACCEPTED = (
     "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars DataFrame, a "
-    "DuckDB relation, any object with __arrow_c_stream__ or __arrow_c_array__, a list of dicts, "
-    "or an iterable of record batches"
+    "DuckDB relation, any object with __arrow_c_stream__ or __arrow_c_array__, a dict of columns, "
+    "a list of dicts, dataclasses or pydantic models, or an iterable of record batches"
 )
 
 
@@ -41,7 +42,7 @@ class RereadableRows(ABC):
         return stream
 
 
-_REREADABLE = (pa.Table, pa.RecordBatch, list, tuple, RereadableRows)
+_REREADABLE = (pa.Table, pa.RecordBatch, list, tuple, dict, RereadableRows)
 
 
 def open_batches(data: object) -> pa.RecordBatchReader:
@@ -49,19 +50,20 @@ def open_batches(data: object) -> pa.RecordBatchReader:
 
     Args:
         data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars
-            DataFrame, a DuckDB relation, any object of Arrow's C interfaces, a list of dicts (a key
-            that is missing is NULL), or an iterable of batches or tables of one schema. No rows and
-            no schema at all give a reader without columns. The index of a pandas DataFrame is a
+            DataFrame, a DuckDB relation, any object of Arrow's C interfaces, a dict of columns (a
+            list or an array each), a list of dicts (a key that is missing is NULL), of dataclasses
+            or of pydantic models, or an iterable of batches or tables of one schema. No rows and no
+            schema at all give a reader without columns. The index of a pandas DataFrame is a
             column, unless it is a nameless range; without a name it is `__index_level_0__`.
 
     Raises:
-        InvalidInputError: the data is of another type.
+        InvalidInputError: the data is of another type, or values of a column have no common one.
         SchemaMismatchError: batches differ in their schema (on reading).
 
     Cost: only the first batch of an iterable is read ahead; lists of dicts are converted whole.
     """
     if _is_pandas(data):
-        return pa.Table.from_pandas(data, preserve_index=_has_keys(data.index)).to_reader()
+        return _table_of_pandas(data).to_reader()
     if isinstance(data, RereadableRows):
         return data.opened()
     if isinstance(data, pa.RecordBatchReader):
@@ -78,7 +80,9 @@ def open_batches(data: object) -> pa.RecordBatchReader:
             found: Any = getattr(data, method)()
             reader: pa.RecordBatchReader = found if then is None else getattr(found, then)()
             return reader
-    if isinstance(data, Iterable) and not isinstance(data, Mapping | str | bytes | bytearray):
+    if isinstance(data, Mapping):
+        return _table_of_columns(data).to_reader()
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes | bytearray):
         return _read_items(data)
     raise _unknown(data)
 
@@ -133,7 +137,7 @@ def _read_items(items: Iterable[Any]) -> pa.RecordBatchReader:
     if first is None:
         return pa.RecordBatchReader.from_batches(pa.schema([]), [])
     rest = itertools.chain([first], iterator)
-    if isinstance(first, Mapping):
+    if isinstance(first, Mapping) or _as_mapping(first) is not None:
         return _table_of_dicts(items if isinstance(items, Sequence) else list(rest)).to_reader()
     batches = _batches(rest)
     head = next(batches, None)
@@ -171,24 +175,68 @@ def _same_schema(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterat
         yield batch
 
 
-def _table_of_dicts(rows: Sequence[Any]) -> pa.Table:
+def _table_of_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=_has_keys(frame.index))
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InvalidInputError(
+            f"cannot write the DataFrame: {'; '.join(map(str, error.args))}; cast the column to "
+            "one type, as with .astype(str)"
+        ) from error
+
+
+def _table_of_columns(data: Mapping[Any, Any]) -> pa.Table:
+    columns = {str(name): _column(name, values) for name, values in data.items()}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+        raise InvalidInputError(
+            "cannot write the data, a dict of columns: expected as many values in each, found "
+            f"{found}"
+        )
+    return pa.table(list(columns.values()), names=list(columns))
+
+
+def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidInputError(
+            f"cannot write the column {name!r} of a dict: expected a list or an array of values, "
+            f"found a {type(values).__name__}; a list of dicts has a dict for each row"
+        )
+    try:
+        items: Any = values if hasattr(values, "__len__") else list(values)
+        found: Any = pa.array(items)
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        raise InvalidInputError(
+            f"cannot write the values of {name!r}: they have no common Arrow type: {error}"
+        ) from error
+    return found  # type: ignore[no-any-return]  # an array
+
+
+def _as_mapping(row: Any) -> Mapping[str, Any] | None:
+    """A dataclass or a pydantic model as a dict; None if the row is neither."""
+    if is_dataclass(row) and not isinstance(row, type):
+        return asdict(row)
+    dump = getattr(row, "model_dump", None)
+    return dump() if callable(dump) and hasattr(type(row), "model_fields") else None
+
+
+def _table_of_dicts(items: Sequence[Any]) -> pa.Table:
     """Return dicts as a table with the keys of all rows; Arrow uses those of the first only."""
     names: dict[str, None] = {}
-    for number, row in enumerate(rows):
-        if not isinstance(row, Mapping):
+    rows = []
+    for number, item in enumerate(items):
+        row = item if isinstance(item, Mapping) else _as_mapping(item)
+        if row is None:
             raise InvalidInputError(
-                f"cannot write item {number} of the list: expected a dict as the first one, "
-                f"found a {type(row).__name__}"
+                f"cannot write item {number} of the list: expected a dict, a dataclass or a "
+                f"pydantic model as the first one, found a {type(item).__name__}"
             )
         names.update(dict.fromkeys(row))
-    columns = []
-    for name in names:
-        try:
-            columns.append(pa.array([row.get(name) for row in rows]))
-        except (pa.ArrowException, TypeError, OverflowError) as error:
-            raise InvalidInputError(
-                f"cannot write the values of {name!r}: they have no common Arrow type: {error}"
-            ) from error
+        rows.append(row)
+    columns = [_column(name, [row.get(name) for row in rows]) for name in names]
     return pa.table(columns, names=[str(name) for name in names])
 
 

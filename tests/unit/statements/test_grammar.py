@@ -42,7 +42,7 @@ def test_a_statement_that_ends_too_early_or_too_late_is_named_with_its_place(sql
         ("INSTALL httpfs", 1, "expected SELECT"),
         ("EXPLAIN nonsense", 9, "expected SELECT"),
         ("CREATE OR REPLACE TABLE IF NOT EXISTS t (a INT)", 39, "either OR REPLACE or IF NOT"),
-        ("CREATE TABLE t (a INTT)", 19, "cannot make a primitive type of 'intt'"),
+        ("CREATE TABLE t (a INTT)", 19, "cannot make a type of 'intt'"),
         ("CREATE TABLE t (a INT DEFAULT)", 30, "expected an expression"),
         ("CREATE TABLE t (a INT DEFAULT ?)", 31, "the parameter ? needs a list"),
         ("CREATE TABLE t (a INT DEFAULT (SELECT 1))", 31, "no parameters and no queries"),

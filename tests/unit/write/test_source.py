@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from pydantic import BaseModel
 
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.write import is_rereadable, open_batches
@@ -123,7 +127,7 @@ def test_batches_of_another_schema_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [3, "a.parquet", {"a": [1]}, None, [1], [{"a": 1}, 2], [TABLE.to_batches()[0], 2]],
+    [3, "a.parquet", None, [1], [{"a": 1}, 2], [TABLE.to_batches()[0], 2]],
     ids=repr,
 )
 def test_anything_else_is_refused_with_what_is_taken(data: object) -> None:
@@ -134,3 +138,54 @@ def test_anything_else_is_refused_with_what_is_taken(data: object) -> None:
 def test_values_without_a_common_type_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="'a': they have no common Arrow type"):
         open_batches([{"a": 1}, {"a": "x"}])
+
+
+@dataclass
+class Point:
+    x: int
+    y: str | None = None
+    inner: dict[str, int] = field(default_factory=dict)
+
+
+class Model(BaseModel):
+    x: int
+    y: str | None = None
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"a": [1, 2, 3], "b": ["x", None, "z"]},
+        {"a": np.array([1, 2, 3]), "b": pa.array(["x", None, "z"])},
+        {"a": (n for n in (1, 2, 3)), "b": pa.chunked_array([["x"], [None, "z"]])},
+        {"a": pd.Series([1, 2, 3]), "b": ("x", None, "z")},
+    ],
+)
+def test_a_dict_has_columns(columns: Any) -> None:
+    assert open_batches(columns).read_all().equals(TABLE)
+
+
+def test_dataclasses_and_models_are_rows() -> None:
+    points = open_batches([Point(1, "a", {"k": 1}), Point(2)]).read_all()
+    assert points.to_pylist() == [
+        {"x": 1, "y": "a", "inner": {"k": 1}},
+        {"x": 2, "y": None, "inner": {"k": None}},
+    ]
+    models = open_batches(iter([Model(x=1, y="a"), Model(x=2)])).read_all()
+    assert models.to_pylist() == [{"x": 1, "y": "a"}, {"x": 2, "y": None}]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"a": [1, "x"]}, "the values of 'a': they have no common Arrow type"),
+        ({"a": [1], "b": [1, 2]}, "as many values in each, found a: 1, b: 2"),
+        ({"a": 1}, "the column 'a' of a dict: expected a list or an array of values, found a int"),
+        ({"a": "xyz"}, "found a str; a list of dicts has a dict for each row"),
+        ([Point(1), 3], "item 1 of the list: expected a dict, a dataclass or a pydantic model"),
+        (pd.DataFrame({"a": [1, "x"]}), "column a with type object; cast the column to one type"),
+    ],
+)
+def test_columns_of_several_kinds_are_refused(data: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
+        open_batches(data)
