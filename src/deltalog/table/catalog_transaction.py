@@ -179,7 +179,7 @@ class CatalogTransactions:
     def unfinished(self) -> list[TransactionReport]:
         """Return the transactions that have a journal; those of live runs, too.
 
-        Cost: one listing; a request for each journal, and for each of its tables those of opening it.
+        Cost: one listing, two requests for each journal, and those of opening each of its tables.
         """
         return [
             report
@@ -190,9 +190,9 @@ class CatalogTransactions:
     def recover(self, transaction_id: str | None = None) -> list[TransactionReport]:
         """Complete transactions whose run has ended, or say why that cannot be.
 
-        Safe at any time, also beside the run itself and other recoveries. A commit can still be
-        made if nobody has changed rows, schema or properties of the table since (appends of others
-        do no harm under `WriteSerializable`), and its files are there.
+        Safe at any time, also beside the run itself and other recoveries. What only appends can
+        still be committed unless the table's schema or properties have changed; what has read rows
+        only if nobody has changed or added any since. The files must be there.
 
         Args:
             transaction_id: of one; None is all.

@@ -65,7 +65,7 @@ class Journal:
 
     @property
     def app_id(self) -> str:
-        """The application that each of the commits records: by it a table tells whether it has it."""
+        """The application that each commit records, so that its table tells whether it has it."""
         return app_id_of(self.transaction_id)
 
     @property
