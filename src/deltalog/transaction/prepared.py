@@ -121,12 +121,12 @@ def _add_files(pending: PendingTransaction, commit: WinningCommit, snapshot: Sna
     """Files that leave and files whose vector changes are live; the others are new."""
     root = pending.store.root
     live = snapshot.files(FILE_SCHEMA.names)
-    keys = file_keys(live.column("path"), live.column("deletionVector"), root)
+    keys: Any = file_keys(live.column("path"), live.column("deletionVector"), root)
     for data_change in (True, False):
         gone = commit.removes.filter(
             compute.equal(compute.coalesce(commit.removes.column("dataChange"), True), data_change)
         )
-        wanted = file_keys(gone.column("path"), gone.column("deletionVector"), root)
+        wanted: Any = file_keys(gone.column("path"), gone.column("deletionVector"), root)
         rows = live.filter(compute.is_in(keys, value_set=wanted.combine_chunks()))
         if rows.num_rows != gone.num_rows:
             raise MalformedLogError(
@@ -135,8 +135,10 @@ def _add_files(pending: PendingTransaction, commit: WinningCommit, snapshot: Sna
             )
         pending.remove_files(rows, data_change=data_change)
     adds = commit.adds.select(FILE_SCHEMA.names)
-    paths = file_keys(live.column("path"), None, root).combine_chunks()
-    is_again = compute.is_in(file_keys(adds.column("path"), None, root), value_set=paths)
+    known: Any = file_keys(live.column("path"), None, root)
+    is_again = compute.is_in(
+        file_keys(adds.column("path"), None, root), value_set=known.combine_chunks()
+    )
     again = adds.filter(is_again)
     _check_vectors(pending, again)
     pending.add_again(again)
@@ -148,7 +150,8 @@ def _add_files(pending: PendingTransaction, commit: WinningCommit, snapshot: Sna
         cdc_from_json(JsonObject(row, "journal: cdc"))
         for row in commit.actions.cdc.drop_columns(["version"]).to_pylist()
     ]
-    map_in_pool(lambda file: _check_file(pending, file), [*new, *changes])
+    files: list[AddFile | AddCDCFile] = [*new, *changes]
+    map_in_pool(lambda file: _check_file(pending, file), files)
     pending.adds.extend(new)
     pending.cdc.extend(changes)
 
@@ -180,7 +183,7 @@ def _check_file(pending: PendingTransaction, file: AddFile | AddCDCFile) -> None
 
 def _check_vectors(pending: PendingTransaction, again: pa.Table) -> None:
     """Read the vectors: one that is damaged, or of another table, must not be committed."""
-    vectors = again.column("deletionVector").drop_null().to_pylist()
+    vectors: list[Any] = again.column("deletionVector").drop_null().to_pylist()
 
     def check(vector: dict[str, Any]) -> None:
         descriptor = descriptor_from_json(JsonObject(vector, "journal: deletionVector"))
