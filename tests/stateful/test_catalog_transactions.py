@@ -2,17 +2,21 @@
 
 Whatever happens, no table gets its commit twice, a recovery completes what has a journal or names
 what it cannot complete, and no file of a table is lost.
+
+Every call from the last checks on; those of staging with `DELTALOG_HISTORIES` (`make test-long`,
+`make soak`), else an eighth of them.
 """
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 
 import pytest
 
 from deltalog import write_deltalake
 from deltalog.errors import CommitConflictError, DeltaError, TransactionIncompleteError
-from deltalog.table.catalog_transaction import PartState
+from deltalog.table.catalog_recovery import PartState
 from tests.support.catalog_transactions import (
     AFTER,
     BEFORE,
@@ -24,6 +28,7 @@ from tests.support.catalog_transactions import (
     transactions,
 )
 
+IS_LONG = "DELTALOG_HISTORIES" in os.environ
 DEATHS = [Fate.DIES_BEFORE, Fate.DIES_AFTER]
 
 
@@ -40,17 +45,24 @@ def try_change(place: Place, machine: Machine) -> DeltaError | None:
     return None
 
 
-def calls_of_change(tables: Place) -> int:
+@pytest.fixture(scope="module")
+def calls(tables: Place) -> list[int]:
+    """The numbers of the calls of a transaction at which something happens."""
     machine = Machine()
     place = tables.copy()
     change(place, machine)
     assert place.rows() == AFTER
-    return machine.calls
+    last_checks = machine.journal_at - 8
+    return [
+        number
+        for number in range(1, machine.calls + 1)
+        if IS_LONG or number >= last_checks or number % 8 == 1
+    ]
 
 
-def halfway(tables: Place) -> Place:
+def halfway(tables: Place, calls: list[int]) -> Place:
     """A place whose machine died right after the commit of the first table."""
-    for at in range(calls_of_change(tables)):
+    for at in calls:
         place = tables.copy()
         try_change(place, Machine(at, Fate.DIES_AFTER))
         if place.versions() == [1, 0, 0]:
@@ -60,10 +72,10 @@ def halfway(tables: Place) -> Place:
 
 @pytest.mark.parametrize("death", DEATHS)
 def test_a_death_at_any_call_loses_nothing_and_commits_nothing_twice(
-    tables: Place, death: Fate
+    tables: Place, calls: list[int], death: Fate
 ) -> None:
     recovered = 0
-    for at in range(1, calls_of_change(tables) + 1):
+    for at in calls:
         place = tables.copy()
         error = try_change(place, Machine(at, death))
         was_begun = bool(place.journals.files)
@@ -80,8 +92,8 @@ def test_a_death_at_any_call_loses_nothing_and_commits_nothing_twice(
 
 
 @pytest.mark.parametrize("death", DEATHS)
-def test_a_recovery_may_die_too(tables: Place, death: Fate) -> None:
-    begun = halfway(tables)
+def test_a_recovery_may_die_too(tables: Place, calls: list[int], death: Fate) -> None:
+    begun = halfway(tables, calls)
     at = 0
     while True:
         at += 1
@@ -101,8 +113,8 @@ def test_a_recovery_may_die_too(tables: Place, death: Fate) -> None:
     assert at > 10
 
 
-def test_two_recoveries_may_run_at_once(tables: Place) -> None:
-    begun = halfway(tables)
+def test_two_recoveries_may_run_at_once(tables: Place, calls: list[int]) -> None:
+    begun = halfway(tables, calls)
     at = 0
     while True:
         at += 1
@@ -119,9 +131,9 @@ def test_two_recoveries_may_run_at_once(tables: Place) -> None:
     assert at > 10
 
 
-def test_a_recovery_beside_the_run_itself_does_no_harm(tables: Place) -> None:
+def test_a_recovery_beside_the_run_itself_does_no_harm(tables: Place, calls: list[int]) -> None:
     helped = 0
-    for at in range(1, calls_of_change(tables) + 1):
+    for at in calls:
         place = tables.copy()
         recovery = transactions(place)
         found: list[int] = []
@@ -139,10 +151,12 @@ def test_a_recovery_beside_the_run_itself_does_no_harm(tables: Place) -> None:
 
 
 @pytest.mark.parametrize("rival", NAMES)
-def test_a_rival_at_any_call_is_a_conflict_by_name_or_none(tables: Place, rival: str) -> None:
+def test_a_rival_at_any_call_is_a_conflict_by_name_or_none(
+    tables: Place, calls: list[int], rival: str
+) -> None:
     """The rival deletes a row that the transaction has read; of the first table it read nothing."""
     outcomes = set()
-    for at in range(1, calls_of_change(tables) + 1):
+    for at in calls:
         place = tables.copy()
         machine = Machine(
             at,
@@ -183,8 +197,10 @@ def test_a_rival_at_any_call_is_a_conflict_by_name_or_none(tables: Place, rival:
     assert any(name.startswith("Concurrent") for name in outcomes) == (rival != "s.a")
 
 
-def test_rows_that_others_append_stop_a_recovery_of_what_has_read(tables: Place) -> None:
-    place = halfway(tables)
+def test_rows_that_others_append_stop_a_recovery_of_what_has_read(
+    tables: Place, calls: list[int]
+) -> None:
+    place = halfway(tables, calls)
     write_deltalake(place.tables["s", "b"], [{"id": 20, "v": 20}], mode="append")
     (report,) = transactions(place).recover()
     states = [part.state for part in report.parts]

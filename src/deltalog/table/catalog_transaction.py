@@ -19,28 +19,22 @@ import logging
 import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from deltalog.catalogs.protocol import KeepsJournals, shown_name
-from deltalog.clock import utc_moment
 from deltalog.errors import (
     AccessDeniedError,
     CommitConflictError,
-    DataFileMissingError,
     DeltaError,
-    DeltaProtocolError,
     InternalError,
     InvalidInputError,
-    MalformedLogError,
     StorageError,
-    TableNotFoundError,
     TransactionIncompleteError,
 )
 from deltalog.query.names import QualifiedName
-from deltalog.snapshot import load_snapshot
 from deltalog.storage import open_store
 from deltalog.storage.store import is_local
+from deltalog.table.catalog_recovery import report_on
 from deltalog.table.delta_table import DeltaTable
 from deltalog.table.transaction import StagedOperations
 from deltalog.transaction import AppTransaction
@@ -52,7 +46,6 @@ from deltalog.transaction.journal import (
     PreparedCommit,
     app_id_of,
 )
-from deltalog.transaction.prepared import pending_again
 from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs.alter import RemoveDomainMetadata, SetDomainMetadata
 from deltalog.verbs.delete import Delete
@@ -62,15 +55,14 @@ from deltalog.verbs.update import Update
 from deltalog.verbs.write import Write
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from os import PathLike
     from types import TracebackType
 
     from deltalog.catalogs.protocol import Name, TableCatalog
     from deltalog.progress import Progress
-    from deltalog.snapshot import Snapshot
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
+    from deltalog.table.catalog_recovery import TransactionReport
     from deltalog.transaction import (
         CommitProperties,
         PendingTransaction,
@@ -83,51 +75,6 @@ logger = logging.getLogger(__name__)
 
 _TRIES: Final = 3
 _VERBS: Final = (Write, Delete, Update, Merge, SetDomainMetadata, RemoveDomainMetadata)
-
-
-class PartState(Enum):
-    """How far the commit of one table is."""
-
-    COMMITTED = "committed"
-    OPEN = "open"
-    IMPOSSIBLE = "impossible"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionPart:
-    """The commit of one table in a transaction.
-
-    Args:
-        table: its name.
-        state: `OPEN` may still be committed; `IMPOSSIBLE` never.
-        reason: why it is not committed; empty if it is.
-    """
-
-    table: str
-    state: PartState
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionReport:
-    """What became of a transaction over several tables.
-
-    Args:
-        transaction_id: names its journal.
-        created: when its commits were prepared; None if the journal cannot be read.
-        parts: the tables, in the order of their commits.
-        problem: why the journal cannot be read; empty if it can.
-    """
-
-    transaction_id: str
-    created: datetime | None
-    parts: tuple[TransactionPart, ...] = ()
-    problem: str = ""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every table has its commit."""
-        return not self.problem and all(part.state is PartState.COMMITTED for part in self.parts)
 
 
 class CatalogTransactions:
@@ -184,7 +131,7 @@ class CatalogTransactions:
         return [
             report
             for transaction_id in self._journals.ids()
-            if (report := self._reported(transaction_id, _look)) is not None
+            if (report := self._report_on(transaction_id, completes=False)) is not None
         ]
 
     def recover(self, transaction_id: str | None = None) -> list[TransactionReport]:
@@ -203,7 +150,7 @@ class CatalogTransactions:
         wanted = self._journals.ids() if transaction_id is None else [transaction_id]
         found: list[TransactionReport] = []
         for one in wanted:
-            report = self._reported(one, _complete)
+            report = self._report_on(one, completes=True)
             if report is None:
                 continue
             if report.is_complete:
@@ -218,81 +165,12 @@ class CatalogTransactions:
         """
         self._journals.remove([transaction_id])
 
-    def _reported(self, transaction_id: str, treat: Any) -> TransactionReport | None:
-        """The report of a journal, whose tables are treated in their order; None if it is gone."""
-        try:
-            journal = self._journals.read(transaction_id)
-        except MalformedLogError as error:
-            return TransactionReport(
-                transaction_id=transaction_id, created=None, problem=str(error)
-            )
-        if journal is None:
-            return None
-        parts: list[TransactionPart] = []
-        for commit in journal.commits:
-            if parts and parts[-1].state is not PartState.COMMITTED:
-                reason = f"it comes after {parts[-1].table}"
-                part = _part(commit, PartState.OPEN, reason)
-            else:
-                part = _treated(self._catalog, journal, commit, treat)
-            parts.append(part)
-        return TransactionReport(
-            transaction_id=transaction_id,
-            created=utc_moment(journal.created_ms),
-            parts=tuple(parts),
-        )
+    def _report_on(self, transaction_id: str, *, completes: bool) -> TransactionReport | None:
+        return report_on(self._catalog, self._journals, transaction_id, completes=completes)
 
     def __repr__(self) -> str:
         """Show the catalog and the folder."""
         return f"CatalogTransactions({self._catalog!r}, {self._journals.store.root!r})"
-
-
-def _part(commit: PreparedCommit, state: PartState, reason: str = "") -> TransactionPart:
-    return TransactionPart(table=shown_name(commit.name), state=state, reason=reason)
-
-
-def _treated(
-    catalog: TableCatalog, journal: Journal, commit: PreparedCommit, treat: Any
-) -> TransactionPart:
-    """The state of a table's commit, after `treat` has done what it does if it is not there."""
-    try:
-        latest = load_snapshot(catalog.open(commit.name))
-        if latest.metadata.id != commit.table_id:
-            return _part(commit, PartState.IMPOSSIBLE, "another table has its name by now")
-        if journal.app_id not in latest.recorded_app_transactions:
-            treat(latest, journal, commit)
-    except CommitConflictError as error:
-        return _part(commit, PartState.IMPOSSIBLE, str(error))
-    except (DeltaProtocolError, TableNotFoundError, InvalidInputError) as error:
-        return _part(commit, PartState.IMPOSSIBLE, str(error))
-    except _NotYetError:
-        return _part(commit, PartState.OPEN, "it is not committed yet")
-    except DeltaError as error:
-        return _part(commit, PartState.OPEN, str(error))
-    return _part(commit, PartState.COMMITTED)
-
-
-class _NotYetError(Exception):
-    """The commit is not made, and was not tried."""
-
-
-def _look(latest: Snapshot, journal: Journal, commit: PreparedCommit) -> None:
-    """Only tell."""
-    del latest, journal, commit
-    raise _NotYetError
-
-
-def _complete(latest: Snapshot, journal: Journal, commit: PreparedCommit) -> None:
-    """Make the commit."""
-    retention_ms = latest.configuration.properties.deleted_file_retention_ms
-    if latest.context.clock.now_ms() > journal.created_ms + retention_ms:
-        raise DataFileMissingError(
-            f"cannot commit what was prepared for {shown_name(commit.name)}: that was longer ago "
-            "than the table keeps files that no version names"
-        )
-    before = load_snapshot(latest.context, version=commit.base_version)
-    pending = pending_again(commit, before, journal.app_id)
-    commit_staged(pending, DeltaTable.from_context(latest.context).engine)
 
 
 class CatalogTransaction:
@@ -312,10 +190,10 @@ class CatalogTransaction:
         self._catalog = catalog
         self._journals = journals
         self._options = options
-        self._tables: dict[Name, StagedTable] = {}
+        self._tables: dict[Name, TransactionTable] = {}
         self._is_open = False
 
-    def table(self, name: str | Name) -> StagedTable:
+    def table(self, name: str | Name) -> TransactionTable:
         """Return a table of the catalog, whose operations are staged.
 
         They see the table as it was when it was named first, and not each other.
@@ -333,7 +211,7 @@ class CatalogTransaction:
             )
         parts = QualifiedName.parse(name).parts if isinstance(name, str) else tuple(name)
         if parts not in self._tables:
-            found = StagedTable(parts, DeltaTable.from_context(self._catalog.open(parts)))
+            found = TransactionTable(parts, DeltaTable.from_context(self._catalog.open(parts)))
             for other in self._tables.values():
                 if other.table_id == found.table_id:
                     raise InvalidInputError(
@@ -491,7 +369,7 @@ class CatalogTransaction:
 class _Staged:
     """A table and the content of its commit."""
 
-    table: StagedTable
+    table: TransactionTable
     pending: PendingTransaction
 
     @property
@@ -516,7 +394,7 @@ class _Staged:
         )
 
 
-class StagedTable(StagedOperations):
+class TransactionTable(StagedOperations):
     """A table in a transaction over several: its operations are staged; made by `tx.table(…)`.
 
     `append`, `overwrite`, `delete`, `update`, `merge`, `upsert` and metadata domains; nothing else.

@@ -30,7 +30,7 @@ from deltalog.errors import (
     TransactionIncompleteError,
 )
 from deltalog.storage.store import Store
-from deltalog.table.catalog_transaction import PartState
+from deltalog.table.catalog_recovery import PartState
 from deltalog.testing.stores import FaultyStore, Harm, InjectedFault
 from deltalog.verbs.alter import SetTableName
 from deltalog.verbs.delete import Delete
