@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 256 << 20
 APP_VERSION: Final = 1
 _FORMAT: Final = 1
+_YEAR_10000_MS: Final = 253_402_300_800_000
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _FILE_NAME: Final = re.compile(rf"(?P<id>{_UUID})\.json")
 
@@ -129,11 +130,10 @@ def decode_journal(data: bytes, path: str) -> Journal:
     )
     if not commits or len({commit.table_id for commit in commits}) < len(commits):
         raise node.error(f"{where}: expected different tables, found {len(commits)}")
-    return Journal(
-        transaction_id=transaction_id,
-        created_ms=node.required("createdTime", int),
-        commits=commits,
-    )
+    created_ms = node.required("createdTime", int)
+    if not 0 <= created_ms < _YEAR_10000_MS:
+        raise node.error(f"{where}.createdTime: expected a moment, found {created_ms}")
+    return Journal(transaction_id=transaction_id, created_ms=created_ms, commits=commits)
 
 
 def _commit(node: JsonObject) -> PreparedCommit:
@@ -147,7 +147,7 @@ def _commit(node: JsonObject) -> PreparedCommit:
         name=tuple(name),
         table_id=node.required("tableId", str),
         base_version=version,
-        data=node.required("commit", str).encode(),
+        data=node.required("commit", str).encode(errors="surrogatepass"),
     )
 
 

@@ -63,7 +63,7 @@ def pending_again(prepared: PreparedCommit, snapshot: Snapshot, app_id: str) -> 
         parameters=_members(info.get("operationParameters")),
     )
     pending.metrics = {
-        name: int(text) if str(text).isdecimal() else str(text)
+        name: int(text) if _is_number(text) else str(text)
         for name, text in _members(info.get("operationMetrics")).items()
     }
     pending.custom_metadata = {
@@ -111,6 +111,10 @@ def _parsed(prepared: PreparedCommit, snapshot: Snapshot, app_id: str) -> Winnin
             f"holds a {commit.operation}"
         )
     return commit
+
+
+def _is_number(text: object) -> bool:
+    return isinstance(text, str) and text.isdecimal() and len(text) < 19
 
 
 def _members(value: object) -> dict[str, Any]:

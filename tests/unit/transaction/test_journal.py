@@ -72,6 +72,8 @@ def with_table(**members: object) -> bytes:
         (changed(id=OTHER), "expected the id of its name"),
         (changed(createdTime="now"), "createdTime"),
         (changed(createdTime=2**70), "createdTime|fit|JSON"),
+        (changed(createdTime=-1), "createdTime: expected a moment"),
+        (changed(createdTime=2**62), "createdTime: expected a moment"),
         (changed(tables=[]), "expected different tables"),
         (changed(tables={}), "tables"),
         (changed(tables=[1]), "table 1: expected object"),

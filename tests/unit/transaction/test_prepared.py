@@ -164,6 +164,26 @@ REFUSED: dict[str, tuple[str, Change, str]] = {
 }
 
 
+def test_metrics_that_are_no_numbers_stay_texts() -> None:
+    store = DictStore()
+    write_deltalake(store, DATA)
+    what = prepared(store, OPERATIONS["append"])
+    metrics = {"long": "9" * 5000, "word": "x", "none": None, "count": "12"}
+    odd = edited(what, lambda lines: of_kind(lines, "commitInfo").update(operationMetrics=metrics))
+    assert again(store, odd).metrics == {
+        "long": "9" * 5000, "word": "x", "none": "None", "count": 12,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]\n", b'{"add":1}\n', b"\xed\xa0\x80", b"\xff"])
+def test_what_is_no_commit_is_refused(data: bytes) -> None:
+    store = DictStore()
+    write_deltalake(store, DATA)
+    what = replace(prepared(store, OPERATIONS["append"]), data=data)
+    with pytest.raises(MalformedLogError):
+        again(store, what)
+
+
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_damaged_commit_is_refused(what: str) -> None:
     operation, change, message = REFUSED[what]
