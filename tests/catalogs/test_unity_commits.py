@@ -423,7 +423,7 @@ def test_several_managed_tables_are_committed_and_recovered(
         assert raised.value.left[0] == ".".join(lost)
     reports = CatalogTransactions(catalog, tmp_path / "journals").recover()
     assert [report.is_complete for report in reports] == [True] * bool(lost)
-    found = [
+    found: list[list[Any]] = [
         DeltaTable.from_context(catalog.open(name)).to_pyarrow_table()["id"].to_pylist()
         for name in names
     ]

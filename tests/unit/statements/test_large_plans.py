@@ -54,6 +54,11 @@ def data_files(found: Counter[StoreCall]) -> set[str]:
     return {call.paths[0] for call in found if ".checkpoint." not in call.paths[0]}
 
 
+def ids_of(rows: pa.Table) -> list[int]:
+    found: list[Any] = rows["id"].to_pylist()
+    return sorted(found)
+
+
 @pytest.mark.parametrize(
     ("where", "files", "groups"),
     [
@@ -79,7 +84,7 @@ def test_a_select_reads_of_the_log_what_a_scan_reads(
     store.reset()
     scanned = table.scan(predicate=where, columns=["id", "name"]).to_table()
     assert selected.num_rows == scanned.num_rows
-    assert sorted(selected["id"].to_pylist()) == sorted(scanned["id"].to_pylist())
+    assert ids_of(selected) == ids_of(scanned)
     assert data_files(of_select) == {name_of(file) for file in files}
     assert of_select == reads(store)  # each request, with its number of ranges and bytes
     # A statement asks for versions that are newer than what the connection knows.
