@@ -304,12 +304,19 @@ class CatalogTransaction:
                     return False
                 raise
             except StorageError as error:
-                if is_local(self._journals.store):
-                    raise
                 logger.warning("writing journal %s: %s", journal.path, error)
+                # What a local store refuses cannot arrive later.
+                if is_local(self._journals.store) and self._is_absent():
+                    raise
             else:
                 return True
         return False
+
+    def _is_absent(self) -> bool:
+        try:
+            return self._journals.read(self.transaction_id) is None
+        except DeltaError:
+            return False
 
     def _send(self, staged: list[_Staged], loops: list[CommitLoop]) -> None:
         """Make the commits, in order."""

@@ -26,6 +26,7 @@ from deltalog.errors import (
     ConstraintViolationError,
     DeltaError,
     InvalidInputError,
+    StorageError,
     TableNotFoundError,
     TransactionIncompleteError,
 )
@@ -256,6 +257,40 @@ def test_a_journal_of_which_nobody_knows_stops_the_transaction(place: Place) -> 
     assert raised.value.committed == ()
     assert place.versions() == [0, 0, 0]
     assert len(place.data_files() - files) == 2  # it may still be completed
+
+
+class LocalFolder(DictStore):
+    """A local folder, on a disk that fails the first time."""
+
+    is_written = False
+    failures = 1
+
+    def native_path(self, path: str) -> str:
+        return f"/journals/{path}"
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        if self.failures and self.is_written:
+            super().put_if_absent(path, data)
+        if self.failures:
+            self.failures -= 1
+            raise StorageError("the disk failed")
+        super().put_if_absent(path, data)
+
+
+def test_a_local_journal_that_is_not_there_leaves_all_as_it_was(place: Place) -> None:
+    files = place.data_files()
+    with pytest.raises(StorageError, match="the disk failed"):
+        staged(place, LocalFolder())
+    assert place.versions() == [0, 0, 0]
+    assert place.data_files() == files
+
+
+def test_a_local_journal_that_is_there_after_all_is_one(place: Place) -> None:
+    journals = LocalFolder()
+    journals.is_written = True
+    staged(place, journals)
+    assert place.versions() == [1, 1, 0]
+    assert journals.files == {}
 
 
 def test_reports_name_what_is_damaged(place: Place) -> None:
