@@ -25,7 +25,7 @@ test-long: $(BIN)/.ready-dev $(AZURITE)/.ready $(REFERENCE)/.ready ## the suite 
 	$(say) "running all tests" && DELTALOG_REFERENCE_FULL=1 DELTALOG_PARITY=all DELTALOG_RULES=all DELTALOG_HISTORIES=1000 \
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
 soak: $(BIN)/.ready-dev $(AZURITE)/.ready ## 10,000 histories of failing stores, races of 32 processes and through a catalog
-	$(say) "interleaving writers" && DELTALOG_HISTORIES=10000 $(BIN)/python -m pytest -q -n 2 tests/stateful/test_histories.py tests/stateful/test_simulation.py
+	$(say) "interleaving writers" && DELTALOG_HISTORIES=10000 $(BIN)/python -m pytest -q -n 2 tests/stateful/test_histories.py tests/stateful/test_simulation.py tests/stateful/test_catalog_transactions.py
 	$(say) "racing through a catalog" && DELTALOG_CATALOG_RACE=16x50 $(BIN)/python -m pytest -q -n 2 tests/catalogs/test_unity_commits.py -k race
 	$(say) "racing processes" && DELTALOG_RACE=32x100 $(BIN)/python -m pytest -q -s tests/stateful/test_races.py
 mutants: $(BIN)/.ready-dev ## small changes of the source that no test notices

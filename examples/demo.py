@@ -1,8 +1,8 @@
 """A walk over real data: 336,776 flights from New York in 2013.
 
 First another library writes them and deltalog reads; then deltalog writes and others read; then
-rows are changed in place; the table is shared with others over HTTP;
-last a pipeline on Spark.
+rows are changed in place; then the same by SQL alone, also through a catalog on loopback; the table
+is shared with others over HTTP; last a pipeline on Spark.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from examples import changing, pipeline, reading, sharing, writing
+from examples import changing, pipeline, querying, reading, sharing, writing
 from examples.saying import say
 
 
@@ -28,6 +28,7 @@ def main() -> None:
             reading.read_spark_table(Path(corpus))
         writing.write_and_read(Path(directory) / "by-deltalog", flights)
         changing.change(Path(directory) / "changed", flights)
+        querying.query(Path(directory) / "by-sql", flights)
         sharing.share(Path(directory) / "shares", Path(directory) / "changed")
         pipeline.run(Path(directory) / "pipeline", flights)
     say("that was all")

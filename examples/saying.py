@@ -21,3 +21,10 @@ def timed(what: str, call: Callable[[], T]) -> T:
     result = call()
     print(f"  ({(time.perf_counter() - start) * 1000:,.0f} ms)")
     return result
+
+
+def check(what: str, found: object, expected: object) -> None:
+    """Print a result, and stop if it is not what it must be."""
+    if found != expected:
+        raise SystemExit(f"{what}: expected {expected!r}, found {found!r}")
+    print(f"  {what}: {found}")

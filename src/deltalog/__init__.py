@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from deltalog.statements import connect, sql
     from deltalog.table import (
+        CatalogTransactions,
         DeltaTable,
         convert_to_deltalake,
         table_defaults,
@@ -46,6 +47,7 @@ _ORIGINS = {
     "AppTransaction": "deltalog.transaction.properties",
     "ArrayType": "deltalog.schema.types",
     "BloomFilterProperties": "deltalog.write.options",
+    "CatalogTransactions": "deltalog.table",
     "ColumnProperties": "deltalog.write.options",
     "CommitProperties": "deltalog.transaction.properties",
     "DataType": "deltalog.schema.types",
@@ -78,6 +80,7 @@ __all__ = [
     "AppTransaction",
     "ArrayType",
     "BloomFilterProperties",
+    "CatalogTransactions",
     "ColumnProperties",
     "CommitProperties",
     "DataType",

@@ -312,6 +312,34 @@ class CommitOutcomeUnknownError(CommitFailedError):
         super().__init__(message)
 
 
+class TransactionIncompleteError(CommitFailedError):
+    """A transaction over several tables ended between its commits, and its journal is kept.
+
+    `CatalogTransactions.recover` makes those that are left, or says why that cannot be.
+
+    Attributes:
+        transaction_id: names its journal.
+        committed: the names of the tables that have their commit.
+        left: the names of the others, in the order in which they are committed; whether the first
+            of them has its commit may be unknown.
+    """
+
+    code = "transaction-incomplete"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        transaction_id: str = "",
+        committed: Sequence[str] = (),
+        left: Sequence[str] = (),
+    ) -> None:
+        self.transaction_id = transaction_id
+        self.committed = tuple(committed)
+        self.left = tuple(left)
+        super().__init__(message)
+
+
 class CommitConflictError(CommitFailedError):
     """Another commit won, and this one is not valid on top of it.
 

@@ -28,6 +28,7 @@ DeltaError
       ProtocolChangedError
     CommitOutcomeUnknownError
     CommitRetriesExhaustedError
+    TransactionIncompleteError
   ConstraintViolationError
   DeltaProtocolError
     ChangeDataFeedNotEnabledError

@@ -24,7 +24,7 @@ MAY_BE_LONG = {
     # The same on Spark: delta.tables' class.
     "src/deltalog/spark/table.py": 510,
     # One tree: a class is a row of it.
-    "src/deltalog/errors.py": 500,
+    "src/deltalog/errors.py": 520,
 }
 
 # Home directories and mounts of the machines where this is developed, and package registries.

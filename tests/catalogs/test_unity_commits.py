@@ -7,14 +7,24 @@ import os
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from deltalog import DeltaTable, Field, PrimitiveType, StructType, write_deltalake
+from deltalog import (
+    CatalogTransactions,
+    DeltaTable,
+    Field,
+    PrimitiveType,
+    StructType,
+    write_deltalake,
+)
 from deltalog.catalogs.unity import UnityCatalog
+from deltalog.context import TableContext
 from deltalog.errors import (
     CatalogAccessError,
     CatalogError,
@@ -24,11 +34,13 @@ from deltalog.errors import (
     InvalidInputError,
     TableExistsError,
     TableNotFoundError,
+    TransactionIncompleteError,
     UnsafePathError,
 )
 from deltalog.log.names import commit_path
+from deltalog.testing.stores import FaultyStore, Harm, InjectedFault
 from tests.support.catalogs import create
-from tests.support.unity_server import Entry, Mishap, UnityServer
+from tests.support.unity_server import TOKEN, Entry, Mishap, UnityServer
 
 SCHEMA = StructType((Field("id", PrimitiveType("long")),))
 ORDERS = ("sales", "orders")
@@ -378,3 +390,42 @@ def test_a_second_creation_of_a_name_fails(catalog: UnityCatalog, entry: Entry) 
     del entry
     with pytest.raises(TableExistsError):
         create(catalog, ORDERS, SCHEMA)
+
+
+class CutOff(UnityCatalog):
+    """A catalog as somebody sees it who loses one of the stores before a commit of it."""
+
+    lost: tuple[str, ...] = ()
+
+    def open(self, name: tuple[str, ...]) -> TableContext:
+        context = super().open(name)
+        if name != self.lost:
+            return context
+        fault = InjectedFault(harm=Harm.CRASH, verb="put_if_absent", path="_staged_commits")
+        return replace(context, store=FaultyStore(context.store, fault))
+
+
+@pytest.mark.parametrize("lost", [(), ORDERS, ("sales", "items")])
+def test_several_managed_tables_are_committed_and_recovered(
+    catalog: UnityCatalog, unity: UnityServer, tmp_path: Path, lost: tuple[str, ...]
+) -> None:
+    names = (ORDERS, ("sales", "items"))
+    for name in names:
+        create(catalog, name, SCHEMA)
+        write_deltalake(DeltaTable.from_context(catalog.open(name)), _rows(1, 2), mode="append")
+    writer = CutOff(unity.url, token=TOKEN, catalog="main", allows_local_files=True)
+    writer.lost = lost
+    tx = CatalogTransactions(writer, tmp_path / "journals").begin()
+    with pytest.raises(TransactionIncompleteError) if lost else nullcontext() as raised, tx:
+        tx.table("sales.orders").append(_rows(3))
+        tx.table("sales.items").delete("id = 1")
+    if raised is not None:
+        assert raised.value.left[0] == ".".join(lost)
+    reports = CatalogTransactions(catalog, tmp_path / "journals").recover()
+    assert [report.is_complete for report in reports] == [True] * bool(lost)
+    found: list[list[Any]] = [
+        DeltaTable.from_context(catalog.open(name)).to_pyarrow_table()["id"].to_pylist()
+        for name in names
+    ]
+    assert [sorted(ids) for ids in found] == [[1, 2, 3], [2]]
+    assert [unity.tables["main", *name].latest for name in names] == [2, 2]

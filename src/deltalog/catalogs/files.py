@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 _SEPARATORS: Final = frozenset("/\\:")
+_JOURNALS: Final = "_transactions"  # `_is_safe` keeps it apart from schemas
 
 
 class FileCatalog:
@@ -159,6 +160,10 @@ class FileCatalog:
         raise InvalidInputError(
             f"cannot relocate {shown_name(name)}: in a directory of tables its folder is its name"
         )
+
+    def journal_store(self) -> Store:
+        """The folder of journals of transactions over several tables; no schema has its name."""
+        return open_store(f"{self._root.rstrip('/')}/{_JOURNALS}", self._options)
 
     def __repr__(self) -> str:
         return f"FileCatalog({self._place.root!r})"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from deltalog.context import TableContext
     from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
+    from deltalog.storage.store import Store
 
 Name = tuple[str, ...]
 
@@ -186,6 +187,15 @@ class TableCatalog(Protocol):
 
     def relocate(self, name: Name, location: str) -> None:
         """Say that a table is elsewhere from now on; no file is moved."""
+        ...
+
+
+@runtime_checkable
+class KeepsJournals(Protocol):
+    """A catalog with a place for journals of transactions over several tables."""
+
+    def journal_store(self) -> Store:
+        """The store whose root is the folder of journals."""
         ...
 
 

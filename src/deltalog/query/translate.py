@@ -89,8 +89,11 @@ class LocatedTable:
     is_aliased: bool
 
 
+@lru_cache(maxsize=256)
 def check_query(text: str) -> frozenset[str]:
     """Return the names of a query's parameters; a text that is no query is refused.
+
+    Repeated texts are read once.
 
     Raises:
         SyntaxProblem: what is wrong, and where.

@@ -10,14 +10,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deltalog.table.catalog_transaction import CatalogTransactions
     from deltalog.table.convert import convert_to_deltalake
     from deltalog.table.creating import table_defaults
     from deltalog.table.delta_table import DeltaTable
     from deltalog.table.write import write_deltalake, write_files
 
-__all__ = ["DeltaTable", "convert_to_deltalake", "table_defaults", "write_deltalake", "write_files"]
+__all__ = [
+    "CatalogTransactions",
+    "DeltaTable",
+    "convert_to_deltalake",
+    "table_defaults",
+    "write_deltalake",
+    "write_files",
+]
 
 _ORIGINS = {
+    "CatalogTransactions": "catalog_transaction",
     "DeltaTable": "delta_table",
     "convert_to_deltalake": "convert",
     "table_defaults": "creating",

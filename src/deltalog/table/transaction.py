@@ -38,21 +38,15 @@ if TYPE_CHECKING:
     from deltalog.write.options import WriterProperties
 
 
-class TableTransaction:
-    """Several operations of one commit; a context manager, made by `DeltaTable.transaction`.
+class StagedOperations:
+    """Several operations of one commit, which are staged and not committed.
 
-    The end of the block commits. An exception in it leaves the table as it was, and the files that
-    were written are removed. Every operation sees the table as it was at the beginning, and no two
-    of them may change the same file.
+    Every operation sees the table as it was at the beginning, and no two of them may change the
+    same file.
     """
 
-    def __init__(
-        self,
-        table: LatestTable,
-        options: CommitOptions,
-    ) -> None:
+    def __init__(self, table: LatestTable) -> None:
         self._table = table
-        self._options = options
         self._pending: PendingTransaction | None = None
         self._operations: list[str] = []
         self._failed: str | None = None
@@ -220,39 +214,35 @@ class TableTransaction:
         """Record the version of an application."""
         self.pending.set_app_transaction(AppTransaction(app_id, version))
 
-    def __enter__(self) -> Self:
-        """Begin a transaction on the latest version."""
+    def begin(self) -> None:
+        """Begin on the latest version."""
         self._table.update_incremental()
         snapshot = self._table.snapshot
         self._pending = PendingTransaction(snapshot.context, snapshot, operation="TRANSACTION")
         self._operations = []
         self._failed = None
         self._tells_changes = set()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Commit; after an exception, delete the files that were written instead."""
-        pending, self._pending = self.pending, None
-        if kind is not None:
-            discard(pending)
-            return
+    def take(self) -> PendingTransaction:
+        """End staging, and hand over the named content of the commit.
+
+        Raises:
+            InvalidInputError: one of the operations failed; the files that were written are gone.
+        """
+        pending = self.leave()
         if self._failed is not None:
             discard(pending)
             raise InvalidInputError(
                 f"cannot commit the transaction on {pending.store.root}: its {self._failed} "
                 "failed, and half of it may have been staged; nothing was committed"
             )
-        if pending.is_empty:
-            return
         self._name(pending)
-        with discarding(pending):
-            committed = commit_staged(pending, self.engine, self._options)
-        self._table.show(committed)
+        return pending
+
+    def leave(self) -> PendingTransaction:
+        """End staging, whatever was staged."""
+        pending, self._pending = self.pending, None
+        return pending
 
     @contextmanager
     def _operation(self, name: str) -> Iterator[PendingTransaction]:
@@ -279,6 +269,41 @@ class TableTransaction:
         names = list(dict.fromkeys(self._operations))
         pending.operation = names[0] if len(names) == 1 else "TRANSACTION"
         pending.parameters["operations"] = self._operations
+
+
+class TableTransaction(StagedOperations):
+    """Several operations of one commit; a context manager, made by `DeltaTable.transaction`.
+
+    The end of the block commits. An exception in it leaves the table as it was, and the files that
+    were written are removed. Every operation sees the table as it was at the beginning, and no two
+    of them may change the same file.
+    """
+
+    def __init__(self, table: LatestTable, options: CommitOptions) -> None:
+        super().__init__(table)
+        self._options = options
+
+    def __enter__(self) -> Self:
+        """Begin a transaction on the latest version."""
+        self.begin()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Commit; after an exception, delete the files that were written instead."""
+        if kind is not None:
+            discard(self.leave())
+            return
+        pending = self.take()
+        if pending.is_empty:
+            return
+        with discarding(pending):
+            committed = commit_staged(pending, self.engine, self._options)
+        self._table.show(committed)
 
     def __repr__(self) -> str:
         """Show the table."""

@@ -81,6 +81,17 @@ def commit(
     Cost: one request without a race; two for each winner, and one more for every race that is
     lost. Nothing per file of the table.
     """
+    return commit_loop(pending, options, maintenance=maintenance, backoff=backoff).run()
+
+
+def commit_loop(
+    pending: PendingTransaction,
+    options: CommitOptions = USUAL,
+    *,
+    maintenance: Maintenance | None = None,
+    backoff: Backoff | None = None,
+) -> CommitLoop:
+    """A commit whose steps the caller takes one by one; arguments as for `commit`."""
     given = options.properties or CommitProperties()
     _apply(pending, given)
     return CommitLoop(
@@ -88,7 +99,7 @@ def commit(
         backoff=backoff or _backoff(pending.context.clock, given),
         hooks=options.hooks or PostCommitHookProperties(),
         maintenance=maintenance or LogMaintenance(),
-    ).run()
+    )
 
 
 def stage_and_commit(

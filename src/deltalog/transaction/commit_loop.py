@@ -34,7 +34,7 @@ from deltalog.errors import (
     InvalidInputError,
     ObjectNotFoundError,
 )
-from deltalog.log.listing import list_commits
+from deltalog.log.listing import list_commits, list_newer
 from deltalog.log.names import LogFile, LogFileKind
 from deltalog.log.reader import read_in_batches
 from deltalog.snapshot import load_snapshot, new_table_snapshot
@@ -123,26 +123,72 @@ class CommitLoop:
         self._tail = committer.log_tail(self._store)
         self._winners: list[WinningCommit] = []
         self._retries = 0
+        self._state: State | None = None
         self._made: Assembled | None = None
         self._file: FileInfo | None = None
 
     def run(self) -> Committed:
-        """Run the state machine until the commit is made or found unnecessary.
+        """Run the state machine until the commit is made or found unnecessary; then what follows.
 
         Raises:
             CommitFailedError, StorageError: see `commit`.
         """
+        self.send()
+        return self.finish()
+
+    def prepare(self) -> Assembled | None:
+        """Assemble the commit on top of what others have committed by now; nothing is sent.
+
+        Returns:
+            The commit as `send` will try it first; None if it was found unnecessary.
+
+        Raises:
+            CommitConflictError: one of the commits made since the transaction has read conflicts.
+            InvalidInputError, DeltaProtocolError: the commit is not allowed.
+
+        Cost: one listing, and two requests for each commit made since.
+        """
+        state = self._begin()
+        while state is State.PREPARE:
+            state = STEPS[state](self)
+            if state is State.SEND and self._has_winners():
+                state = self._judge()
+        self._state = state
+        return self._made if state is State.SEND else None
+
+    def send(self) -> None:
+        """Run the state machine to its end.
+
+        Raises:
+            CommitFailedError, StorageError: see `commit`.
+        """
+        state = self._begin() if self._state is None else self._state
+        while state in STEPS:
+            state = STEPS[state](self)
+        self._state = state
+
+    def finish(self) -> Committed:
+        """Do what follows a commit, and return the outcome; after `send`."""
+        if self._state is State.COMMITTED:
+            return self._finish()
+        read = self._pending.snapshot
+        return skipped(self._newest() if self._made or read is None else read)
+
+    @property
+    def base_version(self) -> int:
+        """The version on top of which the commit is made, as far as known."""
+        return self._base.version
+
+    def _begin(self) -> State:
+        """Find out where to begin: with the version that was read, unless that has it all."""
         snapshot = self._pending.snapshot
         if snapshot is not None and self._wanted:
             known = {app: txn.version for app, txn in snapshot.app_transactions.items()}
             if covers(known, self._wanted, self._store.root):
-                return skipped(snapshot)
+                return State.SKIPPED
         self._base = first_base(self._pending)
         self._check_catalog()
-        state = State.PREPARE
-        while state in STEPS:
-            state = STEPS[state](self)
-        return self._finish() if state is State.COMMITTED else skipped(self._newest())
+        return State.PREPARE
 
     # --- steps
 
@@ -223,6 +269,12 @@ class CommitLoop:
                 f"cannot commit to {self._store.root} through a catalog: the table is not managed "
                 "by one"
             )
+
+    def _has_winners(self) -> bool:
+        """Whether others have made the version that we are about to make."""
+        self._tail = self._committer.log_tail(self._store)
+        listing = list_newer(self._store, self._assembled.version, log_tail=self._tail)
+        return self._assembled.version in dict(listing.commits)
 
     def _read_winners(self, version: int) -> Iterator[WinningCommit]:
         """Read every commit from `version` on, oldest first, without gaps."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deltalog.transaction.commit_base import CommitBase
     from deltalog.transaction.pending import PendingTransaction
 
-_OURS: Final = frozenset(
+COMMIT_INFO_MEMBERS: Final = frozenset(
     {
         "inCommitTimestamp",
         "timestamp",
@@ -39,6 +39,7 @@ _OURS: Final = frozenset(
         "version",
     }
 )
+"""The members that every commit sets, or may set."""
 
 
 def _engine() -> str:
@@ -75,7 +76,7 @@ def commit_info(
     Raises:
         InvalidInputError: custom metadata has the name of a member that every commit sets.
     """
-    taken = sorted(_OURS & pending.custom_metadata.keys())
+    taken = sorted(COMMIT_INFO_MEMBERS & pending.custom_metadata.keys())
     if taken:
         raise InvalidInputError(
             f"custom metadata cannot have the name(s) {', '.join(taken)}: every commit sets them"

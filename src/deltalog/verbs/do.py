@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from deltalog.errors import DeltaError
 from deltalog.progress import ProgressCount, shown
 from deltalog.transaction import PendingTransaction
-from deltalog.transaction.commit import Ran, commit, stage_and_commit
+from deltalog.transaction.commit import Ran, commit, commit_loop, stage_and_commit
 from deltalog.transaction.discard import discard, discarding
 from deltalog.transaction.properties import USUAL, CommitOptions
 from deltalog.verbs.optimize.auto import AutoCompact, is_auto_compaction_due
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from deltalog.progress import Progress
     from deltalog.snapshot import Snapshot
     from deltalog.transaction import Committed, PostCommitHookProperties
+    from deltalog.transaction.commit_loop import CommitLoop
     from deltalog.verbs.verb import Verb
 
 logger = logging.getLogger(__name__)
@@ -149,6 +150,13 @@ def commit_staged(
     if committed.skipped:
         discard(transaction)
     return committed
+
+
+def prepare_staged(
+    transaction: PendingTransaction, engine: Engine, options: CommitOptions = USUAL
+) -> CommitLoop:
+    """The commit of a transaction with staged verbs, of which the caller takes the steps."""
+    return commit_loop(transaction, options, maintenance=EngineMaintenance(engine))
 
 
 @dataclass(frozen=True, slots=True)

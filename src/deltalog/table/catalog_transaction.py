@@ -1,0 +1,430 @@
+"""Transactions over several tables of a catalog: prepared together, committed one after the other.
+
+Owns the order of things: everything is staged and checked, then a journal is written, then each
+table gets its commit. A journal that outlives its run is completed by `recover`. Tables keep their
+own logs, so readers may see the commit of one table before that of the next.
+
+Safe against each other are any number of runs and recoveries, because
+- each commit records the transaction in its table, so that no table gets it twice;
+- commits are made in the order of the journal, and none is tried before the one ahead of it is in;
+- files are deleted only before there is a journal, or when the first table's commit has met a
+  conflict: a recovery takes the whole table for read, so it meets the same one.
+
+Protocol: Transaction Identifiers
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from deltalog.catalogs.protocol import KeepsJournals, shown_name
+from deltalog.errors import (
+    AccessDeniedError,
+    CommitConflictError,
+    DeltaError,
+    InternalError,
+    InvalidInputError,
+    StorageError,
+    TransactionIncompleteError,
+)
+from deltalog.query.names import QualifiedName
+from deltalog.storage import open_store
+from deltalog.storage.store import is_local
+from deltalog.table.catalog_recovery import report_on
+from deltalog.table.delta_table import DeltaTable
+from deltalog.table.transaction import StagedOperations
+from deltalog.transaction import AppTransaction
+from deltalog.transaction.discard import discard, discarding
+from deltalog.transaction.journal import (
+    APP_VERSION,
+    Journal,
+    Journals,
+    PreparedCommit,
+    app_id_of,
+)
+from deltalog.transaction.properties import CommitOptions
+from deltalog.verbs.alter import RemoveDomainMetadata, SetDomainMetadata
+from deltalog.verbs.delete import Delete
+from deltalog.verbs.do import commit_staged, prepare_staged
+from deltalog.verbs.merge import Merge
+from deltalog.verbs.update import Update
+from deltalog.verbs.write import Write
+
+if TYPE_CHECKING:
+    from os import PathLike
+    from types import TracebackType
+
+    from deltalog.catalogs.protocol import Name, TableCatalog
+    from deltalog.progress import Progress
+    from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.storage.store import Store
+    from deltalog.table.catalog_recovery import TransactionReport
+    from deltalog.transaction import (
+        CommitProperties,
+        PendingTransaction,
+        PostCommitHookProperties,
+    )
+    from deltalog.transaction.commit_loop import CommitLoop
+    from deltalog.verbs.verb import Verb
+
+logger = logging.getLogger(__name__)
+
+_TRIES: Final = 3
+_VERBS: Final = (Write, Delete, Update, Merge, SetDomainMetadata, RemoveDomainMetadata)
+
+
+class CatalogTransactions:
+    """Transactions over several tables of a catalog, and the journals of those that ended early.
+
+    Args:
+        catalog: that knows the tables.
+        journals: path or URL of the folder of journals, or its `Store`. A `FileCatalog` has one
+            of its own; for other catalogs it is necessary. Whoever may write there can change
+            tables through whoever recovers: give it the rights of the tables.
+        storage_options: of that folder.
+
+    Raises:
+        InvalidInputError: the catalog has no folder of its own, and none is named.
+    """
+
+    def __init__(
+        self,
+        catalog: TableCatalog,
+        journals: str | PathLike[str] | Store | None = None,
+        storage_options: StorageOptions | None = None,
+    ) -> None:
+        self._catalog = catalog
+        if journals is not None:
+            store = open_store(journals, storage_options)  # type: ignore[arg-type]  # a path is one
+        elif isinstance(catalog, KeepsJournals):
+            store = catalog.journal_store()
+        else:
+            raise InvalidInputError(
+                f"cannot journal transactions of {catalog!r}: it has no place for files; name a "
+                "folder with journals="
+            )
+        self._journals = Journals(store)
+
+    def begin(
+        self,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> CatalogTransaction:
+        """Begin a transaction: `with transactions.begin() as tx: tx.table("a.b").append(…)`.
+
+        Args:
+            commit_properties: of each table's commit.
+            post_commithook_properties: what is done after all commits, for each table.
+        """
+        options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
+        return CatalogTransaction(self._catalog, self._journals, options)
+
+    def unfinished(self) -> list[TransactionReport]:
+        """Return the transactions that have a journal; those of live runs, too.
+
+        Cost: one listing, two requests for each journal, and those of opening each of its tables.
+        """
+        return [
+            report
+            for transaction_id in self._journals.ids()
+            if (report := self._report_on(transaction_id, completes=False)) is not None
+        ]
+
+    def recover(self, transaction_id: str | None = None) -> list[TransactionReport]:
+        """Complete transactions whose run has ended, or say why that cannot be.
+
+        Safe at any time, also beside the run itself and other recoveries. What only appends can
+        still be committed unless the table's schema or properties have changed; what has read rows
+        only if nobody has changed or added any since. The files must be there.
+
+        Args:
+            transaction_id: of one; None is all.
+
+        Returns:
+            A report of each; the journals of complete ones are removed.
+        """
+        wanted = self._journals.ids() if transaction_id is None else [transaction_id]
+        found: list[TransactionReport] = []
+        for one in wanted:
+            report = self._report_on(one, completes=True)
+            if report is None:
+                continue
+            if report.is_complete:
+                self._journals.remove([one])
+            found.append(report)
+        return found
+
+    def forget(self, transaction_id: str) -> None:
+        """Remove the journal of a transaction that shall not be completed.
+
+        Its run must have ended. What it has committed stays, and `vacuum` removes other files.
+        """
+        self._journals.remove([transaction_id])
+
+    def _report_on(self, transaction_id: str, *, completes: bool) -> TransactionReport | None:
+        return report_on(self._catalog, self._journals, transaction_id, completes=completes)
+
+    def __repr__(self) -> str:
+        """Show the catalog and the folder."""
+        return f"CatalogTransactions({self._catalog!r}, {self._journals.store.root!r})"
+
+
+class CatalogTransaction:
+    """One transaction over several tables: a context manager, made by `CatalogTransactions.begin`.
+
+    The end of the block checks every table, and commits them in the order in which `table` named
+    them first. An exception in the block leaves all tables as they were.
+
+    Attributes:
+        transaction_id: names its journal.
+        versions: the version that each table got, by name, after the block.
+    """
+
+    def __init__(self, catalog: TableCatalog, journals: Journals, options: CommitOptions) -> None:
+        self.transaction_id = str(uuid.uuid4())
+        self.versions: dict[str, int] = {}
+        self._catalog = catalog
+        self._journals = journals
+        self._options = options
+        self._tables: dict[Name, TransactionTable] = {}
+        self._is_open = False
+
+    def table(self, name: str | Name) -> TransactionTable:
+        """Return a table of the catalog, whose operations are staged.
+
+        They see the table as it was when it was named first, and not each other.
+
+        Args:
+            name: `schema.table`, with backticks where necessary, or a tuple of its parts.
+
+        Raises:
+            TableNotFoundError: there is none; a new table is made before the transaction.
+            InvalidInputError: outside of the block; or it is a table under a second name.
+        """
+        if not self._is_open:
+            raise InvalidInputError(
+                "a transaction works inside of its block: with transactions.begin() as tx: …"
+            )
+        parts = QualifiedName.parse(name).parts if isinstance(name, str) else tuple(name)
+        if parts not in self._tables:
+            found = TransactionTable(parts, DeltaTable.from_context(self._catalog.open(parts)))
+            for other in self._tables.values():
+                if other.table_id == found.table_id:
+                    raise InvalidInputError(
+                        f"cannot stage {shown_name(parts)}: it is the table "
+                        f"{shown_name(other.name)} of this transaction; use one name"
+                    )
+            self._tables[parts] = found
+        return self._tables[parts]
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        if self._is_open or self._tables:
+            raise InvalidInputError("cannot begin a transaction twice: begin() makes another one")
+        self._is_open = True
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Commit; after an exception, delete the files that were written instead.
+
+        Raises:
+            CommitConflictError: with one of the tables; nothing was committed.
+            TransactionIncompleteError: after the first commit, or with an unknown outcome; the
+                journal is kept.
+        """
+        self._is_open = False
+        tables = list(self._tables.values())
+        if kind is not None:
+            for table in tables:
+                discard(table.leave())
+            return
+        with ExitStack() as discards:
+            for table in tables:
+                discards.enter_context(discarding(table.pending))
+            taken = [_Staged(table, table.take()) for table in tables]
+            staged = [one for one in taken if not one.pending.is_empty]
+            if len(staged) == 1:
+                self._commit_one(staged[0])
+            elif staged:
+                self._commit_all(staged, discards)
+
+    def _commit_one(self, staged: _Staged) -> None:
+        committed = commit_staged(staged.pending, staged.table.engine, self._options)
+        staged.table.shown.show(committed)
+        self.versions[staged.name] = committed.version
+
+    def _commit_all(self, staged: list[_Staged], discards: ExitStack) -> None:
+        app = AppTransaction(app_id_of(self.transaction_id), APP_VERSION)
+        loops: list[CommitLoop] = []
+        commits: list[PreparedCommit] = []
+        for one in staged:
+            one.pending.set_app_transaction(app)
+            loop = prepare_staged(one.pending, one.table.engine, self._options)
+            commits.append(one.prepared(loop))
+            loops.append(loop)
+        journal = Journal(
+            transaction_id=self.transaction_id,
+            created_ms=staged[0].pending.context.clock.now_ms(),
+            commits=tuple(commits),
+        )
+        for one in staged:
+            one.pending.is_sent = True  # from here on, an interrupt must not delete its files
+        is_kept = self._keep(journal)
+        discards.pop_all()
+        if not is_kept:
+            raise self._incomplete("it is unknown whether its journal was written", staged, [])
+        self._send(staged, loops)
+        try:
+            self._journals.remove([self.transaction_id])
+        except DeltaError as error:
+            logger.warning("the journal of complete transaction %s stays: %s", journal.path, error)
+        for one, loop in zip(staged, loops, strict=True):
+            self._finish(one, loop)
+
+    def _keep(self, journal: Journal) -> bool:
+        """Write the journal; whether it is known to be there.
+
+        Raises:
+            DeltaError: it is certainly not there.
+        """
+        for number in range(_TRIES):
+            try:
+                self._journals.put(journal)
+            except AccessDeniedError:
+                if number:  # the request before may have been another's answer
+                    return False
+                raise
+            except StorageError as error:
+                logger.warning("writing journal %s: %s", journal.path, error)
+                # What a local store refuses cannot arrive later.
+                if is_local(self._journals.store) and self._is_absent():
+                    raise
+            else:
+                return True
+        return False
+
+    def _is_absent(self) -> bool:
+        try:
+            return self._journals.read(self.transaction_id) is None
+        except DeltaError:
+            return False
+
+    def _send(self, staged: list[_Staged], loops: list[CommitLoop]) -> None:
+        """Make the commits, in order."""
+        done: list[_Staged] = []
+        for one, loop in zip(staged, loops, strict=True):
+            try:
+                loop.send()
+            except CommitConflictError as error:
+                if done:
+                    raise self._incomplete(str(error), staged, done) from error
+                # Nobody else can have made it: a recovery meets this conflict, too.
+                self._undo(staged, error)
+                raise
+            except DeltaError as error:
+                raise self._incomplete(str(error), staged, done) from error
+            done.append(one)
+
+    def _undo(self, staged: list[_Staged], conflict: CommitConflictError) -> None:
+        try:
+            self._journals.remove([self.transaction_id])
+        except DeltaError:
+            raise self._incomplete(str(conflict), staged, []) from conflict
+        for one in staged:
+            discard(one.pending)
+
+    def _incomplete(
+        self, why: str, staged: list[_Staged], done: list[_Staged]
+    ) -> TransactionIncompleteError:
+        committed = [one.name for one in done]
+        left = [one.name for one in staged[len(done) :]]
+        return TransactionIncompleteError(
+            f"transaction {self.transaction_id} over {len(staged)} tables is incomplete: committed "
+            f"are {', '.join(committed) or 'none'}, left are {', '.join(left)}: {why}; its journal "
+            f"is in {self._journals.store.root}: recover() completes it, or says why it cannot",
+            transaction_id=self.transaction_id,
+            committed=committed,
+            left=left,
+        )
+
+    def _finish(self, staged: _Staged, loop: CommitLoop) -> None:
+        """Do what follows a commit; it stands whatever happens here."""
+        try:
+            committed = loop.finish()
+        except DeltaError as error:
+            logger.warning("%s has its commit, and cannot be read: %s", staged.name, error)
+            return
+        staged.table.shown.show(committed)
+        self.versions[staged.name] = committed.version
+
+    def __repr__(self) -> str:
+        """Show the id and the tables."""
+        names = ", ".join(map(shown_name, self._tables))
+        return f"<transaction {self.transaction_id} over {names or 'no table yet'}>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """A table and the content of its commit."""
+
+    table: TransactionTable
+    pending: PendingTransaction
+
+    @property
+    def name(self) -> str:
+        """The name of the table, for messages."""
+        return shown_name(self.table.name)
+
+    def prepared(self, loop: CommitLoop) -> PreparedCommit:
+        """The commit on top of what others have committed by now.
+
+        Raises:
+            CommitConflictError: that conflicts.
+        """
+        made = loop.prepare()
+        if made is None:
+            raise InternalError(f"{self.name} has the commit of a transaction that begins")
+        return PreparedCommit(
+            name=self.table.name,
+            table_id=self.table.table_id,
+            base_version=loop.base_version,
+            data=made.data,
+        )
+
+
+class TransactionTable(StagedOperations):
+    """A table in a transaction over several: its operations are staged; made by `tx.table(…)`.
+
+    `append`, `overwrite`, `delete`, `update`, `merge`, `upsert` and metadata domains; nothing else.
+    """
+
+    def __init__(self, name: Name, table: DeltaTable) -> None:
+        super().__init__(table)
+        self.name = name
+        self.shown = table
+        self.begin()
+        self.table_id = self.snapshot.metadata.id
+
+    def do(
+        self, verb: Verb[Any], *, dry_run: bool = False, progress: Progress | None = None
+    ) -> Any:
+        """As `TableTransaction.do`, for the verbs that the class names."""
+        if not isinstance(verb, _VERBS):
+            raise InvalidInputError(
+                f"cannot stage {verb.name} of {shown_name(self.name)} in a transaction over "
+                "several tables: only changes of rows and metadata domains; do it on the table"
+            )
+        return super().do(verb, dry_run=dry_run, progress=progress)
+
+    def __repr__(self) -> str:
+        """Show the name."""
+        return f"<{shown_name(self.name)} in a transaction>"
