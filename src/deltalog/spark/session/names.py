@@ -10,12 +10,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import TableNotFoundError
+from deltalog.locations import BY_NAME
+from deltalog.spark.session.catalogs import named_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from deltalog.catalogs.named import NamedTable
+
 _VIEW: Final = "spark.deltalog.view."
 """Prefix of the session settings that record which table a view shows."""
+
+
+def find_table(spark: SparkSession, name: str) -> str | NamedTable:
+    """Return the location of a table by its name, or its name in a catalog of the session.
+
+    Raises:
+        TableNotFoundError: there is no such table, or Spark's catalog has no location for it.
+    """
+    if is_by_name(name):
+        return name
+    known = location_of(name) or _view_location(spark, name)
+    return known or named_in(spark, name) or _catalog_location(spark, name)
 
 
 def find_location(spark: SparkSession, name: str) -> str:
@@ -38,6 +54,11 @@ def location_of(identifier: str) -> str | None:
     known = kind.strip("`").lower() in {"delta", "deltalog", "parquet"}
     quoted = len(rest) > 1 and rest[0] == rest[-1] == "`"
     return rest[1:-1].replace("``", "`") if known and quoted else None
+
+
+def is_by_name(text: str) -> bool:
+    """Whether a text is the URI of a table's name, `uc://catalog.schema.table`."""
+    return text.strip().lower().startswith(BY_NAME)
 
 
 def _view_location(spark: SparkSession, name: str) -> str | None:
