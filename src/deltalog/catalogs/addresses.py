@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # A name, or anything between backticks; two of them are one.
 _PART: Final = re.compile(r"(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`./@]+))(?P<dot>\.|$)")
+_SERVER: Final = re.compile(r"https?://", re.IGNORECASE)
 _FORM: Final = "expected uc://catalog.schema.table"
 
 
@@ -63,7 +64,7 @@ def open_catalog(text: str, storage_options: StorageOptions | None = None) -> Ta
         if not within.isidentifier() and within:
             raise InvalidInputError(f"cannot take {text!r} for a catalog: expected uc://catalog")
         return _catalog(storage_options, within=within or None)
-    if lower.startswith(("https://", "http://")):
+    if _SERVER.match(text):
         if callable(storage_options):
             storage_options = storage_options()
         return _catalog({**(storage_options or {}), "unity_catalog_url": text})

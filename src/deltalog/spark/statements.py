@@ -27,7 +27,7 @@ from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.by_options import frame_by_options
 from deltalog.spark.session.catalogs import catalogs_of, shown_by
 from deltalog.spark.session.failures import as_spark_does, check_session
-from deltalog.spark.session.names import find_location, note_view
+from deltalog.spark.session.names import find_location, note_location
 from deltalog.spark.session.opening import open_latest, session_time_zone
 from deltalog.spark.session.settings import session_defaults
 from deltalog.spark.session.types import quoted
@@ -246,7 +246,7 @@ class ClusterSession:
         if self._catalogs.keeps(name):
             self._catalogs.relocate(name, location)
             return
-        note_view(self._spark, name.parts[-1], location)
+        note_location(self._spark, name.parts[-1], location)
         self.note(name, self.open(QualifiedName(("delta", location))))
 
     def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:

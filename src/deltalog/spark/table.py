@@ -28,8 +28,6 @@ from deltalog.spark.merge import DeltaMergeBuilder
 from deltalog.spark.optimize import DeltaOptimizeBuilder
 from deltalog.spark.reading.scan import objection_to_native
 from deltalog.spark.results import detail_frame, history_frame, numbers, paths_frame, restored_frame
-from deltalog.spark.session.catalogs import named_in, shown_by
-from deltalog.spark.session.catalogs import note_view as note_catalog_view
 from deltalog.spark.session.failures import (
     as_spark_does,
     check_condition,
@@ -38,8 +36,14 @@ from deltalog.spark.session.failures import (
     check_type,
     check_values,
 )
-from deltalog.spark.session.names import find_table, location_of, note_view
-from deltalog.spark.session.opening import moment_text, open_latest, session_time_zone
+from deltalog.spark.session.names import (
+    location_of,
+    named_or_location,
+    note_view,
+    open_by_name,
+    open_table,
+)
+from deltalog.spark.session.opening import moment_text, session_time_zone
 from deltalog.spark.session.settings import check_reads, session_settings
 from deltalog.spark.tending import convert, vacuumed
 from deltalog.storage.store import Store
@@ -75,20 +79,13 @@ class DeltaTable:
     ) -> None:
         check_session(spark)
         _check_location(table, "path")
-        doing, zone = "open as a DeltaTable", session_time_zone(spark)
         with as_spark_does():
-            context = open_latest(table, storage_options, doing=doing, time_zone=zone)
-        self._open(spark, context, native=native)
+            context = open_table(spark, table, storage_options)
+            self._open(spark, context, objection_to_native(context.store, native=native))
 
-    def _open(
-        self, spark: SparkSession, context: TableContext, *, native: bool | None = None
-    ) -> None:
-        self._spark = spark
-        self._engine = SparkEngine(
-            spark, objection=objection_to_native(context.store, native=native)
-        )
-        with as_spark_does():
-            self._table = CoreTable.from_context(context, self._engine)
+    def _open(self, spark: SparkSession, context: TableContext, objection: str | None) -> None:
+        self._spark, self._engine = spark, SparkEngine(spark, objection=objection)
+        self._table = CoreTable.from_context(context, self._engine)
         self._alias: str | None = None
         self._app: AppTransaction | None = None
 
@@ -96,8 +93,9 @@ class DeltaTable:
     def from_context(cls, spark: SparkSession, context: TableContext) -> Self:
         """Open the latest version of the table of a context, as a catalog's `open` gives it."""
         table = cls.__new__(cls)
-        zone = session_time_zone(spark)
-        cls._open(table, spark, replace(context, time_zone=zone))
+        context = replace(context, time_zone=session_time_zone(spark))
+        with as_spark_does():
+            cls._open(table, spark, context, objection_to_native(context.store))
         return table
 
     @property
@@ -133,9 +131,8 @@ class DeltaTable:
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> Self:  # noqa: N802, N803  # Delta's
         """Open the table of a name.
 
-        The name is ``delta.`/path` ``, a view that `createOrReplaceTempView` made, a table of a
-        catalog that the session has registered (`uc.main.sales.orders`), `uc://…`, or a table
-        whose location Spark's catalog has.
+        It is ``delta.`/path` ``, `uc://…`, a view that `createOrReplaceTempView` made, a table of a
+        catalog of the session (`uc.main.sales.orders`), or one that Spark's catalog has.
 
         Raises:
             TableNotFoundError: there is no such table, or the catalog does not say where it is.
@@ -143,18 +140,14 @@ class DeltaTable:
         check_session(sparkSession)
         check_type(tableOrViewName, str, "tableOrViewName", "a name")
         with as_spark_does():
-            context = shown_by(sparkSession, tableOrViewName)
-            if context is not None:
-                return cls.from_context(sparkSession, context)
-            return cls(sparkSession, find_table(sparkSession, tableOrViewName))
+            return cls.from_context(sparkSession, open_by_name(sparkSession, tableOrViewName))
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:  # noqa: N802, N803  # Delta's
         """Whether a location holds a Delta table, or a catalog has one of the name."""
         check_session(sparkSession)
         check_type(identifier, str, "identifier", "a path")
-        named = named_in(sparkSession, identifier, by_alias=True)
-        return bool(CoreTable.is_deltatable(named or location_of(identifier) or identifier))
+        return bool(CoreTable.is_deltatable(named_or_location(sparkSession, identifier)))
 
     @classmethod
     def convertToDelta(  # noqa: N802  # Delta's
@@ -243,11 +236,7 @@ class DeltaTable:
         """Create a view of the latest version's rows, for SQL and for `forName`."""
         check_type(name, str, "name", "a name")
         self.toDF().createOrReplaceTempView(name)
-        context = self._table.snapshot.context
-        if context.committer is None:
-            note_view(self._spark, name, self._table.table_uri)
-        else:
-            note_catalog_view(self._spark, name, context)
+        note_view(self._spark, name, self._table.snapshot.context)
 
     def alias(self, aliasName: str) -> Self:  # noqa: N803  # Delta's
         """Return the same table with an alias for conditions."""
@@ -516,10 +505,7 @@ class DeltaTable:
         source = CoreTable.from_context(self._table.snapshot.context, self._engine)
         if at is not None:
             source.load_as_version(at)
-        where = target
-        if isinstance(target, str):
-            named = named_in(self._spark, target, by_alias=True)
-            where = location_of(target) or named or target
+        where = named_or_location(self._spark, target) if isinstance(target, str) else target
         clone = source.clone(where, **options, commit_properties=self._commit_properties())
         return type(self).from_context(self._spark, clone.snapshot.context)
 

@@ -78,7 +78,7 @@ def catalogs_of(spark: SparkSession) -> SessionCatalogs:
     return found
 
 
-def note_view(spark: SparkSession, name: str, context: TableContext) -> None:
+def note_table(spark: SparkSession, name: str, context: TableContext) -> None:
     """Note which table of a catalog a view shows."""
     _entry_of(spark).views[name.lower()] = context
 
