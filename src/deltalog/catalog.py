@@ -10,6 +10,7 @@ Protocol: Catalog-managed tables
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from deltalog.errors import InvalidInputError
@@ -32,6 +33,17 @@ class RatifiedCommit:
     file: FileInfo
 
 
+class MaintenanceOperation(Enum):
+    """What a client may do to a table whose commits a catalog decides on, if the catalog allows."""
+
+    DATA_REORGANIZATION = "DATA_REORGANIZATION"
+    """Write rows of the table once more: OPTIMIZE, REORG."""
+    DATA_CLEANUP = "DATA_CLEANUP"
+    """Delete files that no version within the retention needs: VACUUM."""
+    METADATA_CLEANUP = "METADATA_CLEANUP"
+    """Delete log files that only expired versions need, staged commits among them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTail:
     """The newest commits of a table according to its catalog.
@@ -39,6 +51,7 @@ class LogTail:
     Args:
         commits: ratified commits, ascending and without a gap.
         latest_version: of the table; a file published after it is not part of the table.
+        allowed: the maintenance operations that the catalog allows its clients.
 
     Raises:
         InvalidInputError: a version is missing, repeated, or after `latest_version`.
@@ -46,6 +59,7 @@ class LogTail:
 
     commits: tuple[RatifiedCommit, ...] = ()
     latest_version: int | None = None
+    allowed: frozenset[MaintenanceOperation] = frozenset()
 
     def __post_init__(self) -> None:
         """Check that the versions are contiguous and end at `latest_version`."""

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
 
-_BY_NAME: Final = "uc://"
+BY_NAME: Final = "uc://"
+"""With what a location begins that is a table's name in a catalog."""
 
 
 def open_table_store(
@@ -43,7 +44,7 @@ def open_table_store(
     if not isinstance(table_uri, str):
         return open_store(table_uri, storage_options, filesystem=filesystem), None
     # Before the decoding: `%40v3` is part of a name, and `@v3` is a version.
-    if table_uri.lower().startswith(_BY_NAME):
+    if table_uri.lower().startswith(BY_NAME):
         raise InvalidInputError(
             f"cannot use {table_uri!r} here: expected a location, found the name of a table in a "
             "catalog; DeltaTable, DeltaTable.create and write_deltalake take names"
@@ -95,7 +96,7 @@ def named_table(
         InvalidInputError: the name is malformed, or there is no catalog to ask.
     """
     if isinstance(table_uri, PathLike) or (
-        isinstance(table_uri, str) and not table_uri.lower().startswith(_BY_NAME)
+        isinstance(table_uri, str) and not table_uri.lower().startswith(BY_NAME)
     ):
         return None
     from deltalog.catalogs.named import NamedTable  # noqa: PLC0415  # few tables have names

@@ -6,7 +6,7 @@ import base64
 import logging
 import pickle
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,9 @@ from deltalog.errors import (
 )
 from deltalog.http import AnswerLimits, HttpOptions, Retry
 from tests.support.catalogs import create
-from tests.support.emulators import AZURITE_KEY, Emulator, _OneByOne
+from tests.support.emulators import AZURITE_KEY, Emulator
 from tests.support.gcs_server import GcsServer
+from tests.support.lent_keys import Issuer
 from tests.support.openapi import specification
 from tests.support.unity_server import Mishap, UnityServer
 
@@ -35,52 +36,6 @@ SCHEMA = StructType((Field("id", PrimitiveType("long")),))
 ORDERS = ("sales", "orders")
 ROWS = pa.table({"id": [1, 2]})
 QUICK = HttpOptions(retry=Retry(attempts=2, first_delay_ms=1))
-
-
-class Issuer:
-    """Lends keys of S3, of which the emulator accepts some only."""
-
-    def __init__(self, emulator: Emulator) -> None:
-        self.number = 0
-        self.refused: set[str] = set()
-        self.seen: list[str] = []
-        served = _OneByOne.running[emulator.endpoint]
-        self._served, self._inner = served, served._application
-        served._application = self._checked
-
-    def close(self) -> None:
-        self._served._application = self._inner
-
-    @property
-    def key(self) -> str:
-        """The one that was lent last."""
-        return f"LENTKEY{self.number:04}"
-
-    def lend(self, location: str) -> list[tuple[str, dict[str, str]]]:
-        self.number += 1
-        return [
-            (
-                location,
-                {
-                    "s3.access-key-id": self.key,
-                    "s3.secret-access-key": f"a-secret-that-was-lent-{self.number}",
-                    "s3.session-token": f"a-session-that-was-lent-{self.number}",
-                },
-            )
-        ]
-
-    def _checked(
-        self, environ: dict[str, Any], start_response: Callable[..., object]
-    ) -> Iterable[bytes]:
-        authorization = environ.get("HTTP_AUTHORIZATION", "")
-        key = authorization.partition("Credential=")[2].partition("/")[0]
-        self.seen.append(key)
-        if key in self.refused:
-            body = b"<Error><Code>ExpiredToken</Code><Message>expired</Message></Error>"
-            headers = [("Content-Length", str(len(body))), ("Content-Type", "application/xml")]
-            start_response("400 Bad Request", headers)
-            return [body]
-        return self._inner(environ, start_response)
 
 
 @pytest.fixture

@@ -195,7 +195,7 @@ def test_builders_say_what_is_there_already(spark: SparkSession, tmp_path: Path)
     assert replaced.clusterBy("z").execute().toDF().columns == ["z"]
     (detail,) = DeltaTable.forPath(spark, path).detail().collect()
     assert (detail["clusteringColumns"], detail["partitionColumns"]) == (["z"], [])
-    with pytest.raises(InvalidInputError, match="no catalog"):
+    with pytest.raises(InvalidInputError, match="register"):
         DeltaTable.create(spark).tableName("a.b").addColumn("x", "INT").execute()
 
 

@@ -18,8 +18,8 @@ from deltalog import write_deltalake
 from deltalog.spark.session.environment import UnsupportedPySparkError, check_pyspark
 from deltalog.spark.source import DeltalogSource
 from deltalog.spark.writing.options import WriteOptions
+from deltalog.spark.writing.plan import open_to_write
 from deltalog.spark.writing.writer import BatchWriter
-from deltalog.storage import open_store
 from tests.support.spark_workers import own_environment, packed, sent
 
 SITE = sysconfig.get_path("purelib")
@@ -61,7 +61,7 @@ def travelling(place: Path) -> list[object]:
     return [
         source.reader(schema),
         source.streamReader(schema),
-        BatchWriter(open_store(place), schema, WriteOptions()),
+        BatchWriter(open_to_write(place), schema, WriteOptions()),
     ]
 
 

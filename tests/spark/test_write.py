@@ -275,10 +275,10 @@ def test_what_is_replaced_does_not_depend_on_the_session_s_zone(
     fields = [("t", "timestamp"), ("d", "date"), ("s", "string")]
     schema = Schema([Field(name, kind) for name, kind in fields])
     DeltaTable.create(tmp_path, schema)
-    store, columns = open_to_write(tmp_path), to_spark_schema(schema)
+    place, columns = open_to_write(tmp_path), to_spark_schema(schema)
     options = WriteOptions(mode="overwrite", replace_where=where, time_zone="Asia/Tokyo")
     with nullcontext() if is_taken else pytest.raises(InvalidInputError, match="Asia/Tokyo"):
-        assert plan_write(store, columns, options).version == 0
+        assert plan_write(place, columns, options).version == 0
 
 
 def test_names_that_need_quotes_are_written_and_changed(

@@ -18,6 +18,7 @@ from deltalog import write_deltalake
 from deltalog.errors import AccessDeniedError, StorageError
 from deltalog.spark import DeltaTable
 from deltalog.spark.writing.options import WriteOptions
+from deltalog.spark.writing.plan import open_to_write
 from deltalog.spark.writing.writer import BatchWriter
 from deltalog.storage import open_store
 from deltalog.testing import FaultyStore, Harm, InjectedFault
@@ -90,7 +91,7 @@ def test_a_driver_that_dies_before_the_commit_is_cleaned_up_after(
 ) -> None:
     path = tmp_path / "t"
     deltalog.spark.write(spark.range(1), path)
-    writer = BatchWriter(open_store(path), spark.range(1).schema, WriteOptions())
+    writer = BatchWriter(open_to_write(path), spark.range(1).schema, WriteOptions())
     writer.write(iter(pa.table({"id": [7]}).to_batches()))  # and then nothing more
     assert rows(path) == [0]
     assert len(data_files(path) - named_files(path)) == 1

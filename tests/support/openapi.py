@@ -100,6 +100,7 @@ class Contract:
         self._validator = OAS31Validator if is_new else OAS30Validator
         if is_new:
             _tell_apart(self._tree["components"]["schemas"])
+            _add_newer(self._tree["components"]["schemas"])
             _close(self._tree["components"]["schemas"], "unevaluatedProperties")
         else:
             _close(self._tree["components"]["schemas"], "additionalProperties")
@@ -183,6 +184,14 @@ def _tell_apart(schemas: dict[str, Any]) -> None:
         if name == "DeltaDataType":  # "primitive types are bare JSON strings"
             choices.append({"type": "string"})
         schemas[name] = {"oneOf": choices}
+
+
+def _add_newer(schemas: dict[str, Any]) -> None:
+    """Add what servers say since the document was stored (unitycatalog's pull request 1812)."""
+    answer = schemas["DeltaLoadTableResponse"]["properties"]
+    answer.setdefault(
+        "allowed-maintenance-operations", {"type": "array", "items": {"type": "string"}}
+    )
 
 
 def _close(schemas: dict[str, Any], keyword: str) -> None:

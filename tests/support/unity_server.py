@@ -126,6 +126,7 @@ class UnityServer:
         lend: the configuration and the prefix of credentials for a location.
         lifetime_ms: of credentials.
         has_delta_api: whether it has more than the older API.
+        allowed: maintenance operations that it allows clients; None does not say.
     """
 
     def __init__(self, folder: Path, warehouse: str) -> None:
@@ -145,6 +146,7 @@ class UnityServer:
         self.lifetime_ms = 3_600_000
         self.now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
         self.has_delta_api = True
+        self.allowed: list[str] | None = None
         self.endpoints: list[str] | None = None
         self.token = TOKEN
         self.oauth: dict[str, str] = {}
@@ -627,7 +629,9 @@ class UnityServer:
         ]
 
     def _shown(self, entry: Entry) -> dict[str, Any]:
+        allowed = {} if self.allowed is None else {"allowed-maintenance-operations": self.allowed}
         return {
+            **allowed,
             "metadata": {
                 "etag": entry.etag,
                 "table-type": entry.table_type,

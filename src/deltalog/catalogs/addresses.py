@@ -1,7 +1,7 @@
-"""Tables by a URI that names them: `uc://catalog.schema.table`, perhaps with `@v3`.
+"""Tables by a URI that names them, `uc://catalog.schema.table`, and catalogs by a text.
 
-Owns how such a name is split into parts, and that the catalog is that of the environment or of the
-storage options.
+Owns how such a name is split into parts, that the catalog is that of the environment or of the
+storage options, and which text names which kind of catalog.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog.catalogs.files import FileCatalog
 from deltalog.catalogs.named import NamedTable
 from deltalog.catalogs.unity.catalog import UnityCatalog
 from deltalog.catalogs.unity.settings import UnitySettings, split_options, unity_settings
@@ -21,11 +22,13 @@ from deltalog.paths import parse_table_uri
 from deltalog.storage.options import truth
 
 if TYPE_CHECKING:
-    from deltalog.catalogs.protocol import Name
+    from deltalog.catalogs.protocol import Name, TableCatalog
+    from deltalog.catalogs.unity.client import PicklesSecrets
     from deltalog.storage.fsspec_store import StorageOptions
 
 # A name, or anything between backticks; two of them are one.
 _PART: Final = re.compile(r"(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`./@]+))(?P<dot>\.|$)")
+_SERVER: Final = re.compile(r"https?://", re.IGNORECASE)
 _FORM: Final = "expected uc://catalog.schema.table"
 
 
@@ -41,6 +44,35 @@ def resolve_address(uri: str, storage_options: StorageOptions | None) -> NamedTa
         at = datetime.fromtimestamp(location.timestamp_ms / 1000, UTC)
     name = _parts(location.uri[len("uc://") :].rstrip("/"), uri)
     return NamedTable(catalog=_catalog(storage_options), name=name, at=at)
+
+
+def open_catalog(text: str, storage_options: StorageOptions | None = None) -> TableCatalog:
+    """The catalog that a text names.
+
+    Args:
+        text: `uc://` is the Unity Catalog of the environment or of the storage options, and
+            `uc://main` one of its catalogs; a URL of HTTP is a Unity Catalog there; `glue` is AWS
+            Glue; anything else a directory of tables.
+        storage_options: of the tables' stores, and those of a Unity Catalog.
+
+    Raises:
+        InvalidInputError: there is no catalog to ask.
+    """
+    lower = text.lower()
+    if lower.startswith("uc://"):
+        within = text[len("uc://") :].strip("/")
+        if not within.isidentifier() and within:
+            raise InvalidInputError(f"cannot take {text!r} for a catalog: expected uc://catalog")
+        return _catalog(storage_options, within=within or None)
+    if _SERVER.match(text):
+        if callable(storage_options):
+            storage_options = storage_options()
+        return _catalog({**(storage_options or {}), "unity_catalog_url": text})
+    if lower == "glue":
+        from deltalog.catalogs.glue import GlueCatalog  # noqa: PLC0415  # boto3 is an extra
+
+        return GlueCatalog(storage_options=storage_options)
+    return FileCatalog(text, storage_options)
 
 
 def _parts(text: str, uri: str) -> Name:
@@ -60,7 +92,7 @@ def _parts(text: str, uri: str) -> Name:
     return tuple(found)
 
 
-def _catalog(storage_options: StorageOptions | None) -> UnityCatalog:
+def _catalog(storage_options: StorageOptions | None, *, within: str | None = None) -> UnityCatalog:
     """The catalog of the environment, or of storage options; one for each way to reach it."""
     if callable(storage_options):
         raise InvalidInputError(
@@ -70,8 +102,11 @@ def _catalog(storage_options: StorageOptions | None) -> UnityCatalog:
     given, rest = split_options(storage_options or {})
     http = HttpOptions(allow_http=truth("allow_http", given.pop("allow_http", False)))
     local = truth("allows_local_files", given.pop("allows_local_files", False))
+    # As other storage options, a token among them goes to the tasks of a frame.
+    is_told = bool(given.get("token") or given.get("client_secret"))
     settings = unity_settings(given.pop("url", None), **given)
-    return _shared(settings, http, local, _Options(rest if storage_options is not None else None))
+    own = _Options(rest if storage_options is not None else None)
+    return _shared(settings, within, http, local, own, "tasks" if is_told else False)
 
 
 class _Options:
@@ -92,16 +127,20 @@ class _Options:
 @functools.lru_cache(maxsize=32)
 def _shared(
     settings: UnitySettings,
+    within: str | None,
     http: HttpOptions,
     local: bool,  # noqa: FBT001  # a part of the key
     options: _Options,
+    pickles_secrets: PicklesSecrets,
 ) -> UnityCatalog:
     return UnityCatalog(
         settings.url,
         token=settings.token,
         client_id=settings.client_id,
         client_secret=settings.client_secret,
+        catalog=within,
         storage_options=options.options,
         http_options=http,
         allows_local_files=local,
+        pickles_secrets=pickles_secrets,
     )

@@ -9,21 +9,26 @@ Protocol: Catalog-managed tables (staged commits)
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from deltalog.errors import CatalogAccessError, CatalogError, UnsafePathError
+from deltalog.errors import CatalogAccessError, CatalogError, DeltaError, UnsafePathError
 from deltalog.http.texts import shown_location
 from deltalog.paths import split_location, store_kind
 from deltalog.storage.faults import has_login
+from deltalog.storage.options import is_sent_to_tasks
 from deltalog.store_kinds import kind_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.clock import Clock
+
+logger = logging.getLogger(__name__)
 
 _MARGIN_MS: Final = 300_000
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -128,8 +133,10 @@ class LentOptions:
     def __call__(self) -> Mapping[str, Any]:
         """The options; new credentials are asked for if those at hand are about to end."""
         with self._lock:
-            if not self._is_asked or self._is_due():
+            if not self._is_asked:
                 self._ask()
+            elif self._is_due():
+                self._renew()
             lent = {} if self._lent is None else self._lent.options
             return {**(self._own or {}), **lent}
 
@@ -152,6 +159,25 @@ class LentOptions:
         at_ms = self._renew_at_ms
         return at_ms is not None and self._lender.clock.now_ms() >= at_ms
 
+    def _renew(self) -> None:
+        """Ask for new credentials; those at hand serve up to their end if there are none.
+
+        Raises:
+            DeltaError: they have ended.
+        """
+        try:
+            self._ask()
+        except DeltaError as error:
+            now, ends = self._lender.clock.now_ms(), self._ends_ms()
+            if ends is None or now >= ends:
+                raise
+            # Not for each request: half of what is left, until it is up.
+            self._renew_at_ms = min(ends, now + max(1, (ends - now) // 2))
+            logger.warning("credentials are not renewed yet: %s", error)
+
+    def _ends_ms(self) -> int | None:
+        return None if self._lent is None else self._lent.expires_ms
+
     def _ask(self) -> None:
         self._keep(self._lender.lend())
 
@@ -171,9 +197,14 @@ class LentOptions:
         self._is_asked = True
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
+        if is_sent_to_tasks():
+            # Those which end soon would be of no use there, and a task may have no token.
+            with suppress(DeltaError):  # the task asks, and has the error
+                self()
+        with self._lock:
+            state = self.__dict__.copy()
         del state["_lock"]
-        if not self._lender.pickles_secrets:
+        if not (self._lender.pickles_secrets or is_sent_to_tasks()):
             state.update(_lent=None, _renew_at_ms=None, _is_asked=False)
         return state
 

@@ -199,6 +199,15 @@ class KeepsJournals(Protocol):
         ...
 
 
+@runtime_checkable
+class CatalogOfCatalogs(Protocol):
+    """A catalog whose names begin with a catalog of its own, such as a Unity Catalog."""
+
+    def list_catalogs(self) -> list[str]:
+        """The catalogs, by name."""
+        ...
+
+
 def shown_name(name: Sequence[str]) -> str:
     """`a.b.c`, with backticks around parts that need them, for messages."""
     return ".".join(part if part.isidentifier() else f"`{part}`" for part in name)

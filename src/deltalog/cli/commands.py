@@ -16,9 +16,8 @@ import pyarrow as pa
 import typer
 
 from deltalog.cli.output import OutputFormat, as_text, moment_text, print_batches, print_rows
-from deltalog.context import utc_context
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.locations import open_table_store
+from deltalog.locations import open_table_context
 from deltalog.progress import progress_bar
 from deltalog.table import DeltaTable
 
@@ -29,7 +28,9 @@ P = ParamSpec("P")
 
 _MOST_SHOWN = 50
 
-Location = Annotated[str, typer.Argument(help="Path or URL; `table@v3` names a version.")]
+Location = Annotated[
+    str, typer.Argument(help="Path, URL or uc://catalog.schema.table; `table@v3` names a version.")
+]
 Options = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", help="A storage option, key=value; may be repeated."),
@@ -192,11 +193,11 @@ def doctor(
     """What is wrong with the table, how bad it is, and what to do; also if it cannot be opened."""
     from deltalog.insight.doctor import examine  # noqa: PLC0415  # only here
 
-    store, at = open_table_store(table, storage_options(option), None)
+    context, at = open_table_context(table, storage_options(option), None, time_zone="UTC")
     snapshot = None if at is None else _open(table, option).snapshot
     with _bar("examining") as progress:
         report = examine(
-            utc_context(store),
+            context,
             snapshot=snapshot,
             checks=check or None,
             num_samples=samples,

@@ -27,7 +27,7 @@ _PROMPTS: Final = ("deltalog> ", "     ...> ")
 
 
 @command("sql")
-def sql(
+def sql(  # noqa: PLR0917  # each is the caller's choice
     statement: Annotated[
         str | None, typer.Argument(help="Statements; semicolons divide them. - reads stdin.")
     ] = None,
@@ -38,13 +38,29 @@ def sql(
         list[str] | None,
         typer.Option("--table", "-t", help="name=location: a table by its name; may be repeated."),
     ] = None,
+    catalog: Annotated[
+        str | None,
+        typer.Option(
+            "--catalog",
+            "-c",
+            help="Keeps names of tables: uc:// of the environment, a URL, glue, or a directory.",
+        ),
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option("--schema", "-s", help="With which shorter names begin.")
+    ] = None,
     option: Options = None,
     form: As = OutputFormat.TABLE,
 ) -> None:
     """Run SQL statements; without any, a prompt asks for them."""
     if statement is not None and file is not None:
         raise InvalidInputError("cannot run a statement and a file: give one of them")
-    with connect(_tables(table), storage_options=storage_options(option)) as connection:
+    if schema is not None and catalog is None:
+        raise InvalidInputError("cannot take --schema without --catalog, whose schema it is")
+    options = storage_options(option)
+    with connect(
+        _tables(table), catalog=catalog, schema=schema, storage_options=options
+    ) as connection:
         text = file.read_text("utf-8") if file is not None else statement
         if text == "-" or (text is None and not sys.stdin.isatty()):
             text = sys.stdin.read()

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain, islice, pairwise, takewhile
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.errors import ObjectNotFoundError
+from deltalog.errors import LogGapError, ObjectNotFoundError
 from deltalog.log.hint import read_hint
 from deltalog.log.names import (
     BEGINNINGS,
@@ -186,7 +186,26 @@ def _listing_of(
         ],
         last=None if log_tail is None else log_tail.last_version,
     )
-    return _with_missed_commits(store, listing)
+    listing = _with_missed_commits(store, listing)
+    _check_reaches(listing, log_tail)
+    return listing
+
+
+def _check_reaches(listing: LogListing, log_tail: LogTail | None) -> None:
+    """Refuse a log that ends before its catalog says: an older version would pass for the latest.
+
+    Raises:
+        LogGapError: the last version has neither a commit nor a checkpoint.
+    """
+    last = None if log_tail is None else log_tail.last_version
+    found = listing.latest_version
+    if last is None or last < listing.first or (found is not None and found >= last):
+        return
+    raise LogGapError(
+        f"cannot read the log of {listing.table}: its catalog says that version {last} is the "
+        f"latest, found {'nothing' if found is None else f'versions up to {found}'} from version "
+        f"{listing.first} on; the catalog must list commits that are not published"
+    )
 
 
 def _with_missed_commits(store: Store, listing: LogListing) -> LogListing:

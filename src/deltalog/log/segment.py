@@ -144,7 +144,7 @@ def sort_listing(
         files: in any order.
         table: the table's location, for messages.
         first: the version at which the listing started.
-        ratified: commits of a catalog; of one version, the published file is preferred.
+        ratified: commits of a catalog, which count instead of published files of their versions.
         last: later versions are ignored, because the catalog has not ratified them.
 
     Raises:
@@ -163,7 +163,8 @@ def sort_listing(
         info = file.info
         begins = begins or file.kind in BEGINNINGS
         if file.kind is LogFileKind.COMMIT:
-            commits[file.version] = file
+            # "Readers must use that catalog-supplied commit and ignore any published Delta file".
+            commits.setdefault(file.version, file)
         elif file.kind is LogFileKind.CHECKSUM:
             checksums[file.version] = info
         elif info.size_bytes == 0:

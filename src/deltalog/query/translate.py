@@ -248,7 +248,8 @@ def _visible(node: Expr) -> Iterator[Expr]:
 def _reference(node: exp.Table) -> TableReference:
     if isinstance(node.this, exp.Func):
         return _changes(node.this)
-    if not isinstance(node.this, exp.Identifier):
+    # sqlglot has three places for a name: what is longer is in the last one, with dots.
+    if not all(isinstance(part, exp.Identifier) for part in node.parts):
         raise SyntaxProblem(start_of(node), "expected the name of a table")
     version = node.args.get("version")
     parts = tuple(part.name for part in node.parts)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltalog.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
-    from deltalog.catalog import LogTail
+    from deltalog.catalog import LogTail, MaintenanceOperation
     from deltalog.context import TableContext
     from deltalog.log.checksum import VersionChecksum
     from deltalog.log.names import LogFile
@@ -279,7 +279,7 @@ class Snapshot:
             known.with_newest_log_tail() if log_tail is None else known.with_log_tail(log_tail)
         )
         state = self._newer_state(context.log_tail)
-        if state is self._state:
+        if state is self._state and _allowed_by(context) == _allowed_by(known):
             return self
         if state is not None:
             protocol, metadata = state.newest_in_commits(self.version)
@@ -386,6 +386,10 @@ def _after_commit(
         snapshot.__dict__["commit_timestamp_ms"] = commit_timestamp_ms
     snapshot._knows_file_time = False  # noqa: SLF001  # made here
     return snapshot
+
+
+def _allowed_by(context: TableContext) -> frozenset[MaintenanceOperation]:
+    return frozenset() if context.log_tail is None else context.log_tail.allowed
 
 
 def _same_commit(one: FileInfo, other: FileInfo, *, knows_time: bool) -> bool:

@@ -13,30 +13,33 @@ from pyspark.sql import types as spark_types
 
 from deltalog.errors import InvalidInputError
 from deltalog.log.listing import has_table
+from deltalog.query.names import QualifiedName
 from deltalog.schema import Field, StructType, parse_schema
 from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
 )
+from deltalog.spark.session.catalogs import catalogs_of, named_in
 from deltalog.spark.session.failures import (
     SparkTableNotFoundError,
     WrongTypeError,
     as_spark_does,
     check_type,
 )
-from deltalog.spark.session.names import location_of
+from deltalog.spark.session.names import is_by_name, location_of
 from deltalog.spark.session.settings import session_defaults, session_settings
 from deltalog.spark.session.types import quoted
 from deltalog.spark.writing.plan import open_to_write
-from deltalog.table import DeltaTable as CoreTable
+from deltalog.table.creating import TableDefinition, TablePlace, create_table
+from deltalog.transaction import CommitOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
-    from deltalog.storage.store import Store
+    from deltalog.context import TableContext
 
 _GENERATION: str = "delta.generationExpression"
 Way = Literal["create", "createIfNotExists", "replace", "createOrReplace"]
@@ -80,7 +83,7 @@ class DeltaTableBuilder:
         self,
         spark: SparkSession,
         way: Way,
-        load_version: Callable[[Store], Any],
+        load_version: Callable[[TableContext], Any],
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._spark = spark
@@ -96,9 +99,13 @@ class DeltaTableBuilder:
         self._properties: dict[str, str] = {}
 
     def tableName(self, identifier: str) -> Self:  # noqa: N802  # Delta's
-        """Name the table; a name such as ``delta.`/path` `` is a location."""
+        """Name the table; a name such as ``delta.`/path` `` or `uc://…` is a location.
+
+        A catalog that the session has registered keeps the name: without a location the catalog
+        chooses one.
+        """
         check_type(identifier, str, "tableName", "a name")
-        path = location_of(identifier)
+        path = identifier if is_by_name(identifier) else location_of(identifier)
         if path is None:
             self._name = identifier
         else:
@@ -195,14 +202,11 @@ class DeltaTableBuilder:
         Raises:
             TableExistsError: `create`, but the table exists.
             TableNotFoundError: `replace`, but the table does not exist.
-            InvalidInputError: no location is set: deltalog writes no catalog.
+            InvalidInputError: no location is set, and no catalog of the session keeps the name.
         """
-        if self._location is None:
-            raise InvalidInputError(
-                f"cannot make the table {self._name!r}: deltalog writes no catalog; give its "
-                "location(…), and register it with CREATE TABLE … LOCATION"
-            )
-        store = open_to_write(self._location, self._storage)
+        with as_spark_does():
+            place = self._place()
+        store = place.context.store
         if self._way == "replace" and not has_table(store):
             raise SparkTableNotFoundError(
                 f"cannot replace the table at {store.root}: there is none"
@@ -210,18 +214,35 @@ class DeltaTableBuilder:
         properties = session_settings(self._spark).commit_properties()
         mode: Any = {"create": "error", "createIfNotExists": "ignore"}.get(self._way, "overwrite")
         with session_defaults(self._spark), as_spark_does():
-            CoreTable.create(
-                store,
-                StructType(self._fields),
+            context = create_table(
+                place,
+                TableDefinition(
+                    schema=StructType(self._fields),
+                    partition_by=self._partitions,
+                    name=self._name,
+                    description=self._comment,
+                    configuration=self._properties,
+                    cluster_by=self._clusters,
+                ),
                 mode=mode,
-                partition_by=self._partitions,
-                name=self._name,
-                description=self._comment,
-                configuration=self._properties,
-                cluster_by=self._clusters,
-                commit_properties=properties,
+                options=CommitOptions(properties=properties),
             )
-        return self._open(store)
+        return self._open(context)
+
+    def _place(self) -> TablePlace:
+        named = None if self._name is None else named_in(self._spark, self._name)
+        if self._name is not None and named is not None:
+            name = QualifiedName.parse(self._name)
+            found = catalogs_of(self._spark).names.place(name, self._location)
+            if found is not None:
+                return found
+        if self._location is None:
+            raise InvalidInputError(
+                f"cannot make the table {self._name!r}: deltalog does not write Spark's catalog; "
+                "give its location(…), and register it with CREATE TABLE … LOCATION, or let "
+                "deltalog.spark.register(spark, catalogs=…) know the catalog that keeps the name"
+            )
+        return open_to_write(self._location, self._storage)
 
 
 def spark_schema(schema: str | spark_types.StructType) -> StructType:

@@ -13,11 +13,16 @@ from pyspark.errors import AnalysisException
 
 from deltalog.errors import InvalidInputError
 from deltalog.spark.door import close_door, open_door
+from deltalog.spark.session.catalogs import set_catalogs
 from deltalog.spark.sharing.source import SharingSource
 from deltalog.spark.source import DeltalogSource, DeltaSource
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
+
+    from deltalog.catalogs.protocol import TableCatalog
 
 _NAMED: Final = {"deltalog": DeltalogSource, "delta": DeltaSource}
 
@@ -28,6 +33,7 @@ def register(
     name: Literal["deltalog", "delta"] = "deltalog",
     push_filters: bool = True,
     native: bool = True,
+    catalogs: Mapping[str, TableCatalog | str] | None = None,
 ) -> None:
     """Register the formats for Delta tables and for shared tables in a session.
 
@@ -39,6 +45,11 @@ def register(
         name: `delta` lets pipelines with `format("delta")` run without Delta's jar.
         push_filters: let Spark push filters to Python sources; by default sessions do not.
         native: False leaves reads to Python workers.
+        catalogs: name → catalog: `DeltaTable.forName`, `DeltaTable.create` and
+            `deltalog.spark.sql` know the catalog's tables by names that begin with it, such as
+            `uc.main.sales.orders`. A text is `uc://` for the Unity Catalog of the environment, the
+            URL of one, `glue`, or a directory. They are those of this session and process; None
+            leaves what is registered.
 
     Raises:
         InvalidInputError: another name, or Spark has that format already, as from Delta's jar.
@@ -56,6 +67,8 @@ def register(
     spark.dataSource.register(SharingSource)
     if push_filters:
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    if catalogs is not None:
+        set_catalogs(spark, catalogs)
     if native:
         open_door(spark, name)
     else:

@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
+    from deltalog.catalogs.named import NamedTable
+
 
 class DeltalogSource(DataSource):
     """The format `deltalog`: reads and writes Delta tables, in batches and streams."""
 
-    _shown: tuple[str, int | None] | None = None
+    _shown: tuple[str | NamedTable, int | None] | None = None
     """Table and version of `schema`: PySpark keeps this object, so later plans read the same."""
 
     @classmethod

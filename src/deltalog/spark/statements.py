@@ -18,19 +18,24 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 from deltalog.errors import DeltaError, InvalidInputError, SchemaMismatchError, TableNotFoundError
 from deltalog.expressions import to_sql
 from deltalog.expressions.render import quote_text
+from deltalog.locations import named_table
 from deltalog.log.listing import has_table
 from deltalog.query.names import QualifiedName
 from deltalog.query.translate import TableChangesCall, bound, located
 from deltalog.spark.engine.assign import as_type_of, checked_values
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.by_options import frame_by_options
+from deltalog.spark.session.catalogs import catalogs_of, shown_by
 from deltalog.spark.session.failures import as_spark_does, check_session
-from deltalog.spark.session.names import find_location, note_view
+from deltalog.spark.session.names import find_location, note_location
+from deltalog.spark.session.opening import open_latest, session_time_zone
 from deltalog.spark.session.settings import session_defaults
+from deltalog.spark.session.types import quoted
 from deltalog.spark.table import DeltaTable as SparkTable
 from deltalog.spark.writing.plan import open_to_write
 from deltalog.statements.create import CreateStatement
 from deltalog.statements.grammar import parse_statement
+from deltalog.statements.namespaces import NamespaceStatement, UseStatement
 from deltalog.statements.slices import Query
 from deltalog.statements.statement import absent_partitions
 from deltalog.table.creating import TablePlace
@@ -41,6 +46,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, SparkSession
 
+    from deltalog.catalogs.named import NamedTable
+    from deltalog.catalogs.protocol import CatalogTable
+    from deltalog.context import TableContext
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
     from deltalog.statements.reader import Parameters
@@ -48,6 +56,7 @@ if TYPE_CHECKING:
     from deltalog.table import DeltaTable
 
 _FORMAT: Final = "deltalog"
+_SPARKS: Final = "spark_catalog"
 _OWN_FORMATS: Final = frozenset({"delta", "deltalog"})
 
 
@@ -81,6 +90,8 @@ def sql(
     except InvalidInputError as error:
         return _by_spark(spark, statement, parameters, error)
     if not session.is_concerned(found):
+        if isinstance(found, UseStatement):
+            catalogs_of(spark).names.leave()
         return _by_spark(spark, statement, parameters, None)
     with as_spark_does(), session_defaults(spark):
         answer = found.run(session)
@@ -112,6 +123,7 @@ class ClusterSession:
 
     def __init__(self, spark: SparkSession, storage_options: Mapping[str, Any] | None) -> None:
         self._spark = spark
+        self._catalogs = catalogs_of(spark).names
         self._storage_options = storage_options
         self.engine: Engine = SparkEngine(spark)
 
@@ -119,8 +131,14 @@ class ClusterSession:
         """Whether a statement is about a table of ours: one of its names, or of its query's."""
         if isinstance(statement, CreateStatement) and statement.clauses.uses_delta:
             return True
+        if isinstance(statement, NamespaceStatement):
+            is_of_spark = [one.lower() for one in statement.namespace[:1]] == [_SPARKS]
+            return not is_of_spark and self._catalogs.keeps_namespace(statement.namespace)
         return any(
-            name.format in _OWN_FORMATS or self._location(name) is not None
+            name.format in _OWN_FORMATS
+            or self._catalogs.keeps(name)
+            or self._shown(name) is not None
+            or self._location(name) is not None
             for name in names_in(statement)
         )
 
@@ -128,15 +146,48 @@ class ClusterSession:
 
     def find(self, name: QualifiedName) -> DeltaTable | None:
         """Return the table of a name; None if the name is not known."""
-        location = self._location(name)
-        if location is None or not has_table(open_to_write(location, self._storage_options)):
+        found = self._table(name)
+        if found is None:
             return None
-        table = SparkTable(self._spark, location, storage_options=self._storage_options)
-        core = table.core
+        core = found.core
         version = name.known_version
         if version is not None:
             core.load_as_version(version)
         return core
+
+    def _table(self, name: QualifiedName) -> SparkTable | None:
+        if (shown := self._shown(name)) is not None:
+            return SparkTable.from_context(self._spark, shown)
+        named = self._named(name)
+        if named is not None:
+            if named.catalog.find(named.name) is None:
+                return None
+            return SparkTable.from_context(self._spark, named.catalog.open(named.name))
+        location = self._location(name)
+        context = None if location is None else self._context_at(location)
+        return None if context is None else SparkTable.from_context(self._spark, context)
+
+    def _context_at(self, location: str) -> TableContext | None:
+        """Return the context of the table at a location, if there is one."""
+        named = named_table(location, self._storage_options or None)
+        if named is not None and named.catalog.find(named.name) is None:
+            return None
+        zone, options = session_time_zone(self._spark), self._storage_options
+        context = open_latest(location, options, doing="open", time_zone=zone)
+        return context if has_table(context.store) else None
+
+    def _named(self, name: QualifiedName) -> NamedTable | None:
+        """Return the table of a name in a catalog of the session; views come before."""
+        if self._catalogs.is_empty or self._is_of_spark(name):
+            return None
+        return self._catalogs.named(replace(name, version=None))
+
+    def _shown(self, name: QualifiedName) -> TableContext | None:
+        """Return the table of a catalog that a view shows."""
+        return shown_by(self._spark, name.parts[0]) if len(name.parts) == 1 else None
+
+    def _is_of_spark(self, name: QualifiedName) -> bool:
+        return len(name.parts) == 1 and self._spark.catalog.tableExists(quoted(name.parts[0]))
 
     def open(self, name: QualifiedName) -> DeltaTable:
         """Return the table of a name, at the version that it names."""
@@ -155,26 +206,36 @@ class ClusterSession:
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace:
         """Return where a new table goes."""
+        kept = self._catalogs.place(replace(name, version=None), location)
+        if kept is not None:
+            zone = session_time_zone(self._spark)
+            return replace(kept, context=replace(kept.context, time_zone=zone))
         where = location or name.location or self._location(name)
         if where is None:
             raise InvalidInputError(
-                f"cannot tell where the table {name} goes: deltalog writes no catalog of Spark; "
-                "give its LOCATION, or name it delta.`/path`"
+                f"cannot tell where the table {name} goes: deltalog does not write Spark's "
+                "catalog; give its LOCATION, name it delta.`/path`, or register the catalog that "
+                "keeps the name with deltalog.spark.register(spark, catalogs=…)"
             )
-        return TablePlace.of(open_to_write(where, self._storage_options))
+        return open_to_write(where, self._storage_options)
 
     def note(self, name: QualifiedName, table: DeltaTable) -> None:
         """Make a table known under its name: as a view, as Spark's catalog cannot hold it."""
-        if len(name.parts) == 1:
-            view = SparkTable(self._spark, table.snapshot.store)
+        if len(name.parts) == 1 and not self._catalogs.keeps(name):
+            view = SparkTable.from_context(self._spark, table.snapshot.context)
             view.createOrReplaceTempView(name.parts[0])
 
     def forget(self, name: QualifiedName) -> bool:
-        """Drop the view of a table."""
+        """Drop a table from its catalog, or the view of a table."""
+        if self._catalogs.keeps(name):
+            return self._catalogs.forget(name)
         return bool(self._spark.catalog.dropTempView(name.parts[-1]))
 
     def rename(self, name: QualifiedName, to: QualifiedName) -> None:
-        """Give the view of a table another name."""
+        """Give a table, or the view of one, another name."""
+        if self._catalogs.keeps(name):
+            self._catalogs.rename(name, to)
+            return
         table = self.open(name)
         self.note(to, table)
         self.forget(name)
@@ -182,14 +243,35 @@ class ClusterSession:
     def relocate(self, name: QualifiedName, location: str) -> None:
         """Let a name mean another location."""
         self.open(name)
-        note_view(self._spark, name.parts[-1], location)
+        if self._catalogs.keeps(name):
+            self._catalogs.relocate(name, location)
+            return
+        note_location(self._spark, name.parts[-1], location)
         self.note(name, self.open(QualifiedName(("delta", location))))
 
     def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
-        """Return the tables and views that Spark's catalog has."""
+        """Return the tables of a schema: of a catalog of the session, or of Spark's."""
+        if self._catalogs.keeps_namespace(schema):
+            return self._catalogs.tables(schema)
         database = ".".join(schema) or None
         found = self._spark.catalog.listTables(database)
         return [QualifiedName((*(one.namespace or ()), one.name)) for one in found]
+
+    def entry(self, name: QualifiedName) -> CatalogTable | None:
+        """Return what a catalog says of a table; None if no catalog keeps the name."""
+        return self._catalogs.entry(name)
+
+    def catalogs(self) -> Sequence[str]:
+        """Return the catalogs of the session."""
+        return self._catalogs.catalogs()
+
+    def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
+        """Return the schemas of a catalog of the session."""
+        return self._catalogs.schemas(within)
+
+    def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
+        """Let shorter names begin with a schema of a catalog of the session."""
+        self._catalogs.use(namespace, is_catalog=is_catalog)
 
     # --- rows
 
@@ -297,10 +379,12 @@ class ClusterSession:
     def _frame_of(self, table: QualifiedName | TableChangesCall) -> DataFrame | None:
         """Return the rows of a table of ours; None if Spark is to find the name."""
         name = table.table if isinstance(table, TableChangesCall) else table
-        location = self._location(name)
+        named = self._named(name)
+        location = str(name) if named is not None else self._location(name)
         if location is None:
             return None
-        options: dict[str, str] = {**(self._storage_options or {}), "path": location}
+        given = {} if named is not None else self._storage_options or {}
+        options: dict[str, str] = {**given, "path": location}
         if isinstance(table, TableChangesCall):
             options["readChangeFeed"] = "true"
             for side, bound in (("starting", table.start), ("ending", table.end)):
@@ -310,7 +394,7 @@ class ClusterSession:
         elif name.version is not None:
             kind = "versionAsOf" if isinstance(name.version, int) else "timestampAsOf"
             options[kind] = str(name.version)
-        found = frame_by_options(self._spark, options)
+        found = frame_by_options(self._spark, options, table=named)
         if found is None:
             found = self._spark.read.format(_FORMAT).options(**options).load()
         return found
@@ -323,7 +407,7 @@ class ClusterSession:
             found = find_location(self._spark, str(replace(name, version=None)))
         except TableNotFoundError:
             return None
-        return found if has_table(open_to_write(found, self._storage_options)) else None
+        return found if self._context_at(found) is not None else None
 
 
 def _escaped(text: str) -> str:

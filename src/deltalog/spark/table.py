@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from datetime import datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Self
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
-from deltalog.context import TableContext
+from deltalog.catalogs.named import NamedTable
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
 from deltalog.rows.planned import RowCounts
@@ -35,8 +36,14 @@ from deltalog.spark.session.failures import (
     check_type,
     check_values,
 )
-from deltalog.spark.session.names import find_location, location_of, note_view
-from deltalog.spark.session.opening import moment_text, open_store_of_latest, session_time_zone
+from deltalog.spark.session.names import (
+    location_of,
+    named_or_location,
+    note_view,
+    open_by_name,
+    open_table,
+)
+from deltalog.spark.session.opening import moment_text, session_time_zone
 from deltalog.spark.session.settings import check_reads, session_settings
 from deltalog.spark.tending import convert, vacuumed
 from deltalog.storage.store import Store
@@ -48,6 +55,7 @@ from deltalog.verbs.merge import Merge
 from deltalog.verbs.update import Update
 
 if TYPE_CHECKING:
+    from deltalog.context import TableContext
     from deltalog.verbs.verb import Verb
 
 
@@ -56,7 +64,7 @@ class DeltaTable:
 
     Args:
         spark: the session, classic or remote.
-        table: its location.
+        table: its location, `uc://catalog.schema.table`, a store, or a `NamedTable` of any catalog.
         storage_options: credentials and settings for the store.
         native: whether Spark's own Parquet reader is used where it is exact; see `read`.
     """
@@ -64,22 +72,31 @@ class DeltaTable:
     def __init__(
         self,
         spark: SparkSession,
-        table: str | PurePath | Store,
+        table: str | PurePath | Store | NamedTable,
         *,
         storage_options: Mapping[str, Any] | None = None,
         native: bool | None = None,
     ) -> None:
         check_session(spark)
         _check_location(table, "path")
-        store = open_store_of_latest(table, storage_options, doing="open as a DeltaTable")
-        context = TableContext(store=store, time_zone=session_time_zone(spark))
-        self._spark = spark
-        objection = objection_to_native(table, store, storage_options, native=native)
-        self._engine = SparkEngine(spark, objection=objection)
         with as_spark_does():
-            self._table = CoreTable.from_context(context, self._engine)
+            context = open_table(spark, table, storage_options)
+            self._open(spark, context, objection_to_native(context.store, native=native))
+
+    def _open(self, spark: SparkSession, context: TableContext, objection: str | None) -> None:
+        self._spark, self._engine = spark, SparkEngine(spark, objection=objection)
+        self._table = CoreTable.from_context(context, self._engine)
         self._alias: str | None = None
         self._app: AppTransaction | None = None
+
+    @classmethod
+    def from_context(cls, spark: SparkSession, context: TableContext) -> Self:
+        """Open the latest version of the table of a context, as a catalog's `open` gives it."""
+        table = cls.__new__(cls)
+        context = replace(context, time_zone=session_time_zone(spark))
+        with as_spark_does():
+            cls._open(table, spark, context, objection_to_native(context.store))
+        return table
 
     @property
     def core(self) -> CoreTable:
@@ -92,7 +109,7 @@ class DeltaTable:
     def forPath(  # noqa: N802  # Delta's
         cls,
         sparkSession: SparkSession,  # noqa: N803  # Delta's
-        path: str | PurePath | Store,
+        path: str | PurePath | Store | NamedTable,
         hadoopConf: Mapping[str, str] | None = None,  # noqa: N803  # Delta's
         *,
         storage_options: Mapping[str, Any] | None = None,
@@ -114,8 +131,8 @@ class DeltaTable:
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> Self:  # noqa: N802, N803  # Delta's
         """Open the table of a name.
 
-        The name is ``delta.`/path` ``, a view that `createOrReplaceTempView` made, or a table whose
-        location the catalog has.
+        It is ``delta.`/path` ``, `uc://…`, a view that `createOrReplaceTempView` made, a table of a
+        catalog of the session (`uc.main.sales.orders`), or one that Spark's catalog has.
 
         Raises:
             TableNotFoundError: there is no such table, or the catalog does not say where it is.
@@ -123,14 +140,14 @@ class DeltaTable:
         check_session(sparkSession)
         check_type(tableOrViewName, str, "tableOrViewName", "a name")
         with as_spark_does():
-            return cls(sparkSession, find_location(sparkSession, tableOrViewName))
+            return cls.from_context(sparkSession, open_by_name(sparkSession, tableOrViewName))
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:  # noqa: N802, N803  # Delta's
-        """Whether a location holds a Delta table."""
+        """Whether a location holds a Delta table, or a catalog has one of the name."""
         check_session(sparkSession)
         check_type(identifier, str, "identifier", "a path")
-        return bool(CoreTable.is_deltatable(location_of(identifier) or identifier))
+        return bool(CoreTable.is_deltatable(named_or_location(sparkSession, identifier)))
 
     @classmethod
     def convertToDelta(  # noqa: N802  # Delta's
@@ -202,7 +219,9 @@ class DeltaTable:
         if spark is None:
             raise InvalidInputError("cannot begin a table: there is no active session; pass one")
         check_session(spark)
-        return DeltaTableBuilder(spark, way, lambda store: cls(spark, store), storage_options)
+        return DeltaTableBuilder(
+            spark, way, lambda context: cls.from_context(spark, context), storage_options
+        )
 
     # --- its rows
 
@@ -217,7 +236,7 @@ class DeltaTable:
         """Create a view of the latest version's rows, for SQL and for `forName`."""
         check_type(name, str, "name", "a name")
         self.toDF().createOrReplaceTempView(name)
-        note_view(self._spark, name, self._table.table_uri)
+        note_view(self._spark, name, self._table.snapshot.context)
 
     def alias(self, aliasName: str) -> Self:  # noqa: N803  # Delta's
         """Return the same table with an alias for conditions."""
@@ -403,7 +422,7 @@ class DeltaTable:
 
     def clone(
         self,
-        target: str | PurePath | Store,
+        target: str | PurePath | Store | NamedTable,
         isShallow: bool = False,  # noqa: FBT001, FBT002, N803  # Delta's
         replace: bool = False,  # noqa: FBT001, FBT002  # Delta's
         properties: Mapping[str, str] | None = None,
@@ -435,7 +454,7 @@ class DeltaTable:
     def cloneAtVersion(  # noqa: N802  # Delta's
         self,
         version: int,
-        target: str | PurePath | Store,
+        target: str | PurePath | Store | NamedTable,
         isShallow: bool = False,  # noqa: FBT001, FBT002, N803  # Delta's
         replace: bool = False,  # noqa: FBT001, FBT002  # Delta's
         properties: Mapping[str, str] | None = None,
@@ -456,7 +475,7 @@ class DeltaTable:
     def cloneAtTimestamp(  # noqa: N802  # Delta's
         self,
         timestamp: str,
-        target: str | PurePath | Store,
+        target: str | PurePath | Store | NamedTable,
         isShallow: bool = False,  # noqa: FBT001, FBT002, N803  # Delta's
         replace: bool = False,  # noqa: FBT001, FBT002  # Delta's
         properties: Mapping[str, str] | None = None,
@@ -486,9 +505,9 @@ class DeltaTable:
         source = CoreTable.from_context(self._table.snapshot.context, self._engine)
         if at is not None:
             source.load_as_version(at)
-        where = (location_of(target) or target) if isinstance(target, str) else target
+        where = named_or_location(self._spark, target) if isinstance(target, str) else target
         clone = source.clone(where, **options, commit_properties=self._commit_properties())
-        return type(self)(self._spark, clone.snapshot.store)
+        return type(self).from_context(self._spark, clone.snapshot.context)
 
     def _options(self, *, changes_rows: bool = False) -> CommitOptions:
         settings = session_settings(self._spark)
@@ -500,4 +519,4 @@ class DeltaTable:
 
 
 def _check_location(location: object, what: str) -> None:
-    check_type(location, (str, PurePath, Store), what, "a path")
+    check_type(location, (str, PurePath, Store, NamedTable), what, "a path")

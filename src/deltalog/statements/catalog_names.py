@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from deltalog.catalogs.named import NewNamedTable
-from deltalog.catalogs.protocol import TableCatalog, TableType
+from deltalog.catalogs.named import NamedTable, NewNamedTable
+from deltalog.catalogs.protocol import CatalogOfCatalogs, TableCatalog, TableType, shown_name
 from deltalog.errors import InvalidInputError
 from deltalog.query.names import QualifiedName
 from deltalog.table import DeltaTable
@@ -20,7 +20,10 @@ from deltalog.table.creating import TablePlace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.catalogs.protocol import Name
+    from deltalog.catalogs.protocol import CatalogTable, Name
+    from deltalog.storage.fsspec_store import StorageOptions
+
+    Catalogs = TableCatalog | str | Mapping[str, TableCatalog | str]
 
 
 class CatalogNames:
@@ -29,26 +32,47 @@ class CatalogNames:
     Args:
         catalog: the session's, or several by their aliases, which are the first part of names.
         schema: the default schema, such as `sales` or `main.sales`: what shorter names begin with.
+        storage_options: of a catalog that is given as a text; see `open_catalog`.
 
     Raises:
         InvalidInputError: an argument is no catalog, or no schema.
     """
 
     def __init__(
-        self, catalog: TableCatalog | Mapping[str, TableCatalog] | None, schema: str | None
+        self,
+        catalog: Catalogs | None,
+        schema: str | None,
+        storage_options: StorageOptions | None = None,
     ) -> None:
-        several = isinstance(catalog, Mapping)
-        self._aliased: dict[str, TableCatalog] = (
-            {alias.lower(): one for alias, one in catalog.items()} if several else {}  # type: ignore[union-attr]  # a mapping then
-        )
-        self._only: TableCatalog | None = None if several else catalog  # type: ignore[assignment]  # no mapping then
-        for one in (*self._aliased.values(), *([self._only] if self._only is not None else [])):
-            if not isinstance(one, TableCatalog):
-                raise InvalidInputError(
-                    f"catalog: expected a catalog such as UnityCatalog(…) or FileCatalog(…), found "
-                    f"a {type(one).__name__}"
-                )
+        self._only: TableCatalog | None = None
+        self._aliased: dict[str, TableCatalog] = {}
+        if isinstance(catalog, Mapping):
+            self._aliased = {
+                alias.lower(): _opened(one, storage_options) for alias, one in catalog.items()
+            }
+        elif catalog is not None:
+            self._only = _opened(catalog, storage_options)
         self._schema = () if schema is None else QualifiedName.parse(schema).parts
+        self._depth = len(self._schema) + 1  # parts of a whole name, as far as it is known
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no catalog."""
+        return self._only is None and not self._aliased
+
+    def begins(self, name: QualifiedName) -> bool:
+        """Whether a name begins with the alias of a catalog."""
+        return len(name.parts) > 1 and name.parts[0].lower() in self._aliased
+
+    def named(self, name: QualifiedName) -> NamedTable | None:
+        """Return the catalog and the name in it of a table, be it there or not."""
+        found = self._resolved(name)
+        return None if found is None else NamedTable(catalog=found[0], name=found[1])
+
+    def entry(self, name: QualifiedName) -> CatalogTable | None:
+        """Return what the catalog of a name says of the table."""
+        found = self._resolved(name)
+        return None if found is None else found[0].find(found[1])
 
     def find(self, name: QualifiedName) -> DeltaTable | None:
         """Return the newest version of the table of a name; None if no catalog has it."""
@@ -104,25 +128,74 @@ class CatalogNames:
         if found is not None:
             found[0].relocate(found[1], location)
 
+    def use(self, namespace: Sequence[str], *, is_catalog: bool = False) -> None:
+        """Let shorter names begin with a schema, or with a catalog, whose schemas they then name.
+
+        A shorter schema is one of the catalog in use.
+
+        Raises:
+            InvalidInputError: there is no catalog that keeps names.
+        """
+        wanted = tuple(namespace)
+        if self.is_empty:
+            raise InvalidInputError(
+                f"cannot use {shown_name(wanted)}: this session has no catalog; connect(catalog=…) "
+                "gives it one"
+            )
+        if not is_catalog and not (wanted and wanted[0].lower() in self._aliased):
+            missing = self._depth - 1 - len(wanted)
+            wanted = (*self._schema[: max(0, missing)], *wanted)
+        self._schema = wanted
+        self._depth = len(wanted) + (2 if is_catalog else 1)
+
+    def leave(self) -> None:
+        """Let shorter names begin with nothing."""
+        self._schema, self._depth = (), 1
+
+    def catalogs(self) -> list[str]:
+        """Return the aliases of catalogs, or what a catalog of catalogs has."""
+        own = _own_catalogs(self._only)
+        return sorted(self._aliased) if own is None else own
+
+    def schemas(self, within: Sequence[str]) -> list[Name]:
+        """Return the schemas of a catalog, without what they are in; of the one in use if empty."""
+        wanted = tuple(within) or self._schema[: self._depth - 2]
+        catalog, rest = self._within(wanted)
+        if catalog is None:
+            return []
+        return [name[len(rest) :] for name in catalog.list_schemas(rest)]
+
     def tables(self, schema: Sequence[str]) -> list[QualifiedName]:
         """Return the tables of a schema; those of the default schema if it is empty."""
-        wanted = tuple(schema) or self._schema
-        catalog = self._only
-        alias: Name = ()
-        if wanted and wanted[0].lower() in self._aliased:
-            catalog, alias, wanted = self._aliased[wanted[0].lower()], wanted[:1], wanted[1:]
-        if catalog is None or not wanted:
+        wanted = tuple(schema)
+        if not (wanted and wanted[0].lower() in self._aliased):
+            missing = self._depth - 1 - len(wanted)
+            wanted = (*self._schema[: max(0, missing)], *wanted)
+        catalog, rest = self._within(wanted)
+        if catalog is None or not rest:
             return []
-        if len(wanted) < len(self._schema) and not alias:
-            wanted = (*self._schema[: len(self._schema) - len(wanted)], *wanted)
-        return [QualifiedName((*alias, *name)) for name in catalog.list_tables(wanted)]
+        alias = wanted[: len(wanted) - len(rest)]
+        return [QualifiedName((*alias, *name)) for name in catalog.list_tables(rest)]
+
+    def keeps_namespace(self, namespace: Sequence[str]) -> bool:
+        """Whether a catalog or a schema is one of these catalogs; empty is the one in use."""
+        wanted = tuple(namespace) or self._schema
+        if wanted and wanted[0].lower() in self._aliased:
+            return True
+        return self._only is not None or bool(self._schema)
+
+    def _within(self, namespace: Name) -> tuple[TableCatalog | None, Name]:
+        """Return the catalog of a namespace, and the rest of its name."""
+        if namespace and namespace[0].lower() in self._aliased:
+            return self._aliased[namespace[0].lower()], namespace[1:]
+        return self._only, namespace
 
     def _resolved(self, name: QualifiedName) -> tuple[TableCatalog, Name] | None:
         """Return the catalog of a name, and the name in it."""
         if name.location is not None:
             return None
         parts = name.parts
-        missing = len(self._schema) + 1 - len(parts)
+        missing = self._depth - len(parts)
         if missing > 0:
             parts = (*self._schema[:missing], *parts)
         if parts[0].lower() in self._aliased and len(parts) > 1:
@@ -130,3 +203,20 @@ class CatalogNames:
         if self._only is None or len(parts) == 1:
             return None
         return self._only, parts
+
+
+def _own_catalogs(catalog: object) -> list[str] | None:
+    return catalog.list_catalogs() if isinstance(catalog, CatalogOfCatalogs) else None
+
+
+def _opened(catalog: object, storage_options: StorageOptions | None) -> TableCatalog:
+    if isinstance(catalog, str):
+        from deltalog.catalogs.addresses import open_catalog  # noqa: PLC0415  # needs HTTP
+
+        return open_catalog(catalog, storage_options)
+    if not isinstance(catalog, TableCatalog):
+        raise InvalidInputError(
+            f"catalog: expected a catalog such as UnityCatalog(…) or FileCatalog(…), found a "
+            f"{type(catalog).__name__}"
+        )
+    return catalog

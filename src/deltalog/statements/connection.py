@@ -272,7 +272,7 @@ class Cursor:
 def connect(
     tables: Mapping[str, Any] | None = None,
     *,
-    catalog: TableCatalog | Mapping[str, TableCatalog] | None = None,
+    catalog: TableCatalog | str | Mapping[str, TableCatalog | str] | None = None,
     schema: str | None = None,
     storage_options: StorageOptions | None = None,
     settings: Mapping[str, str] | None = None,
@@ -282,9 +282,11 @@ def connect(
     Args:
         tables: name → a `DeltaTable`, its location, or rows that `write_deltalake` takes.
         catalog: that keeps the names of tables (`deltalog.catalogs`); or several by an alias, with
-            which their names begin.
+            which their names begin. A text is `uc://` for the Unity Catalog of the environment,
+            the URL of one, `glue`, or a directory of tables.
         schema: the default schema, with which shorter names begin: `sales`, or `main.sales`.
-        storage_options: of tables that a statement names by their location.
+        storage_options: of tables that a statement names by their location, and of a catalog that
+            is given as a text.
         settings: of DuckDB.
 
     Raises:
@@ -292,7 +294,7 @@ def connect(
     """
     session = LocalSession(
         tables,
-        catalogs=CatalogNames(catalog, schema),
+        catalogs=CatalogNames(catalog, schema, storage_options),
         storage_options=storage_options,
         settings=settings,
     )

@@ -17,6 +17,7 @@ from deltalog.statements.create import (
     read_replace,
 )
 from deltalog.statements.insert import read_insert
+from deltalog.statements.namespaces import read_use
 from deltalog.statements.reader import Parameters, StatementReader
 from deltalog.statements.shows import (
     ExplainStatement,
@@ -65,6 +66,7 @@ _STATEMENTS: Final[Mapping[str, Callable[[StatementReader], SqlStatement]]] = {
     "SHOW": read_show,
     "TRUNCATE": read_truncate,
     "UPDATE": read_update,
+    "USE": read_use,
     "VACUUM": read_vacuum,
 }
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
 from deltalog.expressions.nodes import Column
+from deltalog.locations import named_table
 from deltalog.log.listing import has_table
 from deltalog.query.duckdb import connect_duckdb, query_duckdb
 from deltalog.query.names import QualifiedName
@@ -33,6 +34,7 @@ from deltalog.write.source import RereadableRows, open_batches
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from deltalog.catalogs.protocol import CatalogTable
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
     from deltalog.storage.fsspec_store import StorageOptions
@@ -97,6 +99,9 @@ class LocalSession:
 
     def _newest(self, name: QualifiedName) -> DeltaTable | None:
         if name.location is not None:
+            named = named_table(name.location, self._storage_options)
+            if named is not None:
+                return DeltaTable(named) if named.is_delta_table() else None
             store = open_store(name.location, self._storage_options)
             return DeltaTable(store) if has_table(store) else None
         bare = replace(name, version=None)
@@ -186,6 +191,23 @@ class LocalSession:
         wanted = tuple(part.lower() for part in schema)
         own = [name for name, _ in self._registered.values() if name.key[:-1] == wanted]
         return [*own, *self._catalogs.tables(schema)]
+
+    def entry(self, name: QualifiedName) -> CatalogTable | None:
+        """Return what a catalog says of a table; None if no catalog keeps the name."""
+        return None if name.key in self._registered else self._catalogs.entry(name)
+
+    def catalogs(self) -> Sequence[str]:
+        """Return the catalogs that the session knows."""
+        return self._catalogs.catalogs()
+
+    def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
+        """Return the schemas of a catalog, without its name."""
+        return self._catalogs.schemas(within)
+
+    def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
+        """Let shorter names begin with a schema."""
+        self._seen.clear()
+        self._catalogs.use(namespace, is_catalog=is_catalog)
 
     # --- rows
 

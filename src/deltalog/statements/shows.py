@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog.catalogs.protocol import TableType
 from deltalog.expressions.render import quote_name, quote_text, simple_name, type_name
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
@@ -24,6 +24,7 @@ from deltalog.schema.types import (
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
 )
+from deltalog.statements.namespaces import SCHEMAS, read_show_names
 from deltalog.statements.statement import (
     Session,
     SqlStatement,
@@ -34,6 +35,7 @@ from deltalog.statements.statement import (
 from deltalog.table_change import is_set_by_writers
 
 if TYPE_CHECKING:
+    from deltalog.catalogs.protocol import CatalogTable
     from deltalog.schema import DataType, Field
     from deltalog.statements.reader import StatementReader
     from deltalog.statements.slices import Query
@@ -77,12 +79,6 @@ _COLUMNS: Final[dict[str, pa.DataType]] = {
     "comment": pa.string(),
 }
 
-_TABLES: Final[dict[str, pa.DataType]] = {
-    "namespace": pa.string(),
-    "tableName": pa.string(),
-    "isTemporary": pa.bool_(),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class DescribeStatement(SqlStatement):
@@ -111,7 +107,8 @@ class DescribeStatement(SqlStatement):
             ]
         if self.is_extended:
             rows += [("", "", ""), ("# Detailed Table Information", "", "")]
-            rows += [(name, text, "") for name, text in _details(self.table, table).items()]
+            details = _details(self.table, table, session.entry(self.table))
+            rows += [(name, text, "") for name, text in details.items()]
         return StatementAnswer(table_of(_COLUMNS, rows))
 
 
@@ -189,27 +186,10 @@ class ShowCreateStatement(SqlStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Return the statement that makes such a table."""
-        text = create_statement(self.table, session.open(self.table))
+        entry, table = session.entry(self.table), session.open(self.table)
+        is_managed = entry is not None and entry.table_type is TableType.MANAGED
+        text = create_statement(self.table, table, is_managed=is_managed)
         return StatementAnswer(table_of({"createtab_stmt": pa.string()}, [(text,)]))
-
-
-@dataclass(frozen=True, slots=True)
-class ShowTablesStatement(SqlStatement):
-    """`SHOW TABLES [IN schema] [LIKE 'pattern']`; the pattern has `*` and `|`."""
-
-    schema: tuple[str, ...] = ()
-    pattern: str | None = None
-
-    def run(self, session: Session) -> StatementAnswer:
-        """Return a row for each table that has a name."""
-        options = None if self.pattern is None else self.pattern.lower().split("|")
-        rows = [
-            (".".join(name.parts[:-1]), name.parts[-1], not name.parts[:-1])
-            for name in session.tables(self.schema)
-            if options is None
-            or any(fnmatchcase(name.parts[-1].lower(), option.strip()) for option in options)
-        ]
-        return StatementAnswer(table_of(_TABLES, sorted(rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,12 +233,10 @@ def read_describe(reader: StatementReader) -> SqlStatement:
 
 def read_show(reader: StatementReader) -> SqlStatement:
     """Read what follows `SHOW`."""
-    kind = reader.expect_one("TABLES", "COLUMNS", "TBLPROPERTIES", "CREATE TABLE")
+    kind = reader.expect_one(
+        "TABLES", "CATALOGS", *SCHEMAS, "COLUMNS", "TBLPROPERTIES", "CREATE TABLE"
+    )
     match kind:
-        case "TABLES":
-            schema = reader.path("a schema") if reader.take_one("IN", "FROM") else ()
-            has_pattern = reader.take("LIKE") or reader.word.kind == "text"
-            return ShowTablesStatement(schema, reader.text() if has_pattern else None)
         case "COLUMNS":
             reader.expect_one("IN", "FROM")
             table = reader.table()
@@ -272,12 +250,20 @@ def read_show(reader: StatementReader) -> SqlStatement:
                 key = reader.text() if reader.word.kind == "text" else ".".join(reader.path())
                 reader.expect(")")
             return ShowPropertiesStatement(table, key)
-        case _:
+        case "CREATE TABLE":
             return ShowCreateStatement(reader.table())
+        case _:
+            return read_show_names(reader, kind)
 
 
-def create_statement(name: QualifiedName, table: DeltaTable) -> str:
-    """Return the statement that makes an empty table like this one."""
+def create_statement(name: QualifiedName, table: DeltaTable, *, is_managed: bool = False) -> str:
+    """Return the statement that makes an empty table like this one.
+
+    Args:
+        name: of the table.
+        table: that it is like.
+        is_managed: whether a catalog chose its location, as it will for the new one.
+    """
     schema, metadata = table.snapshot.configuration.schema, table.metadata()
     columns = ",\n".join(f"  {_defined(field, schema)}" for field in schema)
     lines = [f"CREATE TABLE {name} (\n{columns})", "USING delta"]
@@ -287,7 +273,7 @@ def create_statement(name: QualifiedName, table: DeltaTable) -> str:
     if clusters:
         shown = (".".join(map(quote_name, path)) for path in clusters)
         lines.append(f"CLUSTER BY ({', '.join(shown)})")
-    if name.location is None:
+    if name.location is None and not is_managed:
         lines.append(f"LOCATION {quote_text(table.table_uri)}")
     if metadata.description:
         lines.append(f"COMMENT {quote_text(metadata.description)}")
@@ -353,10 +339,11 @@ def _defined_field(field: Field) -> str:
     return f"{quote_name(field.name)}: {_defined_type(field.type)}{required}{said}"
 
 
-def _details(name: QualifiedName, table: DeltaTable) -> dict[str, str]:
+def _details(name: QualifiedName, table: DeltaTable, entry: CatalogTable | None) -> dict[str, str]:
     metadata = table.metadata()
     found = {
         "Name": str(name),
+        "Type": "" if entry is None else entry.table_type.value,
         "Location": table.table_uri,
         "Provider": "delta",
         "Comment": metadata.description or "",

@@ -26,6 +26,7 @@ from deltalog.verbs.do import stage
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from deltalog.catalogs.protocol import CatalogTable
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
     from deltalog.query.names import QualifiedName
@@ -110,6 +111,26 @@ class Session(Protocol):
 
     def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
         """Return the tables of a schema; of the session itself if the schema is empty."""
+        ...
+
+    def entry(self, name: QualifiedName) -> CatalogTable | None:
+        """Return what a catalog says of a table; None if no catalog keeps the name."""
+        ...
+
+    def catalogs(self) -> Sequence[str]:
+        """Return the catalogs that the session knows."""
+        ...
+
+    def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
+        """Return the schemas of a catalog, without its name; of the session's if it is empty."""
+        ...
+
+    def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
+        """Let shorter names begin with a schema, or with a catalog and a schema to be named.
+
+        Raises:
+            InvalidInputError: no catalog keeps such names.
+        """
         ...
 
     def select(self, query: Query) -> Any:

@@ -145,6 +145,11 @@ class FsspecStore:
         """The table's location, without secrets: for messages and for absolute paths."""
         return self._root
 
+    @property
+    def has_settings(self) -> bool:
+        """Whether more than the environment says how the store is reached: options, credentials."""
+        return self._given is not None or bool(self._options)
+
     def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
         """The files directly in `directory` whose name is at least `first`, by name ascending."""
         found = self._run("list", directory, lambda files, path: files.list_directory(path, first))

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from deltalog.errors import InvalidInputError
@@ -26,6 +28,7 @@ FSYNC: Final = "fsync"
 _OWN: Final = frozenset({TRUSTED_LOCATIONS, FSYNC})
 
 _logger = logging.getLogger("deltalog.storage")
+_SENT: Final[ContextVar[bool]] = ContextVar("sent_to_tasks", default=False)
 
 
 @runtime_checkable
@@ -43,6 +46,21 @@ class ExpiringOptions(Protocol):
     def refuse(self) -> None:
         """Take note that the store refused those given last."""
         ...
+
+
+@contextmanager
+def sent_to_tasks() -> Iterator[None]:
+    """Pickles of this block go to tasks of the caller's own job: they hold lent credentials."""
+    token = _SENT.set(True)
+    try:
+        yield
+    finally:
+        _SENT.reset(token)
+
+
+def is_sent_to_tasks() -> bool:
+    """Whether what is pickled now goes to tasks; see `sent_to_tasks`."""
+    return _SENT.get()
 
 
 def translate(

@@ -10,18 +10,27 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from deltalog.catalog import LogTail, RatifiedCommit
+from deltalog.catalog import LogTail, MaintenanceOperation, RatifiedCommit
 from deltalog.errors import AlreadyExistsError, ObjectNotFoundError
 from deltalog.log.names import commit_path
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from deltalog.storage.store import Store
 
 
 class InMemoryCatalog:
-    """Ratifies staged commits in order, one per version. Threads may share it."""
+    """Ratifies staged commits in order, one per version. Threads may share it.
 
-    def __init__(self) -> None:
+    Args:
+        allowed: the maintenance operations that it allows; all by default.
+    """
+
+    def __init__(
+        self, allowed: Collection[MaintenanceOperation] = tuple(MaintenanceOperation)
+    ) -> None:
+        self._allowed = frozenset(allowed)
         self._lock = threading.Lock()
         self._latest: dict[str, int] = {}
         self._unpublished: dict[str, list[RatifiedCommit]] = {}
@@ -32,6 +41,7 @@ class InMemoryCatalog:
             return LogTail(
                 commits=tuple(self._unpublished.get(table, ())),
                 latest_version=self._latest.get(table),
+                allowed=self._allowed,
             )
 
     def propose(self, table: str, commit: RatifiedCommit) -> None:

@@ -14,11 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from deltalog.catalog import MaintenanceOperation
 from deltalog.log.names import commit_path
 from deltalog.snapshot import load_snapshot
 from deltalog.storage.pool import meanwhile
 from deltalog.storage.store import is_local
 from deltalog.upkeep import cleanup_once_a_day, create_checkpoint, read_checksum, write_checksum
+from deltalog.upkeep.permission import allows_maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -141,7 +143,8 @@ def _is_cleanup_due(done: _PostCommit) -> bool:
     wanted = done.hooks.cleanup_expired_logs
     if wanted is None:
         wanted = done.snapshot.configuration.properties.enable_expired_log_cleanup
-    return done.has_checkpoint and wanted
+    is_allowed = allows_maintenance(done.snapshot, MaintenanceOperation.METADATA_CLEANUP)
+    return done.has_checkpoint and wanted and is_allowed
 
 
 def _clean_up(done: _PostCommit) -> None:
@@ -161,7 +164,8 @@ def _may_compact(done: _PostCommit) -> bool:
     wanted = done.hooks.auto_compact
     if wanted is None:
         wanted = done.snapshot.configuration.properties.auto_compact
-    return bool(wanted) and done.pending.data_change
+    is_allowed = allows_maintenance(done.snapshot, MaintenanceOperation.DATA_REORGANIZATION)
+    return bool(wanted) and done.pending.data_change and is_allowed
 
 
 def _compact(done: _PostCommit) -> None:

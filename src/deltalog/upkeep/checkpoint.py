@@ -27,6 +27,7 @@ from deltalog.errors import (
     CheckpointUnreadableError,
     InternalError,
     InvalidInputError,
+    ObjectNotFoundError,
 )
 from deltalog.features.support import check_writable
 from deltalog.kernels import compute
@@ -182,11 +183,21 @@ def check_can_checkpoint(snapshot: Snapshot) -> None:
         has_log_tail=snapshot.log_tail is not None,
     )
     commit = snapshot.segment.target_commit
-    if commit is not None and commit.path != commit_path(snapshot.version):
+    # Of a version that the catalog still lists, its file is known; the published one may exist too.
+    is_staged = commit is not None and commit.path != commit_path(snapshot.version)
+    if is_staged and not _is_published(snapshot):
         raise InvalidInputError(
             f"cannot write a checkpoint of version {snapshot.version} of {snapshot.store.root}: "
             "its commit is not published yet"
         )
+
+
+def _is_published(snapshot: Snapshot) -> bool:
+    try:
+        snapshot.store.stat(commit_path(snapshot.version))
+    except ObjectNotFoundError:
+        return False
+    return True
 
 
 def layout_of(configuration: TableConfiguration) -> CheckpointLayout:

@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog._json import JsonObject
 from deltalog.actions.codec import sidecar_from_json
+from deltalog.catalog import MaintenanceOperation
 from deltalog.checkpoints.layout import sidecar_location
 from deltalog.checkpoints.reader import Checkpoint
-from deltalog.errors import (
-    CheckpointUnreadableError,
-    InvalidInputError,
-    VersionNotFoundError,
-)
+from deltalog.errors import CheckpointUnreadableError, VersionNotFoundError
 from deltalog.features.support import check_writable
 from deltalog.log.history import file_times_ms, find_version_at
 from deltalog.log.listing import list_log
@@ -31,6 +28,7 @@ from deltalog.log.names import (
 )
 from deltalog.paths import LOG_DIRECTORY, canonical_path
 from deltalog.upkeep.checkpoint import inspect_checkpoint
+from deltalog.upkeep.permission import check_maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,7 +65,7 @@ def cleanup_metadata(
 
     Raises:
         DeltaProtocolError: the table needs a feature that deltalog cannot write.
-        InvalidInputError: the table is catalog-managed.
+        InvalidInputError: the table's catalog does not allow it.
 
     Protocol: Metadata Cleanup
     Cost: one listing of the log; with sidecars also one listing of these, and the small actions
@@ -83,7 +81,7 @@ def cleanup_metadata(
     if boundary is not None and not _is_protected(snapshot, boundary.version):
         # Commits go first: an interrupted clean-up must never leave a log that seems to begin
         # earlier than it does.
-        checkpoints, others = _expired(store, boundary.version)
+        checkpoints, others = _expired(store, boundary.version, _first_listed(snapshot))
         for paths in (others, checkpoints):
             store.delete_many(paths)
             deleted += paths
@@ -134,10 +132,7 @@ def _check_allowed(snapshot: Snapshot) -> None:
         operation="clean up the log of",
         has_log_tail=snapshot.log_tail is not None,
     )
-    if snapshot.configuration.is_catalog_managed:
-        raise InvalidInputError(
-            f"cannot clean up the log of {store.root}: its catalog decides what may go"
-        )
+    check_maintenance(snapshot, MaintenanceOperation.METADATA_CLEANUP, "clean up the log of")
 
 
 def _midnight(time_ms: int) -> int:
@@ -194,8 +189,18 @@ def _is_protected(snapshot: Snapshot, boundary: int) -> bool:
     return boundary < before
 
 
-def _expired(store: Store, boundary: int) -> tuple[list[str], list[str]]:
-    """The checkpoints before `boundary`, and all other log files to delete."""
+def _first_listed(snapshot: Snapshot) -> float:
+    """The first version whose commit the catalog still lists, and so leads readers to."""
+    tail = snapshot.log_tail
+    return tail.commits[0].version if tail is not None and tail.commits else float("inf")
+
+
+def _expired(store: Store, boundary: int, first_listed: float) -> tuple[list[str], list[str]]:
+    """The checkpoints before `boundary`, and all other log files to delete.
+
+    A staged commit goes if its version is published, which all are up to a checkpoint: it is either
+    that commit, or one that lost and can never be ratified. One that the catalog lists stays.
+    """
     checkpoints: list[str] = []
     others: list[str] = []
     for info in store.list_from(LOG_DIRECTORY, ""):
@@ -211,7 +216,7 @@ def _expired(store: Store, boundary: int) -> tuple[list[str], list[str]]:
     others += [
         info.path
         for info in store.list_from(STAGED_DIRECTORY, "")
-        if _staged_version(info) <= boundary
+        if _staged_version(info) <= boundary and _staged_version(info) < first_listed
     ]
     return checkpoints, others
 

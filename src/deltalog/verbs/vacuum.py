@@ -16,10 +16,12 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, cast
 
 from deltalog._json import JsonObject, dumps, loads
+from deltalog.catalog import MaintenanceOperation
 from deltalog.clock import now_ms as present_ms
 from deltalog.errors import DeltaError, InvalidInputError, MalformedLogError, ObjectNotFoundError
 from deltalog.features.support import check_writable
 from deltalog.kernels import compute
+from deltalog.upkeep.permission import check_maintenance
 from deltalog.verbs.needed_files import needed_files
 from deltalog.verbs.vacuum_candidates import (
     VACUUM_SCHEMA,
@@ -133,7 +135,8 @@ def plan_vacuum(
         engine: lists files.
 
     Raises:
-        InvalidInputError: the retention is negative, or shorter than the table's.
+        InvalidInputError: the retention is negative, or shorter than the table's; or the table's
+            catalog does not allow it.
         DeltaProtocolError: deltalog does not support a reader or writer feature of the table. Both
             are checked, whether or not the table has the feature vacuumProtocolCheck.
         VersionNotFoundError: a version to keep does not exist.
@@ -148,6 +151,7 @@ def plan_vacuum(
         operation="vacuum",
         has_log_tail=snapshot.log_tail is not None,
     )
+    check_maintenance(snapshot, MaintenanceOperation.DATA_CLEANUP, "vacuum")
     if (mode == "inventory") != (inventory is not None):
         raise InvalidInputError("an inventory goes with mode='inventory', and with no other")
     default_ms = snapshot.configuration.properties.deleted_file_retention_ms

@@ -16,8 +16,13 @@ from deltalog.catalogs.locations import (
     check_staged_name,
 )
 from deltalog.clock import SystemClock
-from deltalog.errors import CatalogAccessError, CatalogError, UnsafePathError
-from deltalog.storage.options import ExpiringOptions
+from deltalog.errors import (
+    CatalogAccessError,
+    CatalogError,
+    CatalogUnavailableError,
+    UnsafePathError,
+)
+from deltalog.storage.options import ExpiringOptions, sent_to_tasks
 
 PLACE = "s3://bucket/tables/one"
 NAME = "00000000000000000007.123e4567-e89b-12d3-a456-426614174000.json"
@@ -41,8 +46,11 @@ class Bank:
     prefix: str = PLACE
     lasts_ms: int | None = 3_600_000
     given: int = 0
+    is_closed: bool = False
 
     def lend(self) -> Sequence[LentCredential]:
+        if self.is_closed:
+            raise CatalogUnavailableError("cannot lend: the bank is closed")
         self.given += 1
         if not self.prefix:
             return ()
@@ -164,6 +172,61 @@ def test_pickles_hold_them_only_when_told_to(pickles_secrets: bool) -> None:
     there = pickle.loads(data)
     assert there()["aws_access_key_id"] == ("key 1" if pickles_secrets else "key 2")
     assert "key" not in repr(options)
+
+
+def _sent(options: LentOptions) -> LentOptions:
+    with sent_to_tasks():
+        data = pickle.dumps(options)
+    found: LentOptions = pickle.loads(data)
+    return found
+
+
+def test_tasks_get_them_and_renew_them() -> None:
+    bank = Bank()
+    options = LentOptions(bank, PLACE, None)
+    assert _sent(options)()["aws_access_key_id"] == "key 1"  # asked for to be sent
+    there = _sent(options)
+    assert (there()["aws_access_key_id"], bank.given) == ("key 1", 1)
+    bank.clock.ms += 3_400_000
+    assert _sent(options)()["aws_access_key_id"] == "key 2"  # those that end soon are not sent
+    there._lender.clock.ms = bank.clock.ms  # type: ignore[attr-defined]  # a clock of the test
+    assert there()["aws_access_key_id"] == "key 2"  # of its own lender
+
+
+def test_what_cannot_be_asked_for_is_asked_for_by_the_task() -> None:
+    bank = Bank(is_closed=True)
+    there = _sent(LentOptions(bank, PLACE, None))
+    with pytest.raises(CatalogUnavailableError):
+        there()
+
+
+def test_those_at_hand_serve_to_their_end_where_none_are_lent() -> None:
+    bank = Bank(lasts_ms=100_000)
+    options = LentOptions(bank, PLACE, None)
+    options()
+    bank.is_closed = True
+    bank.clock.ms += 80_000
+    assert options.is_due()
+    assert options()["aws_access_key_id"] == "key 1"
+    assert not options.is_due()  # not for each request
+    bank.clock.ms += 11_000
+    assert options.is_due()
+    assert options()["aws_access_key_id"] == "key 1"
+    bank.clock.ms += 9_000
+    with pytest.raises(CatalogUnavailableError):
+        options()
+    bank.is_closed = False
+    assert options()["aws_access_key_id"] == "key 2"
+
+
+def test_refused_ones_do_not_serve() -> None:
+    bank = Bank()
+    options = LentOptions(bank, PLACE, None)
+    options()
+    bank.is_closed = True
+    options.refuse()
+    with pytest.raises(CatalogUnavailableError):
+        options()
 
 
 def test_threads_share_them() -> None:

@@ -186,3 +186,16 @@ def test_a_prompt_ends_at_the_end_of_what_is_typed(terminal: Terminal) -> None:
     terminal.read_until("deltalog> ")
     terminal.type("\x04")
     assert terminal.process.wait(60) == 0
+
+
+def test_tables_are_found_in_a_catalog(table: str, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    given = ("--catalog", lake, "--schema", "sales")
+    run("sql", *given, *_named(table), "CREATE TABLE orders AS SELECT * FROM t")
+    assert lines("sql", *given, "SELECT count(*) AS n FROM orders") == [{"n": 4}]
+    assert lines("sql", "--catalog", lake, "SHOW SCHEMAS; SHOW TABLES IN sales") == [
+        {"namespace": "sales"},
+        {"namespace": "sales", "tableName": "orders", "isTemporary": False},
+    ]
+    found = run("sql", "--schema", "sales", "SELECT 1", code=2)
+    assert "--catalog" in found.stderr

@@ -190,6 +190,18 @@ def test_ratified_commits_count_up_to_the_catalogs_version() -> None:
     assert build_segment(log).target_commit == staged
 
 
+@pytest.mark.protocol("B-43")
+def test_the_catalogs_commit_counts_and_not_a_published_one() -> None:
+    staged = FileInfo(f"_delta_log/_staged_commits/{1:020d}.{LOW}.json", 1, 1)
+    log = sort_listing(
+        [FileInfo(f"_delta_log/{name}", 1, 1) for name in commits(0, 1)],
+        table="memory://t",
+        ratified=[LogFile(LogFileKind.COMMIT, 1, staged)],
+        last=1,
+    )
+    assert build_segment(log).target_commit == staged
+
+
 @pytest.mark.protocol("LOG-02")
 @pytest.mark.parametrize("name", ["{}.json", "{}.checkpoint.parquet"])
 @pytest.mark.parametrize("version", [2**63, 10**20 - 1])

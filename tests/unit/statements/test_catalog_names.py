@@ -108,7 +108,23 @@ def test_names_do_not_leave_the_catalog(connection: Connection, name: str) -> No
         connection.sql(f"CREATE TABLE {name} (a INT)")
 
 
-@pytest.mark.parametrize("catalog", ["lake", 3, {"a": "lake"}])
+@pytest.mark.parametrize("catalog", [3, {"a": 3}, ["lake"], {"a": None}, "uc://a/b"])
 def test_what_is_no_catalog_is_refused(catalog: object) -> None:
     with pytest.raises(InvalidInputError, match="catalog"):
         connect(catalog=catalog)  # type: ignore[arg-type]  # on purpose
+
+
+def test_a_directory_is_a_catalog(connection: Connection, tmp_path: Path) -> None:
+    assert rows(connection, "SELECT count(*) FROM orders") == [(2,)]
+    with connect(catalog=str(tmp_path / "lake"), schema="sales") as by_text:
+        assert rows(by_text, "SELECT count(*) FROM orders") == [(2,)]
+    with connect(catalog={"a": str(tmp_path / "lake")}) as aliased:
+        assert rows(aliased, "SELECT count(*) FROM a.sales.orders") == [(2,)]
+        assert rows(aliased, "SHOW CATALOGS") == [("a",)]
+        assert rows(aliased, "SHOW SCHEMAS IN a") == [("sales",)]
+        assert rows(aliased, "SHOW SCHEMAS") == []
+        aliased.sql("USE CATALOG a")
+        assert rows(aliased, "SHOW SCHEMAS") == [("sales",)]
+        assert rows(aliased, "SELECT count(*) FROM sales.orders") == [(2,)]
+        aliased.sql("USE sales")
+        assert rows(aliased, "SHOW TABLES") == [("a.sales", "orders", False)]

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from deltalog._json import JsonObject
+    from deltalog.catalog import MaintenanceOperation
     from deltalog.catalogs.locations import LentCredential
     from deltalog.catalogs.unity.client import UnityClient
 
@@ -75,6 +76,7 @@ class UnityApi:
     """Unity Catalog's endpoints as methods; names of tables have three parts."""
 
     client: UnityClient
+    maintenance: frozenset[MaintenanceOperation] = frozenset()
     _known: dict[str, Endpoints] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -116,7 +118,7 @@ class UnityApi:
 
     def load(self, name: Name) -> LoadedTable:
         """The catalog's entry of a table."""
-        return self._table("load", "GET", name, "", lambda node: parse_loaded(node, name))
+        return self._table("load", "GET", name, "", self._parser(name))
 
     def update(
         self,
@@ -140,7 +142,7 @@ class UnityApi:
         if etag is not None:
             requirements.append({"type": "assert-etag", "etag": etag})
         body = {"requirements": requirements, "updates": list(updates)}
-        return self._table(what, "POST", name, "", lambda node: parse_loaded(node, name), body)
+        return self._table(what, "POST", name, "", self._parser(name), body)
 
     def stage(self, name: Name) -> StagingAnswer:
         """A place for a new managed table."""
@@ -168,7 +170,7 @@ class UnityApi:
             ),
             body={"name": name[2], **body},
         )
-        return self.client.ask(question, lambda node: parse_loaded(node, name))
+        return self.client.ask(question, self._parser(name))
 
     def drop(self, name: Name) -> None:
         """Forget a table."""
@@ -322,6 +324,9 @@ class UnityApi:
             seen.add(token)
         raise CatalogError(f"cannot {what}: the pages of the listing do not end")
 
+    def _parser(self, name: Name) -> Callable[[JsonObject], LoadedTable]:
+        return lambda node: parse_loaded(node, name, self.maintenance)
+
     def _table(
         self,
         what: str,
@@ -334,10 +339,15 @@ class UnityApi:
         return self.client.ask(_of_table(what, method, name, ending, body), parse)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"client": self.client, "_known": dict(self._known)}
+        return {
+            "client": self.client,
+            "maintenance": self.maintenance,
+            "_known": dict(self._known),
+        }
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         self.client, self._known = state["client"], state["_known"]
+        self.maintenance = state["maintenance"]
         self._lock = threading.Lock()
 
 
@@ -372,6 +382,11 @@ def _of_table(
 
 
 def _older_path(name: Name) -> str:
+    for part in name:
+        if "." in part:  # dots divide names there, so it would be another table
+            raise InvalidInputError(
+                f"cannot ask an older server about {part!r}: with a dot that is no name there"
+            )
     return path_of("/tables/{name}", name=".".join(name))
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog.catalog import MaintenanceOperation
 from deltalog.catalogs.changes import FollowedCommitter
 from deltalog.catalogs.locations import LentOptions, check_location
 from deltalog.catalogs.protocol import (
@@ -43,10 +44,11 @@ from deltalog.paths import decode_location
 from deltalog.storage import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from deltalog.catalog import Committer
     from deltalog.catalogs.locations import LentCredential
+    from deltalog.catalogs.unity.client import PicklesSecrets
     from deltalog.catalogs.unity.messages import LoadedTable
     from deltalog.clock import Clock
     from deltalog.http.options import HttpOptions
@@ -82,7 +84,11 @@ class UnityCatalog:
         http_options: of the connections to the server.
         allows_local_files: whether tables may be files of this machine.
         reports_metrics: whether commits are reported to the catalog.
-        pickles_secrets: whether pickles hold token and credentials.
+        pickles_secrets: whether pickles hold token and credentials; `"tasks"` lets only those
+            hold the token that go to tasks of a cluster. These hold the credentials in any case.
+        maintenance: names of operations that clients are allowed on tables whose commits the
+            catalog decides on, where the server cannot say so: `DATA_REORGANIZATION` (OPTIMIZE,
+            REORG), `DATA_CLEANUP` (VACUUM), `METADATA_CLEANUP` (of the log).
         clock: for their expiry.
     """
 
@@ -100,7 +106,8 @@ class UnityCatalog:
         http_options: HttpOptions | None = None,
         allows_local_files: bool = False,
         reports_metrics: bool = True,
-        pickles_secrets: bool = False,
+        pickles_secrets: PicklesSecrets = False,
+        maintenance: Iterable[str] = (),
         clock: Clock | None = None,
     ) -> None:
         settings = unity_settings(
@@ -112,7 +119,7 @@ class UnityCatalog:
             scope=scope,
         )
         client = UnityClient(settings, http_options, clock=clock, pickles_secrets=pickles_secrets)
-        self._api = UnityApi(client)
+        self._api = UnityApi(client, _maintenance(maintenance))
         self._catalog = catalog
         self._options = storage_options
         self._allows_local = allows_local_files
@@ -364,6 +371,16 @@ class UnityCatalog:
                 f"name; the files at {staged.context.store.root} stay"
             ) from error
         raise error
+
+
+def _maintenance(names: Iterable[str]) -> frozenset[MaintenanceOperation]:
+    known = {one.value: one for one in MaintenanceOperation}
+    given = [names] if isinstance(names, str) else list(names)
+    if wrong := [name for name in given if name not in known]:
+        raise InvalidInputError(
+            f"maintenance: expected some of {', '.join(known)}, found {wrong[0]!r}"
+        )
+    return frozenset(known[name] for name in given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Owns authentication, and what the errors of both of its APIs mean. Knows no endp
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from urllib.parse import quote, urlencode
 
 from deltalog._json import JsonObject, dumps, loads
@@ -35,6 +35,7 @@ from deltalog.http.tokens import (
     token_request,
 )
 from deltalog.storage.faults import redact
+from deltalog.storage.options import is_sent_to_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from deltalog.http.tokens import Authenticator
 
 T = TypeVar("T")
+PicklesSecrets = bool | Literal["tasks"]
+"""Whether pickles hold secrets: never, always, or those for tasks; see `sent_to_tasks`."""
 
 FAULTS: Final = HttpFaults(
     refused=CatalogError,
@@ -91,6 +94,7 @@ class UnityClient:
         clock: for the expiry of tokens and credentials.
         pickles_secrets: whether other processes get the token with a pickle; else they take it from
             their own environment.
+        lacks_token: whether requests need a token that stayed in another process.
     """
 
     def __init__(
@@ -99,14 +103,21 @@ class UnityClient:
         options: HttpOptions | None = None,
         *,
         clock: Clock | None = None,
-        pickles_secrets: bool = False,
+        pickles_secrets: PicklesSecrets = False,
+        lacks_token: bool = False,
     ) -> None:
         self.settings = settings
         self.options = options or HttpOptions()
         self.clock = clock or SystemClock()
-        self.pickles_secrets = pickles_secrets
+        self._pickles = pickles_secrets
+        self._lacks_token = lacks_token
         self._http = Http(self.options, FAULTS)
         self._authenticator = _authenticator(settings, self.clock)
+
+    @property
+    def pickles_secrets(self) -> bool:
+        """Whether what is pickled now may hold secrets."""
+        return self._pickles is True or (self._pickles == "tasks" and is_sent_to_tasks())
 
     def ask(self, question: Question, parse: Callable[[JsonObject], T]) -> T:
         """What `parse` makes of the answer."""
@@ -124,6 +135,8 @@ class UnityClient:
 
     async def sent(self, question: Question) -> bytes:
         """As `send`, in the event loop."""
+        if self._lacks_token:
+            raise _token_stayed(self.settings.url, question.what)
         url = f"{self.settings.url}{question.path}"
         if question.query:
             url += f"?{urlencode(question.query)}"
@@ -177,17 +190,25 @@ class UnityClient:
     def __reduce__(self) -> tuple[Any, ...]:
         # The clock stays behind: it is the machine's in any other process.
         settings, options = self.settings, self.options
-        if self.pickles_secrets:
-            return _client, (settings, options)
-        has_secret = bool(settings.secrets)
-        return _client_of_environment, (settings.url, settings.token_url, has_secret, options)
+        if self.pickles_secrets and not self._lacks_token:
+            return _client, (settings, options, self._pickles)
+        has_secret = self._lacks_token or bool(settings.secrets)
+        given = settings.url, settings.token_url, has_secret, options, is_sent_to_tasks()
+        return _client_of_environment, given
 
     def __repr__(self) -> str:
         return f"UnityClient({self.settings.url!r})"
 
 
 def path_of(template: str, **names: str) -> str:
-    """A path with names in it, each quoted as one part."""
+    """A path with names in it, each quoted as one part.
+
+    Raises:
+        InvalidInputError: a name would lead to another path.
+    """
+    for name in names.values():
+        if name in {".", ".."}:  # no quoting helps: it is taken for a directory
+            raise InvalidInputError(f"cannot ask a catalog about {name!r}: that is no name")
     return template.format(**{key: quote(name, safe="") for key, name in names.items()})
 
 
@@ -234,8 +255,10 @@ def _authenticator(settings: UnitySettings, clock: Clock) -> Authenticator | Non
     )
 
 
-def _client(settings: UnitySettings, options: HttpOptions) -> UnityClient:
-    return UnityClient(settings, options, pickles_secrets=True)
+def _client(
+    settings: UnitySettings, options: HttpOptions, pickles_secrets: PicklesSecrets
+) -> UnityClient:
+    return UnityClient(settings, options, pickles_secrets=pickles_secrets)
 
 
 def _client_of_environment(
@@ -243,13 +266,22 @@ def _client_of_environment(
     token_url: str,
     has_secret: bool,  # noqa: FBT001  # pickles call by position
     options: HttpOptions,
+    is_task: bool,  # noqa: FBT001  # as above
 ) -> UnityClient:
-    """The client of another process, which has the secrets of its own environment."""
+    """The client of another process, which has the secrets of its own environment.
+
+    Most tasks ask the catalog for nothing, so one without a token is told when it asks.
+    """
     settings = unity_settings(url, token_url=token_url)
-    if has_secret and not settings.secrets:
-        raise InvalidInputError(
-            f"cannot use the catalog {url} in another process: its token stays where it is; set "
-            "UNITY_CATALOG_URL and UNITY_CATALOG_TOKEN there, or let pickles hold it with "
-            "UnityCatalog(…, pickles_secrets=True)"
-        )
-    return UnityClient(settings, options)
+    lacks_token = has_secret and not settings.secrets
+    if lacks_token and not is_task:
+        raise _token_stayed(url, "be asked")
+    return UnityClient(settings, options, lacks_token=lacks_token)
+
+
+def _token_stayed(url: str, what: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"cannot use the catalog {url} in another process (to {what}): its token stays where it "
+        "is; set UNITY_CATALOG_URL and UNITY_CATALOG_TOKEN there, or let pickles hold it with "
+        "UnityCatalog(…, pickles_secrets=True)"
+    )

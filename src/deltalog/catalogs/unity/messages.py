@@ -9,11 +9,11 @@ Protocol: UC Delta API (delta.yaml)
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import dumps, loads
-from deltalog.catalog import LogTail, RatifiedCommit
+from deltalog.catalog import LogTail, MaintenanceOperation, RatifiedCommit
 from deltalog.catalogs.locations import LentCredential, check_staged_name
 from deltalog.catalogs.protocol import CatalogTable, Name, TableType
 from deltalog.errors import DeltaError, MalformedMessageError
@@ -116,16 +116,28 @@ def manages_commits(properties: Mapping[str, str]) -> bool:
     )
 
 
-def parse_loaded(node: JsonObject, name: Name) -> LoadedTable:
+def parse_loaded(
+    node: JsonObject, name: Name, maintenance: frozenset[MaintenanceOperation] = frozenset()
+) -> LoadedTable:
     """The answer to `loadTable`, `createTable` and `updateTable`.
+
+    Args:
+        node: the answer.
+        name: of the table.
+        maintenance: which operations are allowed where the answer does not say.
 
     Raises:
         MalformedMessageError: a member is missing or wrong, or commits have gaps.
         UnsafePathError: a commit's file is none of its directory.
     """
-    return node.child("metadata", lambda metadata: _loaded(node, metadata, name)) or _missing(
-        node, "metadata"
-    )
+    found = node.child("metadata", lambda metadata: _loaded(node, metadata, name))
+    if found is None:
+        return _missing(node, "metadata")
+    # Newer servers say it; operations of later ones are none that deltalog does.
+    told = node.texts("allowed-maintenance-operations")
+    if told is not None:
+        maintenance = frozenset(one for one in MaintenanceOperation if one.value in told)
+    return replace(found, tail=replace(found.tail, allowed=maintenance))
 
 
 def _loaded(node: JsonObject, metadata: JsonObject, name: Name) -> LoadedTable:

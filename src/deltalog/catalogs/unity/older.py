@@ -7,7 +7,7 @@ Protocol: Unity Catalog API (all.yaml)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from deltalog._json import dumps, loads
@@ -129,7 +129,8 @@ class OlderCoordinator:
                 parse_commit(type(node)(one, f"commits[{index}]", node.error))
                 for index, one in enumerate(listed)
             ]
-            return tail_of(commits, node.required("latest_table_version", int))
+            found = tail_of(commits, node.required("latest_table_version", int))
+            return replace(found, allowed=self.api.maintenance)
         except (MalformedLogError, InvalidInputError) as error:
             raise CatalogError(
                 f"cannot get the commits of {shown_name(self.name)}: {error}"

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from deltalog.catalogs.named import NamedTable
     from deltalog.checkpoints.rows import ActionRows
     from deltalog.checkpoints.writer import CheckpointContent, WrittenSidecars
     from deltalog.paths import FileInfo
@@ -73,7 +74,7 @@ CheckpointPart = tuple["FileInfo", list[int]]
 
 def checkpoint(
     spark: SparkSession,
-    table: str | PurePath | Store,
+    table: str | PurePath | Store | NamedTable,
     *,
     version: int | None = None,
     part_files: int | None = None,
@@ -87,7 +88,7 @@ def checkpoint(
 
     Args:
         spark: the session, classic or remote.
-        table: its location, which may end in `@v3`.
+        table: its location, which may end in `@v3`, or a table of a catalog; as for `read`.
         version: of the checkpoint; None is the latest.
         part_files: most files of a part or a sidecar, 1,000,000 by default.
         storage_options: credentials and settings for the store.

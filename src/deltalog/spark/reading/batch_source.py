@@ -7,6 +7,7 @@ Protocol: none
 
 from __future__ import annotations
 
+import pickle
 from abc import abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -36,6 +37,7 @@ from deltalog.spark.session.opening import load_version, moment_ms, without_vers
 from deltalog.spark.session.refusals import TIME_ZONE, refuse_unfollowed, task_settings
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
 from deltalog.spark.session.workers import InEnvelope
+from deltalog.storage.options import is_sent_to_tasks, sent_to_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,8 +67,19 @@ class TaskPartition(InputPartition):
         super().__init__(None)
         self.tasks = tuple(tasks)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle with the credentials of the store, as the format's partitions go to tasks."""
+        if is_sent_to_tasks():  # with many others, which share what their tasks share
+            return TaskPartition, (self.tasks,)
+        with sent_to_tasks():
+            return _opened_partition, (pickle.dumps(self.tasks),)
+
     def __repr__(self) -> str:
         return f"TaskPartition({len(self.tasks)} files)"
+
+
+def _opened_partition(tasks: bytes) -> TaskPartition:
+    return TaskPartition(pickle.loads(tasks))  # noqa: S301  # the driver wrote it
 
 
 def read_partition(partition: TaskPartition, rows: StructType) -> Iterator[pa.RecordBatch]:
@@ -192,7 +205,7 @@ def _bound(bound: int | str | None, time_zone: str) -> int | Moment | None:
     return Moment(moment_ms(bound, time_zone)) if isinstance(bound, str) else bound
 
 
-def check_columns(shown: StructType, asked: spark_types.StructType, path: str) -> StructType:
+def check_columns(shown: StructType, asked: spark_types.StructType, path: object) -> StructType:
     """Return the columns that Spark requests, in its order.
 
     Raises:

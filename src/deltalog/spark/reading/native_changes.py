@@ -76,15 +76,19 @@ class ChangesPlan:
     reasons: tuple[str, ...]
 
 
-def plan_changes(changes: Changes) -> ChangesPlan:
+def plan_changes(changes: Changes, *, objection: str | None = None) -> ChangesPlan:
     """Decide which files of a change feed Spark reads itself.
+
+    Args:
+        changes: what is read.
+        objection: why Spark must not read any file.
 
     Cost: every commit of the range.
     """
     tasks = tuple(changes.tasks())
     spec, store = changes.spec, changes.snapshot.store
     every = tuple(range(len(tasks)))
-    objection = objection_to_place(store.root) or objection_to_columns(spec)
+    objection = objection or objection_to_place(store.root) or objection_to_columns(spec)
     if objection is not None or not tasks:
         why = () if objection is None else (objection,)
         return ChangesPlan(changes=changes, tasks=tasks, groups=(), unfit=every, reasons=why)

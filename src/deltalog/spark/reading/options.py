@@ -6,7 +6,7 @@ start with `storage.` or a cloud's prefix (`aws_`, `azure_`, `google_`) are pass
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -18,6 +18,7 @@ from deltalog.store_kinds import split_option
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from deltalog.catalogs.named import NamedTable
     from deltalog.snapshot import Snapshot
 
 STORAGE_PREFIX: Final = "storage."
@@ -77,7 +78,8 @@ class TableOptions:
     """The options of every kind of read, parsed.
 
     Args:
-        path: the table's location, which may end in `@v3` for a batch.
+        path: the table's location, which may end in `@v3` for a batch, or where the session opens
+            the table, its name in a catalog of the session.
         storage: credentials and settings for the store.
         changes: whether the change data feed is read.
         start: the first version or moment of the changes, or for a stream `latest`; a stream
@@ -89,8 +91,8 @@ class TableOptions:
             session's, check that they mean the same in it. None if an option says the zone.
     """
 
-    path: str
-    storage: Mapping[str, str]
+    path: str | NamedTable
+    storage: Mapping[str, str] = field(repr=False)
     changes: bool = False
     start: int | str | None = None
     metadata_columns: tuple[str, ...] = ()

@@ -30,6 +30,7 @@ from deltalog.spark.session.failures import as_spark_does
 from deltalog.spark.session.opening import load_version, session_time_zone
 from deltalog.spark.session.settings import check_reads
 from deltalog.spark.session.types import quoted
+from deltalog.storage import FsspecStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from deltalog.catalogs.named import NamedTable
     from deltalog.scan import Scan
     from deltalog.scan.prune import Pruned
     from deltalog.snapshot import Snapshot
@@ -203,7 +205,7 @@ class SparkScan:
 
 def scan(
     spark: SparkSession,
-    table: str | PurePath | Store,
+    table: str | PurePath | Store | NamedTable,
     *,
     version: int | None = None,
     timestamp: str | datetime | None = None,
@@ -216,7 +218,8 @@ def scan(
 
     Args:
         spark: the session, classic or remote.
-        table: its location, which may end in `@v3`.
+        table: its location, which may end in `@v3`: a path, a URL, `uc://catalog.schema.table`, a
+            store, or a `NamedTable` of any catalog.
         version: to read at; the latest if neither is given.
         timestamp: or a moment to read at; without a zone it is the session's.
         metadata_columns: such as `row_id` or `file_name`, for the struct `_metadata`; `*` is
@@ -243,14 +246,14 @@ def scan(
         spark=spark,
         snapshot=snapshot,
         metadata_columns=metadata_columns_of(parse_metadata_columns(metadata_columns), snapshot),
-        objection=objection_to_native(table, snapshot.store, storage_options, native=native),
+        objection=objection_to_native(snapshot.store, native=native),
         most_files=most_files_here(spark, state_on_spark_files),
     )
 
 
 def read(
     spark: SparkSession,
-    table: str | PurePath | Store,
+    table: str | PurePath | Store | NamedTable,
     *,
     version: int | None = None,
     timestamp: str | datetime | None = None,
@@ -265,7 +268,8 @@ def read(
 
     Args:
         spark: the session, classic or remote.
-        table: its location, which may end in `@v3`.
+        table: its location, which may end in `@v3`: a path, a URL, `uc://catalog.schema.table`, a
+            store, or a `NamedTable` of any catalog.
         version: to read at; the latest if neither is given.
         timestamp: or a moment to read at; without a zone it is the session's.
         columns: top-level columns to show; None is all. Spark prunes by itself what it reads.
@@ -299,26 +303,22 @@ def read(
     return found.to_df()
 
 
-def objection_to_native(
-    table: str | PurePath | Store,
-    store: Store,
-    storage_options: Mapping[str, Any] | None,
-    *,
-    native: bool | None,
-) -> str | None:
+def objection_to_native(store: Store, *, native: bool | None = None) -> str | None:
     """Say why Spark's own Parquet reader must not be used; None if it may.
 
     Args:
-        table: as the caller names it.
         store: of the table.
-        storage_options: of the store.
         native: the caller's choice.
     """
     if native is not None:
         return None if native else "native=False asks for it"
-    kind = store_kind(store.root)
-    if not isinstance(table, str) and not kind.is_native:
+    if store_kind(store.root).is_native:
+        return None
+    if not isinstance(store, FsspecStore):
         return "the table is given as a store, which Spark does not know"
-    if storage_options and not kind.is_native:
-        return "storage options are given, which Spark does not know; native=True tries it"
+    if store.has_settings:
+        return (
+            "storage options are given, or credentials lent by a catalog, which Spark does not "
+            "know; native=True tries it"
+        )
     return None

@@ -7,15 +7,56 @@ Protocol: none
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import TableNotFoundError
+from deltalog.locations import BY_NAME
+from deltalog.spark.session.catalogs import named_in, note_table, shown_by
+from deltalog.spark.session.opening import open_latest, session_time_zone
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
+
+    from deltalog.catalogs.named import NamedTable
+    from deltalog.context import TableContext
+    from deltalog.spark.session.opening import Location
 
 _VIEW: Final = "spark.deltalog.view."
 """Prefix of the session settings that record which table a view shows."""
+
+
+def open_by_name(spark: SparkSession, name: str) -> TableContext:
+    """Return the context of a table by its name.
+
+    Raises:
+        TableNotFoundError: there is no such table, or Spark's catalog has no location for it.
+    """
+    shown = shown_by(spark, name)
+    if shown is not None:
+        return shown
+    where: str | NamedTable | None = name if is_by_name(name) else location_of(name)
+    where = where or _view_location(spark, name) or named_in(spark, name)
+    where = where or _catalog_location(spark, name)
+    return open_table(spark, where)
+
+
+def open_table(
+    spark: SparkSession, table: Location, storage: Mapping[str, Any] | None = None
+) -> TableContext:
+    """Return the context of the latest version of a table, in the session's time zone.
+
+    Raises:
+        InvalidInputError: the location names a version.
+    """
+    zone = session_time_zone(spark)
+    return open_latest(table, storage, doing="open as a DeltaTable", time_zone=zone)
+
+
+def named_or_location(spark: SparkSession, text: str) -> str | NamedTable:
+    """Return what a text names that may be a path: a location, or a table of a known catalog."""
+    return location_of(text) or named_in(spark, text, by_alias=True) or text
 
 
 def find_location(spark: SparkSession, name: str) -> str:
@@ -27,8 +68,16 @@ def find_location(spark: SparkSession, name: str) -> str:
     return location_of(name) or _view_location(spark, name) or _catalog_location(spark, name)
 
 
-def note_view(spark: SparkSession, name: str, location: str) -> None:
-    """Record in the session which table a view shows."""
+def note_view(spark: SparkSession, name: str, context: TableContext) -> None:
+    """Record which table a view shows: in the session, or if a catalog has it, in this process."""
+    if context.committer is None:
+        note_location(spark, name, context.store.root)
+    else:
+        note_table(spark, name, context)
+
+
+def note_location(spark: SparkSession, name: str, location: str) -> None:
+    """Record in the session the location of the table that a view shows."""
     spark.conf.set(_VIEW + name.lower(), location)
 
 
@@ -38,6 +87,11 @@ def location_of(identifier: str) -> str | None:
     known = kind.strip("`").lower() in {"delta", "deltalog", "parquet"}
     quoted = len(rest) > 1 and rest[0] == rest[-1] == "`"
     return rest[1:-1].replace("``", "`") if known and quoted else None
+
+
+def is_by_name(text: str) -> bool:
+    """Whether a text is the URI of a table's name, `uc://catalog.schema.table`."""
+    return text.strip().lower().startswith(BY_NAME)
 
 
 def _view_location(spark: SparkSession, name: str) -> str | None:

@@ -7,13 +7,14 @@ error, and timestamps without a zone are in the session's zone.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.arguments import as_timestamp_ms
 from deltalog.context import TableContext
 from deltalog.errors import InvalidInputError, VersionNotFoundError
-from deltalog.locations import naming, open_table_store
+from deltalog.locations import named_table, naming, open_table_context, open_table_store
 from deltalog.paths import parse_table_uri
 from deltalog.schema.primitives.moments import instant_micros
 from deltalog.snapshot import load_snapshot
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from deltalog.catalogs.named import NamedTable
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
+
+    Location = str | PurePath | Store | NamedTable | TableContext
 
 # Java's forms of fixed offsets: +2, GMT+02:00, UTC-8.
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
@@ -33,7 +37,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def load_version(
-    table: str | PurePath | Store,
+    table: Location,
     storage: Mapping[str, Any] | None = None,
     *,
     version: int | None = None,
@@ -43,8 +47,8 @@ def load_version(
     """Load the requested version of a table.
 
     Args:
-        table: its location, which may end in `@v3`, or a store.
-        storage: options for the store.
+        table: its location, which may end in `@v3`, a store, or a table of a catalog.
+        storage: options for the store, or for the catalog.
         version: to read at.
         timestamp: or a moment to read at.
         time_zone: of moments and partition values that name none.
@@ -53,13 +57,13 @@ def load_version(
         TableNotFoundError: there is no table.
         VersionNotFoundError: there is no such version, or the moment is after the last commit.
     """
-    store, at = open_table_store(table, storage or None, None)
+    context, at = open_context(table, storage, time_zone=time_zone)
+    store = context.store
     asked = [named for named in (version, timestamp, at) if named is not None]
     if len(asked) > 1:
         raise InvalidInputError(
             f"cannot open {store.root} at both {asked[0]!r} and {asked[1]!r}: give one of them"
         )
-    context = TableContext(store=store, time_zone=time_zone)
     with naming(store.root):
         if not asked:
             return load_snapshot(context)
@@ -69,31 +73,54 @@ def load_version(
         return _at_moment(context, moment_ms(wanted, time_zone))
 
 
-def open_store_of_latest(
-    table: str | PurePath | Store, storage: Mapping[str, Any] | None = None, *, doing: str
-) -> Store:
-    """Open the store of a table that exists or will be created, for its latest version.
+def open_context(
+    table: Location, storage: Mapping[str, Any] | None, *, time_zone: str
+) -> tuple[TableContext, int | datetime | None]:
+    """The context of a table, and the version or moment that its location names.
+
+    Raises:
+        TableNotFoundError: a catalog has no such table; of a location nothing is known yet.
+    """
+    if isinstance(table, TableContext):
+        return replace(table, time_zone=time_zone), None
+    return open_table_context(table, storage or None, None, time_zone=time_zone)
+
+
+def open_latest(
+    table: Location, storage: Mapping[str, Any] | None = None, *, doing: str, time_zone: str
+) -> TableContext:
+    """The context of a table, for its latest version.
 
     Args:
-        table: its location, or a store.
-        storage: options for the store.
+        table: its location, a store, or a table of a catalog.
+        storage: options for the store, or for the catalog.
         doing: the operation, for the error, such as `write to`.
+        time_zone: of values without a zone.
 
     Raises:
         InvalidInputError: the location names a version.
+        TableNotFoundError: a catalog has no such table; of a location nothing is known yet.
     """
-    store, at = open_table_store(table, storage or None, None)
+    context, at = open_context(table, storage, time_zone=time_zone)
     if at is not None:
-        raise InvalidInputError(
-            f"cannot {doing} {table!r}: it names a version, and that concerns the latest one; "
-            "leave the version out, or read it with deltalog.spark.read"
-        )
-    return store
+        raise names_a_version(table, doing)
+    return context
 
 
-def without_version(path: str, storage: Mapping[str, Any] | None) -> str:
+def names_a_version(table: object, doing: str) -> InvalidInputError:
+    """The error that a location names a version where only the latest one can be meant."""
+    return InvalidInputError(
+        f"cannot {doing} {table!r}: it names a version, and that concerns the latest one; "
+        "leave the version out, or read it with deltalog.spark.read"
+    )
+
+
+def without_version(path: str | NamedTable, storage: Mapping[str, Any] | None) -> str | NamedTable:
     """Return the location without a version at its end."""
-    _, at = open_table_store(path, storage or None, None)
+    if not isinstance(path, str):
+        return replace(path, at=None)
+    named = named_table(path, storage or None)
+    at = open_table_store(path, storage or None, None)[1] if named is None else named.at
     return path if at is None else parse_table_uri(path).uri
 
 

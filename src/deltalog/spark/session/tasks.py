@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 
 from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
 from deltalog.spark.session.workers import check_workers, mapped, naming_workers
+from deltalog.storage.options import sent_to_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -31,8 +32,9 @@ _DESCRIPTION: Final = "spark.job.description"
 
 
 def encode_message(content: object) -> bytes:
-    """Encode a task's report."""
-    return pickle.dumps(content)
+    """Encode a task's report; that of a stream's batch holds the plan, and so a store."""
+    with sent_to_tasks():
+        return pickle.dumps(content)
 
 
 def decode_message(message: bytes) -> Any:

@@ -19,6 +19,7 @@ from pyspark.serializers import CloudPickleSerializer
 
 from deltalog import __version__
 from deltalog.spark.session.environment import WorkerMismatchError
+from deltalog.storage.options import sent_to_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,7 +41,8 @@ class InEnvelope:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle with the opener, a nested function, which needs cloudpickle, as PySpark uses."""
-        content = _serializer.dumps((type(self), self.__getstate__()))
+        with sent_to_tasks():
+            content = _serializer.dumps((type(self), self.__getstate__()))
         return _opener(), (__version__, content)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import types as spark_types
 
     from deltalog.spark.writing.options import WriteOptions
-    from deltalog.storage.store import Store
+    from deltalog.table.creating import TablePlace
 
 _QUERY: Final = "sql.streaming.queryId"
 """The local property in which Spark passes the query id to tasks."""
@@ -41,7 +41,7 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
     """Writes the batches of a query.
 
     Args:
-        store: of the table.
+        place: of the table.
         columns: of the stream.
         options: of the write; an application in them replaces the query's id.
 
@@ -50,9 +50,9 @@ class StreamWriter(InEnvelope, DataSourceStreamArrowWriter):
     """
 
     def __init__(
-        self, store: Store, columns: spark_types.StructType, options: WriteOptions
+        self, place: TablePlace, columns: spark_types.StructType, options: WriteOptions
     ) -> None:
-        self._plan = plan_write(store, columns, options)
+        self._plan = plan_write(place, columns, options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark's own
         """Write the rows of one task of a batch."""

@@ -24,7 +24,7 @@ from deltalog.schema import StructType
 from deltalog.snapshot import load_snapshot
 from deltalog.spark.reading.batch_source import change_fields, check_columns, rows_schema
 from deltalog.spark.reading.options import metadata_columns_of
-from deltalog.spark.session.opening import load_version, moment_ms, open_store_of_latest
+from deltalog.spark.session.opening import load_version, moment_ms, open_latest
 from deltalog.spark.streaming.micro_batches import (
     MicroBatchReader,
     decode_offset,
@@ -62,7 +62,8 @@ class StreamReader(MicroBatchReader):
     ) -> None:
         self._options = self._stream = options
         self._unzoned = options.unzoned
-        open_store_of_latest(options.path, options.storage, doing="follow")
+        where, zone = options.path, options.time_zone
+        open_latest(where, options.storage, doing="follow", time_zone=zone)
         shown, self._schema = self._shown_snapshot(columns, version)
         self._known = shown
         check_rows_readable(shown)

@@ -8,10 +8,10 @@ Protocol: none
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from deltalog.conditions import check_given
-from deltalog.context import TableContext
 from deltalog.errors import CommitConflictError, InvalidInputError
 from deltalog.log.listing import has_table
 from deltalog.spark.engine.engine import SparkEngine
@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from deltalog.catalogs.named import NamedTable
     from deltalog.expressions import Expression
     from deltalog.storage.store import Store
+    from deltalog.table.creating import TablePlace
 
     Mode = Literal["error", "errorifexists", "append", "overwrite", "ignore"]
 
@@ -44,7 +46,7 @@ _ERRORS: Final = ("error", "errorifexists")
 
 def write(  # noqa: PLR0913  # each is the caller's choice
     frame: DataFrame,
-    table: str | PurePath | Store,
+    table: str | PurePath | Store | NamedTable,
     *,
     mode: Mode = "error",
     partition_by: Sequence[str] | str | None = None,
@@ -63,7 +65,7 @@ def write(  # noqa: PLR0913  # each is the caller's choice
 
     Args:
         frame: of any session, classic or remote.
-        table: its location.
+        table: its location, `uc://catalog.schema.table`, a store, or a `NamedTable` of any catalog.
         mode: `error` (or `errorifexists`) if there is a table, `append`, `overwrite`, or
             `ignore`: do nothing if there is a table.
         partition_by: partition columns of a new table, or with `overwrite_schema` the new ones.
@@ -121,12 +123,14 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         properties=dict(properties or {}),
         optimize_write=optimize_write,
     ).under(session_settings(frame.sparkSession))
-    context = TableContext(store=open_to_write(table, storage_options), time_zone=options.zone)
-    objection = objection_to_native(table, context.store, storage_options, native=None)
+    place = open_to_write(table, storage_options)
+    context = replace(place.context, time_zone=options.zone)
+    place = replace(place, context=context)
+    objection = objection_to_native(context.store)
     engine = SparkEngine(frame.sparkSession, objection=objection, gathers=options.optimize_write)
     if not has_table(context.store):
         try:
-            return _make(frame, context, options, engine)
+            return _make(frame, place, options, engine)
         except CommitConflictError:
             if mode in _ERRORS:
                 raise
@@ -149,15 +153,17 @@ def write(  # noqa: PLR0913  # each is the caller's choice
 
 
 def _make(
-    frame: DataFrame, context: TableContext, options: WriteOptions, engine: SparkEngine
+    frame: DataFrame, place: TablePlace, options: WriteOptions, engine: SparkEngine
 ) -> int | None:
     with session_defaults(frame.sparkSession):
-        made = new_configuration(context.store, schema_of(frame.schema), options)
+        made = new_configuration(place, schema_of(frame.schema), options)
     done = make_table(
         Write(data=frame, **options.arguments(made)),
-        context,
+        place.context,
         made,
         engine,
         CommitOptions(properties=options.commit_properties, hooks=options.hooks),
     )
+    if place.new is not None:
+        place.new.register(done.committed.snapshot)
     return done.committed.version

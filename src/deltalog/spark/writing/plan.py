@@ -10,24 +10,23 @@ Protocol: none
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.conditions import as_condition
-from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError
-from deltalog.locations import naming
+from deltalog.locations import named_table, naming
 from deltalog.log.listing import has_table
 from deltalog.rows.planned import ChangeMetrics, RowCounts
 from deltalog.schema import to_arrow_schema
 from deltalog.snapshot import load_snapshot
 from deltalog.spark.engine.write_tasks import WriteJob, no_files
 from deltalog.spark.reading.conditions import check_zone
-from deltalog.spark.session.opening import open_store_of_latest
+from deltalog.spark.session.opening import names_a_version, open_latest
 from deltalog.spark.session.refusals import DEFAULTS
 from deltalog.spark.session.settings import read_settings
 from deltalog.spark.session.types import schema_of
-from deltalog.table.creating import new_table_with_defaults
+from deltalog.table.creating import TablePlace, new_table_with_defaults
 from deltalog.transaction import CommitOptions, PendingTransaction
 from deltalog.verbs.do import do, make_table, stage
 from deltalog.verbs.write import Write
@@ -35,33 +34,47 @@ from deltalog.write.enforce import Enforcer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import PurePath
 
     import pyarrow as pa
     from pyspark.sql import types as spark_types
 
+    from deltalog.catalogs.named import NewNamedTable
     from deltalog.configuration import TableConfiguration
+    from deltalog.context import TableContext
     from deltalog.engine import Engine, RowSource
     from deltalog.expressions import Expression
     from deltalog.rows.planned import PlannedChange
     from deltalog.rows.request import ChangeRequest
     from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
+    from deltalog.spark.session.opening import Location
     from deltalog.spark.session.settings import SessionSettings
     from deltalog.spark.writing.options import WriteOptions
-    from deltalog.storage.store import Store
     from deltalog.verbs.write import RowsWritten
     from deltalog.write.spec import WriteSpec
     from deltalog.write.written import WrittenFiles
 
+_UTC: Final = "UTC"
 
-def open_to_write(table: str | PurePath | Store, storage: Mapping[str, Any] | None = None) -> Store:
-    """Open the store of a table that exists or will be created.
+
+def open_to_write(table: Location, storage: Mapping[str, Any] | None = None) -> TablePlace:
+    """Open the place of a table that exists or will be created; its context is in UTC.
+
+    Args:
+        table: its location, a store, or a table of a catalog, which may be new.
+        storage: options for the store, or for the catalog.
 
     Raises:
         InvalidInputError: the location names a version.
     """
-    return open_store_of_latest(table, storage, doing="write to")
+    named = named_table(table, storage or None)
+    if named is not None and named.at is not None:
+        raise names_a_version(table, "write to")
+    if named is not None and named.catalog.find(named.name) is None:
+        new = named.stage()
+        return TablePlace(context=new.staged.context, new=new)
+    where = table if named is None else named.catalog.open(named.name)
+    return TablePlace(context=open_latest(where, storage, doing="write to", time_zone=_UTC))
 
 
 class PlanningEngine(LocalEngine):
@@ -159,6 +172,7 @@ class WritePlan:
 
     Args:
         context: of the table.
+        new: its place in a catalog, which is told when the table is made.
         version: that the write is based on; None if it creates the table.
         configuration: of the table after the write.
         options: of the write.
@@ -168,6 +182,7 @@ class WritePlan:
     """
 
     context: TableContext
+    new: NewNamedTable | None = None
     version: int | None
     configuration: TableConfiguration
     options: WriteOptions
@@ -229,6 +244,8 @@ class WritePlan:
         version = self.version
         if version is None:
             done = make_table(write, self.context, self.configuration, engine, options)
+            if self.new is not None:
+                self.new.register(done.committed.snapshot)
         else:
             base = load_snapshot(self.context, version=version)
             done = do(write, lambda: base, engine, options)
@@ -238,11 +255,13 @@ class WritePlan:
         return None
 
 
-def plan_write(store: Store, columns: spark_types.StructType, options: WriteOptions) -> WritePlan:
+def plan_write(
+    place: TablePlace, columns: spark_types.StructType, options: WriteOptions
+) -> WritePlan:
     """Plan a write before any of its rows are computed.
 
     Args:
-        store: of the table, which may not exist yet.
+        place: of the table, which may not exist yet.
         columns: of the data.
         options: of the write.
 
@@ -252,7 +271,8 @@ def plan_write(store: Store, columns: spark_types.StructType, options: WriteOpti
     """
     source = schema_of(columns)
     schema = to_arrow_schema(source)
-    context = TableContext(store=store, time_zone=options.zone)
+    context = replace(place.context, time_zone=options.zone)
+    store = context.store
     version, is_done = None, False
     if has_table(store):
         with naming(store.root):
@@ -267,12 +287,13 @@ def plan_write(store: Store, columns: spark_types.StructType, options: WriteOpti
             stage(Write(data=schema.empty_table(), **arguments), transaction, engine)
             job = engine.job or job
     else:
-        made = new_configuration(store, source, options)
+        made = new_configuration(place, source, options)
         job = WriteJob(spec=options.files.spec(context, made))
     if not is_done:
         Enforcer.of_spec(job.spec, schema)
     return WritePlan(
         context=context,
+        new=place.new,
         version=version,
         configuration=job.spec.configuration,
         options=options,
@@ -283,15 +304,18 @@ def plan_write(store: Store, columns: spark_types.StructType, options: WriteOpti
 
 
 def new_configuration(
-    store: Store, source: StructType, options: WriteOptions
+    place: TablePlace, source: StructType, options: WriteOptions
 ) -> TableConfiguration:
     """Return protocol and metadata of a table that a write creates."""
     if not source.names:
         raise InvalidInputError(
-            f"cannot make a table at {store.root} of the data: it has no columns"
+            f"cannot make a table at {place.context.store.root} of the data: it has no columns"
         )
     return new_table_with_defaults(
-        source, partition_columns=options.partition_by or (), configuration=dict(options.properties)
+        source,
+        partition_columns=options.partition_by or (),
+        configuration=dict(options.properties),
+        place=place.new,
     )
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from deltalog.spark.writing.options import WriteOptions
     from deltalog.storage.store import Store
+    from deltalog.table.creating import TablePlace
 
 
 @dataclass
@@ -51,7 +52,7 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
     """Writes one data frame.
 
     Args:
-        store: of the table.
+        place: of the table.
         columns: of the data frame.
         options: of the write.
 
@@ -60,9 +61,9 @@ class BatchWriter(InEnvelope, DataSourceArrowWriter):
     """
 
     def __init__(
-        self, store: Store, columns: spark_types.StructType, options: WriteOptions
+        self, place: TablePlace, columns: spark_types.StructType, options: WriteOptions
     ) -> None:
-        self._plan = plan_write(store, columns, options)
+        self._plan = plan_write(place, columns, options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskMessage:  # type: ignore[override]  # PySpark's own
         """Write the rows of one task."""

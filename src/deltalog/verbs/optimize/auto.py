@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from deltalog.catalog import MaintenanceOperation
 from deltalog.kernels import compute
 from deltalog.rows.bins import BinRewrite, RunOptions, copy_bin
+from deltalog.upkeep.permission import check_maintenance
 from deltalog.verbs.optimize.bins import considered_files, small
 from deltalog.verbs.optimize.compact import STRATEGY, compaction_bins
 from deltalog.verbs.optimize.cubes import unclustered
@@ -74,6 +76,7 @@ class AutoCompact(Verb[Optimized]):
     def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
         """Select the files, and have the engine rewrite them."""
         snapshot = transaction.read_snapshot
+        check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "compact")
         limit = _small_bytes(snapshot, self.when)
         found = considered_files(snapshot, None)
         files = found.filter(small(found, limit))

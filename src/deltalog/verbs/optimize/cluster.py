@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from deltalog.catalog import MaintenanceOperation
 from deltalog.errors import InvalidInputError
 from deltalog.rows.bins import BinRewrite, RunOptions
 from deltalog.rows.external_sort import SortLimits
+from deltalog.upkeep.permission import check_maintenance
 from deltalog.verbs.optimize.bins import considered_files, pack, still_live
 from deltalog.verbs.optimize.cubes import (
     PROVIDER,
@@ -93,6 +95,7 @@ class Cluster(Verb[Optimized]):
         Cost: as of `ZOrder`, of the files that are rewritten.
         """
         snapshot = transaction.read_snapshot
+        check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "cluster")
         columns = clustered_by(snapshot)
         if not columns:
             raise InvalidInputError(

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from deltalog.catalog import MaintenanceOperation
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import compute
 from deltalog.rows.bins import BinRewrite, RunOptions, copy_bin
+from deltalog.upkeep.permission import check_maintenance
 from deltalog.verbs.optimize.bins import (
     DEFAULT_MAX_DELETED_SHARE,
     considered_files,
@@ -70,6 +72,7 @@ class Compact(Verb[Optimized]):
         Cost: the log's columns of the files; then each selected file is read and written once.
         """
         snapshot = transaction.read_snapshot
+        check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "optimize")
         predicate = partition_condition(transaction, self.filters)
         if clustered_by(snapshot):
             # As Delta Spark's OPTIMIZE: plain compaction would destroy the clustering.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
 
+from deltalog.catalog import MaintenanceOperation
 from deltalog.column_mapping import Mode
 from deltalog.expressions import to_sql
 from deltalog.kernels import compute, pc
@@ -23,6 +24,7 @@ from deltalog.rows.bins import BinRewrite, RunOptions, copy_with_groups
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_parts import walk_leaves
 from deltalog.storage.pool import map_in_pool
+from deltalog.upkeep.permission import check_maintenance
 from deltalog.verbs.optimize.bins import considered_files, pack, partition_condition, still_live
 from deltalog.verbs.optimize.cubes import cubes_of, tagged, with_cubes
 from deltalog.verbs.optimize.result import Optimized
@@ -71,6 +73,7 @@ class Purge(Verb[Optimized]):
         once.
         """
         snapshot = transaction.read_snapshot
+        check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "reorganize")
         predicate = partition_condition(transaction, self.filters)
         num_considered = 0
         if self.left is None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from deltalog.catalog import MaintenanceOperation
 from deltalog.errors import InvalidInputError
 from deltalog.rows.bins import BinRewrite, RunOptions
 from deltalog.rows.external_sort import SortLimits
+from deltalog.upkeep.permission import check_maintenance
 from deltalog.verbs.optimize.bins import (
     by_partition,
     considered_files,
@@ -71,6 +73,7 @@ class ZOrder(Verb[Optimized]):
         limit are spilled to temporary files.
         """
         snapshot = transaction.read_snapshot
+        check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "z-order")
         configuration = snapshot.configuration
         if clustered_by(snapshot):
             raise InvalidInputError(
