@@ -34,6 +34,7 @@ from deltalog.statements.grammar import parse_statement
 from deltalog.statements.slices import Query
 from deltalog.statements.statement import absent_partitions
 from deltalog.table.creating import TablePlace
+from deltalog.table.queries import at_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,6 +115,9 @@ class ClusterSession:
         self._spark = spark
         self._storage_options = storage_options
         self.engine: Engine = SparkEngine(spark)
+        # Tables that the statement opened, by their roots; and those that its queries read.
+        self._seen: dict[str, DeltaTable] = {}
+        self._read: set[str] = set()
 
     def is_concerned(self, statement: SqlStatement) -> bool:
         """Whether a statement is about a table of ours: one of its names, or of its query's."""
@@ -129,14 +133,15 @@ class ClusterSession:
     def find(self, name: QualifiedName) -> DeltaTable | None:
         """Return the table of a name; None if the name is not known."""
         location = self._location(name)
-        if location is None or not has_table(open_to_write(location, self._storage_options)):
+        if location is None:
             return None
-        table = SparkTable(self._spark, location, storage_options=self._storage_options)
-        core = table.core
-        version = name.known_version
-        if version is not None:
-            core.load_as_version(version)
-        return core
+        store = open_to_write(location, self._storage_options)
+        if store.root not in self._seen:
+            if not has_table(store):
+                return None
+            table = SparkTable(self._spark, location, storage_options=self._storage_options)
+            self._seen[store.root] = table.core
+        return at_version(self._seen[store.root], name.known_version)
 
     def open(self, name: QualifiedName) -> DeltaTable:
         """Return the table of a name, at the version that it names."""
@@ -149,9 +154,8 @@ class ClusterSession:
         return found
 
     def has_read(self, table: DeltaTable) -> bool:
-        """Whether a query of this statement has read a table: not known, as Spark plans it."""
-        del table
-        return False
+        """Whether a query of this statement has read the version that a table shows."""
+        return table.snapshot.store.root in self._read
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace:
         """Return where a new table goes."""
@@ -165,6 +169,7 @@ class ClusterSession:
 
     def note(self, name: QualifiedName, table: DeltaTable) -> None:
         """Make a table known under its name: as a view, as Spark's catalog cannot hold it."""
+        self._seen.clear()
         if len(name.parts) == 1:
             view = SparkTable(self._spark, table.snapshot.store)
             view.createOrReplaceTempView(name.parts[0])
@@ -225,7 +230,7 @@ class ClusterSession:
         alias: str | None = None,
     ) -> DataFrame:
         """Return the rows of a query or a table as a data frame."""
-        del target  # a data frame keeps the version that it was planned for
+        del target  # `_frame_of` keeps to the version that the statement has opened
         if isinstance(rows, QualifiedName):
             version = "" if rows.version is None else f" VERSION AS OF {rows.version}"
             if isinstance(rows.version, str):
@@ -310,6 +315,13 @@ class ClusterSession:
         elif name.version is not None:
             kind = "versionAsOf" if isinstance(name.version, int) else "timestampAsOf"
             options[kind] = str(name.version)
+        else:
+            # The table that the statement changes is read at the version that the change is of:
+            # Spark reads a frame when it needs rows, perhaps more than once.
+            root = open_to_write(location, self._storage_options).root
+            if root in self._seen:
+                self._read.add(root)
+                options["versionAsOf"] = str(self._seen[root].version())
         found = frame_by_options(self._spark, options)
         if found is None:
             found = self._spark.read.format(_FORMAT).options(**options).load()

@@ -13,14 +13,15 @@ import pyarrow as pa
 
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
-from deltalog.expressions.nodes import Column
+from deltalog.expressions.nodes import Cast, Column
 from deltalog.log.listing import has_table
-from deltalog.query.duckdb import connect_duckdb, query_duckdb
+from deltalog.query.duckdb import connect_duckdb
 from deltalog.query.names import QualifiedName
 from deltalog.query.pruning import EVERYTHING, TableRead
+from deltalog.query.running import query_translated
 from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.rows.assign import Assignments, Scope
-from deltalog.schema import find_field, from_arrow_schema
+from deltalog.schema import ArrayType, MapType, StructType, find_field, from_arrow_schema
 from deltalog.statements.catalog_names import CatalogNames
 from deltalog.statements.slices import Query
 from deltalog.statements.statement import absent_partitions
@@ -239,10 +240,9 @@ class LocalSession:
             name: self._rows_of(bound(reference, given), found.reads[name], given)
             for name, reference in found.tables.items()
         }
-        # Those that say which version is read are none of DuckDB's.
-        values = {name: value for name, value in given.items() if f"${name}" in found.sql}
-        sql = f"{prefix}{found.sql}"
-        return query_duckdb(self._database, sql, tables, values, shown=query.text)
+        return query_translated(
+            self._database, found, tables, given, prefix=prefix, shown=query.text
+        )
 
     def _rows_of(
         self,
@@ -371,7 +371,7 @@ class FittedRows(RereadableRows):
         found = Assignments(
             schema,
             {
-                name: scope.value(value, find_field(schema, (name,)), name)
+                name: scope.value(self._cast(value, source, name), find_field(schema, (name,)), name)
                 for name, value in values.items()
             },
         )
@@ -384,3 +384,12 @@ class FittedRows(RereadableRows):
                 yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
         return pa.RecordBatchReader.from_batches(pa.schema(fields), batches())
+
+    def _cast(self, value: Any, source: pa.Schema, name: str) -> Any:
+        """Return a nested value with a cast: without names, fields of structs go by their place."""
+        if self.columns is None or not isinstance(value, Column):
+            return value
+        target = find_field(self.table.snapshot.configuration.schema, (name,)).type
+        given = from_arrow_schema(source).fields_named(value.path[0])[0].type
+        is_nested = isinstance(given, StructType | ArrayType | MapType)
+        return Cast(value, target) if is_nested and given != target else value

@@ -14,9 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import Column, conjunction, lit
+from deltalog.expressions.nodes import Comparison, IsNull
 from deltalog.expressions.render import quote_name, quote_text, simple_name, type_name
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
+from deltalog.partition_values import hive_directory
 from deltalog.query.names import QualifiedName
 from deltalog.schema import ArrayType, MapType, StructType, find_field
 from deltalog.schema.types import (
@@ -76,7 +80,7 @@ _COLUMNS: Final[dict[str, pa.DataType]] = {
     "data_type": pa.string(),
     "comment": pa.string(),
 }
-
+_FACTS: Final[dict[str, pa.DataType]] = {"info_name": pa.string(), "info_value": pa.string()}
 _TABLES: Final[dict[str, pa.DataType]] = {
     "namespace": pa.string(),
     "tableName": pa.string(),
@@ -113,6 +117,34 @@ class DescribeStatement(SqlStatement):
             rows += [("", "", ""), ("# Detailed Table Information", "", "")]
             rows += [(name, text, "") for name, text in _details(self.table, table).items()]
         return StatementAnswer(table_of(_COLUMNS, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeColumnStatement(SqlStatement):
+    """`DESCRIBE [TABLE] [EXTENDED] table column`."""
+
+    table: QualifiedName
+    column: tuple[str, ...]
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return the name, the type and the comment, each in a row.
+
+        Raises:
+            InvalidInputError: there is no such column, or it is a field of one.
+        """
+        if len(self.column) > 1:
+            raise InvalidInputError(
+                f"cannot describe {'.'.join(self.column)} of {self.table}: expected a column, not "
+                "a field of one"
+            )
+        schema = session.open(self.table).snapshot.configuration.schema
+        field = find_field(schema, self.column)
+        rows = {
+            "col_name": field.name,
+            "data_type": shown_type(field),
+            "comment": str(field.metadata.get("comment") or "NULL"),
+        }
+        return StatementAnswer(table_of(_FACTS, list(rows.items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +186,41 @@ class ShowColumnsStatement(SqlStatement):
         """Return a row for each column."""
         names = session.open(self.table).schema().names
         return StatementAnswer(table_of({"col_name": pa.string()}, [(name,) for name in names]))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowPartitionsStatement(SqlStatement):
+    """`SHOW PARTITIONS table [PARTITION (column = value, …)]`."""
+
+    table: QualifiedName
+    partition: Mapping[str, Any]
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return a row for each partition, as the directory of its files would be called.
+
+        Raises:
+            InvalidInputError: the table has no partitions, or none by such a column.
+        """
+        table = session.open(self.table)
+        own = table.metadata().partition_columns
+        if not own:
+            raise InvalidInputError(f"cannot show partitions of {self.table}: it has none")
+        known = {name.lower(): name for name in own}
+        unknown = [name for name in self.partition if name.lower() not in known]
+        if unknown:
+            raise InvalidInputError(
+                f"cannot show partitions of {self.table} by {unknown}: its partition columns are "
+                f"{list(own)}"
+            )
+        wanted = [
+            IsNull(Column((known[name.lower()],))) if value is None
+            else Comparison("=", Column((known[name.lower()],)), lit(value))
+            for name, value in self.partition.items()
+        ]  # fmt: skip
+        found = table.partitions(file_pruning_predicate=conjunction(wanted) if wanted else None)
+        rows = {hive_directory(own, one).rstrip("/") for one in found}
+        answer = table_of({"partition": pa.string()}, [(row,) for row in sorted(rows)])
+        return StatementAnswer(answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,13 +315,19 @@ def read_describe(reader: StatementReader) -> SqlStatement:
         return DescribeHistoryStatement(table, reader.integer() if reader.take("LIMIT") else None)
     reader.take("TABLE")
     is_extended = reader.take_one("EXTENDED", "FORMATTED") is not None
-    return DescribeStatement(reader.table(), is_extended)
+    table = reader.table()
+    if reader.is_at_end:
+        return DescribeStatement(table, is_extended)
+    return DescribeColumnStatement(table, reader.path())
 
 
 def read_show(reader: StatementReader) -> SqlStatement:
     """Read what follows `SHOW`."""
-    kind = reader.expect_one("TABLES", "COLUMNS", "TBLPROPERTIES", "CREATE TABLE")
+    kind = reader.expect_one("TABLES", "COLUMNS", "PARTITIONS", "TBLPROPERTIES", "CREATE TABLE")
     match kind:
+        case "PARTITIONS":
+            table = reader.table()
+            return ShowPartitionsStatement(table, _read_partition(reader))
         case "TABLES":
             schema = reader.path("a schema") if reader.take_one("IN", "FROM") else ()
             has_pattern = reader.take("LIKE") or reader.word.kind == "text"
@@ -274,6 +347,15 @@ def read_show(reader: StatementReader) -> SqlStatement:
             return ShowPropertiesStatement(table, key)
         case _:
             return ShowCreateStatement(reader.table())
+
+
+def _read_partition(reader: StatementReader) -> dict[str, Any]:
+    def read() -> tuple[str, Any]:
+        name = reader.name("a partition column")
+        reader.expect("=")
+        return name, reader.constant()
+
+    return dict(reader.listed(read)) if reader.take("PARTITION") else {}
 
 
 def create_statement(name: QualifiedName, table: DeltaTable) -> str:

@@ -89,7 +89,7 @@ def test_a_statement_that_ends_too_early_or_too_late_is_named_with_its_place(sql
         ("RESTORE TABLE t TO VERSION AS OF 'x'", 34, "expected the number of a version"),
         ("GENERATE nonsense FOR TABLE t", 10, "expected SYMLINK_FORMAT_MANIFEST"),
         ("DESCRIBE HISTORY t LIMIT x", 26, "expected a constant"),
-        ("SHOW nonsense", 6, "expected TABLES, COLUMNS, TBLPROPERTIES or CREATE TABLE"),
+        ("SHOW nonsense", 6, "expected TABLES, COLUMNS, PARTITIONS, TBLPROPERTIES or CREATE TABLE"),
         ("DROP t", 6, "expected TABLE"),
         ("SELECT 'a", 8, "a text is not closed"),
         ("DELETE FROM t /* x", 15, "a comment is not closed"),
