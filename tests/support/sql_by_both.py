@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-# Answers that tell of times, ids and sizes of files, which are each writer's own.
+# Answers that tell of times, ids and sizes of files, which are each writer's own; and those that
+# Delta Spark does not give, as the number of rows that were inserted.
 _OWN: Final = re.compile(r"\s*(DESC|DESCRIBE)\s+(DETAIL|HISTORY)|\s*(OPTIMIZE|VACUUM|REORG)"
                          r"|\s*(SHOW|EXPLAIN)|.*\bCLONE\b|\s*(DESC|DESCRIBE)\b.*EXTENDED"
-                         r"|\s*CREATE|\s*ALTER|\s*CONVERT|\s*RESTORE", re.IGNORECASE | re.DOTALL)  # fmt: skip
+                         r"|\s*(CREATE|ALTER|CONVERT|RESTORE|INSERT|TRUNCATE|COMMENT|REPLACE|GENERATE)\b", re.IGNORECASE | re.DOTALL)  # fmt: skip
 # What Spark notes in the schema, and we in another form or not at all.
 _NOTES: Final = frozenset({"delta.columnMapping.physicalName", "delta.columnMapping.id"})
 _OWN_PROPERTIES: Final = ("delta.rowTracking.materialized", "delta.columnMapping.maxColumnId")

@@ -28,7 +28,7 @@ from deltalog.query.parse import FAILURES, span_of, start_of
 from deltalog.query.result_names import name_of_function, result_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from sqlglot.expressions import Expr
 
@@ -290,9 +290,9 @@ def _is_random(node: Expr) -> bool:
 
 
 def _is_large(node: Expr) -> bool:
-    """Whether a constant is a whole number beyond 64 bits, which is a decimal in Spark."""
-    is_whole = isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal()
-    return is_whole and int(node.name) > _MAX_LONG and span_of(node) is not None
+    """Whether a constant is a number beyond 64 bits: a decimal in Spark, or too large."""
+    is_number = isinstance(node, exp.Literal) and not node.is_string
+    return is_number and float(node.name) > _MAX_LONG and span_of(node) is not None
 
 
 def _is_query(node: Any) -> bool:
@@ -307,6 +307,9 @@ def _has_query(node: Expr) -> bool:
 
 
 def _is_structure(node: Expr) -> bool:
+    if isinstance(node, exp.And | exp.Or):
+        # A constant is a condition for DuckDB, whatever its type: its type is checked.
+        return not isinstance(node.left, exp.Literal) and not isinstance(node.right, exp.Literal)
     if isinstance(node, exp.Exists):
         return _is_query(node.this)
     if isinstance(node, exp.In):
@@ -329,9 +332,18 @@ def _is_input(node: Expr) -> bool:
     return isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)
 
 
-def _inputs_of(node: Expr) -> Iterator[Expr]:
-    """The columns of an expression, and its values over several rows."""
+def _inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr]:
+    """The columns of an expression, and its values over several rows.
+
+    Args:
+        node: the expression.
+        hidden: names of columns that are parameters of a lambda around the node.
+    """
+    if isinstance(node, exp.Lambda):
+        hidden |= {one.name.lower() for one in node.expressions}
     for child in _children(node):
+        if isinstance(child, exp.Column) and child.parts[0].name.lower() in hidden:
+            continue
         is_over_rows = isinstance(_core(child), exp.AggFunc | exp.RowNumber) or _is_query(child)
         has_query = isinstance(child, exp.Exists | exp.In | exp.Not) and _has_query(child)
         is_group = bool(child.meta.get("deltalog_group")) and span_of(child) is not None
@@ -344,7 +356,7 @@ def _inputs_of(node: Expr) -> Iterator[Expr]:
                 start_of(child), "a function that makes rows stands alone: use LATERAL VIEW"
             )
         else:
-            yield from _inputs_of(child)
+            yield from _inputs_of(child, hidden)
 
 
 def _note_groups(select: exp.Select) -> None:

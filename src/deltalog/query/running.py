@@ -81,6 +81,7 @@ _COMPARED: Final = frozenset({*_INTEGRALS, STRING, DOUBLE, FLOAT, BOOLEAN, DATE,
 # Types with which DuckDB adds and multiplies as Spark does: too large a result is an error of both.
 _ADDED: Final = frozenset({INTEGER, LONG, DOUBLE})
 _MAX_PRECISION: Final = 38
+_DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _TOO_LARGE: Final = 2**63
 _NATIVE_CONSTANTS: Final = (str, float, Decimal, date, NoneType)
 _PLAIN: Final = (
@@ -112,7 +113,8 @@ def query_translated(
         InvalidInputError: a type does not fit, or the query fails.
     """
     return query_duckdb(
-        database, prefix, tables, parameters, shown=shown, run=_Run(database, found, parameters, shown)
+        database, prefix, tables, parameters, shown=shown,
+        run=_Run(database, found, parameters, shown),
     )
 
 
@@ -198,11 +200,12 @@ class _Run:
             parsed = parse_sql(part.text, parameters=given)
             resolved = resolve(parsed, schema, self._session)
             result = type_of(resolved, schema)
-            stored = to_arrow_type(result)
+            stored = _nullable(to_arrow_type(result))
             text = _type_text(result)
         except DeltaError as error:
             raise self._error(part, error) from error
-        if part.native is not None and _is_plain(parsed) and _means_the_same(resolved, schema):
+        is_small = isinstance(resolved, Literal) and result in {BYTE, SHORT}
+        if part.native is not None and not is_small and _is_plain(parsed) and _means_the_same(resolved, schema):
             self.chosen[number] = part.native
             return
         arrows = [to_arrow_type(one) for one in kinds] or [pa.int32()]
@@ -248,25 +251,23 @@ class _Run:
             return
         if kind == STRING:
             text = ARGUMENTS.sub(lambda mark: f"CAST({mark[0]} AS DOUBLE)", text)
-        is_decimal = isinstance(kind, PrimitiveType) and kind.type.startswith("decimal")
-        if is_decimal and part.kind is ResultType.AVERAGE:
-            text = self._average(part, kind)
-        elif is_decimal:
-            precision, scale = _decimal(kind)
+        decimal = _decimal(kind)
+        if decimal is not None and part.kind is ResultType.AVERAGE:
+            text = self._average(part, decimal)
+        elif decimal is not None:
+            precision, scale = decimal
             text = f"CAST({text} AS DECIMAL({min(precision + 10, _MAX_PRECISION)}, {scale}))"
         elif part.kind is ResultType.SUM and kind in _INTEGRALS:
             text = f"CAST({text} AS BIGINT)"
         self.chosen[number] = text
 
-    def _average(self, part: Aggregated, kind: Any) -> str:
+    def _average(self, part: Aggregated, decimal: tuple[int, int]) -> str:
         """Return the average of decimals, whose digits Spark keeps."""
-        precision, scale = _decimal(kind)
-        result = decimal_type(
-            min(precision + 4, _MAX_PRECISION), min(scale + 4, _MAX_PRECISION)
-        )
+        precision, scale = (min(one + 4, _MAX_PRECISION) for one in decimal)
+        result = decimal_type(precision, scale)
         total, count = part.texts[1:]
         stored = to_arrow_type(result)
-        unit = Decimal(1).scaleb(-_decimal(result)[1])
+        unit = Decimal(1).scaleb(-scale)
 
         def compute(totals: Any, counts: Any) -> Any:
             with localcontext() as context:
@@ -278,7 +279,7 @@ class _Run:
                 ]  # fmt: skip
             return pa.array(found, stored)
 
-        types = [f"DECIMAL(38, {scale})", "BIGINT"]
+        types = [f"DECIMAL({_MAX_PRECISION}, {decimal[1]})", "BIGINT"]
         call = self._register(compute, types, _type_text(result))
         return f"{call}, {total}, {count})"
 
@@ -352,7 +353,6 @@ def _means_the_same(resolved: Expression, schema: StructType) -> bool:
         case nodes.Column():
             return True
         case Literal():
-            # A constant keeps its own type in DuckDB's text.
             is_small = isinstance(resolved.value, int) and abs(resolved.value) < _TOO_LARGE
             return is_small or isinstance(resolved.value, _NATIVE_CONSTANTS)
         case nodes.Comparison():
@@ -366,9 +366,8 @@ def _means_the_same(resolved: Expression, schema: StructType) -> bool:
         case nodes.Like():
             pattern = resolved.pattern
             is_plain = isinstance(pattern, Literal) and "\\" not in str(pattern.value)
-            return is_plain and not resolved.ignore_case and resolved.escape == "\\" and (
-                _means_the_same(resolved.operand, schema)
-            )  # fmt: skip
+            is_usual = not resolved.ignore_case and resolved.escape == "\\"
+            return is_plain and is_usual and isinstance(resolved.operand, nodes.Column)
         case nodes.Arithmetic():
             sides = (resolved.left, resolved.right)
             return resolved.operator in {"+", "-", "*"} and all(
@@ -387,7 +386,9 @@ def _are_compared(sides: Sequence[Expression], schema: StructType) -> bool:
     plain = [_widened(one, schema) for one in sides]
     kinds = [type_of(one, schema) for one in plain]
     return all(
-        (one in _COMPARED or one == VOID or _decimal(one)) and _means_the_same(side, schema)
+        isinstance(side, nodes.Column | Literal | nodes.Arithmetic)
+        and (one in _COMPARED or one == VOID or _decimal(one) is not None)
+        and _means_the_same(side, schema)
         for side, one in zip(plain, kinds, strict=True)
     )
 
@@ -405,10 +406,10 @@ def _widened(node: Expression, schema: StructType) -> Expression:
     return node.operand if is_exact or is_other or source == VOID else node
 
 
-def _decimal(kind: Any) -> tuple[int, int]:
-    """Return the precision and the scale of a decimal; nothing of another type."""
-    found = re.fullmatch(r"decimal\((\d+),\s*(-?\d+)\)", str(getattr(kind, "type", "")))
-    return (int(found[1]), int(found[2])) if found else ()  # type: ignore[return-value]
+def _decimal(kind: DataType) -> tuple[int, int] | None:
+    """Return the precision and the scale of a decimal; None of another type."""
+    found = _DECIMAL.fullmatch(str(getattr(kind, "type", "")))
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def _as(column: Any, kind: pa.DataType) -> Any:
@@ -417,6 +418,16 @@ def _as(column: Any, kind: pa.DataType) -> Any:
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
     return column if column.type == kind else column.cast(kind)
+
+
+def _nullable(kind: pa.DataType) -> pa.DataType:
+    """Return a type whose fields may all be NULL, as those of DuckDB's types."""
+    found: Any = kind
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(one.name, _nullable(one.type)) for one in found])
+    if pa.types.is_map(kind):
+        return pa.map_(_nullable(found.key_type), _nullable(found.item_type))
+    return pa.list_(_nullable(found.value_type)) if pa.types.is_list(kind) else kind
 
 
 def _known(connection: Any, text: str, shown: str) -> DataType:
@@ -453,8 +464,9 @@ def _type_text(kind: DataType) -> str:
             inner = (f"{_quoted(one.name)} {_type_text(one.type)}" for one in kind)
             return f"STRUCT({', '.join(inner)})"
         case _:
-            if _decimal(kind):
-                return f"DECIMAL{_decimal(kind)}"
+            decimal = _decimal(kind)
+            if decimal is not None:
+                return f"DECIMAL{decimal}"
             if kind not in _TYPES:
                 raise InvalidInputError(f"a query cannot give values of the type {kind}")
             return _TYPES[kind]
