@@ -93,11 +93,15 @@ def told(run: Callable[[], pa.Table]) -> pa.Table | Exception:
 
 def assert_same_rows(what: str, expected: pa.Table, found: pa.Table) -> None:
     """Compare names, types and rows, in any order."""
-    assert found.column_names == expected.column_names, what
-    shown = [_types(one) for one in (expected, found)]
-    assert shown[1] == shown[0], what
-    rows = [in_order(one) for one in (expected, found)]
-    assert rows[1] == rows[0], what
+    same(what, found.column_names, expected.column_names)
+    same(what, _types(found), _types(expected))
+    same(what, in_order(found), in_order(expected))
+
+
+def same(what: str, found: object, expected: object) -> None:
+    """Fail if two values differ, and show both."""
+    if found != expected:
+        raise AssertionError(f"{what}\n  found    {found}\n  expected {expected}")
 
 
 def _types(rows: pa.Table) -> list[str]:
@@ -127,12 +131,12 @@ def assert_same_tables(spark: Spark, theirs: Path, mine: Path) -> None:
     assert names == sorted(one.name for one in mine.iterdir() if (one / "_delta_log").exists())
     for name in names:
         tables = [DeltaTable(place / name) for place in (theirs, mine)]
-        assert facts(tables[1]) == facts(tables[0]), name
+        same(f"facts of {name}", facts(tables[1]), facts(tables[0]))
         own = [table.to_pyarrow_table() for table in tables]
         read = [spark.read(place / name) for place in (theirs, mine)]
         expected, *others = (in_order(one) for one in (*own, *read))
-        assert others == [expected] * len(others), name
-        assert changes(tables[1]) == changes(tables[0]), name
+        same(f"rows of {name}", others, [expected] * len(others))
+        same(f"changes of {name}", changes(tables[1]), changes(tables[0]))
 
 
 def facts(table: DeltaTable) -> dict[str, Any]:

@@ -97,6 +97,7 @@ AGGREGATES: Final[dict[type[Expr], _Row]] = {
     exp.Corr: (ResultType.SAME, _same),
     exp.CovarPop: (ResultType.SAME, _same),
     exp.CovarSamp: (ResultType.SAME, _same),
+    exp.Mode: (ResultType.SAME, _same),
     exp.Median: (ResultType.SAME, _as_double),
     exp.Quantile: (ResultType.SAME, _quantile),
     exp.ApproxDistinct: (ResultType.SAME, _same),

@@ -14,18 +14,22 @@ from __future__ import annotations
 import contextlib
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import parse_sql
-from deltalog.expressions.render import quote_name
+from deltalog.expressions import parse_sql, resolve, type_of
+from deltalog.expressions.render import quote_name, type_name
 from deltalog.query.aggregates import AGGREGATES, ASKED, BY_NAME, ResultType
 from deltalog.query.lexer import SyntaxProblem
 from deltalog.query.parse import FAILURES, span_of, start_of
 from deltalog.query.result_names import name_of_function, result_name
+from deltalog.schema import ArrayType, StructType
+from deltalog.schema.types import STRING
+from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.query.lexer import TextOfParts
+    from deltalog.schema import DataType
 
 INPUT: Final = "deltalog_input_"
 _MARK: Final = "deltalog_mark_"
@@ -64,6 +69,12 @@ _OTHER_MOMENTS: Final = re.compile(
     re.IGNORECASE,
 )
 _MAX_LONG: Final = 2**63 - 1
+# Parts of an expression that is no constant, or one whose value is not known yet.
+_UNKNOWN: Final = (exp.Column, exp.Query, exp.Placeholder)
+_STRING_KIND: Final = "text"
+_OTHER: Final = "other"
+# Only types are asked for.
+_ANY_MOMENT: Final = SqlSession(now=datetime(2000, 1, 1, tzinfo=UTC), time_zone="UTC")
 _OWN_FUNCTIONS: Final = frozenset({"unnest", "range"})
 
 
@@ -163,6 +174,8 @@ class _Parts:
             return self._aggregate(node, core)
         if (isinstance(node, _PLAIN) and not _is_large(node)) or _is_input(node):
             return node
+        if isinstance(node, exp.Values):
+            self._unify(node)
         if _is_structure(node):
             for child in list(_children(node)):
                 self.visit(child)
@@ -207,6 +220,33 @@ class _Parts:
             columns_of = tuple(zip(columns.values(), columns, strict=True))
             self.found.append(Computed(text, names, columns_of, native, place))
         return self._marked(node, self._known[key])
+
+    def _unify(self, node: exp.Values) -> None:
+        """Give the constants of a column of VALUES one type, or refuse them."""
+        rows = [
+            row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions
+        ]
+        if len({len(row) for row in rows}) > 1:
+            raise SyntaxProblem(start_of(node), "the rows of VALUES have different lengths")
+        for column in zip(*rows, strict=True):
+            items = [one for one in column if not isinstance(one, exp.Null)]
+            kinds = {_kind_of_constant(one) for one in items}
+            if len(items) < 2 or (len(kinds) < 2 and kinds != {_OTHER}):
+                continue
+            spans = [span_of(one) for one in items]
+            if None in spans or any(one.find(*_UNKNOWN) for one in items):
+                continue
+            texts = [self._source.text[span[0] : span[1]] for span in spans if span is not None]
+            common = _common_type(texts, start_of(items[0]))
+            if _STRING_KIND in kinds and (len(kinds) > 1) and common != STRING:
+                raise SyntaxProblem(
+                    start_of(items[0]), "the values of a column of VALUES have no common type"
+                )
+            for one, text in zip(items, texts, strict=True):
+                place = self._source.origin((span_of(one) or (0, 0))[0])
+                cast = f"CAST({text} AS {type_name(common)})"
+                self.found.append(Computed(cast, frozenset(), (), None, place))
+                self._marked(one, len(self.found) - 1)
 
     def _aggregate(self, node: Expr, core: Expr) -> Expr:
         """Let a function over several rows have Spark's type, and visit what it is about."""
@@ -375,6 +415,26 @@ def _note_groups(select: exp.Select) -> None:
             for node in top.walk() if top is not None else ():
                 if not isinstance(node, exp.Identifier) and node.sql().lower() in wanted:
                     node.meta["deltalog_group"] = True
+
+
+def _kind_of_constant(node: Expr) -> str:
+    """Which kind of constant a value is, of which DuckDB finds the common type as Spark does."""
+    if isinstance(node, exp.Literal):
+        if node.is_string:
+            return _STRING_KIND
+        return "whole" if node.name.isdecimal() and not _is_large(node) else "number"
+    return "boolean" if isinstance(node, exp.Boolean) else _OTHER
+
+
+def _common_type(texts: list[str], place: int) -> DataType:
+    """Return the common type of constants."""
+    try:
+        found = resolve(parse_sql(f"array({', '.join(texts)})"), StructType(()), _ANY_MOMENT)
+    except InvalidInputError as error:
+        raise SyntaxProblem(place, str(error)) from error
+    kind = type_of(found, StructType(()))
+    assert isinstance(kind, ArrayType)  # noqa: S101  # of the function array
+    return kind.element_type
 
 
 def _checked(text: str, parameters: frozenset[str], place: int) -> Expression:

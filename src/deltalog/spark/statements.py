@@ -239,6 +239,10 @@ class ClusterSession:
         found = self.select(rows)
         return found if alias is None else found.alias(alias)
 
+    def columns(self, source: DataFrame) -> Sequence[str]:
+        """Return the names of a data frame's columns."""
+        return source.columns
+
     def insertable(
         self,
         query: Query,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from deltalog.errors import InvalidInputError
 from deltalog.query.names import QualifiedName
 from deltalog.schema import StructType, canonical_path_of, find_field
 from deltalog.schema.columns import walk
@@ -208,7 +209,8 @@ def _replace_columns(reader: StatementReader, table: QualifiedName) -> SqlStatem
 def _replacing(old: StructType, new: StructType, parent: Path) -> Iterator[Verb[Any]]:
     """The verbs that make one struct of another: columns of the same name stay, with their values.
 
-    Columns are added before others are dropped, as a struct is never empty.
+    Raises:
+        InvalidInputError: columns are added and others dropped, as in Delta Spark.
     """
     known = {field.name.lower(): field for field in old}
     wanted = {field.name.lower() for field in new}
@@ -216,6 +218,12 @@ def _replacing(old: StructType, new: StructType, parent: Path) -> Iterator[Verb[
     if added:
         yield alter.AddColumns(added, parent=parent)
     dropped = [(*parent, field.name) for field in old if field.name.lower() not in wanted]
+    if added and dropped:
+        raise InvalidInputError(
+            f"cannot replace the columns: {[field.name for field in added]} are added and "
+            f"{[path[-1] for path in dropped]} dropped, which may be meant as new names; add, "
+            "rename and drop columns in statements of their own"
+        )
     if dropped:
         yield alter.DropColumns(dropped)
     for field in new:
@@ -327,7 +335,7 @@ def _set(reader: StatementReader, table: QualifiedName) -> SqlStatement:
         return LocationStatement(table, reader.text("a location"))
     reader.expect("TBLPROPERTIES")
     properties = read_properties(reader)
-    return AlterStatement(table, (alter.SetTableProperties(properties, raise_if_not_exists=False),))
+    return AlterStatement(table, (alter.SetTableProperties(properties),))
 
 
 def _unset(reader: StatementReader, table: QualifiedName) -> SqlStatement:

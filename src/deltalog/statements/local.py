@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
+    from deltalog.schema import DataType
     from deltalog.storage.fsspec_store import StorageOptions
 
 
@@ -213,6 +214,14 @@ class LocalSession:
             return self.select(rows)
         return RowsOfQuery(self, rows)
 
+    def columns(self, source: Any) -> Sequence[str]:
+        """Return the names of the columns of what `source` gave."""
+        rows = source.opened() if isinstance(source, RereadableRows) else source
+        if not isinstance(getattr(rows, "schema", None), pa.Schema):
+            rows = open_batches(rows)  # such as a data frame
+        found: list[str] = rows.schema.names
+        return found
+
     def insertable(
         self,
         query: Query,
@@ -387,9 +396,38 @@ class FittedRows(RereadableRows):
 
     def _cast(self, value: Any, source: pa.Schema, name: str) -> Any:
         """Return a nested value with a cast: without names, fields of structs go by their place."""
-        if self.columns is None or not isinstance(value, Column):
+        if not isinstance(value, Column):
             return value
         target = find_field(self.table.snapshot.configuration.schema, (name,)).type
         given = from_arrow_schema(source).fields_named(value.path[0])[0].type
         is_nested = isinstance(given, StructType | ArrayType | MapType)
+        if self.columns is None:
+            _check_order(given, target, self.table.table_uri, name)
+            return value
         return Cast(value, target) if is_nested and given != target else value
+
+
+def _check_order(given: DataType, target: DataType, table: str, path: str) -> None:
+    """Refuse structs whose fields are those of the table's in another order.
+
+    Delta Spark gives them by their place, even in an INSERT by name: values would change places.
+    """
+    match given, target:
+        case StructType(), StructType():
+            names = [[field.name.lower() for field in one] for one in (given, target)]
+            if names[0] != names[1] and sorted(names[0]) == sorted(names[1]):
+                raise InvalidInputError(
+                    f"cannot insert into {table}: the fields of {path!r} are in the order "
+                    f"{names[0]}, and those of the table in {names[1]}; give them in its order"
+                )
+            known = {field.name.lower(): field for field in target}
+            for field in given:
+                if field.name.lower() in known:
+                    other = known[field.name.lower()].type
+                    _check_order(field.type, other, table, f"{path}.{field.name}")
+        case ArrayType(), ArrayType():
+            _check_order(given.element_type, target.element_type, table, path)
+        case MapType(), MapType():
+            _check_order(given.value_type, target.value_type, table, path)
+        case _:
+            pass
