@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import deltalog
 from deltalog import DeltaTable
-from tests.support.reference import ReferenceError, Spark
+from tests.support import reference
 from tests.support.reference_scenarios import FULL
 from tests.support.sql_by_both import assert_same_rows, changes, facts, in_order, told
 from tests.support.sql_generated import CREATE, FILL, statements
@@ -25,10 +25,13 @@ SEED = int(os.environ.get("DELTALOG_SQL_SEED", "16"))
 
 
 @pytest.fixture(scope="module")
-def tables(spark: Spark) -> Iterator[Path]:
+def tables(spark: reference.Spark) -> Iterator[Path]:
     """A directory with the table as it is whole, and as it is partitioned with vectors."""
     with tempfile.TemporaryDirectory(prefix="generated-", ignore_cleanup_errors=True) as path:
-        for name, layout, vectors in (("whole", "", "true"), ("parted", "PARTITIONED BY (g)", "false")):
+        for name, layout, vectors in (
+            ("whole", "", "true"),
+            ("parted", "PARTITIONED BY (g)", "false"),
+        ):
             create = CREATE.format(layout=layout, vectors=vectors)
             columns = "i, l, d, x, s, dt, ts, b, st, `odd name`, g"
             fill = FILL.replace("INSERT INTO T", f"INSERT INTO T ({columns})")
@@ -40,7 +43,7 @@ def of(statement: str, table: Path) -> str:
     return re.sub(r"\bT\b", f"delta.`{table}`", statement)
 
 
-def check(spark: Spark, tables: Path, statement: str, name: str) -> None:
+def check(spark: reference.Spark, tables: Path, statement: str, name: str) -> None:
     """Compare what both answer, and the tables that both leave."""
     theirs = mine = tables / name
     is_query = statement.startswith("SELECT")
@@ -51,7 +54,7 @@ def check(spark: Spark, tables: Path, statement: str, name: str) -> None:
             shutil.copytree(tables / name, copy)
     expected = told(lambda: spark.query(of(statement, theirs)))
     found = told(lambda: deltalog.sql(of(statement, mine)).to_arrow())
-    if isinstance(expected, ReferenceError):
+    if isinstance(expected, reference.ReferenceError):
         assert isinstance(found, Exception), f"the reference refused, we did not: {expected}"
         return
     assert not isinstance(expected, Exception)
@@ -76,6 +79,6 @@ def check(spark: Spark, tables: Path, statement: str, name: str) -> None:
 )
 @given(statement=statements(), name=st.sampled_from(["whole", "parted"]))
 def test_generated_statements_do_the_same_by_both(
-    spark: Spark, tables: Path, statement: str, name: str
+    spark: reference.Spark, tables: Path, statement: str, name: str
 ) -> None:
     check(spark, tables, statement, name)

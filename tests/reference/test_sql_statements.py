@@ -10,8 +10,9 @@ import pytest
 
 from tests.support.reference import Spark
 from tests.support.reference_scenarios import FULL
-from tests.support.sql_by_both import assert_same_tables, by_both, sampled
-from tests.support.sql_cases import CASES
+from tests.support.sql_by_both import assert_same_tables, by_both, cases, sampled
+
+CASES = cases(Path(__file__).with_name("statements.sql"))
 
 
 @pytest.fixture

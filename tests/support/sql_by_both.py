@@ -1,21 +1,19 @@
 """Scripts of SQL that Delta Spark and deltalog run on tables of their own, and what both made.
 
-In a script, `T`, `S` and `U` stand for tables without names, and `{T}` for the location of one. A
-statement after `!` is to be refused by both.
+The scripts are in `tests/reference/statements.sql`, which says what its signs mean.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import deltalog
 from deltalog import DeltaTable
 from deltalog.errors import DeltaError
 from deltalog.scan import open_changes
-from tests.support.reference import ReferenceError, Spark
+from tests.support import reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,19 +23,33 @@ if TYPE_CHECKING:
 
 # Answers that tell of times, ids and sizes of files, which are each writer's own; and those that
 # Delta Spark does not give, as the number of rows that were inserted.
-_OWN: Final = re.compile(r"\s*(DESC|DESCRIBE)\s+(DETAIL|HISTORY)|\s*(OPTIMIZE|VACUUM|REORG)"
-                         r"|\s*(SHOW|EXPLAIN)|.*\bCLONE\b|\s*(DESC|DESCRIBE)\b.*EXTENDED"
-                         r"|\s*(CREATE|ALTER|CONVERT|RESTORE|INSERT|TRUNCATE|COMMENT|REPLACE|GENERATE)\b", re.IGNORECASE | re.DOTALL)  # fmt: skip
+_OWN: Final = re.compile(
+    r"""\s* (?:
+      (?: DESC | DESCRIBE ) \s+ (?: DETAIL | HISTORY )
+    | (?: DESC | DESCRIBE ) \b .* EXTENDED
+    | (?: OPTIMIZE | VACUUM | REORG | SHOW | EXPLAIN ) \b
+    | (?: CREATE | ALTER | CONVERT | RESTORE | INSERT | TRUNCATE | COMMENT | REPLACE | GENERATE ) \b
+    )""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+_PARTS: Final = re.compile(
+    r"^-- (section|case): (.*)\n((?:(?!-- (?:section|case): ).*\n)*)", re.MULTILINE
+)
+_BEGINS: Final = re.compile(r"-- begins: (.*)\n")
 # What Spark notes in the schema, and we in another form or not at all.
 _NOTES: Final = frozenset({"delta.columnMapping.physicalName", "delta.columnMapping.id"})
 _OWN_PROPERTIES: Final = ("delta.rowTracking.materialized", "delta.columnMapping.maxColumnId")
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What the statements of a script gave: rows, or the error."""
-
-    answers: tuple[pa.Table | Exception, ...]
+def cases(file: Path) -> dict[str, str]:
+    """The scripts of a file by their names, each with the sections that it begins with."""
+    found: dict[str, dict[str, str]] = {"section": {}, "case": {}}
+    for kind, name, body in _PARTS.findall(file.read_text("utf-8")):
+        begins = _BEGINS.match(body)
+        names = begins[1].split(", ") if begins else []
+        before = "".join(found["section"][one] for one in names)
+        found[kind][name] = before + (body[begins.end() :] if begins else body)
+    return found["case"]
 
 
 def statements(script: str) -> list[tuple[str, bool]]:
@@ -56,7 +68,7 @@ def _name(name: str, place: Path) -> str:
     return f"delta.`{place / name}`"
 
 
-def by_both(spark: Spark, place: Path, script: str) -> tuple[Path, Path]:
+def by_both(spark: reference.Spark, place: Path, script: str) -> tuple[Path, Path]:
     """Let both run a script; what they answer is the same, and so are the tables that they made.
 
     Returns:
@@ -70,14 +82,11 @@ def by_both(spark: Spark, place: Path, script: str) -> tuple[Path, Path]:
         expected = told(lambda: spark.query(placed(statement, theirs)))  # noqa: B023
         found = told(lambda: db.sql(placed(statement, mine)).to_arrow())  # noqa: B023
         if is_refused:
-            assert isinstance(expected, ReferenceError), f"the reference ran {statement}"
+            assert isinstance(expected, reference.ReferenceError), f"the reference ran {statement}"
             assert isinstance(found, DeltaError), f"we ran {statement}"
             continue
-        for one in (expected, found):
-            if isinstance(one, Exception):
-                raise AssertionError(f"{statement}: {one}") from one
-        assert not isinstance(expected, Exception)
-        assert not isinstance(found, Exception)
+        assert not isinstance(expected, Exception), f"the reference refused {statement}: {expected}"
+        assert not isinstance(found, Exception), f"we refused {statement}: {found}"
         if not _OWN.match(statement):
             assert_same_rows(statement, expected, found)
     return theirs, mine
@@ -87,7 +96,7 @@ def told(run: Callable[[], pa.Table]) -> pa.Table | Exception:
     """The rows, or the error, of a statement."""
     try:
         return run()
-    except (ReferenceError, DeltaError) as error:
+    except (reference.ReferenceError, DeltaError) as error:
         return error
 
 
@@ -125,7 +134,7 @@ def _plain(value: Any) -> Any:
     return value.replace(tzinfo=None) if zone is not None else value
 
 
-def assert_same_tables(spark: Spark, theirs: Path, mine: Path) -> None:
+def assert_same_tables(spark: reference.Spark, theirs: Path, mine: Path) -> None:
     """Compare the tables of both writers: rows by both readers, changes, schema and properties."""
     names = sorted(one.name for one in theirs.iterdir() if (one / "_delta_log").exists())
     assert names == sorted(one.name for one in mine.iterdir() if (one / "_delta_log").exists())

@@ -38,9 +38,7 @@ class ResultType(StrEnum):
     """By the type of the argument."""
 
 
-ASKED: Final = frozenset(
-    {ResultType.ORDERED, ResultType.BY, ResultType.SUM, ResultType.AVERAGE}
-)
+ASKED: Final = frozenset({ResultType.ORDERED, ResultType.BY, ResultType.SUM, ResultType.AVERAGE})
 """Those for which the type of an argument must be known."""
 
 

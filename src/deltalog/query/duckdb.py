@@ -106,7 +106,6 @@ def connect_duckdb(
     return Database(database)
 
 
-
 def query_duckdb(
     database: Database,
     sql: str,

@@ -208,6 +208,8 @@ _NAMES: Final[dict[type[Expression], Callable[..., str]]] = {
     nodes.Cast: _cast,
     nodes.Case: _case,
     nodes.Call: _call,
-    nodes.Lambda: lambda node, inner, _: f"lambdafunction({inner(node.body)}, namedlambdavariable())",
+    nodes.Lambda: lambda node, inner, _: (
+        f"lambdafunction({inner(node.body)}, namedlambdavariable())"
+    ),
     nodes.Variable: lambda *_: "namedlambdavariable()",
 }

@@ -48,7 +48,6 @@ from deltalog.schema.types import (
     VOID,
     ArrayType,
     MapType,
-    PrimitiveType,
     decimal_type,
 )
 from deltalog.sql_session import SqlSession
@@ -113,7 +112,11 @@ def query_translated(
         InvalidInputError: a type does not fit, or the query fails.
     """
     return query_duckdb(
-        database, prefix, tables, parameters, shown=shown,
+        database,
+        prefix,
+        tables,
+        parameters,
+        shown=shown,
         run=_Run(database, found, parameters, shown),
     )
 
@@ -205,7 +208,12 @@ class _Run:
         except DeltaError as error:
             raise self._error(part, error) from error
         is_small = isinstance(resolved, Literal) and result in {BYTE, SHORT}
-        if part.native is not None and not is_small and _is_plain(parsed) and _means_the_same(resolved, schema):
+        if (
+            part.native is not None
+            and not is_small
+            and _is_plain(parsed)
+            and _means_the_same(resolved, schema)
+        ):
             self.chosen[number] = part.native
             return
         arrows = [to_arrow_type(one) for one in kinds] or [pa.int32()]

@@ -203,7 +203,6 @@ class MergeStatement(SqlStatement):
             )
         )
 
-
     def _left_out(self, given: Sequence[str], table: DeltaTable) -> tuple[str, ...]:
         """Return the columns of the source that `*` leaves out, as the table lacks them.
 

@@ -380,7 +380,9 @@ class FittedRows(RereadableRows):
         found = Assignments(
             schema,
             {
-                name: scope.value(self._cast(value, source, name), find_field(schema, (name,)), name)
+                name: scope.value(
+                    self._cast(value, source, name), find_field(schema, (name,)), name
+                )
                 for name, value in values.items()
             },
         )

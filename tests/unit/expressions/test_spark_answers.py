@@ -7,33 +7,28 @@ where Spark has a value, anything else is the value that we give.
 
 from __future__ import annotations
 
-import datetime as dt
 import re
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import orjson
 import pyarrow as pa
 import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import (
-    Column,
     Expression,
-    Literal,
     evaluate,
     parse_sql,
     resolve,
     to_sql,
     type_of,
 )
-from deltalog.expressions.literals import plain_value
-from deltalog.expressions.nodes import Call
-from deltalog.expressions.trees import rebuild
-from deltalog.schema import ArrayType, DataType, Field, MapType, StructType, to_arrow_type
+from deltalog.schema import Field, StructType, to_arrow_type
+from tests.support.recorded_answers import ANSWERS, expected_of, shown, spark_name, with_columns
 
 NOTHING: Final = StructType()
 _NEEDS_CONSTANT: Final = re.compile("must be a constant")
+
+
 def _answer(expression: Expression, schema: StructType, data: pa.RecordBatch) -> list[str]:
     resolved = resolve(expression, schema)
     data_type = type_of(resolved, schema)
