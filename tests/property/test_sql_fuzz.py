@@ -32,6 +32,9 @@ QUERY_WORDS = [
     "NULL", "AND", "OR", "IN", "LIKE", "JOIN", "ON", "GROUP BY", "count(*)", "LIMIT", "AS", "UNION",
     "/", "VALUES", "CASE WHEN", "THEN", "END", "CAST(", "INT", "ORDER BY", "x", "LATERAL",
     "explode(",
+    "upper(", "sum(", "round(", "v ||", "% 2", "id DIV", "OVER (ORDER BY id)", "x -> x", "[0]",
+    "INTERVAL 1 DAY", "DATE'2020-01-01'", "TIMESTAMP'x'", "IS NULL", "BETWEEN", "concat()", "1e999",
+    "avg(", "DISTINCT", "FILTER (WHERE", "named_struct(", "array(", ".u", "<=>", "::INT", "HAVING",
     "@v0", "EXISTS", "NOT", ":p", "read_text(", "DELETE FROM t", "UPDATE t SET", "INSERT INTO t",
 ]  # fmt: skip
 

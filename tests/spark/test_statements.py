@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deltalog import DeltaTable
-from deltalog.errors import InvalidInputError, SchemaMismatchError
+from deltalog.errors import CommitConflictError, InvalidInputError, SchemaMismatchError
+from deltalog.query.names import QualifiedName
 from deltalog.spark import sql
+from deltalog.spark.statements import ClusterSession
+from deltalog.statements import parse_statement
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,3 +114,36 @@ def test_rows_that_do_not_fit_are_refused(spark: SparkSession, name: str) -> Non
         sql(spark, f"INSERT INTO {name} VALUES (1)")
     with pytest.raises(SchemaMismatchError, match="no column 'w'"):
         sql(spark, f"INSERT INTO {name} BY NAME SELECT 1 AS id, 2 AS w")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO {name} SELECT id + 10, v FROM {name}",
+        "UPDATE {name} SET v = 'x' WHERE id = (SELECT max(id) FROM {name})",
+        "DELETE FROM {name} WHERE id IN (SELECT id FROM {name} WHERE v = 'a')",
+        (
+            "MERGE INTO {name} t USING (SELECT id FROM {name}) s ON t.id = s.id + 1 "
+            "WHEN MATCHED THEN DELETE"
+        ),
+    ],
+)
+def test_a_statement_that_reads_what_it_changes_keeps_to_one_version(
+    spark: SparkSession, name: str, tmp_path: Path, statement: str
+) -> None:
+    session = ClusterSession(spark, None)
+    found = parse_statement(statement.format(name=name))
+    table = DeltaTable(tmp_path / "t")
+    session.open(QualifiedName(("delta", str(tmp_path / "t"))))
+    table.delete("id = 3")  # by another writer, after the statement has seen the table
+    with pytest.raises(CommitConflictError):
+        found.run(session)
+    table.update_incremental()
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [1, 2]
+    found.run(ClusterSession(spark, None))
+
+
+def test_the_version_that_a_statement_names_stays(spark: SparkSession, name: str) -> None:
+    sql(spark, f"DELETE FROM {name}")
+    assert rows(spark, f"INSERT INTO {name} SELECT * FROM {name}@v1 WHERE id = 1") == [(1, 1)]
+    assert rows(spark, f"SELECT id FROM {name}") == [(1,)]

@@ -18,7 +18,6 @@ from deltalog.query.parse import start_of
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
-_MAX_DIVISOR_NODES: Final = 1000
 # DuckDB's functions that tell about the machine; its files are out of reach by its settings.
 _REFUSED: Final = frozenset({"current_setting", "getenv", "getvariable", "write_log"})
 _LATERAL: Final = (
@@ -37,8 +36,6 @@ def as_duckdb_does(tree: Expr) -> Expr:
         match node:
             case exp.Select():
                 node.set("hint", None)
-            case exp.Div():
-                _divide(node)
             case exp.Values():
                 _name_columns(node)
             case exp.Lateral():
@@ -52,21 +49,6 @@ def as_duckdb_does(tree: Expr) -> Expr:
     if isinstance(tree, exp.Values):
         return exp.select("*").from_(tree)
     return tree
-
-
-def _divide(node: exp.Div) -> None:
-    """Let a division by zero be an error, as in Spark: DuckDB has NULL or infinity."""
-    node.args["safe"] = False
-    divisor = node.expression
-    if isinstance(divisor, exp.Literal) and not divisor.is_string and float(divisor.name):
-        return
-    if sum(1 for _ in divisor.walk()) > _MAX_DIVISOR_NODES:
-        raise SyntaxProblem(start_of(node), "a divisor is too long: compute it in a sub-query")
-    failure = exp.Anonymous(this="error", expressions=[exp.Literal.string("Division by zero")])
-    is_zero = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(0))
-    node.set(
-        "expression", exp.Case(ifs=[exp.If(this=is_zero, true=failure)], default=divisor.copy())
-    )
 
 
 def _name_columns(node: exp.Values) -> None:

@@ -7,14 +7,16 @@ Protocol: none
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from weakref import finalize
 
 import pyarrow as pa
 
 from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.sql_session import UTC_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 # A query of ours reads tables, and neither files nor the network by itself.
@@ -26,8 +28,45 @@ _CLOSED: Final[dict[str, Any]] = {
 }
 
 
-def connect_duckdb(settings: Mapping[str, str] | None = None, *, is_closed: bool = True) -> Any:
-    """Return a connection to a DuckDB in memory; names are those of registered tables only.
+class Database:
+    """A DuckDB in memory.
+
+    Args:
+        connection: to it.
+    """
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._known: set[str] = set()
+        # A DuckDB with functions of Python that is open when Python ends complains of leaks.
+        finalize(self, connection.close)
+
+    def connect(self) -> Any:
+        """Return a new connection, which has one open result at most."""
+        return self._connection.cursor()
+
+    def know(
+        self, name: str, function: Callable[..., Any], types: Sequence[str], result: str
+    ) -> None:
+        """Make a function of Python known, unless it is.
+
+        Args:
+            name: in queries.
+            function: gets and returns Arrow arrays; somebody else keeps it.
+            types: of its arguments, in DuckDB's words.
+            result: its type.
+        """
+        if name not in self._known:
+            self._connection.create_function(
+                name, function, list(types), result, type="arrow", null_handling="special"
+            )
+            self._known.add(name)
+
+
+def connect_duckdb(
+    settings: Mapping[str, str] | None = None, *, is_closed: bool = True
+) -> Database:
+    """Return a DuckDB in memory; names are those of registered tables only.
 
     Moments are shown in UTC.
 
@@ -50,6 +89,12 @@ def connect_duckdb(settings: Mapping[str, str] | None = None, *, is_closed: bool
     config: dict[str, Any] = {
         "python_enable_replacements": "false", **closed, **(settings or {}),
     }  # fmt: skip
+    zones = {text for key, text in config.items() if key.lower() == "timezone"}
+    if not zones <= UTC_NAMES:
+        raise InvalidInputError(
+            f"cannot start DuckDB with TimeZone {', '.join(map(repr, zones))}: moments of queries "
+            "are in UTC"
+        )
     try:
         database = duckdb.connect(config=config)
         database.execute("SET GLOBAL TimeZone = 'UTC'")
@@ -58,16 +103,17 @@ def connect_duckdb(settings: Mapping[str, str] | None = None, *, is_closed: bool
     except duckdb.Error as error:
         names = ", ".join(config)  # values may be secrets
         raise InvalidInputError(f"cannot start DuckDB with {names}: {error}") from error
-    return database
+    return Database(database)
 
 
 def query_duckdb(
-    database: Any,
+    database: Database,
     sql: str,
     tables: Mapping[str, Any],
     parameters: Mapping[str, object] | None = None,
     *,
     shown: str | None = None,
+    run: DuckDBRun | None = None,
 ) -> pa.RecordBatchReader:
     """Return the rows of a query, streamed.
 
@@ -77,6 +123,7 @@ def query_duckdb(
         tables: name in the query → an Arrow dataset, table or reader.
         parameters: values for `$name`.
         shown: the query in errors; None is `sql`.
+        run: starts the query, which `sql` begins; None is all of `sql`.
 
     Raises:
         InvalidInputError: DuckDB refuses the query, or it gives no rows.
@@ -87,20 +134,33 @@ def query_duckdb(
         name: WatchedReader(rows) if hasattr(rows, "read_next_batch") else rows
         for name, rows in tables.items()
     }
-    # A connection has one open result at most, so each query gets its own.
-    connection = database.cursor()
+    connection = database.connect()
     try:
         for name, rows in watched.items():
             is_once = isinstance(rows, WatchedReader)
             connection.register(name, rows.to_reader() if is_once else rows)
-        relation: Any = connection.sql(sql, params=dict(parameters) if parameters else None)
+        if run is not None:
+            relation: Any = run.start(connection, sql)
+        else:
+            relation = connection.sql(sql, params=dict(parameters) if parameters else None)
         reader = None if relation is None else relation.to_arrow_reader()
     except duckdb.Error as error:
         refused = InvalidInputError(f"cannot run {shown or sql!r}: {error}")
-        raise _cause(watched) or refused from error
+        raise _cause(watched, run) or refused from error
     if reader is None:
         raise InvalidInputError(f"cannot run {shown or sql!r}: expected a query that gives rows")
-    return pa.RecordBatchReader.from_batches(reader.schema, _batches(reader, watched, shown or sql))
+    batches = _batches(reader, watched, shown or sql, run, database)
+    return pa.RecordBatchReader.from_batches(reader.schema, batches)
+
+
+class DuckDBRun(Protocol):
+    """A query that is made ready with a connection."""
+
+    failure: DeltaError | None
+
+    def start(self, connection: Any, prefix: str) -> Any:
+        """Return the relation of the query, which may call functions of Python."""
+        ...
 
 
 class WatchedReader:
@@ -127,16 +187,22 @@ class WatchedReader:
 
 
 def _batches(
-    reader: pa.RecordBatchReader, watched: Mapping[str, Any], shown: str
+    reader: pa.RecordBatchReader,
+    watched: Mapping[str, Any],
+    shown: str,
+    run: DuckDBRun | None,
+    database: Database,
 ) -> Iterator[pa.RecordBatch]:
     """Return the batches of an answer; an error of a table is raised as it was."""
+    _ = database  # open until the last batch
     try:
         yield from reader
     except (pa.ArrowException, OSError) as error:
-        raise _cause(watched) or InvalidInputError(f"cannot run {shown!r}: {error}") from error
+        refused = InvalidInputError(f"cannot run {shown!r}: {error}")
+        raise _cause(watched, run) or refused from error
 
 
-def _cause(watched: Mapping[str, Any]) -> DeltaError | None:
+def _cause(watched: Mapping[str, Any], run: DuckDBRun | None) -> DeltaError | None:
     """Return the error for which a query failed, of which DuckDB keeps the text only."""
-    failures = (getattr(rows, "failure", None) for rows in watched.values())
+    failures = (getattr(one, "failure", None) for one in (*watched.values(), run))
     return next((error for error in failures if error is not None), None)

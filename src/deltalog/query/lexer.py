@@ -172,7 +172,7 @@ class TextParts:
             self._length += len(text)
 
 
-def error_at(sql: str, place: int, problem: str) -> InvalidInputError:
+def error_at(sql: str, place: int, problem: str, *, attempt: str = "read") -> InvalidInputError:
     """Return an error with its position in the statement, for the caller to raise."""
     line = sql.count("\n", 0, place) + 1
     character = place - sql.rfind("\n", 0, place)
@@ -180,7 +180,7 @@ def error_at(sql: str, place: int, problem: str) -> InvalidInputError:
     end = begin + _EXCERPT
     shown = ("…" if begin else "") + sql[begin:end] + ("…" if end < len(sql) else "")
     return InvalidInputError(
-        f"cannot read the statement {shown!r} at line {line}, character {character}: {problem}"
+        f"cannot {attempt} the statement {shown!r} at line {line}, character {character}: {problem}"
     )
 
 

@@ -22,8 +22,11 @@ from deltalog.query.lexer import SyntaxProblem, TextOfParts, TextParts, begins_q
 from deltalog.query.names import version_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlglot.expressions import Expr
 
+_SPAN: Final = "deltalog_span"
 _BEFORE_QUERY: Final = ("(", ")", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
 _DOUBLED: Final = frozenset("'\"")
 _ESCAPE: Final = re.compile(r"\\.|''|\"\"", re.DOTALL)
@@ -74,6 +77,8 @@ def read_query(text: str) -> ReadQuery:
     for node in tree.walk():
         if isinstance(node, _STATEMENTS):
             raise SyntaxProblem(source.origin(start_of(node)), "expected a query that only reads")
+        if isinstance(node, exp.Column) and node.parts[0].meta.get("start") is not None:
+            node.meta[_SPAN] = (node.parts[0].meta["start"], node.parts[-1].meta["end"] + 1)
     return ReadQuery(tree, source)
 
 
@@ -81,6 +86,33 @@ def start_of(node: Expr) -> int:
     """Return the first character of a node of which sqlglot keeps some place."""
     starts = (one.meta.get("start") for one in node.walk())
     return min((start for start in starts if isinstance(start, int)), default=0)
+
+
+def span_of(node: Expr) -> tuple[int, int] | None:
+    """Return the first character of an expression and the one after it; None if not kept."""
+    found: tuple[int, int] | None = node.meta.get(_SPAN)
+    return found
+
+
+# The rules of sqlglot's grammar that read an expression or a part of it, from the loosest.
+_RULES: Final = (
+    "_parse_disjunction", "_parse_equality", "_parse_column", "_parse_function", "_parse_primary",
+)  # fmt: skip
+
+
+def _with_spans(name: str) -> Callable[..., Expr | None]:
+    """Return a rule of the grammar whose tree knows which part of the text it was read from."""
+    rule: Any = getattr(SparkParser, name)
+
+    def read(self: Any, *arguments: Any, **options: Any) -> Expr | None:
+        first = self._index
+        found: Expr | None = rule(self, *arguments, **options)
+        if isinstance(found, exp.Expr) and self._index > first:
+            tokens = self._tokens
+            found.meta[_SPAN] = (tokens[first].start, tokens[self._index - 1].end + 1)
+        return found
+
+    return read
 
 
 class _Queries(Spark):
@@ -102,6 +134,8 @@ class _Queries(Spark):
             self.raise_error("expected a query", self._tokens[0])
 
 
+for _rule in _RULES:
+    setattr(_Queries.Parser, _rule, _with_spans(_rule))
 _DIALECT: Final = _Queries()
 
 

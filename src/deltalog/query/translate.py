@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel
 
 from deltalog.errors import InvalidInputError
+from deltalog.query.computed import divided
 from deltalog.query.dialect import as_duckdb_does
 from deltalog.query.lexer import SyntaxProblem, Word, error_at, split
 from deltalog.query.names import QualifiedName, VersionExpression
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from sqlglot.expressions import Expr
+
+    from deltalog.query.computed import Part
 
 _CHANGES: Final = frozenset({"table_changes", "table_changes_by_path"})
 _PREFIX: Final = "deltalog_table_"
@@ -60,16 +62,18 @@ class TranslatedQuery:
     """A query in DuckDB's dialect.
 
     Args:
-        sql: with a name for each table.
+        sql: with a name for each table, and marks for its parts.
         tables: that name → what it stands for.
         reads: that name → what is needed of it.
         parameters: the names of its parameters.
+        parts: what is decided when the types of its columns are known.
     """
 
     sql: str
     tables: dict[str, TableReference]
     reads: dict[str, TableRead]
     parameters: frozenset[str]
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +136,16 @@ def translated(text: str) -> TranslatedQuery:
                 alias = aliases.get(id(node)) or _name_of(tables[name]).parts[-1]
                 _rename(node, name, alias)
         try:
-            sql = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
+            whole = divided(tree, found.source)
+        except SyntaxProblem as problem:
+            raise SyntaxProblem(found.source.origin(problem.place), problem.problem) from problem
         except FAILURES as error:
-            raise SyntaxProblem(0, f"DuckDB has nothing like it: {error}") from error
+            raise SyntaxProblem(0, f"expected another query: {error}") from error
     except RecursionError:
         raise error_at(text, 0, TOO_DEEP) from None
     except SyntaxProblem as problem:
         raise error_at(text, problem.place, problem.problem) from problem
-    return TranslatedQuery(sql, tables, reads, names)
+    return TranslatedQuery(whole.text, tables, reads, names, whole.parts)
 
 
 @lru_cache(maxsize=256)

@@ -39,6 +39,7 @@ from deltalog.statements.namespaces import NamespaceStatement, UseStatement
 from deltalog.statements.slices import Query
 from deltalog.statements.statement import absent_partitions
 from deltalog.table.creating import TablePlace
+from deltalog.table.queries import at_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,6 +127,9 @@ class ClusterSession:
         self._catalogs = catalogs_of(spark).names
         self._storage_options = storage_options
         self.engine: Engine = SparkEngine(spark)
+        # Tables that the statement opened, by their roots; and those that its queries read.
+        self._seen: dict[str, DeltaTable] = {}
+        self._read: set[str] = set()
 
     def is_concerned(self, statement: SqlStatement) -> bool:
         """Whether a statement is about a table of ours: one of its names, or of its query's."""
@@ -149,11 +153,9 @@ class ClusterSession:
         found = self._table(name)
         if found is None:
             return None
-        core = found.core
-        version = name.known_version
-        if version is not None:
-            core.load_as_version(version)
-        return core
+        # A statement sees each table at one version.
+        core = self._seen.setdefault(found.core.snapshot.store.root, found.core)
+        return at_version(core, name.known_version)
 
     def _table(self, name: QualifiedName) -> SparkTable | None:
         if (shown := self._shown(name)) is not None:
@@ -200,9 +202,8 @@ class ClusterSession:
         return found
 
     def has_read(self, table: DeltaTable) -> bool:
-        """Whether a query of this statement has read a table: not known, as Spark plans it."""
-        del table
-        return False
+        """Whether a query of this statement has read the version that a table shows."""
+        return table.snapshot.store.root in self._read
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace:
         """Return where a new table goes."""
@@ -221,6 +222,7 @@ class ClusterSession:
 
     def note(self, name: QualifiedName, table: DeltaTable) -> None:
         """Make a table known under its name: as a view, as Spark's catalog cannot hold it."""
+        self._seen.clear()
         if len(name.parts) == 1 and not self._catalogs.keeps(name):
             view = SparkTable.from_context(self._spark, table.snapshot.context)
             view.createOrReplaceTempView(name.parts[0])
@@ -307,7 +309,7 @@ class ClusterSession:
         alias: str | None = None,
     ) -> DataFrame:
         """Return the rows of a query or a table as a data frame."""
-        del target  # a data frame keeps the version that it was planned for
+        del target  # `_frame_of` keeps to the version that the statement has opened
         if isinstance(rows, QualifiedName):
             version = "" if rows.version is None else f" VERSION AS OF {rows.version}"
             if isinstance(rows.version, str):
@@ -315,6 +317,10 @@ class ClusterSession:
             rows = Query(f"SELECT * FROM {rows}{version}")  # noqa: S608  # a quoted name
         found = self.select(rows)
         return found if alias is None else found.alias(alias)
+
+    def columns(self, source: DataFrame) -> Sequence[str]:
+        """Return the names of a data frame's columns."""
+        return source.columns
 
     def insertable(
         self,
@@ -394,10 +400,23 @@ class ClusterSession:
         elif name.version is not None:
             kind = "versionAsOf" if isinstance(name.version, int) else "timestampAsOf"
             options[kind] = str(name.version)
+        elif self._seen:
+            # The table that the statement changes is read at the version that the change is of:
+            # Spark reads a frame when it needs rows, perhaps more than once.
+            root = self._root_of(named, location)
+            if root in self._seen:
+                self._read.add(root)
+                options["versionAsOf"] = str(self._seen[root].version())
         found = frame_by_options(self._spark, options, table=named)
         if found is None:
             found = self._spark.read.format(_FORMAT).options(**options).load()
         return found
+
+    def _root_of(self, named: NamedTable | None, location: str) -> str:
+        if named is not None:
+            return named.catalog.open(named.name).store.root
+        zone, options = session_time_zone(self._spark), self._storage_options
+        return open_latest(location, options, doing="read", time_zone=zone).store.root
 
     def _location(self, name: QualifiedName) -> str | None:
         """Return where the Delta table of a name is; None if the name is no such table's."""

@@ -8,16 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from deltalog.errors import InvalidInputError
 from deltalog.query.names import QualifiedName
-from deltalog.schema import canonical_path_of, find_field
+from deltalog.schema import StructType, canonical_path_of, find_field
 from deltalog.schema.columns import walk
-from deltalog.statements.columns import CLAUSES, read_definition
+from deltalog.statements.columns import CLAUSES, read_column, read_definition
 from deltalog.statements.create import read_clustering, read_key, read_properties
 from deltalog.statements.statement import Session, SqlStatement, StatementAnswer
 from deltalog.verbs import alter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from deltalog.schema import Field
     from deltalog.schema.alter import Where
@@ -72,6 +73,22 @@ class ChangeColumnStatement(SqlStatement):
             if verbs
             else StatementAnswer(None)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceColumnsStatement(SqlStatement):
+    """`ALTER TABLE … REPLACE COLUMNS (column TYPE, …)`: what the schema is to be."""
+
+    table: QualifiedName
+    fields: tuple[Field, ...]
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Add, drop, change and move columns."""
+        schema = session.open(self.table).snapshot.configuration.schema
+        verbs = tuple(_replacing(schema, StructType(self.fields), ()))
+        if not verbs:
+            return StatementAnswer(None)
+        return AlterStatement(self.table, verbs).run(session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +198,59 @@ def _read_new_column(reader: StatementReader) -> tuple[Path, Field, Where]:
     return tuple(parent), field, _read_place(reader) or "last"
 
 
+def _replace_columns(reader: StatementReader, table: QualifiedName) -> SqlStatement:
+    start = reader.word
+    fields = reader.listed(lambda: read_column(reader))
+    if len({field.name.lower() for field in fields}) < len(fields):
+        reader.fail_at(start, "expected each column once")
+    return ReplaceColumnsStatement(table, tuple(fields))
+
+
+def _replacing(old: StructType, new: StructType, parent: Path) -> Iterator[Verb[Any]]:
+    """The verbs that make one struct of another: columns of the same name stay, with their values.
+
+    Raises:
+        InvalidInputError: columns are added and others dropped, as in Delta Spark.
+    """
+    known = {field.name.lower(): field for field in old}
+    wanted = {field.name.lower() for field in new}
+    added = [field for field in new if field.name.lower() not in known]
+    if added:
+        yield alter.AddColumns(added, parent=parent)
+    dropped = [(*parent, field.name) for field in old if field.name.lower() not in wanted]
+    if added and dropped:
+        raise InvalidInputError(
+            f"cannot replace the columns: {[field.name for field in added]} are added and "
+            f"{[path[-1] for path in dropped]} dropped, which may be meant as new names; add, "
+            "rename and drop columns in statements of their own"
+        )
+    if dropped:
+        yield alter.DropColumns(dropped)
+    for field in new:
+        own = known.get(field.name.lower())
+        if own is not None:
+            yield from _changing(own, field, (*parent, own.name))
+    order = [*(field for field in old if field.name.lower() in wanted), *added]
+    if [field.name.lower() for field in order] != [field.name.lower() for field in new]:
+        before: Where = "first"
+        for field in new:
+            yield alter.MoveColumn((*parent, field.name), before)
+            before = ("after", field.name)
+
+
+def _changing(own: Field, field: Field, path: Path) -> Iterator[Verb[Any]]:
+    if isinstance(own.type, StructType) and isinstance(field.type, StructType):
+        yield from _replacing(own.type, field.type, path)
+    elif own.type != field.type:
+        yield alter.SetColumnType(path, field.type)
+    if own.metadata.get("comment") != field.metadata.get("comment"):
+        yield alter.SetColumnComment(path, field.metadata.get("comment"))
+    if own.nullable and not field.nullable:
+        yield alter.SetColumnNotNull(path)
+    if field.nullable and not own.nullable:
+        yield alter.DropColumnNotNull(path)
+
+
 def _read_place(reader: StatementReader) -> Where | None:
     if reader.take("FIRST"):
         return "first"
@@ -265,7 +335,7 @@ def _set(reader: StatementReader, table: QualifiedName) -> SqlStatement:
         return LocationStatement(table, reader.text("a location"))
     reader.expect("TBLPROPERTIES")
     properties = read_properties(reader)
-    return AlterStatement(table, (alter.SetTableProperties(properties, raise_if_not_exists=False),))
+    return AlterStatement(table, (alter.SetTableProperties(properties),))
 
 
 def _unset(reader: StatementReader, table: QualifiedName) -> SqlStatement:
@@ -314,6 +384,7 @@ _ACTIONS: Mapping[str, Callable[[StatementReader, QualifiedName], SqlStatement]]
     "DROP FEATURE": _drop_feature,
     "RENAME COLUMN": _rename_column,
     "RENAME TO": _rename_table,
+    "REPLACE COLUMNS": _replace_columns,
     "SET": _set,
     "UNSET": _unset,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deltalog.errors import InvalidInputError
 from deltalog.expressions import map_columns
 from deltalog.expressions.nodes import Column
 from deltalog.rows.request import Action, ChangeRequest, Clause, When
@@ -20,6 +21,7 @@ from deltalog.statements.statement import (
     StatementAnswer,
     alias_of,
     bare,
+    computed_columns,
     condition_of,
     counted,
     default_of,
@@ -124,6 +126,11 @@ class MergeClause:
     condition: SqlCondition | None
     values: Mapping[Path, SqlCondition | None] | None = None
 
+    @property
+    def is_star(self) -> bool:
+        """Whether the clause is `UPDATE SET *` or `INSERT *`."""
+        return self.values is None and self.action is not Action.DELETE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeStatement(SqlStatement):
@@ -169,10 +176,13 @@ class MergeStatement(SqlStatement):
         def expression(given: SqlCondition) -> Expression:
             return _with_short_names(resolved(session.values, given), names)
 
+        source = session.source(self.source, target=self.table, alias=source_alias)
+        left_out = () if self.evolves else self._left_out(session.columns(source), table)
         clauses = tuple(
             Clause(
                 when=clause.when,
                 action=clause.action,
+                except_columns=left_out if clause.is_star else (),
                 condition=clause.condition and expression(clause.condition),
                 values=clause.values
                 and {
@@ -186,12 +196,30 @@ class MergeStatement(SqlStatement):
             ChangeRequest(
                 condition=expression(self.condition),
                 clauses=clauses,
-                source=session.source(self.source, target=self.table, alias=source_alias),
+                source=source,
                 source_alias=source_alias,
                 target_alias=alias,
                 merge_schema=self.evolves,
             )
         )
+
+    def _left_out(self, given: Sequence[str], table: DeltaTable) -> tuple[str, ...]:
+        """Return the columns of the source that `*` leaves out, as the table lacks them.
+
+        Raises:
+            InvalidInputError: the source lacks some of the table's as well.
+        """
+        if not any(clause.is_star for clause in self.clauses):
+            return ()
+        own, theirs = table.schema().names, {name.lower() for name in given}
+        extra = tuple(name for name in given if name.lower() not in set(map(str.lower, own)))
+        computed = {name.lower() for name in computed_columns(table)}
+        missing = [name for name in own if name.lower() not in theirs | computed]
+        if extra and missing:
+            raise InvalidInputError(
+                f"cannot merge into {self.table}: for `*`, the source lacks the columns {missing}"
+            )
+        return extra
 
 
 def read_delete(reader: StatementReader) -> SqlStatement:

@@ -181,8 +181,10 @@ class ConvertStatement(SqlStatement):
     partitions: Sequence[Field] | None = None
 
     def run(self, session: Session) -> StatementAnswer:
-        """Write a log for the files that are there."""
+        """Write a log for the files that are there; a Delta table stays as it is."""
         store = session.place(self.table, None).context.store
+        if has_table(store):
+            return StatementAnswer(None)
         columns = None if self.partitions is None else Schema(self.partitions)
         convert_to_deltalake(store, partition_by=columns, collect_stats=self.collects_stats)
         session.note(self.table, session.open(self.table))

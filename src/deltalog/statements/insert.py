@@ -123,14 +123,14 @@ class InsertStatement(SqlStatement):
         return found
 
     def _columns(self, table: DeltaTable, constants: Mapping[str, Any]) -> Sequence[str]:
-        """Return the columns that the query gives, in its order; partition columns come last."""
+        """Return the columns that the query gives, in its order.
+
+        Without names that is the order of the table, as in Delta Spark: PARTITION moves none to
+        the end, as Hive does.
+        """
         fixed = {name.lower() for name in constants}
-        if self.columns is not None:
-            return [name for name in self.columns if name.lower() not in fixed]
-        names = [name for name in table.schema().names if name.lower() not in fixed]
-        last = [name.lower() for name, value in (self.partition or {}).items() if value is None]
-        ahead = [name for name in names if name.lower() not in last]
-        return [*ahead, *(name for one in last for name in names if name.lower() == one)]
+        names = table.schema().names if self.columns is None else self.columns
+        return [name for name in names if name.lower() not in fixed]
 
     def _with_defaults(
         self, table: DeltaTable, columns: Sequence[str]

@@ -13,15 +13,16 @@ import pyarrow as pa
 
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
-from deltalog.expressions.nodes import Column
+from deltalog.expressions.nodes import Cast, Column
 from deltalog.locations import named_table
 from deltalog.log.listing import has_table
-from deltalog.query.duckdb import connect_duckdb, query_duckdb
+from deltalog.query.duckdb import connect_duckdb
 from deltalog.query.names import QualifiedName
 from deltalog.query.pruning import EVERYTHING, TableRead
+from deltalog.query.running import query_translated
 from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.rows.assign import Assignments, Scope
-from deltalog.schema import find_field, from_arrow_schema
+from deltalog.schema import ArrayType, MapType, StructType, find_field, from_arrow_schema
 from deltalog.statements.catalog_names import CatalogNames
 from deltalog.statements.slices import Query
 from deltalog.statements.statement import absent_partitions
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from deltalog.catalogs.protocol import CatalogTable
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
+    from deltalog.schema import DataType
     from deltalog.storage.fsspec_store import StorageOptions
 
 
@@ -234,6 +236,14 @@ class LocalSession:
             return self.select(rows)
         return RowsOfQuery(self, rows)
 
+    def columns(self, source: Any) -> Sequence[str]:
+        """Return the names of the columns of what `source` gave."""
+        rows = source.opened() if isinstance(source, RereadableRows) else source
+        if not isinstance(getattr(rows, "schema", None), pa.Schema):
+            rows = open_batches(rows)  # such as a data frame
+        found: list[str] = rows.schema.names
+        return found
+
     def insertable(
         self,
         query: Query,
@@ -261,10 +271,9 @@ class LocalSession:
             name: self._rows_of(bound(reference, given), found.reads[name], given)
             for name, reference in found.tables.items()
         }
-        # Those that say which version is read are none of DuckDB's.
-        values = {name: value for name, value in given.items() if f"${name}" in found.sql}
-        sql = f"{prefix}{found.sql}"
-        return query_duckdb(self._database, sql, tables, values, shown=query.text)
+        return query_translated(
+            self._database, found, tables, given, prefix=prefix, shown=query.text
+        )
 
     def _rows_of(
         self,
@@ -393,7 +402,9 @@ class FittedRows(RereadableRows):
         found = Assignments(
             schema,
             {
-                name: scope.value(value, find_field(schema, (name,)), name)
+                name: scope.value(
+                    self._cast(value, source, name), find_field(schema, (name,)), name
+                )
                 for name, value in values.items()
             },
         )
@@ -406,3 +417,41 @@ class FittedRows(RereadableRows):
                 yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
         return pa.RecordBatchReader.from_batches(pa.schema(fields), batches())
+
+    def _cast(self, value: Any, source: pa.Schema, name: str) -> Any:
+        """Return a nested value with a cast: without names, fields of structs go by their place."""
+        if not isinstance(value, Column):
+            return value
+        target = find_field(self.table.snapshot.configuration.schema, (name,)).type
+        given = from_arrow_schema(source).fields_named(value.path[0])[0].type
+        is_nested = isinstance(given, StructType | ArrayType | MapType)
+        if self.columns is None:
+            _check_order(given, target, self.table.table_uri, name)
+            return value
+        return Cast(value, target) if is_nested and given != target else value
+
+
+def _check_order(given: DataType, target: DataType, table: str, path: str) -> None:
+    """Refuse structs whose fields are those of the table's in another order.
+
+    Delta Spark gives them by their place, even in an INSERT by name: values would change places.
+    """
+    match given, target:
+        case StructType(), StructType():
+            names = [[field.name.lower() for field in one] for one in (given, target)]
+            if names[0] != names[1] and sorted(names[0]) == sorted(names[1]):
+                raise InvalidInputError(
+                    f"cannot insert into {table}: the fields of {path!r} are in the order "
+                    f"{names[0]}, and those of the table in {names[1]}; give them in its order"
+                )
+            known = {field.name.lower(): field for field in target}
+            for field in given:
+                if field.name.lower() in known:
+                    other = known[field.name.lower()].type
+                    _check_order(field.type, other, table, f"{path}.{field.name}")
+        case ArrayType(), ArrayType():
+            _check_order(given.element_type, target.element_type, table, path)
+        case MapType(), MapType():
+            _check_order(given.value_type, target.value_type, table, path)
+        case _:
+            pass

@@ -14,9 +14,13 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.catalogs.protocol import TableType
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import Column, conjunction, lit
+from deltalog.expressions.nodes import Comparison, IsNull
 from deltalog.expressions.render import quote_name, quote_text, simple_name, type_name
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
+from deltalog.partition_values import hive_directory
 from deltalog.query.names import QualifiedName
 from deltalog.schema import ArrayType, MapType, StructType, find_field
 from deltalog.schema.types import (
@@ -78,6 +82,7 @@ _COLUMNS: Final[dict[str, pa.DataType]] = {
     "data_type": pa.string(),
     "comment": pa.string(),
 }
+_FACTS: Final[dict[str, pa.DataType]] = {"info_name": pa.string(), "info_value": pa.string()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,34 @@ class DescribeStatement(SqlStatement):
             details = _details(self.table, table, session.entry(self.table))
             rows += [(name, text, "") for name, text in details.items()]
         return StatementAnswer(table_of(_COLUMNS, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeColumnStatement(SqlStatement):
+    """`DESCRIBE [TABLE] [EXTENDED] table column`."""
+
+    table: QualifiedName
+    column: tuple[str, ...]
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return the name, the type and the comment, each in a row.
+
+        Raises:
+            InvalidInputError: there is no such column, or it is a field of one.
+        """
+        if len(self.column) > 1:
+            raise InvalidInputError(
+                f"cannot describe {'.'.join(self.column)} of {self.table}: expected a column, not "
+                "a field of one"
+            )
+        schema = session.open(self.table).snapshot.configuration.schema
+        field = find_field(schema, self.column)
+        rows = {
+            "col_name": field.name,
+            "data_type": shown_type(field),
+            "comment": str(field.metadata.get("comment") or "NULL"),
+        }
+        return StatementAnswer(table_of(_FACTS, list(rows.items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +184,41 @@ class ShowColumnsStatement(SqlStatement):
         """Return a row for each column."""
         names = session.open(self.table).schema().names
         return StatementAnswer(table_of({"col_name": pa.string()}, [(name,) for name in names]))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowPartitionsStatement(SqlStatement):
+    """`SHOW PARTITIONS table [PARTITION (column = value, …)]`."""
+
+    table: QualifiedName
+    partition: Mapping[str, Any]
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Return a row for each partition, as the directory of its files would be called.
+
+        Raises:
+            InvalidInputError: the table has no partitions, or none by such a column.
+        """
+        table = session.open(self.table)
+        own = table.metadata().partition_columns
+        if not own:
+            raise InvalidInputError(f"cannot show partitions of {self.table}: it has none")
+        known = {name.lower(): name for name in own}
+        unknown = [name for name in self.partition if name.lower() not in known]
+        if unknown:
+            raise InvalidInputError(
+                f"cannot show partitions of {self.table} by {unknown}: its partition columns are "
+                f"{list(own)}"
+            )
+        wanted = [
+            IsNull(Column((known[name.lower()],))) if value is None
+            else Comparison("=", Column((known[name.lower()],)), lit(value))
+            for name, value in self.partition.items()
+        ]  # fmt: skip
+        found = table.partitions(file_pruning_predicate=conjunction(wanted) if wanted else None)
+        rows = {hive_directory(own, one).rstrip("/") for one in found}
+        answer = table_of({"partition": pa.string()}, [(row,) for row in sorted(rows)])
+        return StatementAnswer(answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,15 +296,21 @@ def read_describe(reader: StatementReader) -> SqlStatement:
         return DescribeHistoryStatement(table, reader.integer() if reader.take("LIMIT") else None)
     reader.take("TABLE")
     is_extended = reader.take_one("EXTENDED", "FORMATTED") is not None
-    return DescribeStatement(reader.table(), is_extended)
+    table = reader.table()
+    if reader.is_at_end:
+        return DescribeStatement(table, is_extended)
+    return DescribeColumnStatement(table, reader.path())
 
 
 def read_show(reader: StatementReader) -> SqlStatement:
     """Read what follows `SHOW`."""
     kind = reader.expect_one(
-        "TABLES", "CATALOGS", *SCHEMAS, "COLUMNS", "TBLPROPERTIES", "CREATE TABLE"
+        "TABLES", "CATALOGS", *SCHEMAS, "COLUMNS", "PARTITIONS", "TBLPROPERTIES", "CREATE TABLE"
     )
     match kind:
+        case "PARTITIONS":
+            table = reader.table()
+            return ShowPartitionsStatement(table, _read_partition(reader))
         case "COLUMNS":
             reader.expect_one("IN", "FROM")
             table = reader.table()
@@ -254,6 +328,15 @@ def read_show(reader: StatementReader) -> SqlStatement:
             return ShowCreateStatement(reader.table())
         case _:
             return read_show_names(reader, kind)
+
+
+def _read_partition(reader: StatementReader) -> dict[str, Any]:
+    def read() -> tuple[str, Any]:
+        name = reader.name("a partition column")
+        reader.expect("=")
+        return name, reader.constant()
+
+    return dict(reader.listed(read)) if reader.take("PARTITION") else {}
 
 
 def create_statement(name: QualifiedName, table: DeltaTable, *, is_managed: bool = False) -> str:

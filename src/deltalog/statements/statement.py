@@ -158,6 +158,10 @@ class Session(Protocol):
         """
         ...
 
+    def columns(self, source: Any) -> Sequence[str]:
+        """Return the names of the columns of what `source` gave; no row is read."""
+        ...
+
     def insertable(
         self,
         query: Query,

@@ -67,13 +67,13 @@ def test_names_of_columns_are_sparks(sql: str, names: list[str]) -> None:
 @pytest.mark.parametrize(
     ("sql", "problem"),
     [
-        ("SELECT 1 / 0", "Division by zero"),
-        ("SELECT 1 / x FROM VALUES (1), (0) AS t(x)", "Division by zero"),
-        ("SELECT 1.5 / (x - x) FROM VALUES (1) AS t(x)", "Division by zero"),
-        ("SELECT 1 DIV 0", "Division by zero"),
-        ("SELECT 1 % 0", "Division by zero"),
-        ("SELECT CAST('x' AS INT)", "Could not convert"),
-        ("SELECT 'x'::INT", "Could not convert"),
+        ("SELECT 1 / 0", "division by zero"),
+        ("SELECT 1 / x FROM VALUES (1), (0) AS t(x)", "division by zero"),
+        ("SELECT 1.5 / (x - x) FROM VALUES (1) AS t(x)", "division by zero"),
+        ("SELECT 1 DIV 0", "division by zero"),
+        ("SELECT 1 % 0", "division by zero"),
+        ("SELECT CAST('x' AS INT)", "cannot cast 'x' to integer"),
+        ("SELECT 'x'::INT", "cannot cast 'x' to integer"),
         ("SELECT CAST(300 AS TINYINT)", "out of range"),
         ("SELECT 2147483647 + 1", "Overflow"),
     ],
@@ -81,11 +81,3 @@ def test_names_of_columns_are_sparks(sql: str, names: list[str]) -> None:
 def test_what_ansi_spark_refuses_is_refused(sql: str, problem: str) -> None:
     with pytest.raises(InvalidInputError, match=problem):
         deltalog.sql(sql).to_arrow()
-
-
-def test_a_divisor_that_would_grow_without_end_is_refused() -> None:
-    nested = "x"
-    for _ in range(30):
-        nested = f"1 / ({nested})"
-    with pytest.raises(InvalidInputError, match="a divisor is too long"):
-        deltalog.sql(f"SELECT {nested} FROM VALUES (1) AS t(x)")  # of this test

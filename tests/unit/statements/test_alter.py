@@ -182,3 +182,48 @@ def test_several_changes_are_one_version(table: SqlTables) -> None:
     before: Any = len(table.history("t"))
     table.run("ALTER TABLE t ADD COLUMNS (x INT, y INT FIRST, s.z INT)")
     assert len(table.history("t")) == before + 1
+
+
+def test_columns_are_replaced(db: SqlTables) -> None:
+    table = db.create("t", "(a INT NOT NULL, s STRUCT<x: INT, y: STRING>)")
+    db.run("INSERT INTO t VALUES (1, named_struct('x', 2, 'y', 'z'))")
+    db.run(
+        "ALTER TABLE t REPLACE COLUMNS (s STRUCT<y: STRING, x: INT, w: DATE> COMMENT 'c', "
+        "n BIGINT, A INT)"
+    )
+    assert db.rows("SELECT * FROM t") == [({"y": "z", "x": 2, "w": None}, None, 1)]
+    table.update_incremental()
+    fields = {field.name: field for field in table.schema().fields}
+    assert list(fields) == ["s", "n", "a"]
+    assert fields["s"].metadata["comment"] == "c"
+    assert fields["a"].nullable
+    version = table.version()
+    db.run(
+        "ALTER TABLE t REPLACE COLUMNS (s STRUCT<y: STRING, x: INT, w: DATE> COMMENT 'c', "
+        "n BIGINT, a INT)"
+    )
+    assert db.table("t").version() == version
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ("(a INT)", "columnMapping"),
+        ("(a STRING, b STRING)", "no widening"),
+        ("(a INT, c STRING)", "may be meant as new names"),
+        ("(a INT, A INT, b STRING)", "expected each column once"),
+        ("(a INT, b STRING, c INT NOT NULL)", "NOT NULL"),
+    ],
+)
+def test_columns_that_cannot_be_replaced_stay(db: SqlTables, columns: str, problem: str) -> None:
+    table = db.create("t", "(a INT, b STRING)")
+    with pytest.raises(InvalidInputError, match=problem):
+        db.run(f"ALTER TABLE t REPLACE COLUMNS {columns}")
+    assert db.table("t").version() == table.version()
+
+
+def test_an_unknown_property_of_delta_is_refused(db: SqlTables) -> None:
+    db.create("t", "(a INT)")
+    with pytest.raises(InvalidInputError, match="nonsense"):
+        db.run("ALTER TABLE t SET TBLPROPERTIES ('delta.nonsense' = 'x')")
+    db.run("ALTER TABLE t SET TBLPROPERTIES ('nonsense' = 'x')")

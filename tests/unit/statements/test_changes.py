@@ -308,3 +308,19 @@ def test_explaining_changes_nothing(pair: SqlTables) -> None:
 def test_an_explanation_tells_which_files_are_read(pair: SqlTables) -> None:
     (plan,) = pair.values("EXPLAIN DELETE FROM t WHERE id > 100")
     assert "files: 1 in the table, 0 to read" in plan
+
+
+def test_a_star_leaves_out_what_the_table_lacks(db: SqlTables) -> None:
+    db.create("t", "(id INT, v STRING)")
+    db.run("INSERT INTO t VALUES (1, 'old')")
+    source = "(SELECT * FROM VALUES (1, 'new', 5), (2, 'two', 6) AS q(id, v, extra)) s"
+    db.run(
+        f"MERGE INTO t USING {source} ON t.id = s.id WHEN MATCHED THEN UPDATE SET * "
+        "WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert db.rows("SELECT * FROM t") == [(1, "new"), (2, "two")]
+    with pytest.raises(InvalidInputError, match="lacks the columns"):
+        db.run(
+            "MERGE INTO t USING (SELECT 1 AS id, 5 AS extra) s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET *"
+        )

@@ -237,3 +237,27 @@ def test_a_table_is_inserted_into_itself(db: SqlTables) -> None:
     db.run("INSERT INTO t SELECT id + 3 FROM t")
     db.run("INSERT INTO t TABLE t")
     assert len(db.values("SELECT id FROM t")) == 12
+
+
+def test_partition_columns_without_a_value_stay_in_their_place(db: SqlTables) -> None:
+    # As Delta Spark does, unlike Hive.
+    db.create("t", "(p STRING, v STRING, q STRING) -- PARTITIONED BY (p, q)")
+    db.run("INSERT INTO t PARTITION (p, q) SELECT 'p', 'v', 'q'")
+    db.run("INSERT INTO t PARTITION (q = 'fixed', p) SELECT 'p', 'v'")
+    assert db.rows("SELECT p, v, q FROM t") == [("p", "v", "fixed"), ("p", "v", "q")]
+
+
+def test_fields_of_structs_go_by_their_place(db: SqlTables) -> None:
+    db.create("t", "(s STRUCT<x: BIGINT, y: STRING>, l ARRAY<STRUCT<z: DOUBLE>>)")
+    db.run(
+        "INSERT INTO t SELECT named_struct('other', 7, 'name', 9), array(named_struct('q', 1.5))"
+    )
+    assert db.rows("SELECT * FROM t") == [({"x": 7, "y": "9"}, [{"z": 1.5}])]
+
+
+def test_structs_by_name_keep_the_order_of_the_table(db: SqlTables) -> None:
+    db.create("t", "(s STRUCT<x: STRING, y: STRING>)")
+    db.run("INSERT INTO t BY NAME SELECT named_struct('x', 'a', 'y', 'b') AS s")
+    with pytest.raises(InvalidInputError, match="give them in its order"):
+        db.run("INSERT INTO t BY NAME SELECT named_struct('y', 'b', 'x', 'a') AS s")
+    assert db.rows("SELECT s.x, s.y FROM t") == [("a", "b")]

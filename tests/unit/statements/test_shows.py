@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.errors import TableNotFoundError
+from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.schema import Field
 from tests.support.sql_tables import SqlTables
 
@@ -193,3 +193,36 @@ def test_a_table_that_is_not_there_is_named(db: SqlTables, sql: str) -> None:
     db.connection.register("other", pa.table({"x": [1]}))
     with pytest.raises(TableNotFoundError, match="cannot find the table t; registered are: other"):
         db.run(sql)
+
+
+def test_a_column_is_described(db: SqlTables) -> None:
+    db.create("t", "(id INT COMMENT 'the key', s STRUCT<a: INT>, v VARCHAR(5))")
+    assert [tuple(row.values()) for row in db.run("DESCRIBE t ID").to_pylist()] == [
+        ("col_name", "id"), ("data_type", "int"), ("comment", "the key"),
+    ]  # fmt: skip
+    found = {row["info_name"]: row["info_value"] for row in db.run("DESC TABLE t v").to_pylist()}
+    assert found == {"col_name": "v", "data_type": "varchar(5)", "comment": "NULL"}
+    with pytest.raises(InvalidInputError, match=r"expected a column, not a field of one"):
+        db.run("DESCRIBE t s.a")
+    with pytest.raises(InvalidInputError, match="nothing"):
+        db.run("DESCRIBE t nothing")
+
+
+def test_partitions_are_shown(db: SqlTables) -> None:
+    db.create("t", "(id INT, p STRING, d DATE) -- PARTITIONED BY (d, p)")
+    db.run(
+        "INSERT INTO t VALUES (1, 'a/b', DATE'2020-01-01'), (2, NULL, DATE'2020-01-01'), (3, 'x', NULL)"
+    )
+    assert db.values("SHOW PARTITIONS t") == [
+        "d=2020-01-01/p=__HIVE_DEFAULT_PARTITION__",
+        "d=2020-01-01/p=a%2Fb",
+        "d=__HIVE_DEFAULT_PARTITION__/p=x",
+    ]
+    assert db.values("SHOW PARTITIONS t PARTITION (P = 'x')") == [
+        "d=__HIVE_DEFAULT_PARTITION__/p=x"
+    ]
+    with pytest.raises(InvalidInputError, match="its partition columns are"):
+        db.run("SHOW PARTITIONS t PARTITION (id = 1)")
+    db.create("whole", "(id INT)")
+    with pytest.raises(InvalidInputError, match="it has none"):
+        db.run("SHOW PARTITIONS whole")

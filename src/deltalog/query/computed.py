@@ -1,0 +1,457 @@
+"""The expressions of a query over one row: Spark's, which `expressions` computes.
+
+DuckDB and Spark differ in what small things mean: how a cast rounds, which type a quotient has,
+where a text begins to be counted. So DuckDB gets what is between rows (joins, groups, windows,
+sorting), and of expressions only those that mean the same for the types of their columns; all
+others are functions of Python for DuckDB, which `expressions` computes batch by batch. Owns which
+parts of a query these are, and the names of columns that Spark gives.
+
+Protocol: none; Spark's SQL reference
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import parse_sql, resolve, type_of
+from deltalog.expressions.render import quote_name, type_name
+from deltalog.query.aggregates import AGGREGATES, ASKED, BY_NAME, ResultType
+from deltalog.query.lexer import SyntaxProblem
+from deltalog.query.parse import FAILURES, span_of, start_of
+from deltalog.query.result_names import name_of_function, result_name
+from deltalog.schema import ArrayType, StructType
+from deltalog.schema.types import STRING
+from deltalog.sql_session import SqlSession
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlglot.expressions import Expr
+
+    from deltalog.expressions import Expression
+    from deltalog.query.lexer import TextOfParts
+    from deltalog.schema import DataType
+
+INPUT: Final = "deltalog_input_"
+_MARK: Final = "deltalog_mark_"
+_ARGUMENT: Final = "deltalog_argument_"
+MARKS: Final = re.compile(rf"{_MARK}(\d+)_")
+ARGUMENTS: Final = re.compile(rf"{_ARGUMENT}(\d+)_")
+# They divide a query, or combine conditions, each of which DuckDB can use by itself.
+_STRUCTURE: Final = (
+    exp.Select, exp.SetOperation, exp.Subquery, exp.From, exp.Join, exp.Where, exp.Group,
+    exp.Having, exp.Qualify, exp.Order, exp.Ordered, exp.Sort, exp.With, exp.CTE, exp.Values,
+    exp.Alias, exp.Aliases, exp.Lateral, exp.Cube, exp.Rollup, exp.GroupingSets, exp.Distinct,
+    exp.Table, exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.And,
+    exp.Or, exp.Paren, exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp.Exists, exp.All,
+)  # fmt: skip
+# In which brackets hold several expressions, and no row.
+_TUPLES: Final = (exp.Values, exp.Group, exp.Cube, exp.Rollup, exp.GroupingSets, exp.In)
+_ROWS_FROM_ONE: Final = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp.Stack)
+# What DuckDB takes as it is, and parts that are no expressions over a row.
+_PLAIN: Final = (
+    exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Star, exp.Placeholder, exp.Parameter,
+    exp.Identifier, exp.TableAlias, exp.Limit, exp.Offset, exp.Fetch, exp.WindowSpec, exp.DataType,
+    exp.Hint, exp.Var, exp.Version, exp.TableSample, exp.Pivot,
+)  # fmt: skip
+# Spark knows more forms of dates and times than DuckDB.
+_OTHER_MOMENTS: Final = re.compile(
+    r"""\b(?:date\s*'(?!\d{4}-\d\d-\d\d')|timestamp(?:_ntz|_ltz)?\s*'"""
+    r"""(?!\d{4}-\d\d-\d\d(?:\ \d\d:\d\d:\d\d(?:\.\d{1,6})?)?'))""",
+    re.IGNORECASE,
+)
+_MAX_LONG: Final = 2**63 - 1
+# Parts of an expression that is no constant, or one whose value is not known yet.
+_UNKNOWN: Final = (exp.Column, exp.Query, exp.Placeholder)
+_STRING_KIND: Final = "text"
+_OTHER: Final = "other"
+# Only types are asked for.
+_ANY_MOMENT: Final = SqlSession(now=datetime(2000, 1, 1, tzinfo=UTC), time_zone="UTC")
+_OWN_FUNCTIONS: Final = frozenset({"unnest", "range"})
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """An expression over one row.
+
+    Args:
+        text: in Spark's dialect, with one name for each of its inputs.
+        parameters: the names of those that it has.
+        inputs: the columns, and the values over several rows, that it needs: their names, and
+            what they are in DuckDB's dialect, with marks.
+        native: the expression in DuckDB's dialect, with marks; None if DuckDB has none like it.
+        place: of its first character in the query.
+    """
+
+    text: str
+    parameters: frozenset[str]
+    inputs: tuple[tuple[str, str], ...]
+    native: str | None
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregated:
+    """A function over several rows, of which the result has another type in Spark.
+
+    Args:
+        kind: which type the result has.
+        texts: the call in DuckDB's dialect, with a mark for its argument; after an average its sum
+            and its count.
+        argument: in DuckDB's dialect, with marks.
+        mark: which stands for the argument.
+    """
+
+    kind: ResultType
+    texts: tuple[str, ...]
+    argument: str
+    mark: str
+
+
+Part = Computed | Aggregated
+
+
+@dataclass(frozen=True, slots=True)
+class QueryOfParts:
+    """A query in DuckDB's dialect, with marks for its parts.
+
+    Args:
+        text: with marks.
+        parts: by the numbers of the marks.
+    """
+
+    text: str
+    parts: tuple[Part, ...]
+
+
+def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
+    """Return a query whose expressions over one row are apart.
+
+    Args:
+        tree: of the query, which is changed.
+        source: the text that was read.
+
+    Raises:
+        SyntaxProblem: a function is not known, or an expression is not Spark's.
+    """
+    parts = _Parts(source)
+    _name_results(tree, source)
+    for select in tree.find_all(exp.Select):
+        _note_groups(select)
+    found = parts.visit(tree)
+    return QueryOfParts(_duckdb(found), tuple(parts.found))
+
+
+def _duckdb(tree: Expr) -> str:
+    try:
+        return tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
+    except FAILURES as error:
+        raise SyntaxProblem(start_of(tree), f"DuckDB has nothing like it: {error}") from error
+
+
+class _Parts:
+    """The parts of a query, found from its root to its leaves."""
+
+    def __init__(self, source: TextOfParts) -> None:
+        self._source = source
+        self.found: list[Part] = []
+        self._known: dict[tuple[Any, ...], int] = {}
+
+    def visit(self, node: Expr) -> Expr:
+        """Put marks in place of the parts inside a node, and return what stands for the node."""
+        if isinstance(node, exp.Anonymous) and node.name.lower() in BY_NAME:
+            node = _replaced(node, BY_NAME[node.name.lower()](this=node.expressions[0]))
+        core = _core(node)
+        if isinstance(core, exp.AggFunc | exp.RowNumber):
+            return self._aggregate(node, core)
+        if (isinstance(node, _PLAIN) and not _is_large(node)) or _is_input(node):
+            return node
+        if isinstance(node, exp.Values):
+            self._unify(node)
+        if _is_structure(node):
+            for child in list(_children(node)):
+                self.visit(child)
+            return node
+        return self._compute(node)
+
+    def _compute(self, node: Expr) -> Expr:
+        """Put a mark in place of an expression over one row."""
+        span = span_of(node)
+        if span is None:
+            raise SyntaxProblem(start_of(node), "a query cannot have this expression here")
+        inputs = sorted(_inputs_of(node), key=lambda one: span_of(one) or (0, 0))
+        start, end = span
+        text, copied, columns = "", start, dict[str, str]()
+        has_names = node.find(exp.Lambda) is None
+        for one in inputs:
+            place = span_of(one)
+            if place is None or place[0] < copied:
+                raise SyntaxProblem(start, "a query cannot have this expression here")
+            kept = self.visit(one.copy())
+            shown = _duckdb(kept)
+            if shown not in columns:
+                own = kept.name if has_names and isinstance(kept, exp.Column) else ""
+                is_free = own and own.lower() not in map(str.lower, columns.values())
+                columns[shown] = own if is_free else f"{INPUT}{len(columns)}"
+            _replaced(one, kept)
+            text += self._source.text[copied : place[0]] + quote_name(columns[shown])
+            copied = place[1]
+        text += self._source.text[copied:end]
+        names = frozenset(
+            one.name for one in node.find_all(exp.Placeholder) if isinstance(one.this, str)
+        )
+        _checked(text, names, start)
+        native: str | None = None
+        if not _OTHER_MOMENTS.search(text):
+            with contextlib.suppress(SyntaxProblem):
+                native = _duckdb(node)
+        key = (text, tuple(columns))
+        if key not in self._known:
+            self._known[key] = len(self.found)
+            place = self._source.origin(start)
+            columns_of = tuple(zip(columns.values(), columns, strict=True))
+            self.found.append(Computed(text, names, columns_of, native, place))
+        return self._marked(node, self._known[key])
+
+    def _unify(self, node: exp.Values) -> None:
+        """Give the constants of a column of VALUES one type, or refuse them."""
+        rows = [
+            row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions
+        ]
+        if len({len(row) for row in rows}) > 1:
+            raise SyntaxProblem(start_of(node), "the rows of VALUES have different lengths")
+        for column in zip(*rows, strict=True):
+            items = [one for one in column if not isinstance(one, exp.Null)]
+            kinds = {_kind_of_constant(one) for one in items}
+            if len(items) < 2 or (len(kinds) < 2 and kinds != {_OTHER}):
+                continue
+            spans = [span_of(one) for one in items]
+            if None in spans or any(one.find(*_UNKNOWN) for one in items):
+                continue
+            texts = [self._source.text[span[0] : span[1]] for span in spans if span is not None]
+            common = _common_type(texts, start_of(items[0]))
+            if _STRING_KIND in kinds and (len(kinds) > 1) and common != STRING:
+                raise SyntaxProblem(
+                    start_of(items[0]), "the values of a column of VALUES have no common type"
+                )
+            for one, text in zip(items, texts, strict=True):
+                place = self._source.origin((span_of(one) or (0, 0))[0])
+                cast = f"CAST({text} AS {type_name(common)})"
+                self.found.append(Computed(cast, frozenset(), (), None, place))
+                self._marked(one, len(self.found) - 1)
+
+    def _aggregate(self, node: Expr, core: Expr) -> Expr:
+        """Let a function over several rows have Spark's type, and visit what it is about."""
+        row = next((AGGREGATES[kind] for kind in type(core).__mro__ if kind in AGGREGATES), None)
+        if row is None or type(core) is exp.ApproxQuantile:
+            name = name_of_function(core)
+            raise SyntaxProblem(start_of(node), f"deltalog has no SQL function {name!r} in queries")
+        kind, write = row
+        for part in [*_around(node, core), *_children(core)]:
+            self.visit(part)
+        written = write(core)
+        _replaced(core, written)
+        node = written if node is core else node
+        return node if kind is ResultType.SAME else self._typed(node, kind)
+
+    def _typed(self, node: Expr, kind: ResultType) -> Expr:
+        """Put a mark in place of a function, whose type depends on that of its argument."""
+        number = len(self.found)
+        mark = f"{_ARGUMENT}{number}_"
+        argument = ""
+        if kind in ASKED:
+            value = _core(node).this if kind is not ResultType.BY else _core(node).expressions[1]
+            if isinstance(value, exp.Distinct):
+                value = value.expressions[0]
+            argument = _duckdb(value)
+            _replaced(value, exp.column(mark))
+        texts = [_duckdb(node)]
+        if kind is ResultType.AVERAGE:
+            texts += [_duckdb(_with_function(node, other)) for other in (exp.Sum, exp.Count)]
+        self.found.append(Aggregated(kind, tuple(texts), argument, mark))
+        return self._marked(node, number)
+
+    @staticmethod
+    def _marked(node: Expr, number: int) -> Expr:
+        return _replaced(node, exp.column(f"{_MARK}{number}_"))
+
+
+def _replaced(node: Expr, by: Expr) -> Expr:
+    """Put a node in place of another one, and return it."""
+    if node is by:
+        return by
+    if node.parent is None:
+        return by
+    node.replace(by)
+    return by
+
+
+def _core(node: Expr) -> Expr:
+    """The function of a window, or of one with FILTER or IGNORE NULLS; else the node itself."""
+    kinds = exp.Window | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls
+    while isinstance(node, kinds):
+        node = node.this
+    return node
+
+
+def _with_function(node: Expr, kind: type[Expr]) -> Expr:
+    """Return a copy with another function over the same rows."""
+    copy = node.copy()
+    core = _core(copy)
+    other = kind(this=core.this)
+    return other if core is copy else (_replaced(core, other), copy)[1]
+
+
+def _around(node: Expr, core: Expr) -> Iterator[Expr]:
+    """What a function over several rows has besides its arguments: FILTER, and its window."""
+    while node is not core:
+        yield from (child for child in _children(node) if child is not node.this)
+        node = node.this
+
+
+def _children(node: Expr) -> Iterator[Expr]:
+    for value in node.args.values():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, exp.Expr):
+                yield one
+
+
+def _is_random(node: Expr) -> bool:
+    """Whether a function gives another value for each row: DuckDB's is as good as Spark's."""
+    return isinstance(node, exp.Rand | exp.Uuid) and not list(_children(node))
+
+
+def _is_large(node: Expr) -> bool:
+    """Whether a constant is a number beyond 64 bits: a decimal in Spark, or too large."""
+    is_number = isinstance(node, exp.Literal) and not node.is_string
+    return is_number and float(node.name) > _MAX_LONG and span_of(node) is not None
+
+
+def _is_query(node: Any) -> bool:
+    return isinstance(node, exp.Query)
+
+
+def _has_query(node: Expr) -> bool:
+    """Whether a condition is one of EXISTS or IN about a query, negated or not."""
+    if isinstance(node, exp.Not) and span_of(node.this) is None:
+        return _has_query(node.this)
+    return isinstance(node, exp.Exists | exp.In) and _is_structure(node)
+
+
+def _is_structure(node: Expr) -> bool:
+    if isinstance(node, exp.And | exp.Or):
+        # A constant is a condition for DuckDB, whatever its type: its type is checked.
+        return not isinstance(node.left, exp.Literal) and not isinstance(node.right, exp.Literal)
+    if isinstance(node, exp.Exists):
+        return _is_query(node.this)
+    if isinstance(node, exp.In):
+        return node.args.get("query") is not None
+    if isinstance(node, exp.Not):
+        return span_of(node.this) is not None or _is_structure(node.this)
+    if isinstance(node, exp.Tuple):
+        return isinstance(node.parent, _TUPLES)
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _OWN_FUNCTIONS and span_of(node) is None
+    if isinstance(node, exp.Rand | exp.Uuid):
+        return _is_random(node)
+    return isinstance(node, _STRUCTURE)
+
+
+def _is_input(node: Expr) -> bool:
+    """Whether a node is a column, or a field of one."""
+    while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        node = node.this
+    return isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)
+
+
+def _inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr]:
+    """The columns of an expression, and its values over several rows.
+
+    Args:
+        node: the expression.
+        hidden: names of columns that are parameters of a lambda around the node.
+    """
+    if isinstance(node, exp.Lambda):
+        hidden |= {one.name.lower() for one in node.expressions}
+    for child in _children(node):
+        if isinstance(child, exp.Column) and child.parts[0].name.lower() in hidden:
+            continue
+        is_over_rows = isinstance(_core(child), exp.AggFunc | exp.RowNumber) or _is_query(child)
+        has_query = isinstance(child, exp.Exists | exp.In | exp.Not) and _has_query(child)
+        is_group = bool(child.meta.get("deltalog_group")) and span_of(child) is not None
+        is_named = isinstance(child, exp.Anonymous) and child.name.lower() in BY_NAME
+        is_value = is_over_rows or has_query or is_named or is_group
+        if is_value or _is_input(child) or _is_random(child):
+            yield child
+        elif isinstance(child, _ROWS_FROM_ONE):
+            raise SyntaxProblem(
+                start_of(child), "a function that makes rows stands alone: use LATERAL VIEW"
+            )
+        else:
+            yield from _inputs_of(child, hidden)
+
+
+def _note_groups(select: exp.Select) -> None:
+    """Mark the expressions of a query by which it groups: they are values of the group."""
+    group = select.args.get("group")
+    wanted = {
+        one.sql().lower()
+        for one in (group.expressions if group else ())
+        if not isinstance(one, exp.Column | exp.Literal)
+    }
+    if not wanted:
+        return
+    for name in ("expressions", "having", "order", "qualify"):
+        value = select.args.get(name)
+        for top in value if isinstance(value, list) else [value]:
+            for node in top.walk() if top is not None else ():
+                if not isinstance(node, exp.Identifier) and node.sql().lower() in wanted:
+                    node.meta["deltalog_group"] = True
+
+
+def _kind_of_constant(node: Expr) -> str:
+    """Which kind of constant a value is, of which DuckDB finds the common type as Spark does."""
+    if isinstance(node, exp.Literal):
+        if node.is_string:
+            return _STRING_KIND
+        return "whole" if node.name.isdecimal() and not _is_large(node) else "number"
+    return "boolean" if isinstance(node, exp.Boolean) else _OTHER
+
+
+def _common_type(texts: list[str], place: int) -> DataType:
+    """Return the common type of constants."""
+    try:
+        found = resolve(parse_sql(f"array({', '.join(texts)})"), StructType(()), _ANY_MOMENT)
+    except InvalidInputError as error:
+        raise SyntaxProblem(place, str(error)) from error
+    kind = type_of(found, StructType(()))
+    assert isinstance(kind, ArrayType)  # noqa: S101  # of the function array
+    return kind.element_type
+
+
+def _checked(text: str, parameters: frozenset[str], place: int) -> Expression:
+    try:
+        return parse_sql(text, parameters=dict.fromkeys(parameters))
+    except InvalidInputError as error:
+        raise SyntaxProblem(place, str(error)) from error
+
+
+def _name_results(tree: Expr, source: TextOfParts) -> None:
+    """Let the results of a query without an alias have the names that Spark gives them."""
+    for select in list(tree.find_all(exp.Select)):
+        for one in select.expressions:
+            if isinstance(one, exp.Alias | exp.Aliases | exp.Star | exp.Column | exp.Dot):
+                continue
+            if isinstance(one, _ROWS_FROM_ONE) and type(one) is not exp.Explode:
+                continue
+            name = "col" if type(one) is exp.Explode else result_name(one, source)
+            alias = exp.Alias(this=one.copy(), alias=exp.to_identifier(name, quoted=True))
+            one.replace(alias)

@@ -1,0 +1,507 @@
+"""Queries in parts, answered by DuckDB and `expressions`.
+
+DuckDB tells the types of an expression's columns; they decide whether it computes the expression
+itself, or calls a function of Python for each batch. Owns for which trees DuckDB's answer is
+Spark's, and the types of both.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import ROUND_HALF_UP, Decimal, localcontext
+from functools import cache, lru_cache
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary, ref
+
+import pyarrow as pa
+
+from deltalog.clock import now_ms, utc_moment
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.expressions import Literal, evaluate, nodes, parse_sql, resolve, type_of
+from deltalog.expressions.trees import walk
+from deltalog.query.aggregates import ASKED, ResultType
+from deltalog.query.computed import ARGUMENTS, INPUT, MARKS, Aggregated, Computed
+from deltalog.query.duckdb import query_duckdb
+from deltalog.query.lexer import error_at
+from deltalog.schema import Field, StructType
+from deltalog.schema.arrow import from_arrow_type, to_arrow_type
+from deltalog.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    ArrayType,
+    MapType,
+    decimal_type,
+)
+from deltalog.sql_session import SqlSession
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.query.duckdb import Database
+    from deltalog.query.translate import TranslatedQuery
+    from deltalog.schema import DataType
+
+# A function without arguments: the error that none fits tells of which types they are.
+_PROBE: Final = "pi"
+_PROBED: Final = re.compile(
+    rf"'{_PROBE}\(STRUCT\(k(\d+) \w+\)(?:, )?(.*)\)'\. You might", re.DOTALL
+)
+_NUMBERS: Final = itertools.count()
+_TYPES: Final[dict[DataType, str]] = {
+    STRING: "VARCHAR", BYTE: "TINYINT", SHORT: "SMALLINT", INTEGER: "INTEGER", LONG: "BIGINT",
+    FLOAT: "FLOAT", DOUBLE: "DOUBLE", BOOLEAN: "BOOLEAN", BINARY: "BLOB", DATE: "DATE",
+    TIMESTAMP: "TIMESTAMP WITH TIME ZONE", TIMESTAMP_NTZ: "TIMESTAMP", VOID: "INTEGER",
+}  # fmt: skip
+# How DuckDB calls the types of constants.
+_CONSTANTS: Final = {"INTEGER_LITERAL": "INTEGER", "STRING_LITERAL": "VARCHAR"}
+_INTEGRALS: Final = (BYTE, SHORT, INTEGER, LONG)
+# Types whose values DuckDB compares as Spark does.
+_COMPARED: Final = frozenset({*_INTEGRALS, STRING, DOUBLE, FLOAT, BOOLEAN, DATE, TIMESTAMP, BINARY,
+                              TIMESTAMP_NTZ})  # fmt: skip
+# Types with which DuckDB adds and multiplies as Spark does: too large a result is an error of both.
+_ADDED: Final = frozenset({INTEGER, LONG, DOUBLE})
+_MAX_PRECISION: Final = 38
+_DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+_TOO_LARGE: Final = 2**63
+_NATIVE_CONSTANTS: Final = (str, float, Decimal, date, NoneType)
+_PLAIN: Final = (
+    nodes.Column, Literal, nodes.Comparison, nodes.In, nodes.And, nodes.Or, nodes.Not,
+    nodes.IsNull, nodes.Like, nodes.Arithmetic,
+)  # fmt: skip
+
+
+def query_translated(
+    database: Database,
+    found: TranslatedQuery,
+    tables: Mapping[str, Any],
+    parameters: Mapping[str, object],
+    *,
+    prefix: str = "",
+    shown: str,
+) -> pa.RecordBatchReader:
+    """Return the rows of a query in Spark's dialect, streamed.
+
+    Args:
+        database: from `connect_duckdb`.
+        found: the query.
+        tables: name in the query → an Arrow dataset, table or reader.
+        parameters: of the query; it may have more.
+        prefix: of the statement, such as `EXPLAIN`.
+        shown: the query in errors.
+
+    Raises:
+        InvalidInputError: a type does not fit, or the query fails.
+    """
+    return query_duckdb(
+        database,
+        prefix,
+        tables,
+        parameters,
+        shown=shown,
+        run=_Run(database, found, parameters, shown),
+    )
+
+
+@dataclass(eq=False)
+class _Run:
+    """One run of a query: what was decided for its parts.
+
+    Args:
+        database: where the query runs.
+        query: the query.
+        parameters: the values of its parameters.
+        shown: its text in errors.
+        chosen: for each part, what stands for it in DuckDB's dialect; with marks of earlier parts.
+        failure: the error for which a function of ours failed.
+        functions: that compute its parts.
+    """
+
+    database: Database
+    query: TranslatedQuery
+    parameters: Mapping[str, object]
+    shown: str
+    chosen: dict[int, str] = field(default_factory=dict)
+    failure: DeltaError | None = None
+    functions: list[_Function] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
+
+    def start(self, connection: Any, prefix: str) -> Any:
+        """Return DuckDB's relation of the query; its parts are decided one after the other."""
+        import duckdb  # noqa: PLC0415  # optional
+
+        for number, part in enumerate(self.query.parts):
+            if isinstance(part, Computed) and not part.inputs:
+                self._compute(connection, number, part, [])
+            elif isinstance(part, Aggregated) and not part.argument:
+                self._typed(number, part, [])
+        while True:
+            sql = prefix + self._rendered()
+            given = {
+                name: value for name, value in self.parameters.items()
+                if re.search(rf"\${re.escape(name)}\b", sql)
+            }  # fmt: skip
+            try:
+                return connection.sql(sql, params=given or None)
+            except duckdb.BinderException as error:
+                probed = _PROBED.search(str(error))
+                if probed is None:
+                    raise
+                number = int(probed[1])
+                part = self.query.parts[number]
+                types = _divided(probed[2])
+                if isinstance(part, Computed):
+                    self._compute(connection, number, part, types)
+                else:
+                    self._typed(number, part, types, connection)
+
+    def _rendered(self) -> str:
+        done: list[str] = []
+
+        def marked(text: str) -> str:
+            return MARKS.sub(lambda mark: done[int(mark[1])], text)
+
+        for number, part in enumerate(self.query.parts):
+            probe = f"{_PROBE}({{'k{number}': 0}}"
+            if isinstance(part, Computed):
+                inputs = (text for _, text in part.inputs)
+                text = self.chosen.get(number) or f"{', '.join([probe, *inputs])})"
+            else:
+                text = self.chosen.get(number) or part.texts[0]
+                inner = f"{probe}, {part.argument})"
+                text = ARGUMENTS.sub(part.argument if number in self.chosen else inner, text)
+            done.append(marked(text))
+        return marked(self.query.sql)
+
+    def _compute(self, connection: Any, number: int, part: Computed, types: Sequence[str]) -> None:
+        """Decide whether DuckDB computes an expression, or a function of ours."""
+        kinds = [_known(connection, one, self.shown) for one in types]
+        names = [name for name, _ in part.inputs]
+        schema = StructType([Field(*one) for one in zip(names, kinds, strict=True)])
+        given = {name: self.parameters[name] for name in part.parameters}
+        try:
+            parsed = parse_sql(part.text, parameters=given)
+            resolved = resolve(parsed, schema, self._session)
+            result = type_of(resolved, schema)
+            stored = _nullable(to_arrow_type(result))
+            text = _type_text(result)
+        except DeltaError as error:
+            raise self._error(part, error) from error
+        is_small = isinstance(resolved, Literal) and result in {BYTE, SHORT}
+        if (
+            part.native is not None
+            and not is_small
+            and _is_plain(parsed)
+            and _means_the_same(resolved, schema)
+        ):
+            self.chosen[number] = part.native
+            return
+        arrows = [to_arrow_type(one) for one in kinds] or [pa.int32()]
+        names = names or ["deltalog_one"]
+
+        def compute(*columns: Any) -> Any:
+            arrays = [_as(column, kind) for column, kind in zip(columns, arrows, strict=True)]
+            batch = pa.RecordBatch.from_arrays(arrays, names)
+            try:
+                return _as(evaluate(resolved, batch), stored)
+            except InvalidInputError as error:
+                raise self._error(part, error) from error
+
+        call = self._register(compute, list(types) or ["INTEGER"], text)
+        self.chosen[number] = f"{call}, {', '.join(text for _, text in part.inputs) or '0'})"
+
+    def _error(self, part: Computed, error: DeltaError) -> DeltaError:
+        problem = _with_names(str(error), part.inputs)
+        return error_at(self.shown, part.place, problem, attempt="run")
+
+    def _typed(
+        self, number: int, part: Aggregated, types: Sequence[str], connection: Any = None
+    ) -> None:
+        """Let the result of a function over several rows have Spark's type."""
+        text = part.texts[0]
+        if part.kind is ResultType.LIST:
+            self.chosen[number] = f"coalesce({text}, [])"
+            return
+        if part.kind is ResultType.COUNT:
+            self.chosen[number] = f"CAST(coalesce({text}, 0) AS BIGINT)"
+            return
+        if part.kind not in ASKED:
+            self.chosen[number] = f"CAST({text} AS {part.kind.value})"
+            return
+        kind = _known(connection, types[0], self.shown)
+        if part.kind in {ResultType.ORDERED, ResultType.BY}:
+            if not (kind in _COMPARED or kind == VOID or _decimal(kind)):
+                raise InvalidInputError(
+                    f"cannot run {self.shown!r}: the least and the greatest value of the type "
+                    f"{kind} are not computed"
+                )
+            self.chosen[number] = text
+            return
+        if kind == STRING:
+            text = ARGUMENTS.sub(lambda mark: f"CAST({mark[0]} AS DOUBLE)", text)
+        decimal = _decimal(kind)
+        if decimal is not None and part.kind is ResultType.AVERAGE:
+            text = self._average(part, decimal)
+        elif decimal is not None:
+            precision, scale = decimal
+            text = f"CAST({text} AS DECIMAL({min(precision + 10, _MAX_PRECISION)}, {scale}))"
+        elif part.kind is ResultType.SUM and kind in _INTEGRALS:
+            text = f"CAST({text} AS BIGINT)"
+        self.chosen[number] = text
+
+    def _average(self, part: Aggregated, decimal: tuple[int, int]) -> str:
+        """Return the average of decimals, whose digits Spark keeps."""
+        precision, scale = (min(one + 4, _MAX_PRECISION) for one in decimal)
+        result = decimal_type(precision, scale)
+        total, count = part.texts[1:]
+        stored = to_arrow_type(result)
+        unit = Decimal(1).scaleb(-scale)
+
+        def compute(totals: Any, counts: Any) -> Any:
+            with localcontext() as context:
+                context.prec = 2 * _MAX_PRECISION
+                found = [
+                    None if one is None or not many
+                    else (one / many).quantize(unit, rounding=ROUND_HALF_UP)
+                    for one, many in zip(totals.to_pylist(), counts.to_pylist(), strict=True)
+                ]  # fmt: skip
+            return pa.array(found, stored)
+
+        types = [f"DECIMAL({_MAX_PRECISION}, {decimal[1]})", "BIGINT"]
+        call = self._register(compute, types, _type_text(result))
+        return f"{call}, {total}, {count})"
+
+    def _register(self, compute: Callable[..., Any], types: Sequence[str], result: str) -> str:
+        """Return the beginning of a call that computes something for batches of arguments."""
+        part = _Function(compute, self)
+        _FUNCTIONS[part.number] = part
+        self.functions.append(part)
+        name, called = _caller((*types, result))
+        self.database.know(name, called, ["BIGINT", *types], result)
+        return f"{name}({part.number}"
+
+
+class _Function:
+    """A function of one run of a query.
+
+    Args:
+        compute: gives an array for arrays.
+        run: gets its error, of which DuckDB keeps the text only.
+    """
+
+    def __init__(self, compute: Callable[..., Any], run: _Run) -> None:
+        self.number = next(_NUMBERS)
+        self._compute = compute
+        self._run = ref(run)
+
+    def __call__(self, *columns: Any) -> Any:
+        """Return the array for a batch."""
+        try:
+            return self._compute(*columns)
+        except DeltaError as error:
+            run = self._run()
+            if run is not None:
+                run.failure = error
+            raise
+
+
+# Those of the queries that run: DuckDB's functions get their numbers.
+_FUNCTIONS: Final[WeakValueDictionary[int, _Function]] = WeakValueDictionary()
+
+
+@cache
+def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
+    """Return a function for DuckDB with these types, the last of which is its result's.
+
+    DuckDB does not keep the functions of Python that a running query calls: these are kept forever,
+    and so there is one for all expressions whose types are the same.
+    """
+
+    def call(number: Any, *columns: Any) -> Any:
+        if not len(number):
+            return pa.nulls(0)
+        return _FUNCTIONS[number[0].as_py()](*columns)
+
+    # DuckDB counts the arguments of a function of Python.
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    names = ("number", *(f"c{place}" for place in range(len(types) - 1)))
+    parameters = [inspect.Parameter(name, kind) for name in names]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return f"deltalog_computed_{next(_NUMBERS)}", call
+
+
+def _is_plain(parsed: Expression) -> bool:
+    """Whether an expression has only constants, columns and operators, as it is written."""
+    return all(isinstance(one, _PLAIN) for one in walk(parsed))
+
+
+def _means_the_same(resolved: Expression, schema: StructType) -> bool:
+    """Whether DuckDB's answer to an expression is Spark's."""
+    match resolved:
+        case nodes.Column():
+            return True
+        case Literal():
+            is_small = isinstance(resolved.value, int) and abs(resolved.value) < _TOO_LARGE
+            return is_small or isinstance(resolved.value, _NATIVE_CONSTANTS)
+        case nodes.Comparison():
+            return _are_compared((resolved.left, resolved.right), schema)
+        case nodes.In():
+            return _are_compared((resolved.operand, *resolved.options), schema)
+        case nodes.And() | nodes.Or():
+            return all(_means_the_same(one, schema) for one in resolved.operands)
+        case nodes.Not() | nodes.IsNull():
+            return _means_the_same(resolved.operand, schema)
+        case nodes.Like():
+            pattern = resolved.pattern
+            is_plain = isinstance(pattern, Literal) and "\\" not in str(pattern.value)
+            is_usual = not resolved.ignore_case and resolved.escape == "\\"
+            return is_plain and is_usual and isinstance(resolved.operand, nodes.Column)
+        case nodes.Arithmetic():
+            sides = (resolved.left, resolved.right)
+            return resolved.operator in {"+", "-", "*"} and all(
+                type_of(one, schema) in _ADDED and _is_value(one, schema) for one in sides
+            )
+        case _:
+            return False
+
+
+def _is_value(node: Expression, schema: StructType) -> bool:
+    """Whether a side of an operator is one that DuckDB knows with the same type."""
+    return _means_the_same(_widened(node, schema), schema)
+
+
+def _are_compared(sides: Sequence[Expression], schema: StructType) -> bool:
+    plain = [_widened(one, schema) for one in sides]
+    kinds = [type_of(one, schema) for one in plain]
+    return all(
+        isinstance(side, nodes.Column | Literal | nodes.Arithmetic)
+        and (one in _COMPARED or one == VOID or _decimal(one) is not None)
+        and _means_the_same(side, schema)
+        for side, one in zip(plain, kinds, strict=True)
+    )
+
+
+def _widened(node: Expression, schema: StructType) -> Expression:
+    """Return what a cast is of that loses nothing, as DuckDB makes it itself."""
+    if not isinstance(node, nodes.Cast):
+        return node
+    source, to = type_of(node.operand, schema), node.to
+    numbers = (*_INTEGRALS, DOUBLE)
+    if source in numbers and to in numbers:
+        return node.operand if numbers.index(source) <= numbers.index(to) else node
+    is_exact = (source in _INTEGRALS or _decimal(source)) and (_decimal(to) or to == DOUBLE)
+    is_other = (source, to) in {(DATE, TIMESTAMP), (DATE, TIMESTAMP_NTZ), (FLOAT, DOUBLE)}
+    return node.operand if is_exact or is_other or source == VOID else node
+
+
+def _decimal(kind: DataType) -> tuple[int, int] | None:
+    """Return the precision and the scale of a decimal; None of another type."""
+    found = _DECIMAL.fullmatch(str(getattr(kind, "type", "")))
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _as(column: Any, kind: pa.DataType) -> Any:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
+    return column if column.type == kind else column.cast(kind)
+
+
+def _nullable(kind: pa.DataType) -> pa.DataType:
+    """Return a type whose fields may all be NULL, as those of DuckDB's types."""
+    found: Any = kind
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(one.name, _nullable(one.type)) for one in found])
+    if pa.types.is_map(kind):
+        return pa.map_(_nullable(found.key_type), _nullable(found.item_type))
+    return pa.list_(_nullable(found.value_type)) if pa.types.is_list(kind) else kind
+
+
+def _known(connection: Any, text: str, shown: str) -> DataType:
+    """Return the type of a table for a type of DuckDB."""
+    if text == '"NULL"':
+        return VOID
+    try:
+        return from_arrow_type(_arrow(connection, _CONSTANTS.get(text, text)))
+    except DeltaError as error:
+        raise InvalidInputError(f"cannot run {shown!r}: {error}") from error
+
+
+def _arrow(connection: Any, text: str) -> pa.DataType:
+    if text in {"HUGEINT", "UHUGEINT"}:
+        return pa.decimal128(_MAX_PRECISION, 0)
+    if text not in _ARROWS:
+        found = connection.sql(f"SELECT CAST(NULL AS {text}) AS found").to_arrow_reader()
+        _ARROWS[text] = found.schema.field(0).type
+    return _ARROWS[text]
+
+
+_ARROWS: Final[dict[str, pa.DataType]] = {}
+
+
+@lru_cache(maxsize=512)
+def _type_text(kind: DataType) -> str:
+    """Return a type in DuckDB's words."""
+    match kind:
+        case ArrayType():
+            return f"{_type_text(kind.element_type)}[]"
+        case MapType():
+            return f"MAP({_type_text(kind.key_type)}, {_type_text(kind.value_type)})"
+        case StructType():
+            inner = (f"{_quoted(one.name)} {_type_text(one.type)}" for one in kind)
+            return f"STRUCT({', '.join(inner)})"
+        case _:
+            decimal = _decimal(kind)
+            if decimal is not None:
+                return f"DECIMAL{decimal}"
+            if kind not in _TYPES:
+                raise InvalidInputError(f"a query cannot give values of the type {kind}")
+            return _TYPES[kind]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _divided(text: str) -> list[str]:
+    """Return the types of a list, which commas divide outside of brackets and quotes."""
+    found, depth, quote, begin = [], 0, "", 0
+    for place, sign in enumerate(text):
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "\"'":
+            quote = sign
+        elif sign in "()":
+            depth += 1 if sign == "(" else -1
+        elif sign == "," and not depth:
+            found.append(text[begin:place].strip())
+            begin = place + 1
+    return [*found, text[begin:].strip()] if text.strip() else []
+
+
+def _with_names(message: str, inputs: Sequence[tuple[str, str]]) -> str:
+    """Return a message with the columns of the query in place of the names that we gave them."""
+    return re.sub(
+        rf"`?{INPUT}(\d+)`?", lambda mark: inputs[int(mark[1])][1].replace('"', "`"), message
+    )

@@ -1,0 +1,77 @@
+"""Expressions of queries give what Spark gives: for constants, and for columns."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+
+import deltalog
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import parse_sql, to_sql
+from deltalog.schema import from_arrow_schema, to_arrow_type
+from tests.support.recorded_answers import ANSWERS, expected_of, shown, spark_name, with_columns
+
+# Each of them is a query, which takes some milliseconds.
+_EVERY: Final = 1 if os.environ.get("DELTALOG_REFERENCE_FULL", "") not in {"", "0"} else 16
+_SOME: Final = [
+    answer
+    for answer in ANSWERS
+    # No query: a comment that nothing ends, and what only an expression alone may have.
+    if "--" not in answer["sql"]
+][::_EVERY]
+# DuckDB has no struct without fields, and sqlglot neither reads `>>>` nor `concat()`.
+_REFUSED: Final = re.compile(r">>>|^concat\(\)|^arrays_zip\(\)")
+# Spark gives their entries in no order, or their types are those of one form of the argument.
+_UNSURE: Final = re.compile("must be a constant")
+
+
+def _answers(sql: str, **tables: pa.Table) -> list[str]:
+    rows = deltalog.sql(sql, **tables).to_arrow()
+    (field,) = from_arrow_schema(rows.schema)
+    return [
+        f"{spark_name(field.type)} {shown(value, field.type)}"
+        for value in rows.column(0).to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("answer", _SOME, ids=lambda answer: answer["sql"])
+def test_constants_are_sparks(answer: dict[str, str]) -> None:
+    sql, expected = f"SELECT {answer['sql']} AS found", expected_of(answer)
+    if expected is None or _REFUSED.search(answer["sql"]):
+        with pytest.raises(InvalidInputError):
+            _answers(sql)
+    else:
+        assert _without_maps(_answers(sql)) == _without_maps([expected])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [answer for answer in _SOME if expected_of(answer) and not _REFUSED.search(answer["sql"])],
+    ids=lambda answer: answer["sql"],
+)
+def test_columns_are_sparks(answer: dict[str, str]) -> None:
+    lifted, values = with_columns(parse_sql(answer["sql"]))
+    kinds = [to_arrow_type(kind) for _, kind in values]
+    arrays: list[Any] = [
+        pa.array([value, value], kind) for (value, _), kind in zip(values, kinds, strict=True)
+    ]
+    names = [f"c{place}" for place in range(len(arrays))]
+    rows = pa.table([*arrays, pa.array([1, 2])], names=[*names, "n"])
+    try:
+        found = _answers(f"SELECT {to_sql(lifted)} AS found FROM t", t=rows)
+    except InvalidInputError as error:
+        assert _UNSURE.search(str(error)), answer  # noqa: PT017  # most of them have no error
+        return
+    expected = str(expected_of(answer))
+    # Constants count with fewer digits in decimal types, so the types may differ; and no more.
+    if found[0].partition(" ")[0] == expected.partition(" ")[0]:
+        assert _without_maps(found) == _without_maps([expected] * 2)
+
+
+def _without_maps(texts: list[str]) -> list[str]:
+    """Types without the word by which no Arrow type is told: a map of no entries, and NULL."""
+    return [re.sub(r"^void ", "int ", text) for text in texts]
