@@ -7,7 +7,7 @@ every error has its position.
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
@@ -15,8 +15,11 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.render import begins_literal
+from deltalog.expressions.render import begins_literal, begins_number
 from deltalog.expressions.sql_constants import NUMBER
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 NAME: Final = re.compile(r"[^\W\d]\w*")
 _GAP: Final = re.compile(r"(?:\s+|--[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -36,6 +39,27 @@ def error_at(sql: str, start: int, source: str, problem: str) -> InvalidInputErr
     return InvalidInputError(
         f"cannot read the SQL {sql!r} at character {start + 1}{shown}: {problem}"
     )
+
+
+def retag_for_deltalake(sql: str, tokens: list[Token], columns: Collection[str]) -> None:
+    """Make names of columns in double quotes names, and `int'10'` a typed literal.
+
+    Args:
+        sql: the text of the tokens.
+        tokens: changed in place.
+        columns: of the table, in lower case. Beside a dot every token in double quotes is a name:
+            no text can stand there.
+    """
+    kinds = [None, *(token.token_type for token in tokens), None]
+    for place, token in enumerate(tokens):
+        if token.token_type is not TokenType.STRING:
+            continue
+        before, after = kinds[place], kinds[place + 2]
+        if sql[token.start] == '"':
+            if token.text.lower() in columns or TokenType.DOT in (before, after):
+                token.token_type = TokenType.IDENTIFIER
+        elif before is TokenType.VAR and begins_number(tokens[place - 1].text):
+            tokens[place - 1].token_type = TokenType.INTRODUCER
 
 
 class SparkTokenizer(Spark.Tokenizer):

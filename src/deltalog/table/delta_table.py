@@ -914,7 +914,7 @@ class DeltaTable:
         from deltalog.verbs.update import Update
 
         conditions.check_given(predicate)
-        values = conditions.as_updates(updates, new_values, parameters)
+        values = conditions.as_updates(updates, new_values, parameters, self.schema().names)
         verb = Update.where(
             predicate,
             values,
