@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.frozen import FrozenList
 from deltalog.schema.interchange import Interchange
 from deltalog.schema.primitives import PRIMITIVES, Family, Primitive, primitive_named
 
@@ -312,7 +313,7 @@ class StructType(Interchange):
 
     def __init__(self, fields: Sequence[Field] = ()) -> None:
         """Keep any sequence of fields as a tuple."""
-        object.__setattr__(self, "fields", tuple(fields))
+        object.__setattr__(self, "fields", FrozenList(fields))
         object.__setattr__(self, "_by_folded", None)
 
     def __reduce__(self) -> tuple[Any, ...]:
