@@ -99,9 +99,6 @@ def test_missing_names_are_explained(name: str, expected: str) -> None:
 
 
 def test_options_are_refused_by_name() -> None:
-    arguments.refuse(filesystem=None)
     arguments.refuse_both(a=None, b=0, c=None)
-    with pytest.raises(InvalidInputError, match="filesystem='x' here"):
-        arguments.refuse(filesystem="x")
     with pytest.raises(InvalidInputError, match="both a and c"):
         arguments.refuse_both(a=0, b=None, c=1)

@@ -90,7 +90,8 @@ class DeltaTable:
       lists is an OR of ANDs, and `''` matches null partition values.
     - `file_pruning_predicate`: a predicate besides; it, too, matches null with `''`.
     - `columns`: names in the order wanted; None is all.
-    - `filesystem` of methods that read: refused; give it to the constructor.
+    - `filesystem` of methods that read: a file system at whose root the table is, from which data
+      files are read; the constructor's reads the log, too.
     - `commit_properties`: metadata, application transactions and retries of the commit.
     - `post_commithook_properties`: which maintenance follows the commit.
     - `writer_properties`: Parquet options of new files.
@@ -407,16 +408,17 @@ class DeltaTable:
         """Return the rows as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and pyarrow.
 
         Args:
-            parquet_read_options: refused; timestamps are read exactly as they are.
+            parquet_read_options: pyarrow's, whose `dictionary_columns` are encoded; timestamps are
+                read exactly as they are, whatever their unit.
             schema: other Arrow types for the columns.
             as_large_types: large strings, binaries and lists.
         """
         from deltalog.scan.dataset import DeltaDataset  # takes half a second
 
-        arguments.refuse(filesystem=filesystem, parquet_read_options=parquet_read_options)
         schema = arguments.as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
+        schema = arguments.with_dictionaries(schema, self.schema(), parquet_read_options)
         predicate = self._pruning(partitions, file_pruning_predicate)
-        return DeltaDataset(self._snapshot, predicate=predicate, schema=schema)
+        return DeltaDataset(self._read_from(filesystem), predicate=predicate, schema=schema)
 
     def to_pyarrow_table(
         self,
@@ -426,8 +428,7 @@ class DeltaTable:
         filters: Any = None,
     ) -> pa.Table:
         """Return the rows in memory; `filters` is a predicate besides `partitions`."""
-        arguments.refuse(filesystem=filesystem)
-        return self._filtered(partitions, columns, filters).to_table()
+        return self._filtered(partitions, columns, filters, filesystem).to_table()
 
     def to_pandas(
         self,
@@ -438,8 +439,8 @@ class DeltaTable:
         types_mapper: Any = None,
     ) -> pd.DataFrame:
         """Return the rows as a pandas data frame; `types_mapper` is pyarrow's."""
-        arguments.refuse(filesystem=filesystem)
-        return self._filtered(partitions, columns, filters).to_pandas(types_mapper=types_mapper)
+        found = self._filtered(partitions, columns, filters, filesystem)
+        return found.to_pandas(types_mapper=types_mapper)
 
     def to_polars(self, columns: Sequence[str] | None = None, filters: Any = None) -> pl.DataFrame:
         """Return the rows as a Polars data frame."""
@@ -510,13 +511,23 @@ class DeltaTable:
             allow_out_of_range=allow_out_of_range,
         )
 
+    def _read_from(self, filesystem: Any) -> Snapshot:
+        if filesystem is None:
+            return self._snapshot
+        return self._snapshot.with_data_of(locations.at_root_of(filesystem))
+
     def _filtered(
-        self, partitions: Sequence[Any] | None, columns: Sequence[str] | None, filters: Any
+        self,
+        partitions: Sequence[Any] | None,
+        columns: Sequence[str] | None,
+        filters: Any,
+        filesystem: Any = None,
     ) -> Scan:
         known, session = self._snapshot.configuration.partition_columns, self._session
         blank = conditions.with_blanks_as_nulls(partitions, known)
         predicate = conditions.as_condition(self.schema(), blank, filters, session=session)
-        return plan_scan(self._snapshot, columns=arguments.as_columns(columns), predicate=predicate)
+        shown = self._read_from(filesystem)
+        return plan_scan(shown, columns=arguments.as_columns(columns), predicate=predicate)
 
     def _pruning(self, *given: Any) -> Expression | None:
         known = self._snapshot.configuration.partition_columns
