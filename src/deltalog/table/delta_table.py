@@ -488,10 +488,11 @@ class DeltaTable:
 
         Args:
             starting_version: the first version; 0 if no start is given.
-            ending_version: the last version, included; the latest if no end is given.
+            ending_version: the last version, included; the latest if no end is given, or if it is
+                not there yet.
             starting_timestamp: or the first version at or after this moment.
             ending_timestamp: or the last version at or before this moment.
-            allow_out_of_range: a range after the latest version is empty instead of an error.
+            allow_out_of_range: a range that starts after the latest version is empty, and no error.
 
         Raises:
             VersionNotFoundError: the range is not in the log.
@@ -500,10 +501,14 @@ class DeltaTable:
         """
         bound = arguments.as_one_bound
         start = bound(starting_version=starting_version, starting_timestamp=starting_timestamp)
+        start = 0 if start is None else start
+        end = bound(ending_version=ending_version, ending_timestamp=ending_timestamp)
+        if isinstance(end, int) and not (isinstance(start, int) and start > self.version()):
+            end = min(end, self.version())
         return open_changes(
             self._snapshot,
-            start=0 if start is None else start,
-            end=bound(ending_version=ending_version, ending_timestamp=ending_timestamp),
+            start=start,
+            end=end,
             columns=arguments.as_columns(columns),
             predicate=conditions.as_changes_condition(
                 self.schema(), predicate, session=self._session

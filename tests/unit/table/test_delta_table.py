@@ -582,3 +582,11 @@ def test_read_options_that_a_table_cannot_honour_are_refused() -> None:
     unknown = ds.ParquetReadOptions(dictionary_columns={"z"})
     with pytest.raises(InvalidInputError, match="'z'"):
         table.to_pyarrow_dataset(parquet_read_options=unknown)
+
+
+def test_changes_end_with_the_latest_version_that_is_there() -> None:
+    table = make([{"n": 1}], configuration={"delta.enableChangeDataFeed": "true"})
+    write_deltalake(table, [{"n": 2}], mode="append")
+    assert table.load_cdf(1, 99, columns=["n"]).to_table().to_pylist() == [{"n": 2}]
+    with pytest.raises(VersionNotFoundError, match="2 to 99"):
+        table.load_cdf(2, 99)
