@@ -1051,7 +1051,9 @@ class DeltaTable:
         from deltalog.rows.file_options import FileOptions
 
         options = FileOptions(
-            target_file_size_bytes=target_file_size, writer_properties=writer_properties
+            target_file_size_bytes=target_file_size,
+            writer_properties=writer_properties,
+            casts=True,
         )
         return options.spec(self._snapshot.context, self._snapshot.configuration)
 

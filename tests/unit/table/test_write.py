@@ -16,6 +16,7 @@ from deltalog import (
     Transaction,
     WriterProperties,
     write_deltalake,
+    write_files,
 )
 from deltalog.errors import (
     CommitConflictError,
@@ -382,3 +383,13 @@ def test_retries_can_be_forbidden() -> None:
     none = CommitProperties(max_commit_retries=0)
     with unchanged(one), pytest.raises(DeltaError, match="1 attempt"):
         write_deltalake(one, NEW, mode="append", commit_properties=none)
+
+
+def test_columns_of_other_types_are_cast_by_every_write() -> None:
+    table = make([{"n": 1, "s": "x"}])
+    write_deltalake(table, [{"n": "2", "s": 5}], mode="append")
+    written = write_files(table.write_spec(), [{"n": "3", "s": 6.5}])
+    table.commit(written)
+    assert fresh_rows(table) == [(1, "x"), (2, "5"), (3, "6.5")]
+    with unchanged(table), pytest.raises(SchemaMismatchError, match="'many'"):
+        write_deltalake(table, [{"n": "many", "s": "y"}], mode="append")
