@@ -31,8 +31,6 @@ _GONE: Final = {
     "files_by_partitions": "file_uris(partition_filters)",
     "table_config": "properties; deltalog reads file columns on demand, there is nothing to set",
 }
-# What deltalake's tables have and these do not have yet: no other name is meant.
-_WRITING: Final = {"create_write_transaction"}
 
 
 def as_timestamp_ms(moment: object) -> int:
@@ -76,8 +74,6 @@ def explain_missing(name: str, names: Sequence[str]) -> str:
     """Why a table has no such attribute, and what to use instead."""
     if name in _GONE:
         return f"DeltaTable.{name} is gone: use {_GONE[name]}"
-    if name in _WRITING:
-        return f"DeltaTable has no {name!r} yet: it comes with a later version"
     close = [] if name.startswith("_") else get_close_matches(name, names, n=1)
     hint = f": did you mean {close[0]!r}?" if close else ""
     return f"DeltaTable has no attribute {name!r}{hint}"

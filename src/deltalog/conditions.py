@@ -87,7 +87,7 @@ def as_updates(
     updates: Mapping[str, str | Expression] | None,
     new_values: Mapping[str, object] | None,
     parameters: Sequence[object] | Mapping[str, object] | None,
-    columns: Sequence[str],
+    columns: Sequence[str] = (),
 ) -> dict[str | tuple[str, ...], object]:
     """Column → expression, from either of the two arguments; SQL is over the table's columns."""
     if (updates is None) is (new_values is None):

@@ -32,7 +32,7 @@ class FrozenList(tuple[_T, ...]):
         """Return a list if a list is added, else a tuple."""
         return [*self, *other] if isinstance(other, list) else tuple.__add__(self, other)
 
-    def __radd__(self, other: list[_T]) -> list[_T]:
+    def __radd__(self, other: Any) -> Any:
         """Return a list that begins with the other one."""
         return [*other, *self] if isinstance(other, list) else NotImplemented
 

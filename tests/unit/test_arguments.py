@@ -87,7 +87,6 @@ def test_types_that_are_asked_for_are_of_columns_that_are_there() -> None:
     ("name", "expected"),
     [
         ("files", r"is gone: use file_uris\(\)"),
-        ("create_write_transaction", "comes with a later version"),
         ("vacumm", "did you mean 'vacuum'"),
         ("_vacuum", "no attribute '_vacuum'$"),
         ("xyz", "no attribute 'xyz'$"),

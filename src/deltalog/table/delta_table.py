@@ -54,10 +54,12 @@ if TYPE_CHECKING:
     from deltalog.table.optimize import TableOptimizer
     from deltalog.table.transaction import TableTransaction
     from deltalog.transaction import (
+        AddAction,
         CommitOptions,
         CommitProperties,
         PendingTransaction,
         PostCommitHookProperties,
+        RemoveAction,
     )
     from deltalog.transaction.commit import Committed, Ran
     from deltalog.verbs.vacuum import VacuumPlan
@@ -1083,6 +1085,48 @@ class DeltaTable:
         parts = [written] if isinstance(written, WrittenFiles) else list(written)
         options = _options(commit_properties, post_commithook_properties)
         return self.carry_out(CommitFiles(parts=parts, mode=mode), options).committed.version
+
+    def create_write_transaction(
+        self,
+        actions: Sequence[AddAction | RemoveAction],
+        mode: str,
+        schema: Schema | Any,
+        partition_by: Sequence[str] | str | None = None,
+        partition_filters: Any = None,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Commit Parquet files that lie in the table's directory already.
+
+        Their rows are not read: who gives a file answers for its columns and statistics. `commit`
+        does the same for files of `write_files`, which are checked.
+
+        Args:
+            actions: `deltalog.transaction.AddAction` and, with `append`, `RemoveAction`.
+            mode: `append`, or `overwrite`, which removes the files that are there.
+            schema: of the files: the table's.
+            partition_by: the table's partition columns.
+            partition_filters: with `overwrite`, only the files of these partitions are removed.
+
+        Raises:
+            InvalidInputError: the files cannot be the table's, or their rows would have to be
+                checked for constraints, generated or identity columns.
+            DataFileMissingError: a file is not there.
+
+        Cost: one request per added file.
+        """
+        from deltalog.verbs.create import as_schema
+        from deltalog.verbs.file_actions import CommitActions
+
+        verb = CommitActions(
+            actions=list(actions),
+            mode=mode,
+            schema=as_schema(schema),
+            partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
+            partition_filters=partition_filters,
+        )
+        self.do(verb, commit_properties, post_commithook_properties)
 
     @property
     def alter(self) -> TableAlterer:

@@ -53,7 +53,7 @@ class ColumnProperties:
             does not use. Floating-point columns have none, as Arrow ignores NaN in bounds. Files
             have a page index unless all columns say `NONE` or `CHUNK`.
         bloom_filter_properties: a Bloom filter.
-        encoding: without a dictionary: `PLAIN`, `DELTA_BINARY_PACKED`, …
+        encoding: without a dictionary: `PLAIN`, `RLE` (truth values), `DELTA_BINARY_PACKED`, …
     """
 
     dictionary_enabled: bool | None = None
@@ -311,7 +311,7 @@ def _codec_and_level(text: str, given: int | None = None) -> tuple[str, int | No
     codec = _CODECS[word]
     level = given if given is not None else int(own) if own else None
     low, high = _LEVELS.get(codec, (0, -1))
-    if level is not None and not (isinstance(level, int) and low <= level <= high):
+    if level is not None and not low <= level <= high:
         expected = f"a level from {low} to {high}" if high >= low else "none, it has no levels"
         raise InvalidInputError(
             f"compression_level of {word}: expected {expected}, found {level!r}"
@@ -346,6 +346,7 @@ _STATISTICS: Final = frozenset({"NONE", "CHUNK", "PAGE"})
 _ENCODINGS: Final = frozenset(
     {
         "PLAIN",
+        "RLE",
         "DELTA_BINARY_PACKED",
         "DELTA_LENGTH_BYTE_ARRAY",
         "DELTA_BYTE_ARRAY",
