@@ -181,21 +181,14 @@ def _two_updates(merger: Any) -> Any:
     return first.when_not_matched_by_source_update({"v": "'y'"})
 
 
-def _told(key: str) -> Ask:
-    def told(library: Library, place: str) -> object:
-        _made(library, place, {"id": [1], "p": ["a"]}, partition_by=["p"])
-        library.DeltaTable(place).optimize.compact()
-        table = library.DeltaTable(place)
-        table.alter.set_table_properties({"delta.minWriterVersion": "4"})
-        return {
-            "configuration": lambda: dict(table.metadata().configuration),
-            "description": lambda: _description(table, place),
-        }[key]()
-
-    return told
+def _kept_properties(library: Library, place: str) -> dict[str, str]:
+    table = _made(library, place)
+    table.alter.set_table_properties({"delta.minWriterVersion": "4"})
+    return dict(table.metadata().configuration)
 
 
-def _description(table: Any, place: str) -> str:
+def _description_told(library: Library, place: str) -> str:
+    table = _made(library, place)
     table.alter.set_table_description("x")
     return str(_info(place, table.version())["operation"])
 
@@ -478,7 +471,7 @@ DIFFERENCES: Final = (
         what="`delta.minReaderVersion`, `delta.minWriterVersion` in the properties",
         there="are kept",
         here="change the protocol, and are not kept, as in Delta Spark",
-        ask=_told("configuration"),
+        ask=_kept_properties,
         theirs={"delta.minWriterVersion": "4"},
         ours={},
     ),
@@ -494,7 +487,7 @@ DIFFERENCES: Final = (
         what="the operation of `set_table_description` in the history",
         there="`UPDATE TABLE METADATA`",
         here="`SET TBLPROPERTIES`, as Delta Spark",
-        ask=_told("description"),
+        ask=_description_told,
         theirs="UPDATE TABLE METADATA",
         ours="SET TBLPROPERTIES",
     ),

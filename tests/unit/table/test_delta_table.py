@@ -576,8 +576,8 @@ def test_read_options_that_a_table_cannot_honour_are_refused() -> None:
     table = make([{"a": "x"}])
     with pytest.raises(InvalidInputError, match="dictionary_columns and coerce_int96"):
         table.to_pyarrow_dataset(parquet_read_options={"dictionary_columns": ["a"]})
-    make: Any = ds.ParquetReadOptions  # the stubs do not know all options
-    odd = make(binary_type=pa.binary_view())
+    options: Any = ds.ParquetReadOptions  # the stubs do not know all options
+    odd = options(binary_type=pa.binary_view())
     with pytest.raises(InvalidInputError, match="choose other types"):
         table.to_pyarrow_dataset(parquet_read_options=odd)
     unknown = ds.ParquetReadOptions(dictionary_columns=["z"])
