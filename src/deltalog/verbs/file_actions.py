@@ -58,7 +58,8 @@ class CommitActions(Verb[Nothing]):
 
     def __post_init__(self) -> None:
         """Raise for actions that contradict each other."""
-        odd = [one for one in self.actions if not isinstance(one, AddAction | RemoveAction)]
+        given: Sequence[object] = self.actions  # callers may ignore the types
+        odd = [one for one in given if not isinstance(one, AddAction | RemoveAction)]
         if odd:
             raise InvalidInputError(
                 f"cannot commit {odd[0]!r}: expected an AddAction or a RemoveAction"
@@ -141,9 +142,9 @@ class CommitActions(Verb[Nothing]):
         files = snapshot.files()
         for data_change in (True, False):
             paths = [_relative(one.path) for one in removes if one.data_change is data_change]
-            encoded = pa.chunked_array([[encode_path(path) for path in paths]], pa.string())
+            encoded = pa.array([encode_path(path) for path in paths], pa.string())
             wanted = canonical_paths(encoded, transaction.store.root)
-            found = files.filter(pc.is_in(files["path"], value_set=wanted.combine_chunks()))
+            found = files.filter(pc.is_in(files["path"], value_set=wanted))
             if found.num_rows < len(paths):
                 raise InvalidInputError(
                     f"cannot remove {paths!r} from {transaction.store.root}: the table has "

@@ -228,6 +228,15 @@ def _cast(array: Array, one: PrimitiveType, other: PrimitiveType, name: str) -> 
         ) from error
 
 
+def in_microseconds(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows with timestamps in microseconds; what is finer is cut off, with a notice."""
+    for place, part in enumerate(batch.schema):
+        if _has_nanoseconds(part.type):
+            micros = _truncated(batch.column(place), part.name)
+            batch = batch.set_column(place, part.with_type(micros.type), micros)
+    return batch
+
+
 def _has_nanoseconds(arrow_type: Any) -> bool:
     return pa.types.is_timestamp(arrow_type) and arrow_type.unit == "ns"
 

@@ -43,8 +43,9 @@ def made(place: Path, **options: Any) -> DeltaTable:
     return DeltaTable(place)
 
 
-def ids(place: Path) -> list[int]:
-    return sorted(DeltaTable(place).to_pyarrow_table().column("id").to_pylist())
+def ids(place: Path) -> list[Any]:
+    found: list[Any] = DeltaTable(place).to_pyarrow_table().column("id").to_pylist()
+    return sorted(found)
 
 
 def test_files_are_added_and_counted(tmp_path: Path) -> None:
@@ -58,7 +59,7 @@ def test_files_are_added_and_counted(tmp_path: Path) -> None:
 
 def test_files_are_put_together_by_the_caller(tmp_path: Path) -> None:
     table = made(tmp_path, configuration={"delta.appendOnly": "true"})
-    paths = table.get_add_actions()["path"].to_pylist()
+    paths: list[Any] = table.get_add_actions()["path"].to_pylist()
     add = parquet(tmp_path, "all.parquet", [1, 2, 3], data_change=False)
     removes = [RemoveAction(path, data_change=False, deletion_timestamp=0) for path in paths]
     table.create_write_transaction([add, *removes], "append", SCHEMA)
@@ -117,14 +118,15 @@ def test_actions_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     add = parquet(tmp_path, "x.parquet", [4])
     remove = RemoveAction("x.parquet", data_change=True, deletion_timestamp=0)
     odd: Any = {"path": "x.parquet"}
-    for actions, mode, schema, message in (
+    cases: list[tuple[list[Any], str, Schema, str]] = [
         ([add, remove], "append", SCHEMA, "same file path"),
         ([remove], "overwrite", SCHEMA, "removes files by itself"),
         ([remove], "append", SCHEMA, "has 0 of these 1 files"),
         ([odd], "append", SCHEMA, "expected an AddAction or a RemoveAction"),
         ([add], "upsert", SCHEMA, "found 'upsert'"),
         ([add], "append", Schema([Field("id", "string")]), "their schema is"),
-    ):
+    ]
+    for actions, mode, schema, message in cases:
         with pytest.raises(InvalidInputError, match=message):
             table.create_write_transaction(actions, mode, schema)
     assert DeltaTable(tmp_path).version() == 1
