@@ -94,7 +94,7 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
         description: of a new table.
         configuration: properties of a new table; None removes a default of `table_defaults`.
         schema_mode: `merge` adds the columns that only the data has; `overwrite` gives the table
-            the data's schema (`mode="overwrite"` without a predicate).
+            the data's schema (`mode="overwrite"`); with a predicate it only adds columns.
         storage_options: as for `DeltaTable`.
         predicate: with `mode="overwrite"`: only the rows for which it is true are replaced, and
             every new row must match it (`replaceWhere`).

@@ -455,12 +455,6 @@ def test_a_misspelt_name_brings_the_right_one_to_mind() -> None:
         getattr(DeltaTable(hourly(1)), "colour")  # noqa: B009
 
 
-@pytest.mark.parametrize("name", ["create_write_transaction"])
-def test_what_changes_tables_is_not_there_yet(name: str) -> None:
-    with pytest.raises(AttributeError, match="comes with a later version"):
-        getattr(DeltaTable(hourly(1)), name)
-
-
 @pytest.mark.protocol("OV-06")
 def test_a_copied_table_is_the_same(tmp_path: Path) -> None:
     """A copied directory is the same table."""
