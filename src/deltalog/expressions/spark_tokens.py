@@ -30,6 +30,7 @@ _KEYWORDS: Final = ("AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE", "LI
                     "CASE", "WHEN", "THEN", "ELSE", "FROM", "SELECT")  # fmt: skip
 _SOFT_KEYWORDS: Final = ("ILIKE", "RLIKE", "REGEXP", "ESCAPE", "DIV", "INTERVAL", "AS", "END",
                          "DISTINCT", "ANY", "SOME", "ALL", "UNKNOWN")  # fmt: skip
+_OF_CASE: Final = frozenset({TokenType.WHEN, TokenType.THEN, TokenType.ELSE})
 _NAME_FOLLOWS: Final = frozenset({TokenType.DOT, TokenType.COLON})
 
 
@@ -98,6 +99,7 @@ class SparkTokenizer(Spark.Tokenizer):
             _retag(sql, tokens, token)
             end = token.end + 1
         _check_gap(sql, end, len(sql))
+        _rename_outside_of_case(tokens)
         return tokens
 
 
@@ -109,6 +111,18 @@ NAMES: Final = frozenset(
         *(SparkTokenizer.KEYWORDS[word] for word in _SOFT_KEYWORDS),
     }
 )
+
+
+def _rename_outside_of_case(tokens: list[Token]) -> None:
+    """Make names of WHEN, THEN and ELSE where no CASE is open: Spark takes them for columns."""
+    depth = 0
+    for token in tokens:
+        if token.token_type is TokenType.CASE:
+            depth += 1
+        elif token.token_type is TokenType.END:
+            depth = max(depth - 1, 0)
+        elif depth == 0 and token.token_type in _OF_CASE:
+            token.token_type = TokenType.VAR
 
 
 def _check_gap(sql: str, start: int, end: int) -> None:
