@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from deltalog._version import __version__
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.expressions.nodes import col, lit
+    from deltalog.features.names import TableFeatures
     from deltalog.query import QueryBuilder
     from deltalog.schema.types import (
         ArrayType,
@@ -61,6 +62,7 @@ _ORIGINS = {
     "QueryBuilder": "deltalog.query",
     "Schema": "deltalog.schema.types",
     "StructType": "deltalog.schema.types",
+    "TableFeatures": "deltalog.features.names",
     "Transaction": "deltalog.transaction.properties",
     "VariantType": "deltalog.schema.types",
     "WriterProperties": "deltalog.write.options",
@@ -94,6 +96,7 @@ __all__ = [
     "QueryBuilder",
     "Schema",
     "StructType",
+    "TableFeatures",
     "Transaction",
     "VariantType",
     "WriterProperties",

@@ -17,7 +17,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
 from deltalog.scan.changes import Moment
 from deltalog.scan.task import METADATA_COLUMNS
-from deltalog.schema import StructType, project, to_arrow_schema
+from deltalog.schema import StructType, canonical_path_of, project, to_arrow_schema
 
 if TYPE_CHECKING:
     pass
@@ -31,8 +31,6 @@ _GONE: Final = {
     "files_by_partitions": "file_uris(partition_filters)",
     "table_config": "properties; deltalog reads file columns on demand, there is nothing to set",
 }
-# What deltalake's tables have and these do not have yet: no other name is meant.
-_WRITING: Final = {"create_write_transaction"}
 
 
 def as_timestamp_ms(moment: object) -> int:
@@ -76,8 +74,6 @@ def explain_missing(name: str, names: Sequence[str]) -> str:
     """Why a table has no such attribute, and what to use instead."""
     if name in _GONE:
         return f"DeltaTable.{name} is gone: use {_GONE[name]}"
-    if name in _WRITING:
-        return f"DeltaTable has no {name!r} yet: it comes with a later version"
     close = [] if name.startswith("_") else get_close_matches(name, names, n=1)
     hint = f": did you mean {close[0]!r}?" if close else ""
     return f"DeltaTable has no attribute {name!r}{hint}"
@@ -132,14 +128,34 @@ def as_arrow_schema(
     return schema
 
 
-def refuse(**options: Any) -> None:
-    """Raise InvalidInputError for options that belong elsewhere, if one is given."""
-    for name, value in options.items():
-        if value is not None:
-            raise InvalidInputError(
-                f"cannot take {name}={value!r} here: a file system belongs to the DeltaTable "
-                "(filesystem=, storage_options=), and files are read as the table's schema says"
-            )
+def with_dictionaries(schema: pa.Schema | None, table: StructType, options: Any) -> Any:
+    """The Arrow types, with dictionaries where pyarrow's `ParquetReadOptions` want them.
+
+    Raises:
+        InvalidInputError: they are no such options, or want what a table cannot give.
+    """
+    if options is None:
+        return schema
+    wanted = getattr(options, "dictionary_columns", None)
+    other = [name for name in ("binary_type", "list_type") if _is_set(options, name)]
+    if wanted is None or other:
+        raise InvalidInputError(
+            f"cannot take parquet_read_options={options!r}: expected pyarrow's ParquetReadOptions "
+            "with dictionary_columns and coerce_int96_timestamp_unit only; schema= and "
+            "as_large_types= choose other types"
+        )
+    shown = to_arrow_schema(table) if schema is None else schema
+    places = {shown.get_field_index(canonical_path_of(table, (name,))[0]) for name in wanted}
+    fields = [
+        field.with_type(pa.dictionary(pa.int32(), field.type)) if place in places else field
+        for place, field in enumerate(shown)
+    ]
+    return pa.schema(fields)
+
+
+def _is_set(options: Any, name: str) -> bool:
+    value, default = (getattr(one, name, None) for one in (options, type(options)()))
+    return bool(value != default)
 
 
 def refuse_both(**options: Any) -> None:

@@ -87,8 +87,9 @@ def as_updates(
     updates: Mapping[str, str | Expression] | None,
     new_values: Mapping[str, object] | None,
     parameters: Sequence[object] | Mapping[str, object] | None,
+    columns: Sequence[str] = (),
 ) -> dict[str | tuple[str, ...], object]:
-    """Column → expression, from either of the two arguments."""
+    """Column → expression, from either of the two arguments; SQL is over the table's columns."""
     if (updates is None) is (new_values is None):
         raise InvalidInputError("an update takes either updates (SQL) or new_values (Python)")
     for given in (updates, new_values):
@@ -106,7 +107,9 @@ def as_updates(
                 f"updates[{name!r}]: expected SQL or an expression, found {value!r}; Python values "
                 "go into new_values"
             )
-        found[name] = parse_sql(value, parameters=named) if isinstance(value, str) else value
+        found[name] = value
+        if isinstance(value, str):
+            found[name] = parse_sql(value, parameters=named, columns=columns, quotes_names=True)
     return found
 
 

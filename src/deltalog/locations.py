@@ -118,6 +118,15 @@ def named_table(
     return resolve_address(table_uri, storage_options)
 
 
+def at_root_of(filesystem: Any) -> Store:
+    """Return a store of the table at the root of a file system, as deltalake's readers take one.
+
+    Raises:
+        InvalidInputError: it is no file system.
+    """
+    return open_store("/", filesystem=filesystem)
+
+
 def check_elsewhere(target: object, root: str, table_root: str) -> None:
     """Refuse a location that is a table's, or lies below it, where its vacuum comes."""
     is_location = isinstance(target, str | PathLike)  # roots of stores need not be unique

@@ -123,7 +123,7 @@ _ROWS: Final = (
         put_if_absent=PutIfAbsent.REQUEST,  # If-None-Match: *
         extra="s3",
         option_prefixes=("aws_",),
-        lock_options=("s3_locking_provider", "locking_provider"),
+        lock_options=("s3_locking_provider", "locking_provider", "delta_dynamo_table_name"),
         says_missing="NoSuchKey NoSuchBucket",
         says_denied="AccessDenied ExpiredToken ExpiredTokenException InvalidAccessKeyId"
         " InvalidToken SignatureDoesNotMatch TokenRefreshRequired NoCredentialsError"

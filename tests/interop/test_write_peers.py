@@ -257,3 +257,35 @@ def test_deltalake_finds_and_deletes_zeros(tmp_path: Path, zeros: list[float]) -
         found = pa.table(query.execute(f"select * from t where x = {sign}0.0"))  # noqa: S608  # ours
         assert found.num_rows == zeros.count(0.0)
     assert peer.delete("x = 0.0")["num_deleted_rows"] == zeros.count(0.0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "options"),
+    [
+        ([], {}),
+        ([], {"configuration": {"delta.enableChangeDataFeed": "true"}}),
+        ([], {"configuration": {"delta.columnMapping.mode": "name"}}),
+        ([], {"constraints": {"low": "id < 100"}}),
+        ([], {"partition_by": ["p"]}),
+        ([deltalog.Field("twice", "long").generated_as("id * 2")], {}),
+        ([deltalog.Field("t", "timestamp_ntz")], {}),
+    ],
+    ids=["plain", "changes", "mapped", "constraint", "partitions", "generated", "wall clock"],
+)
+def test_deltalake_goes_on_writing_what_was_created_here(
+    tmp_path: Path, fields: list[deltalog.Field], options: dict[str, Any]
+) -> None:
+    """Whatever form the protocol has: Delta Spark's lists of features, or versions alone."""
+    schema = deltalog.Schema([deltalog.Field("id", "long"), deltalog.Field("p", "string"), *fields])
+    deltalog.DeltaTable.create(tmp_path, schema, **options)
+    rows = {"id": [1, 2], "p": ["a", "b"]}
+    if any(field.name == "t" for field in fields):
+        rows |= {"t": [dt.datetime(2024, 1, 1)] * 2}  # noqa: DTZ001  # without a zone on purpose
+    deltalog.write_deltalake(tmp_path, pa.table(rows), mode="append")
+    deltalake.write_deltalake(tmp_path, pa.table({**rows, "id": [3, 4]}), mode="append")
+    peer = deltalake.DeltaTable(tmp_path)
+    peer.delete("id = 1")
+    table = deltalog.DeltaTable(tmp_path)
+    found = table.to_pyarrow_table(columns=["id", "p"]).sort_by("id").to_pydict()
+    assert found == {"id": [2, 3, 4], "p": ["b", "a", "b"]}
+    assert table.version() == 3

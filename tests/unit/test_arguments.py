@@ -87,7 +87,6 @@ def test_types_that_are_asked_for_are_of_columns_that_are_there() -> None:
     ("name", "expected"),
     [
         ("files", r"is gone: use file_uris\(\)"),
-        ("create_write_transaction", "comes with a later version"),
         ("vacumm", "did you mean 'vacuum'"),
         ("_vacuum", "no attribute '_vacuum'$"),
         ("xyz", "no attribute 'xyz'$"),
@@ -99,9 +98,6 @@ def test_missing_names_are_explained(name: str, expected: str) -> None:
 
 
 def test_options_are_refused_by_name() -> None:
-    arguments.refuse(filesystem=None)
     arguments.refuse_both(a=None, b=0, c=None)
-    with pytest.raises(InvalidInputError, match="filesystem='x' here"):
-        arguments.refuse(filesystem="x")
     with pytest.raises(InvalidInputError, match="both a and c"):
         arguments.refuse_both(a=0, b=None, c=1)

@@ -248,10 +248,10 @@ BAD = [
         lambda table: table.scan(limit=-1),
     ),
     Case(
-        "a file system in the wrong place",
+        "no file system",
         nothing,
         InvalidInputError,
-        ("filesystem", "DeltaTable"),
+        ("fsspec or pyarrow file system", "found str"),
         lambda table: table.to_pandas(filesystem="s3"),
     ),
     Case(

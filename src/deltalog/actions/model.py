@@ -13,16 +13,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deltalog._json import dumps
+from deltalog.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
     """The versions and table features that readers and writers must support.
 
-    Feature lists are None below reader version 3 and writer version 7.
+    Feature lists are None below reader version 3 and writer version 7. As deltalake's, it can be
+    indexed and unpacked: both versions, then writer's and reader's features.
 
     Protocol: Protocol Evolution, Table Features
     """
@@ -31,6 +33,31 @@ class Protocol:
     min_writer_version: int
     reader_features: tuple[str, ...] | None = None
     writer_features: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Make the lists of features equal to lists."""
+        object.__setattr__(self, "reader_features", frozen(self.reader_features))
+        object.__setattr__(self, "writer_features", frozen(self.writer_features))
+
+    def _members(self) -> tuple[int, int, tuple[str, ...] | None, tuple[str, ...] | None]:
+        return (
+            self.min_reader_version,
+            self.min_writer_version,
+            self.writer_features,
+            self.reader_features,
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        """The members in deltalake's order."""
+        return iter(self._members())
+
+    def __getitem__(self, place: int) -> Any:
+        """The member at a place of deltalake's order."""
+        return self._members()[place]
+
+    def __len__(self) -> int:
+        """The number of members."""
+        return len(self._members())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +93,10 @@ class Metadata:
     name: str | None = None
     description: str | None = None
     created_time_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        """Make the partition columns equal to a list."""
+        object.__setattr__(self, "partition_columns", frozen(self.partition_columns))
 
     @property
     def created_time(self) -> int | None:

@@ -54,7 +54,7 @@ def as_expression(
     if isinstance(predicate, Expression):
         found = predicate
     elif isinstance(predicate, str):
-        found = parse_sql(predicate, parameters=parameters, columns=schema.names)
+        found = parse_sql(predicate, parameters=parameters, columns=schema.names, quotes_names=True)
     elif isinstance(predicate, list | tuple):
         found = from_filters(predicate, schema)
     elif isinstance(predicate, pc.Expression):

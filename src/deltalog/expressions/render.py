@@ -28,7 +28,7 @@ from deltalog.expressions.nodes import (
     Or,
     Variable,
 )
-from deltalog.schema.primitives import primitive_in_sql, worded_literal
+from deltalog.schema.primitives import Family, primitive_in_sql, worded_literal
 from deltalog.schema.primitives.numbers import java_word
 from deltalog.schema.types import (
     DOUBLE,
@@ -91,6 +91,12 @@ def begins_literal(word: str) -> bool:
     """Whether a word begins a typed literal, such as `DATE'2024-01-31'`."""
     row = primitive_in_sql(word)
     return row is not None and row.literal is not None
+
+
+def begins_number(word: str) -> bool:
+    """Whether a word is a type of numbers, as in `int'10'`, which deltalake has and Spark lacks."""
+    row = primitive_in_sql(word)
+    return row is not None and row.family in {Family.INTEGRAL, Family.FLOATING}
 
 
 def quote_text(text: str) -> str:

@@ -7,7 +7,7 @@ every error has its position.
 from __future__ import annotations
 
 import re
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
@@ -15,8 +15,11 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.render import begins_literal
+from deltalog.expressions.render import begins_literal, begins_number
 from deltalog.expressions.sql_constants import NUMBER
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 NAME: Final = re.compile(r"[^\W\d]\w*")
 _GAP: Final = re.compile(r"(?:\s+|--[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -27,6 +30,7 @@ _KEYWORDS: Final = ("AND", "OR", "NOT", "IN", "IS", "NULL", "TRUE", "FALSE", "LI
                     "CASE", "WHEN", "THEN", "ELSE", "FROM", "SELECT")  # fmt: skip
 _SOFT_KEYWORDS: Final = ("ILIKE", "RLIKE", "REGEXP", "ESCAPE", "DIV", "INTERVAL", "AS", "END",
                          "DISTINCT", "ANY", "SOME", "ALL", "UNKNOWN")  # fmt: skip
+_OF_CASE: Final = frozenset({TokenType.WHEN, TokenType.THEN, TokenType.ELSE})
 _NAME_FOLLOWS: Final = frozenset({TokenType.DOT, TokenType.COLON})
 
 
@@ -36,6 +40,27 @@ def error_at(sql: str, start: int, source: str, problem: str) -> InvalidInputErr
     return InvalidInputError(
         f"cannot read the SQL {sql!r} at character {start + 1}{shown}: {problem}"
     )
+
+
+def retag_for_deltalake(sql: str, tokens: list[Token], columns: Collection[str]) -> None:
+    """Make names of columns in double quotes names, and `int'10'` a typed literal.
+
+    Args:
+        sql: the text of the tokens.
+        tokens: changed in place.
+        columns: of the table, in lower case. Beside a dot every token in double quotes is a name:
+            no text can stand there.
+    """
+    kinds = [None, *(token.token_type for token in tokens), None]
+    for place, token in enumerate(tokens):
+        if token.token_type is not TokenType.STRING:
+            continue
+        before, after = kinds[place], kinds[place + 2]
+        if sql[token.start] == '"':
+            if token.text.lower() in columns or TokenType.DOT in (before, after):
+                token.token_type = TokenType.IDENTIFIER
+        elif before is TokenType.VAR and begins_number(tokens[place - 1].text):
+            tokens[place - 1].token_type = TokenType.INTRODUCER
 
 
 class SparkTokenizer(Spark.Tokenizer):
@@ -74,6 +99,7 @@ class SparkTokenizer(Spark.Tokenizer):
             _retag(sql, tokens, token)
             end = token.end + 1
         _check_gap(sql, end, len(sql))
+        _rename_outside_of_case(tokens)
         return tokens
 
 
@@ -85,6 +111,18 @@ NAMES: Final = frozenset(
         *(SparkTokenizer.KEYWORDS[word] for word in _SOFT_KEYWORDS),
     }
 )
+
+
+def _rename_outside_of_case(tokens: list[Token]) -> None:
+    """Make names of WHEN, THEN and ELSE where no CASE is open: Spark takes them for columns."""
+    depth = 0
+    for token in tokens:
+        if token.token_type is TokenType.CASE:
+            depth += 1
+        elif token.token_type is TokenType.END:
+            depth = max(depth - 1, 0)
+        elif depth == 0 and token.token_type in _OF_CASE:
+            token.token_type = TokenType.VAR
 
 
 def _check_gap(sql: str, start: int, end: int) -> None:

@@ -27,6 +27,7 @@ def parse_sql(
     *,
     parameters: Sequence[object] | Mapping[str, object] | None = None,
     columns: Collection[str] | None = None,
+    quotes_names: bool = False,
 ) -> Expression:
     """The expression in a text, not resolved yet.
 
@@ -35,13 +36,15 @@ def parse_sql(
         parameters: values for `?` (a list) or `:name` (a mapping).
         columns: of the table. Spark takes "id" in double quotes for a string; if a column has that
             name, it is refused, because deltalake's users mean the column.
+        quotes_names: take it for the column instead, and `int'10'` for a number, as deltalake does;
+            for what callers give, never for rules of a table, which Spark reads in its own way.
 
     Raises:
         InvalidInputError: the text is not such an expression; the message has the position.
     """
     if not isinstance(sql, str):
         raise InvalidInputError(f"expected SQL as a text, found {sql!r}")
-    found: Expression = _sqlglot().read(sql, parameters, columns or ())
+    found: Expression = _sqlglot().read(sql, parameters, columns or (), quotes_names=quotes_names)
     return found
 
 

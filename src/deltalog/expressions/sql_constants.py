@@ -80,7 +80,7 @@ def hexadecimal(digits: str) -> Literal:
 
 
 def datetime_literal(word: str, text: str) -> Literal:
-    """The literal after the word DATE, TIMESTAMP or TIMESTAMP_NTZ.
+    """The literal after the word DATE, TIMESTAMP, TIMESTAMP_NTZ, or another type's.
 
     Raises:
         InvalidInputError: the text is not such a literal.
@@ -89,9 +89,10 @@ def datetime_literal(word: str, text: str) -> Literal:
     if row is None or row.codec.parse is None:
         raise InvalidInputError(f"there is no type {word} that a text can be of")
     if row.family is not Family.MOMENT:
-        arrow_type = to_arrow_type(PrimitiveType(row.name))
+        kind = PrimitiveType(row.name)
         try:
-            return Literal(row.codec.parse(pa.array([text]), arrow_type, "UTC")[0].as_py())
+            value = row.codec.parse(pa.array([text]), to_arrow_type(kind), "UTC")[0].as_py()
+            return Literal(value, kind)
         except (ValueError, OverflowError) as error:
             raise InvalidInputError(f"this is no {word}") from error
     if row.has_zone is None:

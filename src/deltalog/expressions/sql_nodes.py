@@ -17,7 +17,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes, sql_constants, sql_types
 from deltalog.expressions.nodes import Call, Column, Expression, Literal, lit
 from deltalog.expressions.spark_dialect import node_of, tokens_of
-from deltalog.expressions.spark_tokens import error_at
+from deltalog.expressions.spark_tokens import error_at, retag_for_deltalake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -69,10 +69,16 @@ def read(
     sql: str,
     parameters: Sequence[object] | Mapping[str, object] | None,
     columns: Collection[str],
+    *,
+    quotes_names: bool = False,
 ) -> Expression:
     """The expression in a text; see `sql.parse_sql`."""
     tokens = tokens_of(sql)
-    _check_double_quotes(sql, tokens, {name.lower(): name for name in columns})
+    known = {name.lower(): name for name in columns}
+    if quotes_names:
+        retag_for_deltalake(sql, tokens, known)
+    else:
+        _check_double_quotes(sql, tokens, known)
     try:
         return _NodeConverter(sql, tokens, parameters).whole(node_of(sql, tokens, exp.Condition))
     except RecursionError:

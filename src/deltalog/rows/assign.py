@@ -120,7 +120,7 @@ class Scope:
         """The scope of an UPDATE: the table's own columns."""
         return cls(
             schema=schema,
-            parse=lambda text: parse_sql(text, columns=schema.names),
+            parse=lambda text: parse_sql(text, columns=schema.names, quotes_names=True),
             session=session,
             is_try=is_try,
         )

@@ -23,10 +23,12 @@ class FileOptions:
     Args:
         target_file_size_bytes: None uses `delta.targetFileSize`, or else 128 MiB.
         writer_properties: of Parquet.
+        casts: whether columns of new rows are cast, see `write.fit.Fit`.
     """
 
     target_file_size_bytes: int | None = None
     writer_properties: WriterProperties | None = None
+    casts: bool = False
 
     def __post_init__(self) -> None:
         """Raise now for values that would fail in the middle of a write."""
@@ -69,4 +71,5 @@ class FileOptions:
             writer_properties=self.writer_properties,
             data_change=data_change,
             now_ms=now_ms,
+            casts=self.casts,
         )

@@ -12,7 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._json import loads
 from deltalog.errors import InvalidInputError
+from deltalog.frozen import FrozenList
 from deltalog.schema.interchange import Interchange
 from deltalog.schema.primitives import (
     PRIMITIVES,
@@ -313,7 +315,7 @@ class StructType(Interchange):
 
     def __init__(self, fields: Sequence[Field] = ()) -> None:
         """Keep any sequence of fields as a tuple."""
-        object.__setattr__(self, "fields", tuple(fields))
+        object.__setattr__(self, "fields", FrozenList(fields))
         object.__setattr__(self, "_by_folded", None)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -351,6 +353,10 @@ class StructType(Interchange):
     def __len__(self) -> int:
         """How many fields."""
         return len(self.fields)
+
+    def json(self) -> dict[str, Any]:
+        """Return the protocol's JSON as a dictionary."""
+        return loads(self.to_json(), "a schema")  # type: ignore[no-any-return]  # of a struct
 
     def with_fields(self, fields: Sequence[Field]) -> StructType:
         """Return the same kind of struct with other fields."""

@@ -9,6 +9,7 @@ Protocol: Snapshots, Action Reconciliation
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from deltalog._json import loads
@@ -83,6 +84,15 @@ class Snapshot:
     def store(self) -> Store:
         """The store of the table."""
         return self.context.store
+
+    def with_data_of(self, store: Store) -> Snapshot:
+        """Return the same version, whose data files are read from another store of the table."""
+        return Snapshot(
+            replace(self.context, store=store),
+            self._state,
+            protocol=self.protocol,
+            metadata=self.metadata,
+        )
 
     @property
     def log_tail(self) -> LogTail | None:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from deltalog.errors import InvalidInputError
@@ -25,6 +26,8 @@ TRUSTED_LOCATIONS: Final = "trusted_locations"
 """The option by which callers allow a log to name files of other stores."""
 FSYNC: Final = "fsync"
 """The option that tells whether local files are synced to the disk; True if it is left out."""
+# Of long names that differ in a letter; the SDKs' `endpoint_url_s3` and `_sts` are further apart.
+_NEARLY: Final = 0.93
 _OWN: Final = frozenset({TRUSTED_LOCATIONS, FSYNC})
 
 _logger = logging.getLogger("deltalog.storage")
@@ -77,7 +80,8 @@ def translate(
         own: whether these options were given for this kind; else unknown ones are left out.
 
     Raises:
-        InvalidInputError: a value is no duration or truth value where one is due.
+        InvalidInputError: a value is no duration or truth value where one is due, or a name is
+            nearly a known one.
     """
     arguments: dict[str, Any] = {}
     for name, value in options.items():
@@ -89,10 +93,19 @@ def translate(
         elif short in _WITHOUT_EFFECT.split():
             continue
         elif owner is not None:
+            _check_spelling(name, short, names)
             _logger.warning("storage option %r is not known and has no effect", name)
         elif own:
             merge(arguments, {name: value})
     return arguments
+
+
+def _check_spelling(name: str, short: str, names: Mapping[str, str]) -> None:
+    """Refuse a name that is nearly a known one: its value, a key perhaps, would have no effect."""
+    close = get_close_matches(short, names, n=1, cutoff=_NEARLY)
+    if close:
+        meant = name[: len(name) - len(short)] + (close[0].upper() if name.isupper() else close[0])
+        raise InvalidInputError(f"there is no storage option {name!r}: did you mean {meant!r}?")
 
 
 def trusted_locations(options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -117,8 +130,9 @@ def commit_objection(kind: StoreKind, options: Mapping[str, Any]) -> str | None:
     for name in kind.lock_options:
         if chosen.get(name):
             return (
-                f"the storage options ask for the locking provider {chosen[name]!r}, which deltalog"
-                " does not support; let all writers use conditional puts and leave the option out"
+                f"the storage options ask for a lock in DynamoDB ({name}={chosen[name]!r}), which "
+                "deltalog does not take; let all writers use conditional puts and leave the option "
+                "out"
             )
     return None
 

@@ -25,6 +25,9 @@ _WITHOUT_EFFECT: Final = (
     "bucket bucket_name copy_if_not_exists conditional_put s3_locking_provider locking_provider"
     " s3_allow_unsafe_rename force_credential_load checksum_algorithm unsigned_payload"
     " disable_tagging imdsv1_fallback metadata_endpoint"
+    " delta_dynamo_table_name delta_dynamo_billing_mode delta_dynamo_max_elapsed_request_time"
+    " delta_dynamo_read_capacity delta_dynamo_write_capacity endpoint_url_dynamodb region_dynamodb"
+    " access_key_id_dynamodb secret_access_key_dynamodb session_token_dynamodb"
 )
 CLIENT: Final = "!client"
 """The argument that tells which client the user wants."""

@@ -10,15 +10,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deltalog.actions.model import Metadata, Protocol
+    from deltalog.table.alter import TableAlterer
     from deltalog.table.catalog_transaction import CatalogTransactions
     from deltalog.table.convert import convert_to_deltalake
     from deltalog.table.creating import table_defaults
     from deltalog.table.delta_table import DeltaTable
+    from deltalog.table.merge import TableMerger
+    from deltalog.table.optimize import TableOptimizer
     from deltalog.table.write import write_deltalake, write_files
 
 __all__ = [
     "CatalogTransactions",
     "DeltaTable",
+    "Metadata",
+    "Protocol",
+    "TableAlterer",
+    "TableMerger",
+    "TableOptimizer",
     "convert_to_deltalake",
     "table_defaults",
     "write_deltalake",
@@ -26,12 +35,17 @@ __all__ = [
 ]
 
 _ORIGINS = {
-    "CatalogTransactions": "catalog_transaction",
-    "DeltaTable": "delta_table",
-    "convert_to_deltalake": "convert",
-    "table_defaults": "creating",
-    "write_deltalake": "write",
-    "write_files": "write",
+    "CatalogTransactions": "deltalog.table.catalog_transaction",
+    "DeltaTable": "deltalog.table.delta_table",
+    "Metadata": "deltalog.actions.model",
+    "Protocol": "deltalog.actions.model",
+    "TableAlterer": "deltalog.table.alter",
+    "TableMerger": "deltalog.table.merge",
+    "TableOptimizer": "deltalog.table.optimize",
+    "convert_to_deltalake": "deltalog.table.convert",
+    "table_defaults": "deltalog.table.creating",
+    "write_deltalake": "deltalog.table.write",
+    "write_files": "deltalog.table.write",
 }
 
 
@@ -39,6 +53,6 @@ def __getattr__(name: str) -> Any:
     """Load a name from the file that has it (PEP 562)."""
     if name not in _ORIGINS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_ORIGINS[name]}"), name)
+    value = getattr(import_module(_ORIGINS[name]), name)
     globals()[name] = value
     return value

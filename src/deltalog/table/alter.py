@@ -56,7 +56,7 @@ class TableAlterer:
         """Add nullable columns; existing rows have NULL in them.
 
         Args:
-            fields: one or several.
+            fields: one or several; of a struct that is there, the fields that it lacks are added.
             parent: path of the struct that gets them; empty is the table itself.
             where: `first`, `last` or `("after", name)`.
         """
@@ -67,7 +67,7 @@ class TableAlterer:
                 "Field('name', 'string')"
             )
         self._do(
-            alter.AddColumns(wanted, parent=parent, where=where),
+            alter.AddColumns(wanted, parent=parent, where=where, extends_structs=True),
             commit_properties,
             post_commithook_properties,
         )

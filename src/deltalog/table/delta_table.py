@@ -54,10 +54,12 @@ if TYPE_CHECKING:
     from deltalog.table.optimize import TableOptimizer
     from deltalog.table.transaction import TableTransaction
     from deltalog.transaction import (
+        AddAction,
         CommitOptions,
         CommitProperties,
         PendingTransaction,
         PostCommitHookProperties,
+        RemoveAction,
     )
     from deltalog.transaction.commit import Committed, Ran
     from deltalog.verbs.vacuum import VacuumPlan
@@ -90,7 +92,8 @@ class DeltaTable:
       lists is an OR of ANDs, and `''` matches null partition values.
     - `file_pruning_predicate`: a predicate besides; it, too, matches null with `''`.
     - `columns`: names in the order wanted; None is all.
-    - `filesystem` of methods that read: refused; give it to the constructor.
+    - `filesystem` of methods that read: a file system at whose root the table is, from which data
+      files are read; the constructor's reads the log, too.
     - `commit_properties`: metadata, application transactions and retries of the commit.
     - `post_commithook_properties`: which maintenance follows the commit.
     - `writer_properties`: Parquet options of new files.
@@ -421,16 +424,17 @@ class DeltaTable:
         """Return the rows as a `pyarrow.dataset.Dataset`, for DuckDB, Polars and pyarrow.
 
         Args:
-            parquet_read_options: refused; timestamps are read exactly as they are.
+            parquet_read_options: pyarrow's, whose `dictionary_columns` are encoded; timestamps are
+                read exactly as they are, whatever their unit.
             schema: other Arrow types for the columns.
             as_large_types: large strings, binaries and lists.
         """
         from deltalog.scan.dataset import DeltaDataset  # takes half a second
 
-        arguments.refuse(filesystem=filesystem, parquet_read_options=parquet_read_options)
         schema = arguments.as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
+        schema = arguments.with_dictionaries(schema, self.schema(), parquet_read_options)
         predicate = self._pruning(partitions, file_pruning_predicate)
-        return DeltaDataset(self._snapshot, predicate=predicate, schema=schema)
+        return DeltaDataset(self._read_from(filesystem), predicate=predicate, schema=schema)
 
     def to_pyarrow_table(
         self,
@@ -440,8 +444,7 @@ class DeltaTable:
         filters: Any = None,
     ) -> pa.Table:
         """Return the rows in memory; `filters` is a predicate besides `partitions`."""
-        arguments.refuse(filesystem=filesystem)
-        return self._filtered(partitions, columns, filters).to_table()
+        return self._filtered(partitions, columns, filters, filesystem).to_table()
 
     def to_pandas(
         self,
@@ -452,8 +455,8 @@ class DeltaTable:
         types_mapper: Any = None,
     ) -> pd.DataFrame:
         """Return the rows as a pandas data frame; `types_mapper` is pyarrow's."""
-        arguments.refuse(filesystem=filesystem)
-        return self._filtered(partitions, columns, filters).to_pandas(types_mapper=types_mapper)
+        found = self._filtered(partitions, columns, filters, filesystem)
+        return found.to_pandas(types_mapper=types_mapper)
 
     def to_polars(self, columns: Sequence[str] | None = None, filters: Any = None) -> pl.DataFrame:
         """Return the rows as a Polars data frame."""
@@ -501,10 +504,11 @@ class DeltaTable:
 
         Args:
             starting_version: the first version; 0 if no start is given.
-            ending_version: the last version, included; the latest if no end is given.
+            ending_version: the last version, included; the latest if no end is given, or if it is
+                not there yet.
             starting_timestamp: or the first version at or after this moment.
             ending_timestamp: or the last version at or before this moment.
-            allow_out_of_range: a range after the latest version is empty instead of an error.
+            allow_out_of_range: a range that starts after the latest version is empty, and no error.
 
         Raises:
             VersionNotFoundError: the range is not in the log.
@@ -513,10 +517,14 @@ class DeltaTable:
         """
         bound = arguments.as_one_bound
         start = bound(starting_version=starting_version, starting_timestamp=starting_timestamp)
+        start = 0 if start is None else start
+        end = bound(ending_version=ending_version, ending_timestamp=ending_timestamp)
+        if isinstance(end, int) and not (isinstance(start, int) and start > self.version()):
+            end = min(end, self.version())
         return open_changes(
             self._snapshot,
-            start=0 if start is None else start,
-            end=bound(ending_version=ending_version, ending_timestamp=ending_timestamp),
+            start=start,
+            end=end,
             columns=arguments.as_columns(columns),
             predicate=conditions.as_changes_condition(
                 self.schema(), predicate, session=self._session
@@ -524,13 +532,23 @@ class DeltaTable:
             allow_out_of_range=allow_out_of_range,
         )
 
+    def _read_from(self, filesystem: Any) -> Snapshot:
+        if filesystem is None:
+            return self._snapshot
+        return self._snapshot.with_data_of(locations.at_root_of(filesystem))
+
     def _filtered(
-        self, partitions: Sequence[Any] | None, columns: Sequence[str] | None, filters: Any
+        self,
+        partitions: Sequence[Any] | None,
+        columns: Sequence[str] | None,
+        filters: Any,
+        filesystem: Any = None,
     ) -> Scan:
         known, session = self._snapshot.configuration.partition_columns, self._session
         blank = conditions.with_blanks_as_nulls(partitions, known)
         predicate = conditions.as_condition(self.schema(), blank, filters, session=session)
-        return plan_scan(self._snapshot, columns=arguments.as_columns(columns), predicate=predicate)
+        shown = self._read_from(filesystem)
+        return plan_scan(shown, columns=arguments.as_columns(columns), predicate=predicate)
 
     def _pruning(self, *given: Any) -> Expression | None:
         known = self._snapshot.configuration.partition_columns
@@ -928,7 +946,7 @@ class DeltaTable:
         from deltalog.verbs.update import Update
 
         conditions.check_given(predicate)
-        values = conditions.as_updates(updates, new_values, parameters)
+        values = conditions.as_updates(updates, new_values, parameters, self.schema().names)
         verb = Update.where(
             predicate,
             values,
@@ -1049,7 +1067,9 @@ class DeltaTable:
         from deltalog.rows.file_options import FileOptions
 
         options = FileOptions(
-            target_file_size_bytes=target_file_size, writer_properties=writer_properties
+            target_file_size_bytes=target_file_size,
+            writer_properties=writer_properties,
+            casts=True,
         )
         return options.spec(self._snapshot.context, self._snapshot.configuration)
 
@@ -1079,6 +1099,48 @@ class DeltaTable:
         parts = [written] if isinstance(written, WrittenFiles) else list(written)
         options = _options(commit_properties, post_commithook_properties)
         return self.carry_out(CommitFiles(parts=parts, mode=mode), options).committed.version
+
+    def create_write_transaction(
+        self,
+        actions: Sequence[AddAction | RemoveAction],
+        mode: str,
+        schema: Schema | Any,
+        partition_by: Sequence[str] | str | None = None,
+        partition_filters: Any = None,
+        *,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+    ) -> None:
+        """Commit Parquet files that lie in the table's directory already.
+
+        Their rows are not read: who gives a file answers for its columns and statistics. `commit`
+        does the same for files of `write_files`, which are checked.
+
+        Args:
+            actions: `deltalog.transaction.AddAction` and, with `append`, `RemoveAction`.
+            mode: `append`, or `overwrite`, which removes the files that are there.
+            schema: of the files: the table's.
+            partition_by: the table's partition columns.
+            partition_filters: with `overwrite`, only the files of these partitions are removed.
+
+        Raises:
+            InvalidInputError: the files cannot be the table's, or their rows would have to be
+                checked for constraints, generated or identity columns.
+            DataFileMissingError: a file is not there.
+
+        Cost: one request per added file.
+        """
+        from deltalog.verbs.create import as_schema
+        from deltalog.verbs.file_actions import CommitActions
+
+        verb = CommitActions(
+            actions=list(actions),
+            mode=mode,
+            schema=as_schema(schema),
+            partition_by=[partition_by] if isinstance(partition_by, str) else partition_by,
+            partition_filters=partition_filters,
+        )
+        self.do(verb, commit_properties, post_commithook_properties)
 
     @property
     def alter(self) -> TableAlterer:

@@ -167,7 +167,8 @@ class StagedOperations:
     ) -> None:
         """Update rows; arguments as in `DeltaTable.update`."""
         check_given(predicate)
-        values = as_updates(updates, new_values, parameters)
+        names = self.pending.configuration.schema.names
+        values = as_updates(updates, new_values, parameters, names)
         parameters = left_for_predicate(parameters, predicate, updates)
         self.do(
             Update.where(

@@ -82,7 +82,9 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
         table_or_uri: where; a `DeltaTable` shows the new version afterwards.
         data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars data
             frame, a DuckDB relation, any object with `__arrow_c_stream__` or `__arrow_c_array__`,
-            a list of dicts, or an iterable of batches. It may be larger than memory.
+            a list of dicts, or an iterable of batches. It may be larger than memory. Columns that
+            are of another type than the table's are cast where each value has a form in it: texts
+            to numbers and times and back, decimals to floating-point numbers and back.
         partition_by: partition columns of a new table, or with `mode="overwrite"` and
             `schema_mode="overwrite"` the new ones; otherwise they must be the table's.
         mode: `error` if there is a table, `append`, `overwrite`, or `ignore`: do nothing if there
@@ -91,7 +93,7 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
         description: of a new table.
         configuration: properties of a new table; None removes a default of `table_defaults`.
         schema_mode: `merge` adds the columns that only the data has; `overwrite` gives the table
-            the data's schema (`mode="overwrite"` without a predicate).
+            the data's schema (`mode="overwrite"`); with a predicate it only adds columns.
         storage_options: as for `DeltaTable`.
         predicate: with `mode="overwrite"`: only the rows for which it is true are replaced, and
             every new row must match it (`replaceWhere`).
@@ -136,7 +138,9 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
         dynamic=partition_overwrite == "dynamic",
         partition_by=columns,
         file_options=FileOptions(
-            target_file_size_bytes=target_file_size, writer_properties=writer_properties
+            target_file_size_bytes=target_file_size,
+            writer_properties=writer_properties,
+            casts=True,
         ),
         logged=_logged(mode, columns, predicate),
     )

@@ -12,6 +12,7 @@ from deltalog.catalog import Committer
 from deltalog.transaction.backoff import Backoff
 from deltalog.transaction.commit import Committed, Ran, commit, stage_and_commit
 from deltalog.transaction.committer import CatalogCommitter, FileSystemCommitter
+from deltalog.transaction.file_actions import AddAction, RemoveAction
 from deltalog.transaction.pending import PendingTransaction
 from deltalog.transaction.properties import (
     AppTransaction,
@@ -23,6 +24,7 @@ from deltalog.transaction.properties import (
 from deltalog.transaction.read_set import ReadSet
 
 __all__ = [
+    "AddAction",
     "AppTransaction",
     "Backoff",
     "CatalogCommitter",
@@ -35,6 +37,7 @@ __all__ = [
     "PostCommitHookProperties",
     "Ran",
     "ReadSet",
+    "RemoveAction",
     "Transaction",
     "commit",
     "stage_and_commit",

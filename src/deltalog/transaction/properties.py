@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from deltalog.errors import InvalidInputError
 
@@ -40,13 +40,14 @@ class CommitProperties:
     """Properties of a commit: custom metadata, retries, application transactions.
 
     Args:
-        custom_metadata: additional members of `commitInfo`; `userMetadata` is Spark's name for a
-            free text.
+        custom_metadata: additional members of `commitInfo`, any values of JSON; `userMetadata` is
+            Spark's name for a free text. `operationParameters` are added to those of the operation,
+            and `readVersion` replaces the version that was read.
         max_commit_retries: how often a lost race is retried; None is 10,000 times, for 10 minutes.
         app_transactions: recorded with the commit; if they are recorded already, it is skipped.
     """
 
-    custom_metadata: Mapping[str, str] | None = None
+    custom_metadata: Mapping[str, Any] | None = None
     max_commit_retries: int | None = None
     app_transactions: Sequence[AppTransaction] | None = None
 
@@ -56,6 +57,12 @@ class CommitProperties:
         if not isinstance(metadata, Mapping | None):
             raise InvalidInputError(f"custom_metadata: expected a dictionary, found {metadata!r}")
         _check_storable(metadata, "custom_metadata")
+        for name, value in (metadata or {}).items():
+            expected, is_right = _RESERVED.get(name, ("", None))
+            if is_right is not None and not is_right(value):
+                raise InvalidInputError(
+                    f"custom_metadata[{name!r}]: expected {expected}, found {value!r}"
+                )
         found: Iterable[object] = transactions if isinstance(transactions, Iterable) else [None]
         if transactions is not None and not all(isinstance(one, AppTransaction) for one in found):
             raise InvalidInputError(
@@ -65,17 +72,39 @@ class CommitProperties:
 
 
 def _check_storable(value: object, name: str) -> None:
-    """Refuse a number that JSON has no word for: it would be written as null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidInputError(
-            f"{name}: expected what JSON can hold, found {value!r}; give it as a text"
-        )
+    """Refuse what JSON has no word for: a number that is none would be written as null."""
     if isinstance(value, Mapping):
         for key, part in value.items():
+            if not isinstance(key, str):
+                raise InvalidInputError(f"{name}: expected keys that are texts, found {key!r}")
             _check_storable(part, f"{name}[{key!r}]")
     elif isinstance(value, list | tuple):
         for number, part in enumerate(value):
             _check_storable(part, f"{name}[{number}]")
+    elif not isinstance(value, str | int | float | None) or (
+        isinstance(value, float) and not math.isfinite(value)
+    ):
+        raise InvalidInputError(
+            f"{name}: expected what JSON can hold, found {value!r}; give it as a text"
+        )
+
+
+def _is_version(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+# What readers of other engines expect of these members, whoever sets them.
+_RESERVED: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
+    "operationParameters": ("a dictionary", lambda value: isinstance(value, Mapping)),
+    "readVersion": ("a whole number of 0 or more", _is_version),
+    "userId": ("a text", _is_text),
+    "userName": ("a text", _is_text),
+    "userMetadata": ("a text", _is_text),
+}
 
 
 @dataclass(frozen=True, slots=True)

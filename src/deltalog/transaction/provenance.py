@@ -28,8 +28,6 @@ COMMIT_INFO_MEMBERS: Final = frozenset(
         "inCommitTimestamp",
         "timestamp",
         "operation",
-        "operationParameters",
-        "readVersion",
         "isolationLevel",
         "isBlindAppend",
         "operationMetrics",
@@ -40,6 +38,7 @@ COMMIT_INFO_MEMBERS: Final = frozenset(
     }
 )
 """The members that every commit sets, or may set."""
+_PARAMETERS: Final = "operationParameters"
 
 
 def _engine() -> str:
@@ -62,7 +61,7 @@ def commit_info(
     in_commit_timestamp_ms: int | None,
     isolation_level: str,
 ) -> dict[str, Any]:
-    """Return the members of `commitInfo`, without nulls.
+    """Return the members of `commitInfo`, without nulls but those of the caller.
 
     Args:
         pending: the content of the commit.
@@ -81,28 +80,39 @@ def commit_info(
         raise InvalidInputError(
             f"custom metadata cannot have the name(s) {', '.join(taken)}: every commit sets them"
         )
-    members = {
+    custom = dict(pending.custom_metadata)
+    asked = {name: _as_text(value) for name, value in custom.pop(_PARAMETERS, {}).items()}
+    read_version = None if pending.snapshot is None else pending.snapshot.version
+    ours = {
         "inCommitTimestamp": in_commit_timestamp_ms,
         "timestamp": now_ms,
         "operation": pending.operation,
-        "operationParameters": {
-            name: _parameter(value) for name, value in pending.parameters.items()
-        },
-        "readVersion": None if pending.snapshot is None else pending.snapshot.version,
+        _PARAMETERS: asked
+        | {name: _parameter(value) for name, value in pending.parameters.items()},
+        "readVersion": custom.pop("readVersion", read_version),
         "isolationLevel": isolation_level,
         "isBlindAppend": pending.is_blind_append,
         "operationMetrics": {name: str(value) for name, value in pending.metrics.items()},
-        **pending.custom_metadata,
+    }
+    last = {
         "tags": _tags(pending, base, configuration) or None,
         "engineInfo": ENGINE_INFO,
         "txnId": txn_id,
     }
+    return {**_without_nulls(ours), **custom, **_without_nulls(last)}
+
+
+def _without_nulls(members: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
 def _parameter(value: Any) -> Any:
     """Encode lists and objects as JSON strings, as Delta Spark does."""
     return dumps(value).decode() if isinstance(value, dict | list | tuple) else value
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else dumps(value).decode()
 
 
 def _tags(

@@ -103,7 +103,7 @@ class Write(Verb[RowsWritten]):
         data: rows in any form that the engine opens.
         mode: `append`, or `overwrite`, which removes existing rows.
         schema_mode: `merge` adds the columns that only the data has; `overwrite` takes the schema
-            of the data (with mode `overwrite`, and without a predicate).
+            of the data (with mode `overwrite`; with a predicate it only adds columns).
         predicate: only rows for which it is true are replaced, and every new row must match it.
         parameters: values for `?` or `:name` in an SQL predicate.
         dynamic: only the partitions are replaced that new rows belong to.
@@ -156,11 +156,6 @@ class Write(Verb[RowsWritten]):
             raise InvalidInputError(
                 "an append keeps the table's schema: schema_mode='overwrite' goes with "
                 "mode='overwrite'"
-            )
-        if self.schema_mode == "overwrite" and self.predicate is not None:
-            raise InvalidInputError(
-                "rows that do not match the predicate keep the table's schema: "
-                "schema_mode='overwrite' goes without a predicate"
             )
 
     @property
@@ -248,6 +243,21 @@ class Write(Verb[RowsWritten]):
         transaction.remove_files(removed, data_change=True)
         return RowsWritten(written=written, removed=removed)
 
+    def _check_columns_that_stay(self, transaction: PendingTransaction, rows: RowSource) -> None:
+        """Raise if rows that do not match the predicate would lose a column, or move."""
+        if self.schema_mode != "overwrite":
+            return
+        configuration = transaction.configuration
+        given = {name.lower() for name in rows.schema.names}
+        lost = [name for name in configuration.schema.names if name.lower() not in given]
+        asked = self.partition_by
+        if lost or (asked is not None and list(asked) != list(configuration.partition_columns)):
+            raise InvalidInputError(
+                "rows that do not match the predicate keep the table's columns and partitions: "
+                f"schema_mode='overwrite' with a predicate only adds columns, found none of {lost} "
+                f"in the data, and partition_by={asked!r}"
+            )
+
     def _replace_partitions(
         self, transaction: PendingTransaction, engine: Engine, rows: RowSource
     ) -> RowsWritten:
@@ -269,7 +279,9 @@ class Write(Verb[RowsWritten]):
         rows: RowSource,
         predicate: Expression,
     ) -> RowsWritten:
-        self._merge_schema(transaction, rows)
+        self._check_columns_that_stay(transaction, rows)
+        if self.schema_mode is not None:
+            transaction.set_configuration(with_columns_of(transaction.configuration, rows.schema))
         request = deletion(predicate, file_options=self.file_options)
         replaced = engine.plan_change(transaction, request).apply()
         transaction.parameters.update(self.logged_parameters())

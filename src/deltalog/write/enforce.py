@@ -74,6 +74,7 @@ class Enforcer:
         keeps_identities: the rows were in the table before, and keep their identity values.
         has_partitions: whether a partition column that the data lacks is refused; only MERGE leaves
             out columns on purpose.
+        casts: whether columns are cast, see `fit.Fit`.
 
     Attributes:
         schema: of the batches that `apply` returns.
@@ -97,6 +98,7 @@ class Enforcer:
         now_ms: int | None = None,
         keeps_identities: bool = False,
         has_partitions: bool = False,
+        casts: bool = False,
     ) -> None:
         self._table = table
         self._logical = configuration.schema
@@ -110,6 +112,7 @@ class Enforcer:
             optional={*identities, *generated, *defaults},
             partition_columns=configuration.partition_columns if has_partitions else (),
             time_zone=time_zone,
+            casts=casts,
         )
         missing = self._fit.missing
         self._zone = time_zone
@@ -154,6 +157,7 @@ class Enforcer:
             identity_starts=spec.identity_starts,
             now_ms=spec.now_ms,
             has_partitions=True,
+            casts=spec.casts,
         )
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:

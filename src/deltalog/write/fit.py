@@ -1,20 +1,23 @@
 """Match the columns of data with those of a table.
 
-Owns matching by name (ignoring case, at every depth), which types can be stored in which, and the
-errors for missing and unknown columns. `enforce` fills in missing columns and checks constraints.
+Owns matching by name (ignoring case, at every depth), which types can be stored in which, which are
+cast, and the errors for missing and unknown columns. `enforce` fills in missing columns and checks
+constraints.
 
 Protocol: Schema Serialization Format
 """
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog.errors import SchemaMismatchError
-from deltalog.kernels import Array
+from deltalog.errors import InvalidInputError, SchemaMismatchError
+from deltalog.expressions.casts import cast
+from deltalog.kernels import Array, compute
 from deltalog.schema import (
     ArrayType,
     MapType,
@@ -25,9 +28,12 @@ from deltalog.schema import (
     conform_array,
     from_arrow_schema,
     to_arrow_schema,
+    to_arrow_type,
 )
 from deltalog.schema.columns import walk_types
+from deltalog.schema.primitives import Family
 from deltalog.schema.primitives.moments import instants
+from deltalog.schema.types import BOOLEAN, DATE, STRING, TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -36,6 +42,9 @@ if TYPE_CHECKING:
 
 Path = tuple[str, ...]
 
+logger = logging.getLogger(__name__)
+
+_NUMBERS: Final = frozenset({Family.INTEGRAL, Family.FLOATING, Family.DECIMAL})
 _VARIANT_PARTS: Final = {"metadata", "value"}
 _UTC: Final = "UTC"
 # pyarrow's name for the index of a pandas DataFrame that has none.
@@ -94,6 +103,9 @@ class Fit:
             as their values are filled in.
         partition_columns: columns that the data must not lack.
         time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
+        casts: whether texts are read as numbers, dates and so on, numbers written as texts, and
+            decimals and floating-point numbers taken for each other, where a whole column is of
+            such a type; by ANSI rules: a value that has no such form is an error.
 
     Attributes:
         missing: columns of the table that the data lacks, in the table's order.
@@ -111,11 +123,15 @@ class Fit:
         optional: Collection[str] = (),
         partition_columns: Collection[str] = (),
         time_zone: str,
+        casts: bool = False,
     ) -> None:
         self._zone = time_zone
         incoming = from_arrow_schema(source)
         problems = _Problems()
-        supplied = _match_struct(incoming, schema, (), problems, frozenset(optional))
+        self._casts = _casts(incoming, schema, time_zone) if casts else {}
+        supplied = _match_struct(
+            incoming, schema, (), problems, frozenset(optional), cast_columns=self._casts
+        )
         problems.partitions += [
             name
             for name in partition_columns
@@ -160,6 +176,10 @@ class Fit:
             return array
         if array.type != spelled:
             array = array.view(spelled)
+        if name in self._casts:
+            return _cast(array, *self._casts[name], name)
+        if _has_nanoseconds(array.type):
+            array = _truncated(array, name)
         if self._zone != _UTC and _is_naive(array.type) and pa.types.is_timestamp(target):
             array = self._with_zone(array, target)
         return conform_array(array, target, column=name)
@@ -170,12 +190,77 @@ class Fit:
         return instants(array, self._zone)
 
 
+def _casts(
+    incoming: StructType, table: StructType, time_zone: str
+) -> dict[str, tuple[PrimitiveType, PrimitiveType]]:
+    """Return the columns of the table whose data is cast, with both types."""
+    known = {field.name.lower(): field for field in table}
+    found: dict[str, tuple[PrimitiveType, PrimitiveType]] = {}
+    for column in incoming:
+        target = known.get(column.name.lower())
+        if target is None or can_store(column.type, target.type):
+            continue
+        one, other = column.type, target.type
+        if isinstance(one, PrimitiveType) and isinstance(other, PrimitiveType):
+            # A cast between texts and times would be in UTC, whatever zone the caller works in.
+            has_zone = TIMESTAMP in (one, other) and time_zone != _UTC
+            if _is_assignable(one, other) and not has_zone:
+                found[target.name] = (one, other)
+    return found
+
+
+def _is_assignable(one: PrimitiveType, other: PrimitiveType) -> bool:
+    """Whether a column may be cast unasked: what Spark assigns, and texts, as deltalake does."""
+    kinds = {one.primitive.family, other.primitive.family}
+    if STRING in (one, other):
+        left = other if one == STRING else one
+        return left == BOOLEAN or left.primitive.family in _NUMBERS | {Family.MOMENT}
+    return kinds == {Family.FLOATING, Family.DECIMAL} or (one, other) == (DATE, TIMESTAMP)
+
+
+def _cast(array: Array, one: PrimitiveType, other: PrimitiveType, name: str) -> Array:
+    plain = conform_array(array, to_arrow_type(one), column=name)
+    try:
+        return cast(plain, one, other)
+    except InvalidInputError as error:
+        raise SchemaMismatchError(
+            f"cannot store {one} values of column {name!r} as {other}: {error}"
+        ) from error
+
+
+def in_microseconds(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows with timestamps in microseconds; what is finer is cut off, with a notice."""
+    for place, part in enumerate(batch.schema):
+        if _has_nanoseconds(part.type):
+            micros = _truncated(batch.column(place), part.name)
+            batch = batch.set_column(place, part.with_type(micros.type), micros)
+    return batch
+
+
+def _has_nanoseconds(arrow_type: Any) -> bool:
+    return pa.types.is_timestamp(arrow_type) and arrow_type.unit == "ns"
+
+
+def _truncated(array: Array, name: str) -> Array:
+    """Return timestamps in microseconds, which is all that a table stores; say so if it matters."""
+    # A zone is only a label: rounding is done in UTC. Unlike the cast, it rounds down before 1970.
+    plain: Array = array.view(pa.timestamp("ns"))
+    floored: Array = compute.floor_temporal(plain, unit="microsecond")
+    if not floored.equals(plain):
+        logger.warning(
+            "column %r: timestamps are stored in microseconds; what is finer was cut off", name
+        )
+    return floored.cast(pa.timestamp("us")).view(pa.timestamp("us", array.type.tz))
+
+
 def _match_struct(
     incoming: StructType,
     table: StructType,
     path: Path,
     problems: _Problems,
     optional: frozenset[str] = frozenset(),
+    *,
+    cast_columns: Collection[str] = (),
 ) -> dict[str, int]:
     """Return the index in the data for each column name of the table."""
     places: dict[str, int] = {}
@@ -189,7 +274,8 @@ def _match_struct(
             problems.twice.append(".".join(here))
         else:
             places[target.name] = place
-            _match_type(column.type, target.type, (*path, target.name), problems)
+            if target.name not in cast_columns:
+                _match_type(column.type, target.type, (*path, target.name), problems)
     problems.missing += [
         ".".join((*path, field.name))
         for field in table
@@ -212,7 +298,8 @@ def _match_type(incoming: DataType, table: DataType, path: Path, problems: _Prob
             pass
         case _ if not can_store(incoming, table):
             problems.types.append(
-                f"column {'.'.join(path)!r} is of type {table} and cannot take {incoming}"
+                f"column {'.'.join(path)!r} is of type {table} and cannot take {incoming}; cast "
+                "the data to that type first"
             )
 
 

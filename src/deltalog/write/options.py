@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Leaf = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BloomFilterProperties:
     """A column's Bloom filter.
 
@@ -43,7 +43,7 @@ class BloomFilterProperties:
             raise InvalidInputError(f"fpp: expected a number between 0 and 1, found {self.fpp!r}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ColumnProperties:
     """Options of one column.
 
@@ -53,7 +53,7 @@ class ColumnProperties:
             does not use. Floating-point columns have none, as Arrow ignores NaN in bounds. Files
             have a page index unless all columns say `NONE` or `CHUNK`.
         bloom_filter_properties: a Bloom filter.
-        encoding: without a dictionary: `PLAIN`, `DELTA_BINARY_PACKED`, …
+        encoding: without a dictionary: `PLAIN`, `RLE` (truth values), `DELTA_BINARY_PACKED`, …
     """
 
     dictionary_enabled: bool | None = None
@@ -72,9 +72,11 @@ class ColumnProperties:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WriterProperties:
     """Options of Parquet files; None uses the table's property or pyarrow's default.
+
+    They can be changed afterwards, and are checked once more where files are written.
 
     Args:
         data_page_size_limit: bytes of a data page.
@@ -82,8 +84,9 @@ class WriterProperties:
         data_page_row_count_limit: rows of a data page; 5,000 by default (20,000 before pyarrow 23).
         write_batch_size: values that are encoded at a time.
         max_row_group_size: rows of a row group.
-        compression: `UNCOMPRESSED`, `SNAPPY`, `GZIP`, `BROTLI`, `LZ4`, `ZSTD` or `LZ4_RAW`.
-        compression_level: of `GZIP`, `BROTLI` and `ZSTD`.
+        compression: `UNCOMPRESSED`, `SNAPPY`, `GZIP`, `BROTLI`, `LZ4`, `ZSTD` or `LZ4_RAW`; where
+            it has levels, the attribute also tells the level: `ZSTD(3)`.
+        compression_level: of `GZIP` (0 to 10, of which pyarrow has 1 to 9), `BROTLI` and `ZSTD`.
         statistics_truncate_length: accepted for compatibility with deltalake, without effect:
             pyarrow leaves long values out of the footer, and a table property truncates Delta's
             statistics.
@@ -104,14 +107,24 @@ class WriterProperties:
 
     def __post_init__(self) -> None:
         """Raise for invalid sizes, and unknown compressions and levels."""
+        if self.compression_level is not None and self.compression is None:
+            raise InvalidInputError("compression_level needs compression: levels differ by codec")
+        self.check()
+        if self.compression is not None:
+            word, level = _codec_and_level(self.compression, self.compression_level)
+            self.compression = word if level is None else f"{word}({level})"
+            self.compression_level = level
+
+    def check(self) -> None:
+        """Raise InvalidInputError for options that no file can have."""
         for name in _SIZES:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or not 1 <= value <= MAX_LONG):
                 raise InvalidInputError(
                     f"{name}: expected a number above 0 and below 2^63, found {value!r}"
                 )
-        _check_word("compression", self.compression, _CODECS)
-        _check_level(self.compression, self.compression_level)
+        if self.compression is not None:
+            _codec_and_level(self.compression, self.compression_level)
 
 
 def codec_of(writer: WriterProperties | None, table: TableProperties) -> str:
@@ -120,10 +133,11 @@ def codec_of(writer: WriterProperties | None, table: TableProperties) -> str:
     Raises:
         InvalidInputError: the table's property is not a supported codec.
     """
-    text = writer.compression if writer is not None else None
-    if text is None:
-        text = table.parquet_compression_codec or _DEFAULT_CODEC
-        _check_word("table property delta.parquet.compression.codec", text, _CODECS)
+    if writer is not None and writer.compression is not None:
+        word, _ = _codec_and_level(writer.compression)
+        return _CODECS[word]
+    text = table.parquet_compression_codec or _DEFAULT_CODEC
+    _check_word("table property delta.parquet.compression.codec", text, _CODECS)
     return _CODECS[text.upper()]
 
 
@@ -163,9 +177,13 @@ def parquet_options(
         options["max_rows_per_page"] = _PAGE_ROWS
     if writer is None:
         return options
-    level = writer.compression_level
-    if level is None and codec in _DEFAULT_LEVELS and writer.compression is not None:
-        level = _DEFAULT_LEVELS[codec]
+    writer.check()
+    level = None
+    if writer.compression is not None:
+        _, level = _codec_and_level(writer.compression)
+    if level is not None and codec in _PYARROW_LEVELS:
+        low, high = _PYARROW_LEVELS[codec]
+        level = min(max(level, low), high)
     named = {
         "compression_level": level,
         "data_page_size": writer.data_page_size_limit,
@@ -279,17 +297,26 @@ def _check_word(name: str, text: str | None, words: Mapping[str, object] | froze
         )
 
 
-def _check_level(compression: str | None, level: int | None) -> None:
-    if level is None:
-        return
-    if compression is None:
-        raise InvalidInputError("compression_level needs compression: levels differ by codec")
-    low, high = _LEVELS.get(_CODECS[compression.upper()], (0, -1))
-    if not low <= level <= high:
+def _codec_and_level(text: str, given: int | None = None) -> tuple[str, int | None]:
+    """Return the word and the level of `ZSTD`, `zstd(3)` or such; None where it has no levels.
+
+    Raises:
+        InvalidInputError: there is no such codec, or no such level.
+    """
+    word, _, inner = str(text).upper().partition("(")
+    _check_word("compression", word, _CODECS)
+    own = inner.removesuffix(")")
+    if inner and not own.isdecimal():
+        raise InvalidInputError(f"compression: expected a codec such as ZSTD(3), found {text!r}")
+    codec = _CODECS[word]
+    level = given if given is not None else int(own) if own else None
+    low, high = _LEVELS.get(codec, (0, -1))
+    if level is not None and not low <= level <= high:
         expected = f"a level from {low} to {high}" if high >= low else "none, it has no levels"
         raise InvalidInputError(
-            f"compression_level of {compression}: expected {expected}, found {level!r}"
+            f"compression_level of {word}: expected {expected}, found {level!r}"
         )
+    return word, _DEFAULT_LEVELS.get(codec) if level is None else level
 
 
 def _upper(text: str | None) -> str | None:
@@ -319,6 +346,7 @@ _STATISTICS: Final = frozenset({"NONE", "CHUNK", "PAGE"})
 _ENCODINGS: Final = frozenset(
     {
         "PLAIN",
+        "RLE",
         "DELTA_BINARY_PACKED",
         "DELTA_LENGTH_BYTE_ARRAY",
         "DELTA_BYTE_ARRAY",
@@ -336,6 +364,8 @@ _CODECS: Final[Mapping[str, str]] = {
     "LZ4": "lz4",
     "LZ4_RAW": "lz4",
 }
-_LEVELS: Final = {"gzip": (1, 9), "brotli": (1, 11), "zstd": (1, 22)}
+_LEVELS: Final = {"gzip": (0, 10), "brotli": (0, 11), "zstd": (1, 22)}
+# pyarrow refuses levels of gzip that other writers of Parquet have.
+_PYARROW_LEVELS: Final = {"gzip": (1, 9)}
 _DEFAULT_LEVELS: Final = {"gzip": 6, "brotli": 1, "zstd": 1}
 _SUFFIXES: Final = {"none": "", "gzip": ".gz", "brotli": ".br"}

@@ -29,6 +29,7 @@ class WriteSpec:
             same time; other columns continue after their high water mark.
         data_change: False if the rows were in the table before.
         now_ms: the value of `current_timestamp()`; None is the start of the write.
+        casts: whether columns are cast, see `fit.Fit`.
     """
 
     store: Store
@@ -39,6 +40,7 @@ class WriteSpec:
     identity_starts: Mapping[str, int] = field(default_factory=dict)
     data_change: bool = True
     now_ms: int | None = None
+    casts: bool = False
 
     def starting_at(self, identity_starts: Mapping[str, int]) -> Self:
         """The same, with other first values of identity columns."""

@@ -128,9 +128,23 @@ def test_parameters_go_into_sql() -> None:
     assert to_sql(as_expression("n > :low", SCHEMA, {"low": 1})) == "n > 1"
 
 
-def test_double_quotes_around_a_column_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="write `name` for the column"):
-        as_expression("\"name\" = 'a'", SCHEMA)
+@pytest.mark.parametrize(
+    ("sql", "meant"),
+    [
+        ("\"name\" = 'a'", "name = 'a'"),
+        ('"NAME" = "other"', "name = 'other'"),
+        ('"s"."x" = int\'1\'', "s.x = 1"),
+        ("n = bigint'-5' OR n > double'1.5'", "n = -5L OR n > 1.5D"),
+        ("d = date'2024-01-02'", "d = DATE'2024-01-02'"),
+    ],
+)
+def test_conditions_of_callers_may_be_written_as_for_deltalake(sql: str, meant: str) -> None:
+    assert to_sql(as_expression(sql, SCHEMA)) == to_sql(as_expression(meant, SCHEMA))
+
+
+def test_a_typed_literal_is_checked() -> None:
+    with pytest.raises(InvalidInputError, match="this is no INT"):
+        as_expression("n = int'x'", SCHEMA)
 
 
 def test_filters_without_a_schema_keep_their_values() -> None:

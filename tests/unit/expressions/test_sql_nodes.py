@@ -19,6 +19,11 @@ def test_a_text_in_double_quotes_that_is_a_column_is_an_error() -> None:
     _same("\"other\" = 'id'", Comparison("=", lit("other"), lit("id")))
 
 
+def test_rules_of_tables_know_no_spelling_that_spark_lacks() -> None:
+    with pytest.raises(InvalidInputError, match="int"):
+        parse_sql("a = int'5'", columns=["a"])
+
+
 @pytest.mark.parametrize(
     "name",
     ["nvl", "if", "ifnull", "date", "left", "map", "to_date", "date_add", "dayofweek", "year",

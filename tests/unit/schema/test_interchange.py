@@ -26,3 +26,10 @@ def test_methods_as_in_deltalake() -> None:
     )
     with pytest.raises(InvalidInputError, match="it is a PrimitiveType"):
         Schema.from_json('"long"')
+
+
+def test_a_schema_is_a_dictionary() -> None:
+    assert Schema([Field("x", "integer")]).json() == {
+        "type": "struct",
+        "fields": [{"name": "x", "type": "integer", "nullable": True, "metadata": {}}],
+    }

@@ -41,3 +41,25 @@ def test_a_table_under_a_dynamodb_lock_is_not_written() -> None:
     store = open_store("s3://bucket/t", options)
     with pytest.raises(StorageError, match="dynamodb"):
         store.put_if_absent("_delta_log/0.json", b"")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("AWS_ACCES_KEY_ID", "AWS_ACCESS_KEY_ID"),
+        ("aws_secret_acces_key", "aws_secret_access_key"),
+    ],
+)
+def test_a_name_that_is_nearly_one_is_refused_and_its_value_not_shown(
+    wrong: str, right: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=f"'{wrong}': did you mean '{right}'") as error:
+        s3({wrong: "hush-hush"})
+    assert "hush" not in str(error.value)
+    assert s3({"AWS_ENDPOINT_URL_STS": "https://sts"}) == s3({})  # others' names have no effect
+
+
+def test_a_table_whose_lock_is_in_dynamodb_is_not_written() -> None:
+    options = {"DELTA_DYNAMO_TABLE_NAME": "locks", "key": "k", "secret": "s"}
+    with pytest.raises(StorageError, match="delta_dynamo_table_name='locks'"):
+        open_store("s3://b/t", options).put_if_absent("_delta_log/x.json", b"")

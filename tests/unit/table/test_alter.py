@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog import CommitProperties, DeltaTable, Field, Transaction, write_deltalake
+from deltalog import CommitProperties, DeltaTable, Field, StructType, Transaction, write_deltalake
 from deltalog.clock import now_ms
 from deltalog.errors import (
     ConstraintViolationError,
@@ -57,6 +57,18 @@ def test_columns_are_added() -> None:
     assert names(made) == ["id", "x", "s", "t"]
     made = change(lambda t: t.alter.add_columns(Field("c", "long"), parent="s", where="first"))
     assert rows(made, "s")[0] == {"c": None, "a": 1, "b": 2}
+
+
+def test_a_struct_that_is_there_gets_the_fields_that_it_lacks() -> None:
+    more = StructType([Field("A", "long"), Field("c", StructType([Field("d", "long")]))])
+    made = change(lambda t: t.alter.add_columns([Field("S", more), Field("x", "long")]))
+    assert names(made) == ["id", "s", "t", "x"]
+    assert rows(made, "s")[0] == {"a": 1, "b": 2, "c": None}
+    more = StructType([Field("c", StructType([Field("d", "long"), Field("e", "string")]))])
+    made.alter.add_columns(Field("s", more))
+    assert str(made.schema().fields[1].type) == ("struct<a:long,b:long,c:struct<d:long,e:string>>")
+    with unchanged(made), pytest.raises(InvalidInputError, match="'s': there is one already"):
+        made.alter.add_columns(Field("s", StructType([Field("a", "long")])))
 
 
 def test_columns_are_renamed_and_dropped_and_moved() -> None:

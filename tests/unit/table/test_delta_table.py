@@ -11,14 +11,22 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable, QueryBuilder, col, convert_to_deltalake, write_deltalake
 from deltalog._json import loads
-from deltalog.errors import InvalidInputError, TableNotFoundError, VersionNotFoundError
+from deltalog.errors import (
+    DataFileMissingError,
+    InvalidInputError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 from deltalog.insight.follow import Follower
 from deltalog.testing import CountingStore
 from tests.support import logs
@@ -447,12 +455,6 @@ def test_a_misspelt_name_brings_the_right_one_to_mind() -> None:
         getattr(DeltaTable(hourly(1)), "colour")  # noqa: B009
 
 
-@pytest.mark.parametrize("name", ["create_write_transaction"])
-def test_what_changes_tables_is_not_there_yet(name: str) -> None:
-    with pytest.raises(AttributeError, match="comes with a later version"):
-        getattr(DeltaTable(hourly(1)), name)
-
-
 @pytest.mark.protocol("OV-06")
 def test_a_copied_table_is_the_same(tmp_path: Path) -> None:
     """A copied directory is the same table."""
@@ -529,3 +531,57 @@ def test_no_table_is_made_where_a_part_of_one_is() -> None:
     with pytest.raises(TableNotFoundError, match="no complete checkpoint"):
         write_deltalake(store, [{"id": 3}])
     assert len(store.files) == 1
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "fsspec"])
+def test_data_files_are_read_from_a_file_system_at_whose_root_the_table_is(
+    tmp_path: Path, kind: str
+) -> None:
+    here, there = str(tmp_path / "here"), str(tmp_path / "there")
+    write_deltalake(here, pa.table({"p": ["a b", "c"], "n": [1, 2]}), partition_by="p")
+    write_deltalake(here, [{"p": "c", "n": 3}], mode="append")
+    shutil.copytree(here, there)
+    for file in Path(here).rglob("*.parquet"):
+        file.unlink()
+    filesystem: Any = pafs.SubTreeFileSystem(there, pafs.LocalFileSystem())
+    if kind == "fsspec":
+        filesystem = fsspec.filesystem("dir", path=there, fs=fsspec.filesystem("file"))
+    table = DeltaTable(here)
+    assert sorted(table.to_pandas(filesystem=filesystem)["n"]) == [1, 2, 3]
+    assert table.to_pyarrow_table(filters=[("n", ">", 1)], filesystem=filesystem).num_rows == 2
+    dataset = table.to_pyarrow_dataset(filesystem=filesystem)
+    assert dataset.to_table(filter=pc.field("p") == "a b").column("n").to_pylist() == [1]
+    with pytest.raises(DataFileMissingError):
+        table.to_pandas()
+
+
+def test_a_dataset_encodes_columns_as_dictionaries() -> None:
+    table = make(pa.table({"a": ["x", "y", "x"], "b": ["u", "v", None]}))
+    options = ds.ParquetReadOptions(dictionary_columns=["a"], coerce_int96_timestamp_unit="ms")
+    dataset = table.to_pyarrow_dataset(parquet_read_options=options)
+    encoded = pa.dictionary(pa.int32(), pa.string())
+    assert dataset.schema == pa.schema({"a": encoded, "b": pa.string()})
+    found = dataset.to_table(filter=pc.field("b") == "v")
+    assert (found.schema.field("a").type, found.column("a").to_pylist()) == (encoded, ["y"])
+    assert dataset.to_table(filter=pc.field("a") == "x").num_rows == 2
+
+
+def test_read_options_that_a_table_cannot_honour_are_refused() -> None:
+    table = make([{"a": "x"}])
+    with pytest.raises(InvalidInputError, match="dictionary_columns and coerce_int96"):
+        table.to_pyarrow_dataset(parquet_read_options={"dictionary_columns": ["a"]})
+    options: Any = ds.ParquetReadOptions  # the stubs do not know all options
+    odd = options(binary_type=pa.binary_view())
+    with pytest.raises(InvalidInputError, match="choose other types"):
+        table.to_pyarrow_dataset(parquet_read_options=odd)
+    unknown = ds.ParquetReadOptions(dictionary_columns=["z"])
+    with pytest.raises(InvalidInputError, match="'z'"):
+        table.to_pyarrow_dataset(parquet_read_options=unknown)
+
+
+def test_changes_end_with_the_latest_version_that_is_there() -> None:
+    table = make([{"n": 1}], configuration={"delta.enableChangeDataFeed": "true"})
+    write_deltalake(table, [{"n": 2}], mode="append")
+    assert table.load_cdf(1, 99, columns=["n"]).to_table().to_pylist() == [{"n": 2}]
+    with pytest.raises(VersionNotFoundError, match="2 to 99"):
+        table.load_cdf(2, 99)

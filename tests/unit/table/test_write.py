@@ -16,6 +16,7 @@ from deltalog import (
     Transaction,
     WriterProperties,
     write_deltalake,
+    write_files,
 )
 from deltalog.errors import (
     CommitConflictError,
@@ -72,10 +73,6 @@ def test_a_table_that_is_not_there_is_made(mode: Any) -> None:
             "goes neither",
         ),
         ({"mode": "append", "schema_mode": "overwrite"}, "goes with mode='overwrite'"),
-        (
-            {"mode": "overwrite", "schema_mode": "overwrite", "predicate": "id = 3"},
-            "goes without a predicate",
-        ),
         ({"mode": "append", "partition_by": ["id"]}, "by partitions \\['id'\\]"),
         ({"mode": "append", "configuration": {"delta.appendOnly": "true"}}, "set_table_prop"),
         ({"mode": "overwrite", "partition_overwrite": "dynamic"}, "has no partition columns"),
@@ -382,3 +379,32 @@ def test_retries_can_be_forbidden() -> None:
     none = CommitProperties(max_commit_retries=0)
     with unchanged(one), pytest.raises(DeltaError, match="1 attempt"):
         write_deltalake(one, NEW, mode="append", commit_properties=none)
+
+
+def test_columns_of_other_types_are_cast_by_every_write() -> None:
+    table = make([{"n": 1, "s": "x"}])
+    write_deltalake(table, [{"n": "2", "s": 5}], mode="append")
+    written = write_files(table.write_spec(), [{"n": "3", "s": 6.5}])
+    table.commit(written)
+    assert fresh_rows(table) == [(1, "x"), (2, "5"), (3, "6.5")]
+    with unchanged(table), pytest.raises(SchemaMismatchError, match="'many'"):
+        write_deltalake(table, [{"n": "many", "s": "y"}], mode="append")
+
+
+def test_a_schema_that_is_overwritten_where_a_predicate_holds_only_grows() -> None:
+    table = make([{"Id": 1, "v": "x"}, {"Id": 2, "v": "y"}])
+    new: list[dict[str, Any]] = [{"id": 2, "V": "z", "more": 1}]
+    options: dict[str, Any] = {
+        "mode": "overwrite",
+        "schema_mode": "overwrite",
+        "predicate": "Id = 2",
+    }
+    write_deltalake(table, new, **options)
+    assert table.schema().names == ("Id", "v", "more")
+    assert fresh_rows(table) == [(1, "x", None), (2, "z", 1)]
+    with unchanged(table), pytest.raises(InvalidInputError, match=r"found none of \['more'\]"):
+        write_deltalake(table, [{"id": 2, "v": "z"}], **options)
+    with unchanged(table), pytest.raises(InvalidInputError, match=r"partition_by=\['v'\]"):
+        write_deltalake(table, new, partition_by=["v"], **options)
+    with unchanged(table), pytest.raises(SchemaMismatchError):
+        write_deltalake(table, [{**new[0], "more": "text"}], **options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from deltalog.errors import (
@@ -81,6 +83,42 @@ def test_custom_metadata_is_kept_and_takes_no_name_of_ours() -> None:
     assert custom.items() <= commit_info_of(store, 1).items()
     with pytest.raises(InvalidInputError, match="txnId"):
         commit(pending(store), CommitOptions(properties=CommitProperties({"txnId": "x"})))
+
+
+def test_custom_metadata_may_be_any_json() -> None:
+    store = table()
+    custom = {"job": 7, "nested": {"flag": True, "items": [1, None]}, "nothing": None}
+    commit(pending(store), CommitOptions(properties=CommitProperties(custom)))
+    info = commit_info_of(store, 1)
+    assert {name: info[name] for name in custom} == custom
+
+
+def test_parameters_are_added_to_those_of_the_operation_which_win() -> None:
+    store = table()
+    asked = {"mode": "mine", "more": {"a": 1}, "flag": True, "text": "x"}
+    custom = {"operationParameters": asked, "readVersion": 15}
+    tx = pending(store, parameters={"mode": "Append"})
+    commit(tx, CommitOptions(properties=CommitProperties(custom)))
+    info = commit_info_of(store, 1)
+    parameters = {"mode": "Append", "more": '{"a":1}', "flag": "true", "text": "x"}
+    assert (info["operationParameters"], info["readVersion"]) == (parameters, 15)
+
+
+@pytest.mark.parametrize(
+    ("custom", "message"),
+    [
+        ({"operationParameters": "x"}, r"\['operationParameters'\]: expected a dictionary"),
+        ({"readVersion": 1.0}, "expected a whole number of 0 or more, found 1.0"),
+        ({"readVersion": -1}, "found -1"),
+        ({"readVersion": True}, "found True"),
+        ({"userName": 1}, "expected a text, found 1"),
+        ({1: "x"}, "expected keys that are texts, found 1"),
+        ({"a": [{"b": object()}]}, r"\['a'\]\[0\]\['b'\]: expected what JSON can hold"),
+    ],
+)
+def test_custom_metadata_that_others_could_not_read_is_refused(custom: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        CommitProperties(custom)
 
 
 IDENTITY = (

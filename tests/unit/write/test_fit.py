@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -117,12 +117,83 @@ def test_types_that_do_not_fit_are_refused(kind: Any, values: Any) -> None:
     ("kind", "values"),
     [("integer", pa.array([2**40])), ("integer", pa.array([1.5])),
      ("byte", pa.array([200])), ("decimal(3,2)", pa.array([100])),
-     ("timestamp", pa.array([1], pa.timestamp("ns")))],
+     (ArrayType("timestamp"), pa.array([[1]], pa.list_(pa.timestamp("ns"))))],
     ids=str,
 )  # fmt: skip
 def test_values_that_do_not_fit_are_refused(kind: Any, values: Any) -> None:
-    with pytest.raises(SchemaMismatchError, match="'x'"):
+    with pytest.raises(SchemaMismatchError, match=r"'x(\.element)?'"):
         enforced(table(Field("x", kind)), {"x": values})
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "stored"),
+    [
+        ("integer", pa.array(["7", None, " -8 "]), [7, None, -8]),
+        ("double", pa.array(["1.5"]).dictionary_encode(), [1.5]),
+        ("decimal(5,2)", pa.array(["1.255"]), [Decimal("1.26")]),
+        ("boolean", pa.array(["true", "f"], pa.large_string()), [True, False]),
+        ("date", pa.array(["2024-07-01"], pa.string_view()), [date(2024, 7, 1)]),
+        ("timestamp", pa.array(["2024-07-01 12:00:00"]), [NAIVE.replace(tzinfo=UTC)]),
+        ("timestamp_ntz", pa.array(["2024-07-01T12:00:00"]), [NAIVE]),
+        ("timestamp", pa.array([date(2024, 7, 1)]), [datetime(2024, 7, 1, tzinfo=UTC)]),
+        ("string", pa.array([7, None]), ["7", None]),
+        ("string", pa.array([1.0, 1e20]), ["1.0", "1.0E20"]),
+        ("string", pa.array([Decimal("1.50")]), ["1.50"]),
+        ("string", pa.array([True]), ["true"]),
+        ("string", pa.array([date(2024, 7, 1)]), ["2024-07-01"]),
+        ("double", pa.array([Decimal("1.25")]), [1.25]),
+        ("decimal(5,2)", pa.array([1.255]), [Decimal("1.26")]),
+    ],
+    ids=str,
+)
+def test_columns_are_cast_where_that_is_asked_for(kind: str, values: Any, stored: Any) -> None:
+    assert enforced(table(Field("x", kind)), {"X": values}, casts=True) == {"x": stored}
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        ("integer", pa.array(["1", "x"]), "string values of column 'x' as integer: .*'x'"),
+        ("byte", pa.array(["200"]), "string values of column 'x' as byte"),
+        ("date", pa.array(["2024-13-01"]), "string values of column 'x' as date"),
+        ("decimal(3,2)", pa.array([100.0]), r"double values of column 'x' as decimal\(3,2\)"),
+        ("date", pa.array([NAIVE]), "cannot take timestamp_ntz; cast the data to that type first"),
+        ("boolean", pa.array([1]), "cannot take long; cast the data to that type first"),
+        ("long", pa.array([True]), "cannot take boolean"),
+        ("binary", pa.array(["x"]), "cannot take string"),
+        (
+            ArrayType("long"),
+            pa.array([["1"]]),
+            "'x.element' .* cannot take string",
+        ),
+    ],
+    ids=str,
+)
+def test_no_value_is_changed_by_a_cast(kind: Any, values: Any, message: str) -> None:
+    with pytest.raises(SchemaMismatchError, match=message):
+        enforced(table(Field("x", kind)), {"x": values}, casts=True)
+
+
+def test_texts_of_times_are_not_read_in_another_zone() -> None:
+    configuration, data = table(Field("x", "timestamp")), {"x": ["2024-07-01 12:00:00"]}
+    with pytest.raises(SchemaMismatchError, match="cannot take string"):
+        enforced(configuration, data, casts=True, time_zone="Europe/Berlin")
+
+
+@pytest.mark.parametrize("zone", [None, "Asia/Kathmandu"])
+def test_nanoseconds_are_cut_off_with_a_notice(
+    zone: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    kind = "timestamp_ntz" if zone is None else "timestamp"
+    nanos = pa.timestamp("ns", zone)
+    epoch = datetime(1970, 1, 1, tzinfo=None if zone is None else UTC)
+    microsecond = timedelta(microseconds=1)
+    configuration = table(Field("x", kind))
+    exact = enforced(configuration, {"x": pa.array([5000, None], nanos)})
+    assert (exact, caplog.messages) == ({"x": [epoch + 5 * microsecond, None]}, [])
+    cut = enforced(configuration, {"x": pa.array([1999, -1], nanos)})
+    assert cut == {"x": [epoch + microsecond, epoch - microsecond]}
+    assert "column 'x': timestamps are stored in microseconds" in caplog.text
 
 
 def test_two_binaries_are_a_variant() -> None:

@@ -178,10 +178,31 @@ def test_nested_columns_are_not_sampled() -> None:
 
 @pytest.mark.parametrize(
     ("codec", "level"),
-    [("gzip", 1), ("gzip", 9), ("brotli", 1), ("brotli", 11), ("zstd", 1), ("zstd", 22)],
+    [("gzip", 0), ("gzip", 10), ("brotli", 0), ("brotli", 11), ("zstd", 1), ("zstd", 22)],
 )
 def test_levels_that_a_codec_has(codec: str, level: int) -> None:
-    assert WriterProperties(compression=codec, compression_level=level).compression_level == level
+    properties = WriterProperties(compression=codec, compression_level=level)
+    assert properties.compression_level == level
+    assert properties.compression == f"{codec.upper()}({level})"
+    _, found = columns(properties)
+    assert {column.compression for column in found.values()} == {codec.upper()}
+
+
+def test_compressions_have_one_form() -> None:
+    assert WriterProperties(compression="zstd").compression == "ZSTD(1)"
+    assert WriterProperties(compression="Snappy").compression == "SNAPPY"
+    assert WriterProperties(compression="GZIP(3)").compression_level == 3
+    assert WriterProperties().compression is None
+
+
+def test_options_may_be_changed_and_are_checked_where_they_are_used() -> None:
+    properties = WriterProperties()
+    properties.compression = "ZSTD"
+    _, found = columns(properties)
+    assert {column.compression for column in found.values()} == {"ZSTD"}
+    properties.max_row_group_size = 0
+    with pytest.raises(InvalidInputError, match="max_row_group_size"):
+        columns(properties)
 
 
 @pytest.mark.parametrize(
@@ -192,10 +213,9 @@ def test_levels_that_a_codec_has(codec: str, level: int) -> None:
         (lambda: WriterProperties(compression="SNAPPY", compression_level=3), "has no levels"),
         (lambda: WriterProperties(compression="ZSTD", compression_level=23), "from 1 to 22"),
         (lambda: WriterProperties(compression="ZSTD", compression_level=0), "from 1 to 22"),
-        (lambda: WriterProperties(compression="GZIP", compression_level=10), "from 1 to 9"),
-        (lambda: WriterProperties(compression="GZIP", compression_level=0), "from 1 to 9"),
-        (lambda: WriterProperties(compression="BROTLI", compression_level=12), "from 1 to 11"),
-        (lambda: WriterProperties(compression="BROTLI", compression_level=0), "from 1 to 11"),
+        (lambda: WriterProperties(compression="GZIP", compression_level=11), "from 0 to 10"),
+        (lambda: WriterProperties(compression="BROTLI", compression_level=12), "from 0 to 11"),
+        (lambda: WriterProperties(compression="ZSTD(x)"), r"a codec such as ZSTD\(3\)"),
         (lambda: WriterProperties(max_row_group_size=0), "max_row_group_size: expected a number"),
         (lambda: WriterProperties(max_row_group_size=2**63), r"max_row_group_size: .* below 2\^63"),
         (lambda: WriterProperties(data_page_size_limit=2**70), r"data_page_size_limit: .* 2\^63"),

@@ -74,7 +74,7 @@ class Names:
         """
         if isinstance(sql, str):
             names = {name for side in sides for name in self._sides[side].names}
-            parsed = parse_sql(sql, parameters=self._parameters, columns=names)
+            parsed = parse_sql(sql, parameters=self._parameters, columns=names, quotes_names=True)
         else:
             parsed = sql
         return map_columns(parsed, lambda column: self._place(column, sides))

@@ -38,7 +38,7 @@ from deltalog.sql_session import SqlSession
 from deltalog.table_change import changed_table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from deltalog.configuration import TableConfiguration
 
@@ -164,7 +164,7 @@ def plan_merge(
 
     Raises:
         InvalidInputError: a clause or a name is invalid, or types do not match.
-        SchemaMismatchError: the source has columns that the table lacks, or cannot be merged.
+        SchemaMismatchError: the source has columns that an upsert would lose, or cannot be merged.
     """
     request.check()
     after = configuration_after(request, configuration, source)
@@ -277,7 +277,7 @@ class _Planner:
             if clause.action is Action.INSERT:
                 return ResolvedClause(clause, condition, _inserted(self._target, values, scope))
             return ResolvedClause(clause, condition, assignments(self._target, values, scope))
-        names = star_columns(clause, self._source)
+        names = _known(clause, star_columns(clause, self._source), self._target)
         nodes = star(self._target, self._source, (SOURCE,), names, scope)
         if clause.action is Action.UPDATE:
             check_identities(self._target, nodes)
@@ -310,6 +310,18 @@ def star_columns(clause: Clause, source: StructType) -> list[str]:
     """
     left_out = {find_field(source, (name.strip("`"),)).name for name in clause.except_columns}
     return [name for name in source.names if name not in left_out]
+
+
+def _known(clause: Clause, names: Sequence[str], target: StructType) -> list[str]:
+    """Return the columns that the table has; one at least, or the clause would change nothing."""
+    known = {name.lower() for name in target.names}
+    taken = [name for name in names if name.lower() in known]
+    if names and not taken:
+        raise InvalidInputError(
+            f"{clause} takes nothing: the source has the columns "
+            f"{', '.join(map(repr, names))}, and the table {', '.join(map(repr, target.names))}"
+        )
+    return taken
 
 
 def _names(request: ChangeRequest, target: StructType, source: StructType) -> Names:
@@ -368,17 +380,17 @@ def configuration_after(
     """Return the configuration with the columns that the merge adds from the source.
 
     Raises:
-        SchemaMismatchError: the source has columns that the table lacks, or cannot be merged.
+        SchemaMismatchError: the source has columns that an upsert would lose, or cannot be merged.
     """
     wanted = _wanted(request, configuration.schema, source)
-    known = {name.lower() for name in configuration.schema.names}
     if not request.merge_schema:
+        known = {name.lower() for name in configuration.schema.names}
         extra = [name for name in wanted if name.lower() not in known]
-        if extra:
+        if extra and request.needs_every_column:
             shown = ", ".join(map(repr, extra))
             raise SchemaMismatchError(
-                f"cannot merge: the source has column(s) {shown} that the table lacks; "
-                f"merge_schema=True adds them, except_cols={extra!r} leaves them out"
+                f"cannot upsert: the data has column(s) {shown} that the table lacks; "
+                "merge_schema=True adds them, and merge(…) leaves them out"
             )
         return configuration
     taken = StructType([find_field(source, (name,)) for name in wanted])
@@ -391,7 +403,7 @@ def configuration_after(
 
 
 def _wanted(request: ChangeRequest, target: StructType, source: StructType) -> list[str]:
-    """Return the source columns that the table must have, or gains with `merge_schema`."""
+    """Return the source columns that the table has or gains, where its schema may evolve."""
     found: dict[str, None] = {}
     known = {name.lower() for name in target.names}
     theirs = {name.lower(): name for name in source.names}
@@ -399,8 +411,6 @@ def _wanted(request: ChangeRequest, target: StructType, source: StructType) -> l
     for clause in request.clauses:
         if clause.is_star:
             found.update(dict.fromkeys(star_columns(clause, source)))
-            continue
-        if not request.merge_schema:
             continue
         for key in clause.values or {}:
             path = key if isinstance(key, tuple) else names.target_path(key, col(key).path)

@@ -16,6 +16,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.kernels import Array, pc
 from deltalog.schema import StructType, conform, duplicates, from_arrow_schema, to_arrow_schema
 from deltalog.storage.faults import disk_errors
+from deltalog.write.fit import in_microseconds
 from deltalog.write.source import open_batches
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class MergeSource:
         held: list[pa.RecordBatch] = []
         size = 0
         for batch in reader:
-            held.append(conform(batch, self._arrow))
+            held.append(conform(in_microseconds(batch), self._arrow))
             size += batch.nbytes
             if budget is not None and size > budget:
                 return self._spill(held, reader)
@@ -142,7 +143,7 @@ class MergeSource:
                 while held:
                     writer.write_batch(held.pop(0))
                 for batch in reader:
-                    writer.write_batch(conform(batch, self._arrow))
+                    writer.write_batch(conform(in_microseconds(batch), self._arrow))
         mapped = pa.ipc.open_file(pa.memory_map(path))
         batches = (mapped.get_batch(number) for number in range(mapped.num_record_batches))
         return [batch for batch in batches if batch.num_rows]

@@ -47,11 +47,13 @@ class AddColumns(Alteration):
         fields: in order; the first is placed at `where`, the others follow it.
         parent: path of a struct; empty is the table itself.
         where: `first`, `last` or `("after", name)`.
+        extends_structs: whether a struct that is there gets the fields that only the given one has.
     """
 
     fields: Sequence[Field]
     parent: str | Path = ()
     where: Where = "last"
+    extends_structs: bool = False
     name: ClassVar[str] = "ADD COLUMNS"
 
     def change(self, transaction: PendingTransaction) -> dict[str, Any]:
@@ -65,10 +67,17 @@ class AddColumns(Alteration):
             raise InvalidInputError("there are no columns to add")
         schema, where = transaction.configuration.schema, self.where
         columns: list[dict[str, Any]] = []
+        parent = canonical_path_of(schema, self.parent) if self.parent else ()
         for field in self.fields:
             _check_addable(field)
-            schema = alter.add_column(schema, field, parent=self.parent, where=where)
-            parent = canonical_path_of(schema, self.parent) if self.parent else ()
+            inner = self._new_fields(schema, (*parent, field.name), field)
+            for path, new in inner:
+                _check_addable(new)
+                schema = alter.add_column(schema, new, parent=path)
+                columns.append({"column": _described(schema, (*path, new.name))})
+            if inner:
+                continue
+            schema = alter.add_column(schema, field, parent=parent, where=where)
             entry: dict[str, Any] = {"column": _described(schema, (*parent, field.name))}
             if where != "last":
                 entry["position"] = _position(where)
@@ -76,6 +85,27 @@ class AddColumns(Alteration):
             columns.append(entry)
         change_schema(transaction, schema)
         return {"columns": columns}
+
+    def _new_fields(self, schema: StructType, path: Path, given: Field) -> list[tuple[Path, Field]]:
+        """Return the fields that a struct of the table lacks, with the path of their struct.
+
+        Nothing means that the column itself is to be added, or is there already.
+        """
+        if not self.extends_structs or not isinstance(given.type, StructType):
+            return []
+        *parent, name = path
+        inside = find_field(schema, tuple(parent)).type if parent else schema
+        known = inside.fields_named(name) if isinstance(inside, StructType) else ()
+        if len(known) != 1 or not isinstance(known[0].type, StructType):
+            return []
+        own, at = known[0].type, (*parent, known[0].name)
+        found: list[tuple[Path, Field]] = []
+        for part in given.type:
+            if not own.fields_named(part.name):
+                found.append((at, part))
+            elif isinstance(part.type, StructType):
+                found += self._new_fields(schema, (*at, part.name), part)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

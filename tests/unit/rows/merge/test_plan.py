@@ -24,10 +24,27 @@ def rows(*ids: int, **more: Any) -> list[dict[str, Any]]:
     return [{"id": number, **more} for number in ids]
 
 
-def test_new_columns_are_an_error_that_says_what_to_do() -> None:
+def test_an_upsert_does_not_lose_columns_and_says_what_to_do() -> None:
     table = StatedTable(NUMBERS, rows(1, x=0))
-    with pytest.raises(SchemaMismatchError, match=r"'y'.*merge_schema=True.*except_cols"):
+    with pytest.raises(SchemaMismatchError, match=r"'y'.*merge_schema=True.*merge\(…\)"):
         table.run_merge(rows(1, y=1), upsert(None, "id"))
+
+
+def test_a_star_leaves_out_what_the_table_lacks() -> None:
+    table = StatedTable(NUMBERS, rows(1, x=0))
+    stars = (
+        Clause(when=When.MATCHED, action=Action.UPDATE),
+        Clause(when=When.NOT_MATCHED, action=Action.INSERT),
+    )
+    table.merge(rows(1, 2, X=5, y="new"), "t.id = s.id", *stars)
+    assert table.rows() == rows(1, 2, x=5)
+
+
+def test_a_star_that_takes_nothing_is_no_merge() -> None:
+    table = StatedTable(NUMBERS, rows(1, x=0))
+    nothing = Clause(when=When.MATCHED, action=Action.UPDATE, except_columns=("id",))
+    with pytest.raises(InvalidInputError, match="takes nothing: the source has the columns 'y'"):
+        table.merge(rows(1, y=1), "t.id = s.id", nothing)
 
 
 def test_new_rows_get_whole_structs() -> None:

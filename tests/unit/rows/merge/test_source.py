@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +88,10 @@ def test_a_source_may_be_the_table_itself() -> None:
     data = pa.Table.from_pylist(table.rows())
     table.merge(data, "t.k = s.k AND t.n = s.n", matched_update(n="s.n + 1"))
     assert table.values("n") == [2, 3]
+
+
+def test_nanoseconds_of_a_source_are_cut_off() -> None:
+    table = StatedTable({"id": "long", "at": "timestamp"}, [])
+    data = pa.table({"id": [1], "at": pa.array([1_999], pa.timestamp("ns", "UTC"))})
+    table.run_merge(data, upsert(None, "id"))
+    assert table.rows() == [{"id": 1, "at": datetime(1970, 1, 1, 0, 0, 0, 1, UTC)}]
