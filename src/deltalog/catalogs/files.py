@@ -18,6 +18,7 @@ from deltalog.catalogs.protocol import (
     check_parts,
     shown_name,
 )
+from deltalog.catalogs.transacting import OffersTransactions
 from deltalog.context import TableContext, utc_context
 from deltalog.errors import InvalidInputError, StorageError, TableExistsError, TableNotFoundError
 from deltalog.log.listing import has_table
@@ -37,7 +38,7 @@ _SEPARATORS: Final = frozenset("/\\:")
 _JOURNALS: Final = "_transactions"  # `_is_safe` keeps it apart from schemas
 
 
-class FileCatalog:
+class FileCatalog(OffersTransactions):
     """The tables below a directory: `root/schema/table`, for laptops and tests.
 
     Nothing is kept besides the folders, so every table is the catalog's own, and `drop` has to

@@ -23,6 +23,7 @@ from deltalog.catalogs.protocol import (
     check_parts,
     shown_name,
 )
+from deltalog.catalogs.transacting import OffersTransactions
 from deltalog.clock import now_ms
 from deltalog.context import TableContext, utc_context
 from deltalog.errors import (
@@ -100,7 +101,7 @@ _FORMAT: Final = {
 _SERDE: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 
 
-class GlueCatalog:
+class GlueCatalog(OffersTransactions):
     """The tables of AWS Glue's data catalog: databases are schemas.
 
     Tables are reached with the caller's own credentials. A commit that changes schema or properties

@@ -354,3 +354,19 @@ def test_what_is_older_than_files_are_kept_is_not_committed(place: Place) -> Non
     assert report.parts[1].state is PartState.IMPOSSIBLE
     assert "longer ago than the table keeps files" in report.parts[1].reason
     assert place.versions() == [1, 0, 0]
+
+
+def test_catalogs_open_a_door_to_transactions(tmp_path: Path) -> None:
+    catalog = FileCatalog(tmp_path)
+    for name in ("a", "b"):
+        write_deltalake(NamedTable(catalog=catalog, name=("s", name)), ROW)
+    properties = CommitProperties(custom_metadata={"by": "test"})
+    with catalog.transaction(commit_properties=properties) as tx:
+        tx.table("s.a").append(ROW)
+        tx.table("s.b").delete("id = 9")
+    assert [DeltaTable(tmp_path / "s" / name).count() for name in ("a", "b")] == [2, 0]
+    assert DeltaTable(tmp_path / "s" / "b").history(1)[0]["by"] == "test"
+    elsewhere = tmp_path / "journals"
+    with catalog.transaction(elsewhere) as tx:
+        tx.table("s.a").append(ROW)
+    assert DeltaTable(tmp_path / "s" / "a").count() == 3

@@ -22,6 +22,7 @@ from deltalog.catalogs.protocol import (
     check_parts,
     shown_name,
 )
+from deltalog.catalogs.transacting import OffersTransactions
 from deltalog.catalogs.unity import older
 from deltalog.catalogs.unity.api import CREATE, RENAME, STAGING, UPDATE, UnityApi
 from deltalog.catalogs.unity.client import UnityClient
@@ -59,7 +60,7 @@ _NO_TABLE: Final = frozenset({"NoSuchTableException", "NoSuchSchemaException", "
 _OTHER_FORMAT: Final = "UnsupportedTableFormatException"
 
 
-class UnityCatalog:
+class UnityCatalog(OffersTransactions):
     """The tables of a Unity Catalog server, by names of three parts.
 
     Tables are read and written with credentials that the catalog lends for their location. What it
