@@ -1326,7 +1326,7 @@ class DeltaTable:
 
     def clone(  # each is the caller's choice
         self,
-        target: str | PurePath | Store,
+        target: str | PurePath | Store | NamedTable,
         *,
         shallow: bool = True,
         replace: bool = False,
