@@ -139,7 +139,8 @@ def test_a_statement_that_reads_what_it_changes_keeps_to_one_version(
     with pytest.raises(CommitConflictError):
         found.run(session)
     table.update_incremental()
-    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [1, 2]
+    ids: list[Any] = table.to_pyarrow_table()["id"].to_pylist()
+    assert sorted(ids) == [1, 2]
     found.run(ClusterSession(spark, None))
 
 

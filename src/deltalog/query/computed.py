@@ -55,6 +55,12 @@ _STRUCTURE: Final = (
 )  # fmt: skip
 # In which brackets hold several expressions, and no row.
 _TUPLES: Final = (exp.Values, exp.Group, exp.Cube, exp.Rollup, exp.GroupingSets, exp.In)
+_SIMPLE: Final = (
+    exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE,
+    exp.NullSafeEQ, exp.In, exp.Is, exp.Like, exp.Between, exp.Column, exp.Identifier, exp.Literal,
+    exp.Null, exp.Boolean, exp.Placeholder,
+)  # fmt: skip
+_CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify)
 _ROWS_FROM_ONE: Final = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp.Stack)
 # What DuckDB takes as it is, and parts that are no expressions over a row.
 _PLAIN: Final = (
@@ -176,6 +182,10 @@ class _Parts:
             return node
         if isinstance(node, exp.Values):
             self._unify(node)
+        if isinstance(node, _CONDITIONS) and isinstance(node.this, exp.Null | exp.Literal):
+            raise SyntaxProblem(start_of(node), "expected a condition, found a constant")
+        if isinstance(node, exp.And | exp.Or) and _may_fail(node):
+            return self._guard(node)
         if _is_structure(node):
             for child in list(_children(node)):
                 self.visit(child)
@@ -220,6 +230,23 @@ class _Parts:
             columns_of = tuple(zip(columns.values(), columns, strict=True))
             self.found.append(Computed(text, names, columns_of, native, place))
         return self._marked(node, self._known[key])
+
+    def _guard(self, node: Expr) -> Expr:
+        """Put a mark in place of conditions of which a later one may fail where a former is false.
+
+        DuckDB changes the order of conditions, and Spark does not. Those that cannot fail stand
+        beside the mark, too, as files are pruned by them.
+        """
+        simple = [
+            one.copy() for one in node.flatten(unnest=False)
+            if isinstance(node, exp.And) and not _has_other(one)
+        ]  # fmt: skip
+        for one in simple:
+            self.visit(one)
+        parent_of = exp.Paren(this=node.copy())
+        mark = self._compute(parent_of.this)
+        found = exp.and_(*simple, mark, copy=False) if simple else mark
+        return _replaced(node, exp.paren(found, copy=False))
 
     def _unify(self, node: exp.Values) -> None:
         """Give the constants of a column of VALUES one type, or refuse them."""
@@ -322,6 +349,17 @@ def _children(node: Expr) -> Iterator[Expr]:
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, exp.Expr):
                 yield one
+
+
+def _has_other(node: Expr) -> bool:
+    """Whether a condition has more than comparisons of columns and constants."""
+    return any(not isinstance(one, _SIMPLE) for one in node.walk())
+
+
+def _may_fail(node: Expr) -> bool:
+    """Whether conditions must be asked one after the other: no query is among them."""
+    has_span = span_of(node) is not None
+    return has_span and node.find(exp.Query, exp.Star) is None and _has_other(node)
 
 
 def _is_random(node: Expr) -> bool:

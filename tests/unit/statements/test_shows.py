@@ -210,9 +210,8 @@ def test_a_column_is_described(db: SqlTables) -> None:
 
 def test_partitions_are_shown(db: SqlTables) -> None:
     db.create("t", "(id INT, p STRING, d DATE) -- PARTITIONED BY (d, p)")
-    db.run(
-        "INSERT INTO t VALUES (1, 'a/b', DATE'2020-01-01'), (2, NULL, DATE'2020-01-01'), (3, 'x', NULL)"
-    )
+    day = "DATE'2020-01-01'"
+    db.run(f"INSERT INTO t VALUES (1, 'a/b', {day}), (2, NULL, {day}), (3, 'x', NULL)")
     assert db.values("SHOW PARTITIONS t") == [
         "d=2020-01-01/p=__HIVE_DEFAULT_PARTITION__",
         "d=2020-01-01/p=a%2Fb",
