@@ -278,7 +278,7 @@ def test_deltalake_goes_on_writing_what_was_created_here(
     """Whatever form the protocol has: Delta Spark's lists of features, or versions alone."""
     schema = deltalog.Schema([deltalog.Field("id", "long"), deltalog.Field("p", "string"), *fields])
     deltalog.DeltaTable.create(tmp_path, schema, **options)
-    rows = {"id": [1, 2], "p": ["a", "b"]}
+    rows: dict[str, Any] = {"id": [1, 2], "p": ["a", "b"]}
     if any(field.name == "t" for field in fields):
         rows |= {"t": [dt.datetime(2024, 1, 1)] * 2}  # noqa: DTZ001  # without a zone on purpose
     deltalog.write_deltalake(tmp_path, pa.table(rows), mode="append")
