@@ -226,9 +226,9 @@ class _Parts:
         key = (text, tuple(columns))
         if key not in self._known:
             self._known[key] = len(self.found)
-            place = self._source.origin(start)
+            origin = self._source.origin(start)
             columns_of = tuple(zip(columns.values(), columns, strict=True))
-            self.found.append(Computed(text, names, columns_of, native, place))
+            self.found.append(Computed(text, names, columns_of, native, origin))
         return self._marked(node, self._known[key])
 
     def _guard(self, node: Expr) -> Expr:
