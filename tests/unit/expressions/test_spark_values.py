@@ -10,7 +10,6 @@ from deltalog.expressions import parse_sql
     ("sql", "position", "problem"),
     [
         ("> 5", 1, "expected a value"),
-        ("ELSE", 1, "expected a value"),
         (". 5", 3, "after the dot"),
         ("a NOT NULL", 3, "expected the end"),
         ("a ! IN (1)", 3, "expected the end"),

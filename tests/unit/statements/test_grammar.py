@@ -61,7 +61,7 @@ def test_a_statement_that_ends_too_early_or_too_late_is_named_with_its_place(sql
         ("UPDATE t SET a", 15, "expected =, found the end"),
         ("UPDATE t SET a = 1, A = 2", 14, "expected each column once"),
         ("UPDATE t SET a = 1 WHERE", 25, "expected an expression, found the end"),
-        ("UPDATE t SET end = 1 WHERE when = 2", 28, "backticks quote names that are keywords"),
+        ("UPDATE t SET end = 1 WHERE from = 2", 28, "backticks quote names that are keywords"),
         ("DELETE t", 8, "expected FROM"),
         ("DELETE FROM t WHERE a b", 21, ""),
         ("DELETE FROM t WHERE (a, b) IN (SELECT 1, 2)", 21, ""),
