@@ -8,8 +8,8 @@ Protocol: none
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
@@ -35,6 +35,7 @@ from deltalog.spark.table import DeltaTable as SparkTable
 from deltalog.spark.writing.plan import open_to_write
 from deltalog.statements.create import CreateStatement
 from deltalog.statements.grammar import parse_statement
+from deltalog.statements.mentioned import names_in
 from deltalog.statements.namespaces import NamespaceStatement, UseStatement
 from deltalog.statements.slices import Query
 from deltalog.statements.statement import absent_partitions
@@ -432,21 +433,3 @@ class ClusterSession:
 def _escaped(text: str) -> str:
     """A part of a query in which braces stand for themselves."""
     return text.replace("{", "{{").replace("}", "}}")
-
-
-def names_in(value: object) -> Iterator[QualifiedName]:
-    """All tables that a statement names, in its queries too."""
-    if isinstance(value, QualifiedName):
-        yield value
-    elif isinstance(value, Query):
-        for one in located(value.text)[1]:
-            yield one.table.table if isinstance(one.table, TableChangesCall) else one.table
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from names_in(part)
-    elif isinstance(value, tuple | list):
-        for part in value:
-            yield from names_in(part)
-    elif is_dataclass(value):
-        for part in fields(value):
-            yield from names_in(getattr(value, part.name))
