@@ -186,7 +186,7 @@ def _call(node: nodes.Call, inner: Callable[[Expression], str], _: Any) -> str:
     if node.function == "if":
         return f"(IF({', '.join(map(inner, node.arguments))}))"
     if node.function == "rlike":
-        return f"{inner(node.arguments[0])} RLIKE {inner(node.arguments[1])}"
+        return f"RLIKE({', '.join(map(inner, node.arguments))})"
     if node.function in {"|", "&", "^", "div"}:
         return f"({inner(node.arguments[0])} {node.function} {inner(node.arguments[1])})"
     return f"{node.function}({', '.join(map(inner, node.arguments))})"
