@@ -5,15 +5,14 @@ Protocol: none
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from deltalog.engine import LocalEngine
-from deltalog.errors import InvalidInputError, SchemaMismatchError, TableNotFoundError
-from deltalog.expressions.nodes import Cast, Column
+from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.locations import named_table
 from deltalog.log.listing import has_table
 from deltalog.query.duckdb import connect_duckdb
@@ -21,11 +20,9 @@ from deltalog.query.names import QualifiedName
 from deltalog.query.pruning import EVERYTHING, TableRead
 from deltalog.query.running import query_translated
 from deltalog.query.translate import TableChangesCall, bound, translated
-from deltalog.rows.assign import Assignments, Scope
-from deltalog.schema import ArrayType, MapType, StructType, find_field, from_arrow_schema
 from deltalog.statements.catalog_names import CatalogNames
+from deltalog.statements.query_rows import FittedRows, OnceRows, RowsOfQuery
 from deltalog.statements.slices import Query
-from deltalog.statements.statement import absent_partitions
 from deltalog.storage import open_store
 from deltalog.table import DeltaTable
 from deltalog.table.creating import TablePlace
@@ -33,12 +30,11 @@ from deltalog.table.queries import at_version, changes_of, rows_for
 from deltalog.write.source import RereadableRows, open_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from deltalog.catalogs.protocol import CatalogTable
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
-    from deltalog.schema import DataType
     from deltalog.storage.fsspec_store import StorageOptions
 
 
@@ -304,154 +300,3 @@ class LocalSession:
             if found is not None and found.table_uri in roots:
                 return True
         return False
-
-
-class OnceRows:
-    """Rows that can be read once: a second query over them is refused, not answered with none.
-
-    Args:
-        name: of the rows in statements.
-        reader: of the rows.
-    """
-
-    def __init__(self, name: str, reader: pa.RecordBatchReader) -> None:
-        self._name = name
-        self._reader: pa.RecordBatchReader | None = reader
-
-    def taken(self) -> pa.RecordBatchReader:
-        """Return the rows.
-
-        Raises:
-            InvalidInputError: they were taken before.
-        """
-        reader, self._reader = self._reader, None
-        if reader is None:
-            raise InvalidInputError(
-                f"cannot read {self._name} again: it is a stream, and its rows were taken; "
-                "register a table, such as reader.read_all()"
-            )
-        return reader
-
-
-@dataclass(frozen=True, slots=True)
-class RowsOfQuery(RereadableRows):
-    """The rows of a query, which is answered anew each time that they are asked for."""
-
-    session: LocalSession
-    query: Query
-
-    def opened(self) -> pa.RecordBatchReader:
-        """Return the rows as a reader."""
-        return self.session.select(self.query)
-
-
-@dataclass(frozen=True, slots=True)
-class FittedRows(RereadableRows):
-    """Rows in the columns and types of a table: values are stored as Spark assigns them.
-
-    Args:
-        rows: in any form that `open_batches` takes.
-        table: whose columns and types they get.
-        columns: of the table, by the place of the rows' columns; None goes by name.
-        constants: column → its value in each row.
-        evolves: whether columns stay that the table does not have.
-    """
-
-    rows: Any
-    table: DeltaTable
-    columns: Sequence[str] | None
-    constants: Mapping[str, Expression]
-    evolves: bool
-
-    def opened(self) -> pa.RecordBatchReader:
-        """Return the rows as a reader.
-
-        Raises:
-            SchemaMismatchError: there are more or fewer columns, or others than the table's.
-        """
-        reader = open_batches(self.rows)
-        configuration = self.table.snapshot.configuration
-        known = {name.lower(): name for name in configuration.schema.names}
-        given = [field.name for field in reader.schema]
-        columns = self.columns
-        if columns is not None and len(columns) != len(given):
-            raise SchemaMismatchError(
-                f"cannot insert into {self.table.table_uri}: expected {len(columns)} columns "
-                f"({', '.join(columns)}), found {len(given)} ({', '.join(given)})"
-            )
-        source = pa.schema(
-            [field.with_name(f"c{place}") for place, field in enumerate(reader.schema)]
-        )
-        values: dict[str, Any] = {}
-        extra: list[int] = []
-        for place, name in enumerate(given if columns is None else columns):
-            if name.lower() in known:
-                values[known[name.lower()]] = Column((f"c{place}",))
-            elif columns is None and self.evolves:
-                extra.append(place)
-            else:
-                raise SchemaMismatchError(
-                    f"cannot insert into {self.table.table_uri}: it has no column {name!r}"
-                )
-        for name, value in self.constants.items():
-            values[known.get(name.lower(), name)] = value
-        values |= absent_partitions(self.table, values)
-        scope = Scope.of_table(from_arrow_schema(source), self.table.snapshot.context.session)
-        schema = configuration.schema
-        # Values of identity columns may be given here, unlike those of rows that are there.
-        found = Assignments(
-            schema,
-            {
-                name: scope.value(
-                    self._cast(value, source, name), find_field(schema, (name,)), name
-                )
-                for name, value in values.items()
-            },
-        )
-        fields = [*found.new_schema(), *(reader.schema.field(place) for place in extra)]
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            for batch in reader:
-                fitted = found.compute_new(batch.rename_columns(source.names))
-                arrays = [*fitted.columns, *(batch.column(place) for place in extra)]
-                yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-
-        return pa.RecordBatchReader.from_batches(pa.schema(fields), batches())
-
-    def _cast(self, value: Any, source: pa.Schema, name: str) -> Any:
-        """Return a nested value with a cast: without names, fields of structs go by their place."""
-        if not isinstance(value, Column):
-            return value
-        target = find_field(self.table.snapshot.configuration.schema, (name,)).type
-        given = from_arrow_schema(source).fields_named(value.path[0])[0].type
-        is_nested = isinstance(given, StructType | ArrayType | MapType)
-        if self.columns is None:
-            _check_order(given, target, self.table.table_uri, name)
-            return value
-        return Cast(value, target) if is_nested and given != target else value
-
-
-def _check_order(given: DataType, target: DataType, table: str, path: str) -> None:
-    """Refuse structs whose fields are those of the table's in another order.
-
-    Delta Spark gives them by their place, even in an INSERT by name: values would change places.
-    """
-    match given, target:
-        case StructType(), StructType():
-            names = [[field.name.lower() for field in one] for one in (given, target)]
-            if names[0] != names[1] and sorted(names[0]) == sorted(names[1]):
-                raise InvalidInputError(
-                    f"cannot insert into {table}: the fields of {path!r} are in the order "
-                    f"{names[0]}, and those of the table in {names[1]}; give them in its order"
-                )
-            known = {field.name.lower(): field for field in target}
-            for field in given:
-                if field.name.lower() in known:
-                    other = known[field.name.lower()].type
-                    _check_order(field.type, other, table, f"{path}.{field.name}")
-        case ArrayType(), ArrayType():
-            _check_order(given.element_type, target.element_type, table, path)
-        case MapType(), MapType():
-            _check_order(given.value_type, target.value_type, table, path)
-        case _:
-            pass
