@@ -225,6 +225,7 @@ def _generated_updated(library: Library, place: str) -> object:
 
 
 _OLD: Final = dt.datetime(2001, 1, 1, tzinfo=dt.UTC)
+_TO_COME: Final = dt.datetime(2999, 1, 1, tzinfo=dt.UTC)
 _MORE: Final = pa.table({"id": [2], "v": ["B"], "extra": [1]})
 
 DIFFERENCES: Final = (
@@ -259,6 +260,14 @@ DIFFERENCES: Final = (
         there="gives version 0",
         here="an error that names the bounds",
         ask=lambda library, place: _made(library, place).load_as_version(_OLD),
+        theirs=None,
+        ours=ERROR,
+    ),
+    Difference(
+        what="a moment that is still to come",
+        there="gives the last version",
+        here="an error",
+        ask=lambda library, place: _made(library, place).load_as_version(_TO_COME),
         theirs=None,
         ours=ERROR,
     ),
@@ -432,7 +441,7 @@ DIFFERENCES: Final = (
     ),
     Difference(
         what="a new table with spaces in names of columns",
-        there="is made, though Spark cannot write to it",
+        there="is made",
         here="an error that suggests column mapping; "
         "`table_defaults({'delta.columnMapping.mode': 'name'})` switches it on",
         ask=lambda library, place: _made(library, place, {"a b": [1]}).version(),
@@ -486,7 +495,7 @@ DIFFERENCES: Final = (
     Difference(
         what="the operation of `set_table_description` in the history",
         there="`UPDATE TABLE METADATA`",
-        here="`SET TBLPROPERTIES`, as Delta Spark",
+        here="`SET TBLPROPERTIES`",
         ask=_description_told,
         theirs="UPDATE TABLE METADATA",
         ours="SET TBLPROPERTIES",
@@ -518,7 +527,7 @@ DIFFERENCES: Final = (
     Difference(
         what="smallest and greatest truth value in the statistics",
         there="are there",
-        here="are not, as in Delta Spark",
+        here="are not",
         ask=_bounds,
         theirs=True,
         ours=False,
@@ -576,7 +585,7 @@ DIFFERENCES: Final = (
     Difference(
         what="the operation of `add_feature` in the history",
         there="`ADD FEATURE`",
-        here="`UPGRADE PROTOCOL`, as Delta Spark",
+        here="`UPGRADE PROTOCOL`",
         ask=_feature_told,
         theirs="ADD FEATURE",
         ours="UPGRADE PROTOCOL",
@@ -623,6 +632,12 @@ DIFFERENCES: Final = (
         there="deletes deletion vectors that are in use",
         here="keeps them",
         tested=("interop/test_vacuum_peers.py", "test_b2_live_deletion_vectors_survive"),
+    ),
+    Difference(
+        what="`delete`, `update`, `merge` where the table has deletion vectors",
+        there="rewrite files",
+        here="mark rows",
+        tested=("unit/verbs/test_delete.py", "test_vectors_are_written_when_asked_for_and_allowed"),
     ),
     Difference(
         what="`fork`",

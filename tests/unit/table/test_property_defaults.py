@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltalog import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalog import CommitProperties, DeltaTable, Transaction, table_defaults, write_deltalake
 from deltalog._json import loads
 from tests.support.facade import actions, fresh_rows, last, make, store_of
+from tests.support.logs import DictStore
 
 ROWS = [{"id": 1, "p": "a"}, {"id": 2, "p": "b"}]
 
@@ -195,3 +196,12 @@ def test_expired_log_files_go_with_a_checkpoint(
         write_deltalake(table, ROWS, mode="append")
     assert paths(table, ".checkpoint.")
     assert (f"_delta_log/{0:020d}.json" in store_of(table).files) is stays
+
+
+def test_names_with_spaces_are_mapped_where_that_is_the_default() -> None:
+    store = DictStore()
+    with table_defaults({"delta.columnMapping.mode": "name"}):
+        write_deltalake(store, [{"high price": 1}])
+    write_deltalake(store, [{"high price": 2}], mode="append")
+    found = DeltaTable(store).to_pyarrow_table(filters='"high price" > 1')
+    assert found.to_pylist() == [{"high price": 2}]
