@@ -653,7 +653,7 @@ SELECT collect_list(a), sort_array(collect_set(b)) AS s FROM T;
 SELECT stddev(salary), variance(salary), stddev_pop(salary), var_pop(salary), corr(id, salary) FROM T WHERE id < 10;
 SELECT max_by(firstName, salary), min_by(firstName, salary), bool_and(id > 0), bool_or(id > 5), every(id > 0), count_if(salary > 100), any_value(1) FROM T;
 SELECT percentile(salary, 0.5) AS p, median(salary), mode(1), bit_and(id), bit_or(id), bit_xor(id) FROM T;
-SELECT sum(DISTINCT salary), sum(salary) FILTER (WHERE gender = 'M'), avg(CAST(salary AS DECIMAL(10, 2))), sum(CAST(salary AS DECIMAL(10, 2))) FROM T;
+SELECT sum(DISTINCT salary), sum(salary) FILTER (WHERE gender = 'M') AS m, avg(CAST(salary AS DECIMAL(10, 2))), sum(CAST(salary AS DECIMAL(10, 2))) FROM T;
 SELECT count(*), sum(id), avg(id), max(id), count_if(id > 0), collect_list(id) FROM T WHERE false;
 
 -- case: select errors
