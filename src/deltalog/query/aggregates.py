@@ -44,7 +44,7 @@ ASKED: Final = frozenset({ResultType.ORDERED, ResultType.BY, ResultType.SUM, Res
 
 def _as_double(node: Expr) -> Expr:
     """Let a function compute with doubles, as in Spark, where DuckDB would with decimals."""
-    node.set("this", exp.cast(node.this, "double"))
+    node.set("this", exp.cast(node.this, exp.DType.DOUBLE))
     return node
 
 
@@ -58,7 +58,7 @@ def _with_nulls(name: str) -> Callable[[Expr], Expr]:
 
 
 def _quantile(node: Expr) -> Expr:
-    value = exp.cast(node.this, "double")
+    value = exp.cast(node.this, exp.DType.DOUBLE)
     return exp.Anonymous(this="quantile_cont", expressions=[value, node.args["quantile"]])
 
 

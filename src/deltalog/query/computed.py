@@ -26,14 +26,26 @@ from deltalog.expressions.render import quote_name, type_name
 from deltalog.query.aggregates import AGGREGATES, ASKED, BY_NAME, ResultType
 from deltalog.query.lexer import SyntaxProblem
 from deltalog.query.parse import FAILURES, span_of, start_of
+from deltalog.query.query_trees import (
+    ROWS_FROM_ONE,
+    children_of,
+    core_of,
+    has_other,
+    inputs_of,
+    is_input,
+    is_large,
+    is_structure,
+    may_fail,
+    parts_around,
+    replaced,
+    with_function,
+)
 from deltalog.query.result_names import name_of_function, result_name
 from deltalog.schema import ArrayType, StructType
 from deltalog.schema.types import STRING
 from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from sqlglot.expressions import Expr
 
     from deltalog.expressions import Expression
@@ -45,23 +57,7 @@ _MARK: Final = "deltalog_mark_"
 _ARGUMENT: Final = "deltalog_argument_"
 MARKS: Final = re.compile(rf"{_MARK}(\d+)_")
 ARGUMENTS: Final = re.compile(rf"{_ARGUMENT}(\d+)_")
-# They divide a query, or combine conditions, each of which DuckDB can use by itself.
-_STRUCTURE: Final = (
-    exp.Select, exp.SetOperation, exp.Subquery, exp.From, exp.Join, exp.Where, exp.Group,
-    exp.Having, exp.Qualify, exp.Order, exp.Ordered, exp.Sort, exp.With, exp.CTE, exp.Values,
-    exp.Alias, exp.Aliases, exp.Lateral, exp.Cube, exp.Rollup, exp.GroupingSets, exp.Distinct,
-    exp.Table, exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.And,
-    exp.Or, exp.Paren, exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp.Exists, exp.All,
-)  # fmt: skip
-# In which brackets hold several expressions, and no row.
-_TUPLES: Final = (exp.Values, exp.Group, exp.Cube, exp.Rollup, exp.GroupingSets, exp.In)
-_SIMPLE: Final = (
-    exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE,
-    exp.NullSafeEQ, exp.In, exp.Is, exp.Like, exp.Between, exp.Column, exp.Identifier, exp.Literal,
-    exp.Null, exp.Boolean, exp.Placeholder,
-)  # fmt: skip
 _CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify)
-_ROWS_FROM_ONE: Final = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp.Stack)
 # What DuckDB takes as it is, and parts that are no expressions over a row.
 _PLAIN: Final = (
     exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Star, exp.Placeholder, exp.Parameter,
@@ -74,14 +70,12 @@ _OTHER_MOMENTS: Final = re.compile(
     r"""(?!\d{4}-\d\d-\d\d(?:\ \d\d:\d\d:\d\d(?:\.\d{1,6})?)?'))""",
     re.IGNORECASE,
 )
-_MAX_LONG: Final = 2**63 - 1
 # Parts of an expression that is no constant, or one whose value is not known yet.
 _UNKNOWN: Final = (exp.Column, exp.Query, exp.Placeholder)
 _STRING_KIND: Final = "text"
 _OTHER: Final = "other"
 # Only types are asked for.
 _ANY_MOMENT: Final = SqlSession(now=datetime(2000, 1, 1, tzinfo=UTC), time_zone="UTC")
-_OWN_FUNCTIONS: Final = frozenset({"unnest", "range"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,20 +168,20 @@ class _Parts:
     def visit(self, node: Expr) -> Expr:
         """Put marks in place of the parts inside a node, and return what stands for the node."""
         if isinstance(node, exp.Anonymous) and node.name.lower() in BY_NAME:
-            node = _replaced(node, BY_NAME[node.name.lower()](this=node.expressions[0]))
-        core = _core(node)
+            node = replaced(node, BY_NAME[node.name.lower()](this=node.expressions[0]))
+        core = core_of(node)
         if isinstance(core, exp.AggFunc | exp.RowNumber):
             return self._aggregate(node, core)
-        if (isinstance(node, _PLAIN) and not _is_large(node)) or _is_input(node):
+        if (isinstance(node, _PLAIN) and not is_large(node)) or is_input(node):
             return node
         if isinstance(node, exp.Values):
             self._unify(node)
         if isinstance(node, _CONDITIONS) and isinstance(node.this, exp.Null | exp.Literal):
             raise SyntaxProblem(start_of(node), "expected a condition, found a constant")
-        if isinstance(node, exp.And | exp.Or) and _may_fail(node):
+        if isinstance(node, exp.And | exp.Or) and may_fail(node):
             return self._guard(node)
-        if _is_structure(node):
-            for child in list(_children(node)):
+        if is_structure(node):
+            for child in list(children_of(node)):
                 self.visit(child)
             return node
         return self._compute(node)
@@ -197,7 +191,7 @@ class _Parts:
         span = span_of(node)
         if span is None:
             raise SyntaxProblem(start_of(node), "a query cannot have this expression here")
-        inputs = sorted(_inputs_of(node), key=lambda one: span_of(one) or (0, 0))
+        inputs = sorted(inputs_of(node), key=lambda one: span_of(one) or (0, 0))
         start, end = span
         text, copied, columns = "", start, dict[str, str]()
         has_names = node.find(exp.Lambda) is None
@@ -211,7 +205,7 @@ class _Parts:
                 own = kept.name if has_names and isinstance(kept, exp.Column) else ""
                 is_free = own and own.lower() not in map(str.lower, columns.values())
                 columns[shown] = own if is_free else f"{INPUT}{len(columns)}"
-            _replaced(one, kept)
+            replaced(one, kept)
             text += self._source.text[copied : place[0]] + quote_name(columns[shown])
             copied = place[1]
         text += self._source.text[copied:end]
@@ -239,14 +233,14 @@ class _Parts:
         """
         simple = [
             one.copy() for one in node.flatten(unnest=False)
-            if isinstance(node, exp.And) and not _has_other(one)
+            if isinstance(node, exp.And) and not has_other(one)
         ]  # fmt: skip
         for one in simple:
             self.visit(one)
         parent_of = exp.Paren(this=node.copy())
         mark = self._compute(parent_of.this)
         found = exp.and_(*simple, mark, copy=False) if simple else mark
-        return _replaced(node, exp.paren(found, copy=False))
+        return replaced(node, exp.paren(found, copy=False))
 
     def _unify(self, node: exp.Values) -> None:
         """Give the constants of a column of VALUES one type, or refuse them."""
@@ -282,10 +276,10 @@ class _Parts:
             name = name_of_function(core)
             raise SyntaxProblem(start_of(node), f"deltalog has no SQL function {name!r} in queries")
         kind, write = row
-        for part in [*_around(node, core), *_children(core)]:
+        for part in [*parts_around(node, core), *children_of(core)]:
             self.visit(part)
         written = write(core)
-        _replaced(core, written)
+        replaced(core, written)
         node = written if node is core else node
         return node if kind is ResultType.SAME else self._typed(node, kind)
 
@@ -295,146 +289,22 @@ class _Parts:
         mark = f"{_ARGUMENT}{number}_"
         argument = ""
         if kind in ASKED:
-            value = _core(node).this if kind is not ResultType.BY else _core(node).expressions[1]
+            value = (
+                core_of(node).this if kind is not ResultType.BY else core_of(node).expressions[1]
+            )
             if isinstance(value, exp.Distinct):
                 value = value.expressions[0]
             argument = _duckdb(value)
-            _replaced(value, exp.column(mark))
+            replaced(value, exp.column(mark))
         texts = [_duckdb(node)]
         if kind is ResultType.AVERAGE:
-            texts += [_duckdb(_with_function(node, other)) for other in (exp.Sum, exp.Count)]
+            texts += [_duckdb(with_function(node, other)) for other in (exp.Sum, exp.Count)]
         self.found.append(Aggregated(kind, tuple(texts), argument, mark))
         return self._marked(node, number)
 
     @staticmethod
     def _marked(node: Expr, number: int) -> Expr:
-        return _replaced(node, exp.column(f"{_MARK}{number}_"))
-
-
-def _replaced(node: Expr, by: Expr) -> Expr:
-    """Put a node in place of another one, and return it."""
-    if node is by:
-        return by
-    if node.parent is None:
-        return by
-    node.replace(by)
-    return by
-
-
-def _core(node: Expr) -> Expr:
-    """The function of a window, or of one with FILTER or IGNORE NULLS; else the node itself."""
-    kinds = exp.Window | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls
-    while isinstance(node, kinds):
-        node = node.this
-    return node
-
-
-def _with_function(node: Expr, kind: type[Expr]) -> Expr:
-    """Return a copy with another function over the same rows."""
-    copy = node.copy()
-    core = _core(copy)
-    other = kind(this=core.this)
-    return other if core is copy else (_replaced(core, other), copy)[1]
-
-
-def _around(node: Expr, core: Expr) -> Iterator[Expr]:
-    """What a function over several rows has besides its arguments: FILTER, and its window."""
-    while node is not core:
-        yield from (child for child in _children(node) if child is not node.this)
-        node = node.this
-
-
-def _children(node: Expr) -> Iterator[Expr]:
-    for value in node.args.values():
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, exp.Expr):
-                yield one
-
-
-def _has_other(node: Expr) -> bool:
-    """Whether a condition has more than comparisons of columns and constants."""
-    return any(not isinstance(one, _SIMPLE) for one in node.walk())
-
-
-def _may_fail(node: Expr) -> bool:
-    """Whether conditions must be asked one after the other: no query is among them."""
-    has_span = span_of(node) is not None
-    return has_span and node.find(exp.Query, exp.Star) is None and _has_other(node)
-
-
-def _is_random(node: Expr) -> bool:
-    """Whether a function gives another value for each row: DuckDB's is as good as Spark's."""
-    return isinstance(node, exp.Rand | exp.Uuid) and not list(_children(node))
-
-
-def _is_large(node: Expr) -> bool:
-    """Whether a constant is a number beyond 64 bits: a decimal in Spark, or too large."""
-    is_number = isinstance(node, exp.Literal) and not node.is_string
-    return is_number and float(node.name) > _MAX_LONG and span_of(node) is not None
-
-
-def _is_query(node: Any) -> bool:
-    return isinstance(node, exp.Query)
-
-
-def _has_query(node: Expr) -> bool:
-    """Whether a condition is one of EXISTS or IN about a query, negated or not."""
-    if isinstance(node, exp.Not) and span_of(node.this) is None:
-        return _has_query(node.this)
-    return isinstance(node, exp.Exists | exp.In) and _is_structure(node)
-
-
-def _is_structure(node: Expr) -> bool:
-    if isinstance(node, exp.And | exp.Or):
-        # A constant is a condition for DuckDB, whatever its type: its type is checked.
-        return not isinstance(node.left, exp.Literal) and not isinstance(node.right, exp.Literal)
-    if isinstance(node, exp.Exists):
-        return _is_query(node.this)
-    if isinstance(node, exp.In):
-        return node.args.get("query") is not None
-    if isinstance(node, exp.Not):
-        return span_of(node.this) is not None or _is_structure(node.this)
-    if isinstance(node, exp.Tuple):
-        return isinstance(node.parent, _TUPLES)
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower() in _OWN_FUNCTIONS and span_of(node) is None
-    if isinstance(node, exp.Rand | exp.Uuid):
-        return _is_random(node)
-    return isinstance(node, _STRUCTURE)
-
-
-def _is_input(node: Expr) -> bool:
-    """Whether a node is a column, or a field of one."""
-    while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
-        node = node.this
-    return isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)
-
-
-def _inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr]:
-    """The columns of an expression, and its values over several rows.
-
-    Args:
-        node: the expression.
-        hidden: names of columns that are parameters of a lambda around the node.
-    """
-    if isinstance(node, exp.Lambda):
-        hidden |= {one.name.lower() for one in node.expressions}
-    for child in _children(node):
-        if isinstance(child, exp.Column) and child.parts[0].name.lower() in hidden:
-            continue
-        is_over_rows = isinstance(_core(child), exp.AggFunc | exp.RowNumber) or _is_query(child)
-        has_query = isinstance(child, exp.Exists | exp.In | exp.Not) and _has_query(child)
-        is_group = bool(child.meta.get("deltalog_group")) and span_of(child) is not None
-        is_named = isinstance(child, exp.Anonymous) and child.name.lower() in BY_NAME
-        is_value = is_over_rows or has_query or is_named or is_group
-        if is_value or _is_input(child) or _is_random(child):
-            yield child
-        elif isinstance(child, _ROWS_FROM_ONE):
-            raise SyntaxProblem(
-                start_of(child), "a function that makes rows stands alone: use LATERAL VIEW"
-            )
-        else:
-            yield from _inputs_of(child, hidden)
+        return replaced(node, exp.column(f"{_MARK}{number}_"))
 
 
 def _note_groups(select: exp.Select) -> None:
@@ -460,8 +330,8 @@ def _kind_of_constant(node: Expr) -> str:
     if isinstance(node, exp.Literal):
         if node.is_string:
             return _STRING_KIND
-        return "whole" if node.name.isdecimal() and not _is_large(node) else "number"
-    return "boolean" if isinstance(node, exp.Boolean) else _OTHER
+        return "whole" if node.name.isdecimal() and not is_large(node) else "number"
+    return "truth" if isinstance(node, exp.Boolean) else _OTHER
 
 
 def _common_type(texts: list[str], place: int) -> DataType:
@@ -488,7 +358,7 @@ def _name_results(tree: Expr, source: TextOfParts) -> None:
         for one in select.expressions:
             if isinstance(one, exp.Alias | exp.Aliases | exp.Star | exp.Column | exp.Dot):
                 continue
-            if isinstance(one, _ROWS_FROM_ONE) and type(one) is not exp.Explode:
+            if isinstance(one, ROWS_FROM_ONE) and type(one) is not exp.Explode:
                 continue
             name = "col" if type(one) is exp.Explode else result_name(one, source)
             alias = exp.Alias(this=one.copy(), alias=exp.to_identifier(name, quoted=True))

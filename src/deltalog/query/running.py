@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal, localcontext
-from functools import cache, lru_cache
+from functools import cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary, ref
@@ -29,9 +29,18 @@ from deltalog.expressions.trees import walk
 from deltalog.query.aggregates import ASKED, ResultType
 from deltalog.query.computed import ARGUMENTS, INPUT, MARKS, Aggregated, Computed
 from deltalog.query.duckdb import query_duckdb
+from deltalog.query.duckdb_types import (
+    MAX_PRECISION,
+    as_type_of,
+    decimal_of,
+    divided_types,
+    nullable_type,
+    type_named,
+    type_text,
+)
 from deltalog.query.lexer import error_at
 from deltalog.schema import Field, StructType
-from deltalog.schema.arrow import from_arrow_type, to_arrow_type
+from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
@@ -46,8 +55,6 @@ from deltalog.schema.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
-    ArrayType,
-    MapType,
     decimal_type,
 )
 from deltalog.sql_session import SqlSession
@@ -58,7 +65,6 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.query.duckdb import Database
     from deltalog.query.translate import TranslatedQuery
-    from deltalog.schema import DataType
 
 # A function without arguments: the error that none fits tells of which types they are.
 _PROBE: Final = "pi"
@@ -66,21 +72,12 @@ _PROBED: Final = re.compile(
     rf"'{_PROBE}\(STRUCT\(k(\d+) \w+\)(?:, )?(.*)\)'\. You might", re.DOTALL
 )
 _NUMBERS: Final = itertools.count()
-_TYPES: Final[dict[DataType, str]] = {
-    STRING: "VARCHAR", BYTE: "TINYINT", SHORT: "SMALLINT", INTEGER: "INTEGER", LONG: "BIGINT",
-    FLOAT: "FLOAT", DOUBLE: "DOUBLE", BOOLEAN: "BOOLEAN", BINARY: "BLOB", DATE: "DATE",
-    TIMESTAMP: "TIMESTAMP WITH TIME ZONE", TIMESTAMP_NTZ: "TIMESTAMP", VOID: "INTEGER",
-}  # fmt: skip
-# How DuckDB calls the types of constants.
-_CONSTANTS: Final = {"INTEGER_LITERAL": "INTEGER", "STRING_LITERAL": "VARCHAR"}
 _INTEGRALS: Final = (BYTE, SHORT, INTEGER, LONG)
 # Types whose values DuckDB compares as Spark does.
 _COMPARED: Final = frozenset({*_INTEGRALS, STRING, DOUBLE, FLOAT, BOOLEAN, DATE, TIMESTAMP, BINARY,
                               TIMESTAMP_NTZ})  # fmt: skip
 # Types with which DuckDB adds and multiplies as Spark does: too large a result is an error of both.
 _ADDED: Final = frozenset({INTEGER, LONG, DOUBLE})
-_MAX_PRECISION: Final = 38
-_DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 _TOO_LARGE: Final = 2**63
 _NATIVE_CONSTANTS: Final = (str, float, Decimal, date, NoneType)
 _PLAIN: Final = (
@@ -169,7 +166,7 @@ class _Run:
                     raise
                 number = int(probed[1])
                 part = self.query.parts[number]
-                types = _divided(probed[2])
+                types = divided_types(probed[2])
                 if isinstance(part, Computed):
                     self._compute(connection, number, part, types)
                 else:
@@ -195,7 +192,7 @@ class _Run:
 
     def _compute(self, connection: Any, number: int, part: Computed, types: Sequence[str]) -> None:
         """Decide whether DuckDB computes an expression, or a function of ours."""
-        kinds = [_known(connection, one, self.shown) for one in types]
+        kinds = [type_named(connection, one, self.shown) for one in types]
         names = [name for name, _ in part.inputs]
         schema = StructType([Field(*one) for one in zip(names, kinds, strict=True)])
         given = {name: self.parameters[name] for name in part.parameters}
@@ -203,8 +200,8 @@ class _Run:
             parsed = parse_sql(part.text, parameters=given)
             resolved = resolve(parsed, schema, self._session)
             result = type_of(resolved, schema)
-            stored = _nullable(to_arrow_type(result))
-            text = _type_text(result)
+            stored = nullable_type(to_arrow_type(result))
+            text = type_text(result)
         except DeltaError as error:
             raise self._error(part, error) from error
         is_small = isinstance(resolved, Literal) and result in {BYTE, SHORT}
@@ -220,10 +217,12 @@ class _Run:
         names = names or ["deltalog_one"]
 
         def compute(*columns: Any) -> Any:
-            arrays = [_as(column, kind) for column, kind in zip(columns, arrows, strict=True)]
+            arrays = [
+                as_type_of(column, kind) for column, kind in zip(columns, arrows, strict=True)
+            ]
             batch = pa.RecordBatch.from_arrays(arrays, names)
             try:
-                return _as(evaluate(resolved, batch), stored)
+                return as_type_of(evaluate(resolved, batch), stored)
             except InvalidInputError as error:
                 raise self._error(part, error) from error
 
@@ -248,9 +247,9 @@ class _Run:
         if part.kind not in ASKED:
             self.chosen[number] = f"CAST({text} AS {part.kind.value})"
             return
-        kind = _known(connection, types[0], self.shown)
+        kind = type_named(connection, types[0], self.shown)
         if part.kind in {ResultType.ORDERED, ResultType.BY}:
-            if not (kind in _COMPARED or kind == VOID or _decimal(kind)):
+            if not (kind in _COMPARED or kind == VOID or decimal_of(kind)):
                 raise InvalidInputError(
                     f"cannot run {self.shown!r}: the least and the greatest value of the type "
                     f"{kind} are not computed"
@@ -259,19 +258,19 @@ class _Run:
             return
         if kind == STRING:
             text = ARGUMENTS.sub(lambda mark: f"CAST({mark[0]} AS DOUBLE)", text)
-        decimal = _decimal(kind)
+        decimal = decimal_of(kind)
         if decimal is not None and part.kind is ResultType.AVERAGE:
             text = self._average(part, decimal)
         elif decimal is not None:
             precision, scale = decimal
-            text = f"CAST({text} AS DECIMAL({min(precision + 10, _MAX_PRECISION)}, {scale}))"
+            text = f"CAST({text} AS DECIMAL({min(precision + 10, MAX_PRECISION)}, {scale}))"
         elif part.kind is ResultType.SUM and kind in _INTEGRALS:
             text = f"CAST({text} AS BIGINT)"
         self.chosen[number] = text
 
     def _average(self, part: Aggregated, decimal: tuple[int, int]) -> str:
         """Return the average of decimals, whose digits Spark keeps."""
-        precision, scale = (min(one + 4, _MAX_PRECISION) for one in decimal)
+        precision, scale = (min(one + 4, MAX_PRECISION) for one in decimal)
         result = decimal_type(precision, scale)
         total, count = part.texts[1:]
         stored = to_arrow_type(result)
@@ -279,7 +278,7 @@ class _Run:
 
         def compute(totals: Any, counts: Any) -> Any:
             with localcontext() as context:
-                context.prec = 2 * _MAX_PRECISION
+                context.prec = 2 * MAX_PRECISION
                 found = [
                     None if one is None or not many
                     else (one / many).quantize(unit, rounding=ROUND_HALF_UP)
@@ -287,8 +286,8 @@ class _Run:
                 ]  # fmt: skip
             return pa.array(found, stored)
 
-        types = [f"DECIMAL({_MAX_PRECISION}, {decimal[1]})", "BIGINT"]
-        call = self._register(compute, types, _type_text(result))
+        types = [f"DECIMAL({MAX_PRECISION}, {decimal[1]})", "BIGINT"]
+        call = self._register(compute, types, type_text(result))
         return f"{call}, {total}, {count})"
 
     def _register(self, compute: Callable[..., Any], types: Sequence[str], result: str) -> str:
@@ -395,7 +394,7 @@ def _are_compared(sides: Sequence[Expression], schema: StructType) -> bool:
     kinds = [type_of(one, schema) for one in plain]
     return all(
         isinstance(side, nodes.Column | Literal | nodes.Arithmetic)
-        and (one in _COMPARED or one == VOID or _decimal(one) is not None)
+        and (one in _COMPARED or one == VOID or decimal_of(one) is not None)
         and _means_the_same(side, schema)
         for side, one in zip(plain, kinds, strict=True)
     )
@@ -409,95 +408,9 @@ def _widened(node: Expression, schema: StructType) -> Expression:
     numbers = (*_INTEGRALS, DOUBLE)
     if source in numbers and to in numbers:
         return node.operand if numbers.index(source) <= numbers.index(to) else node
-    is_exact = (source in _INTEGRALS or _decimal(source)) and (_decimal(to) or to == DOUBLE)
+    is_exact = (source in _INTEGRALS or decimal_of(source)) and (decimal_of(to) or to == DOUBLE)
     is_other = (source, to) in {(DATE, TIMESTAMP), (DATE, TIMESTAMP_NTZ), (FLOAT, DOUBLE)}
     return node.operand if is_exact or is_other or source == VOID else node
-
-
-def _decimal(kind: DataType) -> tuple[int, int] | None:
-    """Return the precision and the scale of a decimal; None of another type."""
-    found = _DECIMAL.fullmatch(str(getattr(kind, "type", "")))
-    return (int(found[1]), int(found[2])) if found else None
-
-
-def _as(column: Any, kind: pa.DataType) -> Any:
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
-    return column if column.type == kind else column.cast(kind)
-
-
-def _nullable(kind: pa.DataType) -> pa.DataType:
-    """Return a type whose fields may all be NULL, as those of DuckDB's types."""
-    found: Any = kind
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(one.name, _nullable(one.type)) for one in found])
-    if pa.types.is_map(kind):
-        return pa.map_(_nullable(found.key_type), _nullable(found.item_type))
-    return pa.list_(_nullable(found.value_type)) if pa.types.is_list(kind) else kind
-
-
-def _known(connection: Any, text: str, shown: str) -> DataType:
-    """Return the type of a table for a type of DuckDB."""
-    if text == '"NULL"':
-        return VOID
-    try:
-        return from_arrow_type(_arrow(connection, _CONSTANTS.get(text, text)))
-    except DeltaError as error:
-        raise InvalidInputError(f"cannot run {shown!r}: {error}") from error
-
-
-def _arrow(connection: Any, text: str) -> pa.DataType:
-    if text in {"HUGEINT", "UHUGEINT"}:
-        return pa.decimal128(_MAX_PRECISION, 0)
-    if text not in _ARROWS:
-        found = connection.sql(f"SELECT CAST(NULL AS {text}) AS found").to_arrow_reader()
-        _ARROWS[text] = found.schema.field(0).type
-    return _ARROWS[text]
-
-
-_ARROWS: Final[dict[str, pa.DataType]] = {}
-
-
-@lru_cache(maxsize=512)
-def _type_text(kind: DataType) -> str:
-    """Return a type in DuckDB's words."""
-    match kind:
-        case ArrayType():
-            return f"{_type_text(kind.element_type)}[]"
-        case MapType():
-            return f"MAP({_type_text(kind.key_type)}, {_type_text(kind.value_type)})"
-        case StructType():
-            inner = (f"{_quoted(one.name)} {_type_text(one.type)}" for one in kind)
-            return f"STRUCT({', '.join(inner)})"
-        case _:
-            decimal = _decimal(kind)
-            if decimal is not None:
-                return f"DECIMAL{decimal}"
-            if kind not in _TYPES:
-                raise InvalidInputError(f"a query cannot give values of the type {kind}")
-            return _TYPES[kind]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _divided(text: str) -> list[str]:
-    """Return the types of a list, which commas divide outside of brackets and quotes."""
-    found, depth, quote, begin = [], 0, "", 0
-    for place, sign in enumerate(text):
-        if quote:
-            quote = "" if sign == quote else quote
-        elif sign in "\"'":
-            quote = sign
-        elif sign in "()":
-            depth += 1 if sign == "(" else -1
-        elif sign == "," and not depth:
-            found.append(text[begin:place].strip())
-            begin = place + 1
-    return [*found, text[begin:].strip()] if text.strip() else []
 
 
 def _with_names(message: str, inputs: Sequence[tuple[str, str]]) -> str:

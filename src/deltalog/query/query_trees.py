@@ -1,0 +1,167 @@
+"""Parts of a query's tree: which of them are expressions over one row, and over which columns.
+
+Protocol: none; Spark's SQL reference
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlglot import exp
+
+from deltalog.query.aggregates import BY_NAME
+from deltalog.query.lexer import SyntaxProblem
+from deltalog.query.parse import span_of, start_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlglot.expressions import Expr
+
+# They divide a query, or combine conditions, each of which DuckDB can use by itself.
+_STRUCTURE: Final = (
+    exp.Select, exp.SetOperation, exp.Subquery, exp.From, exp.Join, exp.Where, exp.Group,
+    exp.Having, exp.Qualify, exp.Order, exp.Ordered, exp.Sort, exp.With, exp.CTE, exp.Values,
+    exp.Alias, exp.Aliases, exp.Lateral, exp.Cube, exp.Rollup, exp.GroupingSets, exp.Distinct,
+    exp.Table, exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.And,
+    exp.Or, exp.Paren, exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp.Exists, exp.All,
+)  # fmt: skip
+# In which brackets hold several expressions, and no row.
+_TUPLES: Final = (exp.Values, exp.Group, exp.Cube, exp.Rollup, exp.GroupingSets, exp.In)
+_SIMPLE: Final = (
+    exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE,
+    exp.NullSafeEQ, exp.In, exp.Is, exp.Like, exp.Between, exp.Column, exp.Identifier, exp.Literal,
+    exp.Null, exp.Boolean, exp.Placeholder,
+)  # fmt: skip
+ROWS_FROM_ONE: Final = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp.Stack)
+_MAX_LONG: Final = 2**63 - 1
+_OWN_FUNCTIONS: Final = frozenset({"unnest", "range"})
+
+
+def replaced(node: Expr, by: Expr) -> Expr:
+    """Put a node in place of another one, and return it."""
+    if node is by:
+        return by
+    if node.parent is None:
+        return by
+    node.replace(by)
+    return by
+
+
+def core_of(node: Expr) -> Expr:
+    """The function of a window, or of one with FILTER or IGNORE NULLS; else the node itself."""
+    kinds = exp.Window | exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls
+    while isinstance(node, kinds):
+        node = node.this
+    return node
+
+
+def with_function(node: Expr, kind: type[Expr]) -> Expr:
+    """Return a copy with another function over the same rows."""
+    copy = node.copy()
+    core = core_of(copy)
+    other = kind(this=core.this)
+    return other if core is copy else (replaced(core, other), copy)[1]
+
+
+def parts_around(node: Expr, core: Expr) -> Iterator[Expr]:
+    """What a function over several rows has besides its arguments: FILTER, and its window."""
+    while node is not core:
+        yield from (child for child in children_of(node) if child is not node.this)
+        node = node.this
+
+
+def children_of(node: Expr) -> Iterator[Expr]:
+    """The nodes directly below a node."""
+    for value in node.args.values():
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, exp.Expr):
+                yield one
+
+
+def has_other(node: Expr) -> bool:
+    """Whether a condition has more than comparisons of columns and constants."""
+    return any(not isinstance(one, _SIMPLE) for one in node.walk())
+
+
+def may_fail(node: Expr) -> bool:
+    """Whether conditions must be asked one after the other: no query is among them."""
+    has_span = span_of(node) is not None
+    return has_span and node.find(exp.Query, exp.Star) is None and has_other(node)
+
+
+def is_random(node: Expr) -> bool:
+    """Whether a function gives another value for each row: DuckDB's is as good as Spark's."""
+    return isinstance(node, exp.Rand | exp.Uuid) and not list(children_of(node))
+
+
+def is_large(node: Expr) -> bool:
+    """Whether a constant is a number beyond 64 bits: a decimal in Spark, or too large."""
+    is_number = isinstance(node, exp.Literal) and not node.is_string
+    return is_number and float(node.name) > _MAX_LONG and span_of(node) is not None
+
+
+def is_query(node: Any) -> bool:
+    """Whether a node is a query."""
+    return isinstance(node, exp.Query)
+
+
+def has_query(node: Expr) -> bool:
+    """Whether a condition is one of EXISTS or IN about a query, negated or not."""
+    if isinstance(node, exp.Not) and span_of(node.this) is None:
+        return has_query(node.this)
+    return isinstance(node, exp.Exists | exp.In) and is_structure(node)
+
+
+def is_structure(node: Expr) -> bool:
+    """Whether a node divides a query or combines conditions, and is no expression itself."""
+    if isinstance(node, exp.And | exp.Or):
+        # A constant is a condition for DuckDB, whatever its type: its type is checked.
+        return not isinstance(node.left, exp.Literal) and not isinstance(node.right, exp.Literal)
+    if isinstance(node, exp.Exists):
+        return is_query(node.this)
+    if isinstance(node, exp.In):
+        return node.args.get("query") is not None
+    if isinstance(node, exp.Not):
+        return span_of(node.this) is not None or is_structure(node.this)
+    if isinstance(node, exp.Tuple):
+        return isinstance(node.parent, _TUPLES)
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _OWN_FUNCTIONS and span_of(node) is None
+    if isinstance(node, exp.Rand | exp.Uuid):
+        return is_random(node)
+    return isinstance(node, _STRUCTURE)
+
+
+def is_input(node: Expr) -> bool:
+    """Whether a node is a column, or a field of one."""
+    while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        node = node.this
+    return isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)
+
+
+def inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr]:
+    """The columns of an expression, and its values over several rows.
+
+    Args:
+        node: the expression.
+        hidden: names of columns that are parameters of a lambda around the node.
+    """
+    if isinstance(node, exp.Lambda):
+        hidden |= {one.name.lower() for one in node.expressions}
+    for child in children_of(node):
+        if isinstance(child, exp.Column) and child.parts[0].name.lower() in hidden:
+            continue
+        is_over_rows = isinstance(core_of(child), exp.AggFunc | exp.RowNumber) or is_query(child)
+        asks_query = isinstance(child, exp.Exists | exp.In | exp.Not) and has_query(child)
+        is_group = bool(child.meta.get("deltalog_group")) and span_of(child) is not None
+        is_named = isinstance(child, exp.Anonymous) and child.name.lower() in BY_NAME
+        is_value = is_over_rows or asks_query or is_named or is_group
+        if is_value or is_input(child) or is_random(child):
+            yield child
+        elif isinstance(child, ROWS_FROM_ONE):
+            raise SyntaxProblem(
+                start_of(child), "a function that makes rows stands alone: use LATERAL VIEW"
+            )
+        else:
+            yield from inputs_of(child, hidden)
