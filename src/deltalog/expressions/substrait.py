@@ -19,6 +19,7 @@ import pyarrow.types as pt
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
+from deltalog.expressions.trees import conjunction
 from deltalog.kernels import pc
 
 if TYPE_CHECKING:
@@ -44,6 +45,32 @@ def from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expre
     Raises:
         InvalidInputError: pyarrow cannot serialise it, or a part has no exact counterpart.
     """
+    try:
+        return _SubstraitConverter(_serialized(expression, schema), schema).root()
+    except _UNREADABLE as error:
+        raise InvalidInputError(
+            f"cannot read the pyarrow expression {expression}: {error} has no exact counterpart; "
+            'write it as SQL or with deltalog.col("…")'
+        ) from error
+
+
+def weaker_than_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expression | None:
+    """A condition that is true wherever the filter is, and maybe elsewhere; None if there is none.
+
+    Operands of an outer AND that have no exact counterpart are left out.
+
+    Args:
+        expression: a pyarrow filter.
+        schema: of the columns that it names, by exact name.
+    """
+    try:
+        parts = _SubstraitConverter(_serialized(expression, schema), schema).conjuncts()
+    except (InvalidInputError, *_UNREADABLE):
+        return None
+    return conjunction(parts) if parts else None
+
+
+def _serialized(expression: pc.Expression, schema: pa.Schema) -> _Fields:
     from pyarrow import substrait  # noqa: PLC0415  # slow to import, and rarely needed
 
     try:
@@ -54,13 +81,7 @@ def from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expre
             f"cannot read the pyarrow expression {expression}: {error}; "
             'write it as SQL or with deltalog.col("…")'
         ) from error
-    try:
-        return _SubstraitConverter(_fields(message), schema).root()
-    except (_UnknownError, IndexError, struct.error, OverflowError) as error:
-        raise InvalidInputError(
-            f"cannot read the pyarrow expression {expression}: {error} has no exact counterpart; "
-            'write it as SQL or with deltalog.col("…")'
-        ) from error
+    return _fields(message)
 
 
 def _without_extensions(kind: Any) -> pa.DataType:
@@ -81,6 +102,9 @@ class _UnknownError(Exception):
     """A part that is not supported."""
 
 
+_UNREADABLE: Final = (_UnknownError, IndexError, struct.error, OverflowError)
+
+
 class _SubstraitConverter:
     """Converts the message of one expression."""
 
@@ -94,13 +118,32 @@ class _SubstraitConverter:
                 self._functions[_number(parts, 2)] = parts[3][0].decode()
 
     def root(self) -> Expression:
-        return self._expression(_fields(_fields(self._message[3][0])[1][0]))
+        return self._expression(self._root())
+
+    def conjuncts(self) -> list[Expression]:
+        """The operands of the outer AND that have exact counterparts."""
+        found = []
+        waiting = [self._root()]
+        while waiting:
+            node = waiting.pop()
+            if 3 in node and self._name(call := _fields(node[3][0])) == "and":
+                waiting += reversed(self._operands(call))
+                continue
+            try:
+                found.append(self._expression(node))
+            except _UNREADABLE:
+                continue
+        return found
+
+    def _root(self) -> _Fields:
+        return _fields(_fields(self._message[3][0])[1][0])
 
     def _expression(self, node: _Fields) -> Expression:
         readers: dict[int, Callable[[_Fields], Expression]] = {
             1: _literal,
             2: lambda reference: Column(self._path(reference)),
             3: self._call,
+            6: self._choice,
             8: self._membership,
         }
         for number, read in readers.items():
@@ -120,9 +163,16 @@ class _SubstraitConverter:
             segment = _fields(step[2][0]) if 2 in step else None
         return tuple(names)
 
+    def _name(self, call: _Fields) -> str:
+        return self._functions[_number(call, 1)]
+
+    @staticmethod
+    def _operands(call: _Fields) -> list[_Fields]:
+        return [_fields(_fields(item)[3][0]) for item in call.get(4, ())]
+
     def _call(self, node: _Fields) -> Expression:
-        name = self._functions[_number(node, 1)]
-        arguments = [self._expression(_fields(_fields(item)[3][0])) for item in node.get(4, ())]
+        name = self._name(node)
+        arguments = [self._expression(operand) for operand in self._operands(node)]
         options = [_fields(option) for option in node.get(5, ())]
         if name in _COMPARISONS:
             return self._comparison(_COMPARISONS[name], arguments)
@@ -174,14 +224,33 @@ class _SubstraitConverter:
         return False
 
     def _membership(self, node: _Fields) -> Expression:
-        operand = self._expression(_fields(node[1][0]))
-        options = tuple(self._expression(_fields(option)) for option in node.get(2, ()))
-        if any(not isinstance(option, Literal) or option.value is None for option in options):
-            raise _UnknownError("a list that holds NULL")
-        if self._may_be_nan(operand) or any(map(self._may_be_nan, options)):
-            raise _UnknownError("a list of floating-point numbers")
+        operand, options = self._members(node)
         # In pyarrow, `isin` is false for NULL, never NULL.
         return nodes.And((nodes.Not(nodes.IsNull(operand)), nodes.In(operand, options)))
+
+    def _members(self, node: _Fields) -> tuple[Expression, tuple[Expression, ...]]:
+        operand = self._expression(_fields(node[1][0]))
+        options = tuple(self._expression(_fields(option)) for option in node.get(2, ()))
+        for option in options:
+            if not isinstance(option, Literal) or option.value is None:
+                raise _UnknownError("a list that holds NULL")
+            if isinstance(option.value, float) and (option.value == 0 or self._may_be_nan(option)):
+                # By their bits in pyarrow, in which zeros differ.
+                raise _UnknownError("a list that holds NaN or zero as floating-point numbers")
+        return operand, options
+
+    def _choice(self, node: _Fields) -> Expression:
+        """`if_else`, of which DuckDB makes the IN of SQL: NULL for NULL."""
+        clauses = [_fields(clause) for clause in node[1]]
+        if len(clauses) == 1 and 2 in node:
+            condition, found, otherwise = (
+                _fields(data) for data in (clauses[0][1][0], clauses[0][2][0], node[2][0])
+            )
+            if 8 in found and 1 in otherwise and 29 in _fields(otherwise[1][0]):
+                operand, options = self._members(_fields(found[8][0]))
+                if self._expression(condition).same_as(nodes.Not(nodes.IsNull(operand))):
+                    return nodes.In(operand, options)
+        raise _UnknownError("if_else")
 
 
 def _literal(node: _Fields) -> Expression:

@@ -19,7 +19,7 @@ import pyarrow.dataset as ds  # noqa: TID251  # the one place; imported only whe
 import pyarrow.fs as pafs
 
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.expressions.substrait import from_arrow_expression
+from deltalog.expressions.substrait import weaker_than_arrow_expression
 from deltalog.scan.plan import Scan, plan_scan
 
 if TYPE_CHECKING:
@@ -136,7 +136,8 @@ class DeltaDataset(ds.FileSystemDataset):
     def _scan(self, names: list[str], wanted: ds.Expression | None) -> Scan:
         predicate = self._predicate
         if wanted is not None:
-            pushed = _translated(wanted, self._shown)
+            # None, or a weaker condition, is safe: pyarrow filters the rows itself.
+            pushed = weaker_than_arrow_expression(wanted, self._shown)
             if pushed is not None:
                 predicate = pushed if predicate is None else predicate & pushed
         return self._plan(predicate, names)
@@ -266,14 +267,6 @@ def _rebuild(*parts: Any) -> DeltaDataset:
         arrow_filter=arrow_filter,
         schema=schema,
     )
-
-
-def _translated(wanted: ds.Expression, schema: pa.Schema) -> Expression | None:
-    """Translate a pushed filter for pruning; None is safe: pyarrow filters the rows itself."""
-    try:
-        return from_arrow_expression(wanted, schema)
-    except InvalidInputError:
-        return None
 
 
 def _field_names(wanted: ds.Expression, every: list[str]) -> set[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import evaluate, resolve_predicate
-from deltalog.expressions.substrait import from_arrow_expression
+from deltalog.expressions.substrait import from_arrow_expression, weaker_than_arrow_expression
 from deltalog.schema import from_arrow_schema
 
 F: Any = pc.field
@@ -87,6 +87,10 @@ def _theirs(expression: Any) -> list[bool | None]:
         F("i").isin([1, 4, 9]),
         ~F("i").isin([1, 4, 9]),
         F("t").isin(["a", "é_"]),
+        F("x").isin([0.1, 7.0]),
+        ~F("x").isin([0.1, 7.0]),
+        pc.if_else(F("i").is_valid(), F("i").isin([1, 4]), pa.scalar(None, pa.bool_())),
+        ~pc.if_else(F("i").is_valid(), F("i").isin([1, 4]), pa.scalar(None, pa.bool_())),
         F("d") == dt.date(2024, 2, 29),
         F("d") < dt.date(1970, 1, 1),
         F("ts") >= pa.scalar(0, pa.timestamp("us", "UTC")),
@@ -111,8 +115,12 @@ def test_a_filter_means_what_it_means_to_pyarrow(expression: Any) -> None:
     [
         F("i") + 1 > 2,
         F("i").cast(pa.int64()) > 2,
-        F("x").isin([0.1]),
+        F("x").isin([0.0]),
+        F("x").isin([1.0, NAN]),
         F("i").isin([1, None]),
+        pc.if_else(F("l").is_valid(), F("i").isin([1, 4]), pa.scalar(None, pa.bool_())),
+        pc.if_else(F("i").is_valid(), F("i").isin([1, 4]), pa.scalar(True, pa.bool_())),
+        pc.if_else(F("i").is_valid(), F("flag"), pa.scalar(None, pa.bool_())),
         pc.utf8_upper(F("t")) == "A",
         pc.if_else(F("flag"), F("i"), 0) > 1,
         pc.starts_with(F("t"), "a", ignore_case=True),
@@ -127,6 +135,16 @@ def test_a_filter_means_what_it_means_to_pyarrow(expression: Any) -> None:
 def test_what_has_no_exact_counterpart_is_refused(expression: Any) -> None:
     with pytest.raises(InvalidInputError, match="cannot read the pyarrow expression"):
         _ours(expression)
+
+
+def test_a_weaker_condition_keeps_the_parts_that_have_counterparts() -> None:
+    unknown = F("i") + 1 > 2
+    exact = (F("i") > 0) & F("flag")
+    weaker = weaker_than_arrow_expression(unknown & exact & unknown, DATA.schema)
+    assert weaker is not None
+    assert weaker.same_as(from_arrow_expression(exact, DATA.schema))
+    assert weaker_than_arrow_expression(unknown | exact, DATA.schema) is None
+    assert weaker_than_arrow_expression(~(unknown & exact), DATA.schema) is None
 
 
 def test_names_are_exact() -> None:
