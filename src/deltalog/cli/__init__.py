@@ -1,7 +1,8 @@
 """The command line: `deltalog`.
 
-`commands` has one function per command, `share` those of the sharing server, `simulate` plays
-histories of a simulated table, `sql` runs statements, `output` prints what they answer.
+`application` has what the commands share, `commands` one function for each that keeps a table in
+order, `share` those of the sharing server, `simulate` plays histories of a simulated table, `sql`
+runs statements, `output` prints what they answer.
 """
 
 from __future__ import annotations

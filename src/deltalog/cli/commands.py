@@ -1,76 +1,41 @@
-"""The command line: `deltalog show flights`, and so on.
+"""The commands that look into a table and keep it in order: `deltalog show flights`, and so on.
 
-Owns the commands, what they print and their exit codes; each is a few lines over `DeltaTable`.
-Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 the doctor found something,
-2 the call is wrong, 3 the table or the store does not allow it.
+Each is a few lines over `DeltaTable`.
 """
 
 from __future__ import annotations
 
-import functools
-import sys
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+from typing import Annotated
 
 import pyarrow as pa
 import typer
 
+from deltalog.cli.application import (
+    As,
+    Location,
+    Options,
+    Where,
+    app,
+    as_version,
+    bar,
+    command,
+    open_table,
+    pairs,
+    storage_options,
+)
 from deltalog.cli.output import OutputFormat, as_text, moment_text, print_batches, print_rows
-from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.errors import InvalidInputError
 from deltalog.locations import open_table_context
-from deltalog.progress import progress_bar
-from deltalog.table import DeltaTable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-P = ParamSpec("P")
+__all__ = ["app"]
 
 _MOST_SHOWN = 50
-
-Location = Annotated[
-    str, typer.Argument(help="Path, URL or uc://catalog.schema.table; `table@v3` names a version.")
-]
-Options = Annotated[
-    list[str] | None,
-    typer.Option("--option", "-o", help="A storage option, key=value; may be repeated."),
-]
-As = Annotated[OutputFormat, typer.Option("--format", "-f", help="How to print the answer.")]
-Where = Annotated[str | None, typer.Option("--where", "-w", help="A condition in Spark SQL.")]
-
-app = typer.Typer(
-    help="Look into Delta tables and keep them in order.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-
-def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """A command whose errors are one message, not a traceback."""
-
-    def register(function: Callable[P, None]) -> Callable[P, None]:
-        @functools.wraps(function)
-        def run(*args: P.args, **options: P.kwargs) -> None:
-            try:
-                function(*args, **options)
-            except DeltaError as error:
-                typer.echo(f"error: {error}", err=True)
-                for note in getattr(error, "__notes__", ()):
-                    typer.echo(f"  {note}", err=True)
-                code = 2 if isinstance(error, InvalidInputError) else 3
-                raise typer.Exit(code) from None
-
-        return app.command(name)(run)
-
-    return register
 
 
 @command("show")
 def show(table: Location, option: Options = None, form: As = OutputFormat.TABLE) -> None:
     """What the table is: where, which version, how large, which columns."""
-    opened = _open(table, option)
+    opened = open_table(table, option)
     facts = opened.detail()
     columns = [
         {"column": field.name, "type": str(field.type), "nullable": field.nullable}
@@ -95,7 +60,7 @@ def history(
     form: As = OutputFormat.TABLE,
 ) -> None:
     """The commits, newest first."""
-    rows = _open(table, option).history(limit)
+    rows = open_table(table, option).history(limit)
     if form is OutputFormat.JSON:
         print_rows(rows, form)
         return
@@ -119,7 +84,7 @@ def files(
     table: Location, option: Options = None, where: Where = None, form: As = OutputFormat.TABLE
 ) -> None:
     """The data files, with what the log says of each."""
-    opened = _open(table, option)
+    opened = open_table(table, option)
     rows = opened.get_add_actions(flatten=True)
     if where is not None:
         chosen = opened.file_uris(file_pruning_predicate=where)
@@ -143,7 +108,7 @@ def scan(
     """Rows of the table; as a table the first 50, unless a limit is given."""
     if limit is None and form is OutputFormat.TABLE:
         limit = _MOST_SHOWN
-    rows = _open(table, option).scan(column or None, where, limit=limit)
+    rows = open_table(table, option).scan(column or None, where, limit=limit)
     print_batches(rows.schema, rows.to_batches(), form)
 
 
@@ -160,8 +125,8 @@ def diff(  # noqa: PLR0917  # each is the caller's choice
     form: As = OutputFormat.TABLE,
 ) -> None:
     """What differs between two versions."""
-    found = _open(table, option).diff(
-        _version(before), None if after is None else _version(after), key=key or ()
+    found = open_table(table, option).diff(
+        as_version(before), None if after is None else as_version(after), key=key or ()
     )
     if rows:
         print_batches(found.schema, found.to_batches(), form)
@@ -194,8 +159,8 @@ def doctor(
     from deltalog.insight.doctor import examine  # noqa: PLC0415  # only here
 
     context, at = open_table_context(table, storage_options(option), None, time_zone="UTC")
-    snapshot = None if at is None else _open(table, option).snapshot
-    with _bar("examining") as progress:
+    snapshot = None if at is None else open_table(table, option).snapshot
+    with bar("examining") as progress:
         report = examine(
             context,
             snapshot=snapshot,
@@ -226,8 +191,8 @@ def optimize(
     """Write few large files instead of many small ones."""
     if z_order and purge:
         raise InvalidInputError("cannot take both --z-order and --purge: give one of them")
-    optimizer = _open(table, option).optimize
-    with _bar("optimizing") as progress:
+    optimizer = open_table(table, option).optimize
+    with bar("optimizing") as progress:
         if z_order:
             metrics = optimizer.z_order(z_order, target_size=target_size, progress=progress)
         elif purge:
@@ -249,12 +214,12 @@ def vacuum(
     form: As = OutputFormat.TABLE,
 ) -> None:
     """Name the files that no version needs any more, or delete them."""
-    opened = _open(table, option)
+    opened = open_table(table, option)
     if not delete:
         found = opened.vacuum_report(retention_hours, full=full)
         print_batches(found.schema, found.to_batches(), form)
         return
-    with _bar("deleting") as progress:
+    with bar("deleting") as progress:
         paths = opened.vacuum(retention_hours, dry_run=False, full=full, progress=progress)
     print_rows([{"path": path} for path in paths], form)
 
@@ -267,13 +232,13 @@ def restore(
     form: As = OutputFormat.JSON,
 ) -> None:
     """Make the table what it was."""
-    print_rows([_open(table, option).restore(_version(target))], form)
+    print_rows([open_table(table, option).restore(as_version(target))], form)
 
 
 @command("checkpoint")
 def checkpoint(table: Location, option: Options = None) -> None:
     """Write a checkpoint of the latest version."""
-    opened = _open(table, option)
+    opened = open_table(table, option)
     opened.create_checkpoint()
     typer.echo(f"version {opened.version()}", err=True)
 
@@ -291,38 +256,10 @@ def properties(
     form: As = OutputFormat.TABLE,
 ) -> None:
     """Show the table's properties, or change them first."""
-    opened = _open(table, option)
+    opened = open_table(table, option)
     if set_:
-        opened.alter.set_table_properties(_pairs(set_, "--set"))
+        opened.alter.set_table_properties(pairs(set_, "--set"))
     if unset:
         opened.alter.unset_table_properties(unset)
     found = opened.metadata().configuration
     print_rows([{"property": name, "value": found[name]} for name in sorted(found)], form)
-
-
-def _open(table: str, option: list[str] | None) -> DeltaTable:
-    return DeltaTable(table, storage_options=storage_options(option))
-
-
-def storage_options(option: list[str] | None) -> dict[str, str] | None:
-    """Return the options of a store, which were given as key=value."""
-    return _pairs(option, "-o") if option else None
-
-
-def _pairs(texts: Iterable[str], name: str) -> dict[str, str]:
-    found = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key:  # the value may be a secret
-            raise InvalidInputError(f"cannot take {name} {key!r}…: expected key=value")
-        found[key] = value
-    return found
-
-
-def _version(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() else text
-
-
-def _bar(title: str) -> Any:
-    """A bar for people; nothing where nobody looks."""
-    return progress_bar(title) if sys.stderr.isatty() else nullcontext()
