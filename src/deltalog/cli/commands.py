@@ -15,7 +15,6 @@ from deltalog.cli.application import (
     Location,
     Options,
     Where,
-    app,
     as_version,
     bar,
     command,
@@ -23,13 +22,18 @@ from deltalog.cli.application import (
     pairs,
     storage_options,
 )
-from deltalog.cli.output import OutputFormat, as_text, moment_text, print_batches, print_rows
+from deltalog.cli.output import (
+    OutputFormat,
+    print_facts,
+    print_record,
+    print_rows,
+    print_text,
+)
+from deltalog.cli.reading import app
 from deltalog.errors import InvalidInputError
 from deltalog.locations import open_table_context
 
 __all__ = ["app"]
-
-_MOST_SHOWN = 50
 
 
 @command("show")
@@ -44,11 +48,8 @@ def show(table: Location, option: Options = None, form: As = OutputFormat.TABLE)
     if form is not OutputFormat.TABLE:
         print_rows([{**facts, "schema": columns}], form)
         return
-    shown = {name: value for name, value in facts.items() if value not in (None, [], {})}
-    shown |= {
-        name: moment_text(facts[name]) for name in ("createdAt", "lastModified") if facts[name]
-    }
-    print_rows([{"": name, "value": as_text(value)} for name, value in shown.items()], form)
+    print_record(facts, form)
+    typer.echo("")
     print_rows(columns, form)
 
 
@@ -68,10 +69,10 @@ def history(
         [
             {
                 "version": row["version"],
-                "timestamp": moment_text(row["timestamp"]),
+                "timestamp": row["timestamp"],
                 "operation": row.get("operation"),
-                "parameters": as_text(row.get("operationParameters")),
-                "metrics": as_text(row.get("operationMetrics")),
+                "parameters": row.get("operationParameters"),
+                "metrics": row.get("operationMetrics"),
             }
             for row in rows
         ],
@@ -91,58 +92,7 @@ def files(
         known = opened.file_uris()
         kept = set(chosen)
         rows = rows.filter(pa.array([uri in kept for uri in known], pa.bool_()))
-    print_batches(rows.schema, rows.to_batches(), form)
-
-
-@command("scan")
-def scan(
-    table: Location,
-    option: Options = None,
-    column: Annotated[
-        list[str] | None, typer.Option("--column", "-c", help="A column; may be repeated.")
-    ] = None,
-    where: Where = None,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=0)] = None,
-    form: As = OutputFormat.TABLE,
-) -> None:
-    """Rows of the table; as a table the first 50, unless a limit is given."""
-    if limit is None and form is OutputFormat.TABLE:
-        limit = _MOST_SHOWN
-    rows = open_table(table, option).scan(column or None, where, limit=limit)
-    print_batches(rows.schema, rows.to_batches(), form)
-
-
-@command("diff")
-def diff(  # noqa: PLR0917  # each is the caller's choice
-    table: Location,
-    before: Annotated[str, typer.Argument(help="A version or a timestamp.")],
-    after: Annotated[str | None, typer.Argument(help="Another; the latest by default.")] = None,
-    option: Options = None,
-    key: Annotated[
-        list[str] | None, typer.Option("--key", "-k", help="A column that identifies rows.")
-    ] = None,
-    rows: Annotated[bool, typer.Option("--rows", help="Print the rows that differ.")] = False,  # noqa: FBT002  # typer's form
-    form: As = OutputFormat.TABLE,
-) -> None:
-    """What differs between two versions."""
-    found = open_table(table, option).diff(
-        as_version(before), None if after is None else as_version(after), key=key or ()
-    )
-    if rows:
-        print_batches(found.schema, found.to_batches(), form)
-    elif form is OutputFormat.TABLE:
-        typer.echo(repr(found))
-        if len(found.schema) > 1:  # else no row can be compared
-            counts = found.summary()
-            typer.echo("  rows: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
-    else:
-        answer = {
-            "schema": found.schema_changes.to_pylist(),
-            "settings": found.setting_changes.to_pylist(),
-            "files": found.file_counts,
-            "rows": found.summary() if len(found.schema) > 1 else None,
-        }
-        print_rows([answer], form)
+    print_facts(rows, form)
 
 
 @command("doctor")
@@ -169,10 +119,9 @@ def doctor(
             progress=progress,
         )
     if form is OutputFormat.TABLE:
-        typer.echo(repr(report))
+        print_text(repr(report))
     else:
-        found = report.to_table()
-        print_batches(found.schema, found.to_batches(), form)
+        print_facts(report.to_table(), form)
     if not report.is_healthy:
         raise typer.Exit(1)
 
@@ -186,7 +135,7 @@ def optimize(
     ] = None,
     purge: Annotated[bool, typer.Option("--purge", help="Only write deleted rows away.")] = False,  # noqa: FBT002  # typer's form
     target_size: Annotated[int | None, typer.Option(help="Bytes of a file.", min=1)] = None,
-    form: As = OutputFormat.JSON,
+    form: As = OutputFormat.TABLE,
 ) -> None:
     """Write few large files instead of many small ones."""
     if z_order and purge:
@@ -199,7 +148,7 @@ def optimize(
             metrics = optimizer.purge(target_size=target_size, progress=progress)
         else:
             metrics = optimizer.compact(target_size=target_size, progress=progress)
-    print_rows([metrics], form)
+    print_record(metrics, form)
 
 
 @command("vacuum")
@@ -216,8 +165,7 @@ def vacuum(
     """Name the files that no version needs any more, or delete them."""
     opened = open_table(table, option)
     if not delete:
-        found = opened.vacuum_report(retention_hours, full=full)
-        print_batches(found.schema, found.to_batches(), form)
+        print_facts(opened.vacuum_report(retention_hours, full=full), form)
         return
     with bar("deleting") as progress:
         paths = opened.vacuum(retention_hours, dry_run=False, full=full, progress=progress)
@@ -229,10 +177,10 @@ def restore(
     table: Location,
     target: Annotated[str, typer.Argument(help="A version or a timestamp.")],
     option: Options = None,
-    form: As = OutputFormat.JSON,
+    form: As = OutputFormat.TABLE,
 ) -> None:
     """Make the table what it was."""
-    print_rows([open_table(table, option).restore(as_version(target))], form)
+    print_record(open_table(table, option).restore(as_version(target)), form)
 
 
 @command("checkpoint")
