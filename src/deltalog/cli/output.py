@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _MOST_LETTERS: Final = 60
-_FEWEST_LETTERS: Final = 12
+_FEWEST_LETTERS: Final = 20
 # Categories of letters that do something: controls, directions, lone surrogates, line ends.
 _CONTROLS: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
@@ -255,7 +255,7 @@ def _moment_text(moment: Any) -> str:
     """A moment as people read it, UTC; a number is milliseconds."""
     if not isinstance(moment, datetime):
         moment = datetime.fromtimestamp(moment / 1000, UTC)
-    return str(moment.astimezone(UTC).isoformat(" ", "seconds"))
+    return str(moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ"))
 
 
 def _size_text(size_bytes: Any) -> str:

@@ -13,7 +13,7 @@ from deltalog.schema.columns import walk
 from deltalog.schema.types import ArrayType, MapType, StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from deltalog.schema.types import DataType, Field
 
@@ -30,7 +30,7 @@ def schema_tree(schema: StructType) -> list[str]:
        ├─ lat: double
        └─ lon: double
     """
-    return list(_branches(schema, ""))
+    return list(_branches(list(_fields_in(schema)), ""))
 
 
 def schema_rows(schema: StructType) -> list[dict[str, Any]]:
@@ -49,19 +49,30 @@ def schema_rows(schema: StructType) -> list[dict[str, Any]]:
     ]
 
 
-def _branches(schema: StructType, margin: str) -> Iterator[str]:
-    last = len(schema) - 1
-    for number, field in enumerate(schema):
-        yield f"{margin}{'└─' if number == last else '├─'} {_told(field)}"
-        below = margin + ("   " if number == last else "│  ")
-        for inner in _structs_in(field.type):
-            yield from _branches(inner, below)
+def _branches(named: Sequence[tuple[str, Field]], margin: str) -> Iterator[str]:
+    for left, (name, field) in enumerate(named, start=1 - len(named)):
+        yield f"{margin}{'├─' if left else '└─'} {name}: {_told(field)}"
+        yield from _branches(list(_fields_in(field.type)), margin + ("│  " if left else "   "))
+
+
+def _fields_in(kind: DataType, prefix: str = "") -> Iterator[tuple[str, Field]]:
+    """Yield the fields of the outermost structs of a type, and how they are called there."""
+    match kind:
+        case StructType():
+            yield from ((f"{prefix}{field.name}", field) for field in kind)
+        case ArrayType():
+            yield from _fields_in(kind.element_type, f"{prefix}element.")
+        case MapType():
+            yield from _fields_in(kind.key_type, f"{prefix}key.")
+            yield from _fields_in(kind.value_type, f"{prefix}value.")
+        case _:
+            return
 
 
 def _told(field: Field) -> str:
     comment = field.metadata.get("comment")
     return (
-        f"{field.name}: {_short(field.type)}"
+        _short(field.type)
         + ("" if field.nullable else " not null")
         + (f"  -- {comment}" if comment else "")
     )
@@ -78,17 +89,3 @@ def _short(kind: DataType) -> str:
             return f"map<{_short(kind.key_type)},{_short(kind.value_type)}>"
         case _:
             return str(kind)
-
-
-def _structs_in(kind: DataType) -> Iterator[StructType]:
-    """Yield the outermost structs of a type, those of a map's keys before those of its values."""
-    match kind:
-        case StructType():
-            yield kind
-        case ArrayType():
-            yield from _structs_in(kind.element_type)
-        case MapType():
-            yield from _structs_in(kind.key_type)
-            yield from _structs_in(kind.value_type)
-        case _:
-            return

@@ -87,7 +87,7 @@ def test_without_a_width_nothing_is_cut() -> None:
 def test_lines_fit_the_width(width: int) -> None:
     shown, num_left_out = lay_out(["path", "size", "text"], _WIDE, width)
     assert all(len(line) <= width for line in shown)
-    assert (num_left_out > 0) is (width < 34)
+    assert (num_left_out > 0) is (width < 49)
 
 
 def test_paths_are_cut_in_the_middle() -> None:
@@ -101,6 +101,6 @@ def test_paths_are_cut_in_the_middle() -> None:
 
 
 def test_wide_letters_take_two_places() -> None:
-    shown, _ = lay_out(["a", "b"], [["日本語" * 10, "x"]], 20)
-    assert [line.index("b") for line in shown[:1]] == [19]
+    shown, _ = lay_out(["a", "b"], [["日本語" * 10, "x"]], 30)
+    assert [line.index("b") for line in shown[:1]] == [29]
     assert shown[1].endswith("…  x")
