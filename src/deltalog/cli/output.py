@@ -1,29 +1,34 @@
 """How the command line prints: as a table for people, as JSON lines, CSV or Arrow for programs.
 
-Owns the text of every value. Rows are printed as they come.
+Owns the text of every value, and what fits a terminal. Rows are printed as they come.
 
 Protocol: none
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
+import unicodedata
+from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import typer
-from rich.console import Console
-from rich.table import Table
+from rich.cells import cell_len, set_cell_size
 
 from deltalog._json import dumps
+from deltalog.display import readable_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-_MOST_LETTERS = 60
-_WIDE = 100_000
+_MOST_LETTERS: Final = 60
+_FEWEST_LETTERS: Final = 20
+# Categories of letters that do something: controls, directions, lone surrogates, line ends.
+_CONTROLS: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 class OutputFormat(StrEnum):
@@ -36,31 +41,56 @@ class OutputFormat(StrEnum):
 
 
 def print_rows(rows: list[dict[str, Any]], form: OutputFormat) -> None:
-    """A few rows, whatever their values are."""
+    """A few facts, whatever their values are; a table of them is for people (`humane`)."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
     if form is OutputFormat.JSON:
         for row in rows:
             typer.echo(dumps(_plain(row)).decode())
-        return
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    elif form is OutputFormat.TABLE:
+        _draw_facts(names, [[row.get(name) for name in names] for row in rows])
+    else:
+        texts = [{name: as_text(row.get(name)) for name in names} for row in rows]
+        kinds = pa.schema([(name, pa.string()) for name in names])
+        table = pa.Table.from_pylist(texts, schema=kinds)
+        print_batches(table.schema, table.to_batches(), form)
+
+
+def print_record(record: dict[str, Any], form: OutputFormat) -> None:
+    """One fact with many members: a line for each where people read it."""
     if form is OutputFormat.TABLE:
-        _draw(names, ([row.get(name) for name in names] for row in rows))
-        return
-    texts = [{name: as_text(row.get(name)) for name in names} for row in rows]
-    table = pa.Table.from_pylist(texts, schema=pa.schema([(name, pa.string()) for name in names]))
-    print_batches(table.schema, table.to_batches(), form)
+        told = [{"": name, "value": humane(name, value)} for name, value in record.items()]
+        print_rows([row for row in told if row["value"]], form)
+    else:
+        print_rows([record], form)
+
+
+def print_facts(table: pa.Table, form: OutputFormat) -> None:
+    """What the log or a verb tells, as Arrow data."""
+    if form is OutputFormat.TABLE:
+        _draw_facts(table.column_names, [list(row.values()) for row in table.to_pylist()])
+    else:
+        print_batches(table.schema, table.to_batches(), form)
+
+
+def print_text(text: str) -> None:
+    """Lines for people; what a log put into them cannot steer their terminal."""
+    for line in text.split("\n"):
+        typer.echo(harmless(line))
 
 
 def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: OutputFormat) -> None:
-    """Any number of rows, as they come."""
+    """Any number of rows of a table, as they come and as they are."""
     match form:
         case OutputFormat.JSON:
             for batch in batches:
                 for row in batch.to_pylist():
                     typer.echo(dumps(_plain(row)).decode())
         case OutputFormat.TABLE:
-            rows = (
-                list(row.values()) for batch in batches for row in batch.to_pylist()
-            )  # a row has its columns in order
+            rows = [
+                [as_text(value) for value in row.values()]
+                for batch in batches
+                for row in batch.to_pylist()
+            ]  # a row has its columns in order
             _draw(schema.names, rows)
         case OutputFormat.CSV:
             _write_csv(schema, batches)
@@ -98,30 +128,96 @@ def _flat_field(field: pa.Field[Any]) -> pa.Field[Any]:
     return field
 
 
-def _draw(names: list[str], rows: Iterable[list[Any]]) -> None:
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for name in names:
-        drawn.add_column(name, overflow="fold")
-    for row in rows:
-        drawn.add_row(*(_shortened(as_text(value)) for value in row))
-    if sys.stdout.isatty():
-        Console(markup=False, highlight=False).print(drawn)
-        return
+def _draw_facts(names: list[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Draw facts for people, without the columns in which there is nothing."""
+    cells = [[humane(*pair) for pair in zip(names, row, strict=True)] for row in rows]
+    kept = [number for number in range(len(names)) if any(row[number] for row in cells)]
+    _draw([names[number] for number in kept], [[row[number] for number in kept] for row in cells])
+
+
+def _draw(names: list[str], rows: Sequence[Sequence[str | None]]) -> None:
     # Without a terminal nothing is cut to its width, nor filled up to it.
-    console = Console(width=_WIDE, markup=False, highlight=False, soft_wrap=True)
-    with console.capture() as captured:
-        console.print(drawn)
-    for line in captured.get().splitlines():
-        typer.echo(line.rstrip())
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    lines, num_left_out = lay_out(names, rows, width)
+    for number, line in enumerate(lines):
+        typer.echo(typer.style(line, bold=True) if width and number == 0 else line)
+    if num_left_out:
+        typer.echo(f"{num_left_out} more columns do not fit: --json shows them", err=True)
 
 
-def _shortened(text: str | None) -> str:
-    if text is None:
-        return ""
+def lay_out(
+    names: list[str], rows: Sequence[Sequence[str | None]], width: int | None
+) -> tuple[list[str], int]:
+    """Lay cells out below their names, two blanks apart.
+
+    Args:
+        names: of the columns.
+        rows: a text per column; None is blank.
+        width: letters of a line. Long cells are cut for it, paths in the middle, and columns at
+            the end are left out that would have less than `_FEWEST_LETTERS` each; None is no limit.
+
+    Returns:
+        The lines, and how many columns were left out.
+    """
+    lines = [[harmless(cell or "") for cell in row] for row in [names, *rows]]
+    if not names:
+        return [], 0
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    if width is not None:
+        widths = _fitting([min(letters, _MOST_LETTERS) for letters in widths], width)
+    drawn = [
+        "  ".join(
+            set_cell_size(_cut(cell, letters), letters)
+            for cell, letters in zip(line, widths, strict=False)
+        ).rstrip()
+        for line in lines
+    ]
+    return drawn, len(names) - len(widths)
+
+
+def _fitting(wanted: list[int], width: int) -> list[int]:
+    """Return the letters of each column that fits; the widest columns give way first."""
+    least = [min(letters, _FEWEST_LETTERS) for letters in wanted]
+    num_columns = len(wanted)
+    while num_columns > 1 and sum(least[:num_columns]) + 2 * (num_columns - 1) > width:
+        num_columns -= 1
+    found = wanted[:num_columns]
+    while sum(found) + 2 * (num_columns - 1) > width and max(found) > 1:
+        found[found.index(max(found))] -= 1
+    return found
+
+
+def _cut(text: str, letters: int) -> str:
+    if cell_len(text) <= letters:
+        return text
+    if "/" not in text or " " in text:
+        return set_cell_size(text, letters - 1) + "…"
+    # A path tells most by how it begins, and differs from others by how it ends.
+    half = (letters - 1) // 2
+    return text[: letters - 1 - half] + "…" + text[len(text) - half :]
+
+
+def harmless(text: str) -> str:
+    r"""Return the text on one line, control characters as their escapes: a log could hold any.
+
+    >>> print(harmless("a\x1b[2J"))
+    a\x1b[2J
+    """
+    if text.isprintable():
+        return text
     line = text.replace("\n", " ")
-    if len(line) <= _MOST_LETTERS or not sys.stdout.isatty():
-        return line
-    return f"{line[:_MOST_LETTERS]}…"
+    return "".join(
+        letter if unicodedata.category(letter) not in _CONTROLS else repr(letter)[1:-1]
+        for letter in line
+    )
+
+
+def humane(name: str, value: object) -> str | None:
+    """A fact as people read it: sizes in units, moments as times; else as `as_text`."""
+    if value in (None, [], {}):
+        return None
+    readable = _HUMANE.get(name)
+    return as_text(value) if readable is None else readable(value)
 
 
 def as_text(value: object) -> str | None:
@@ -155,6 +251,25 @@ def _plain(value: Any) -> Any:
             return str(value)
 
 
-def moment_text(time_ms: int) -> str:
-    """A moment as people read it, UTC."""
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(" ", "seconds")
+def _moment_text(moment: Any) -> str:
+    """A moment as people read it, UTC; a number is milliseconds."""
+    if not isinstance(moment, datetime):
+        moment = datetime.fromtimestamp(moment / 1000, UTC)
+    return str(moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ"))
+
+
+def _size_text(size_bytes: Any) -> str:
+    """A size as people read it; metrics of operations may be text."""
+    return readable_size(int(size_bytes))
+
+
+_HUMANE: Final[dict[str, Callable[[Any], str]]] = {
+    "size_bytes": _size_text,
+    "sizeInBytes": _size_text,
+    "bytes_to_read": _size_text,
+    "modification_time": _moment_text,
+    "timestamp": _moment_text,
+    "createdAt": _moment_text,
+    "lastModified": _moment_text,
+}
+"""How facts of these names are told; rows of tables are shown as they are."""

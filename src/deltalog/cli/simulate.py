@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltalog.cli.commands import command
+from deltalog.cli.application import command
 from deltalog.cli.share import app
 from deltalog.clock import Stopwatch
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from deltalog.cli.commands import As, Options, command, storage_options
+from deltalog.cli.application import As, Options, command, storage_options
 from deltalog.cli.output import OutputFormat, as_text, print_batches
 from deltalog.cli.simulate import app
 from deltalog.errors import DeltaError, InvalidInputError

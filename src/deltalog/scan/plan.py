@@ -24,6 +24,7 @@ from deltalog.features import check_deletion_vectors, check_readable, row_ids
 from deltalog.metadata_columns import FILE_NUMBER, ROW_TRACKING
 from deltalog.partition_values import value_of
 from deltalog.paths import check_confined, decode_path
+from deltalog.scan.explanation import Explanation
 from deltalog.scan.prune import Pruned, files_in_turn, prune
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
@@ -167,8 +168,8 @@ class Scan(Rows):
         bare.__dict__["pruned"] = pruned  # the same predicate prunes the same files
         return sum(batch.num_rows for batch in bare.to_batches())
 
-    def explain(self) -> str:
-        """Explain what the scan would read and why, as text.
+    def explain(self) -> Explanation:
+        """Explain what the scan would read and why: text, and its `facts`.
 
         Cost: that of planning.
         """
@@ -181,7 +182,8 @@ class Scan(Rows):
             lines.append(f"  limit: {self.limit}")
         if self.order is not None:
             lines.append(f"  order: {', '.join(map(str, self.order.keys))}")
-        return "\n".join([*lines, *(f"  {line}" for line in self.pruned.explain())])
+        text = "\n".join([*lines, *(f"  {line}" for line in self.pruned.explain())])
+        return Explanation(text, self.pruned)
 
     def __repr__(self) -> str:
         """Table, version and predicate."""

@@ -101,10 +101,18 @@ class Pruned:
             return None
         return compute.sum(left).as_py() or 0
 
+    @property
+    def num_left(self) -> int:
+        """Files that are kept."""
+        return self.num_files - self.num_by_partition - self.num_by_statistics
+
+    def counted(self) -> Pruned:
+        """The same result with exact numbers of files."""
+        return self
+
     def explain(self) -> list[str]:
         """Explain the result, as lines of text."""
-        left = self.num_files - self.num_by_partition - self.num_by_statistics
-        lines = [f"files: {self.num_files} in the table, {left} to read"]
+        lines = [f"files: {self.num_files} in the table, {self.num_left} to read"]
         if self.num_by_partition:
             lines.append(f"pruned by partition values: {self.num_by_partition}")
         if self.num_by_statistics:
@@ -150,15 +158,24 @@ class _PrunedInPieces(Pruned):
         Cost: if commits after the checkpoint name files, all paths, and what was read is judged
         again.
         """
-        skipped = sum(_num_adds(piece) for piece in self.skipped)
-        exact: Pruned = self
-        if self.state.names_files:
-            skipped = sum(piece.num_files for piece in self.skipped)
-            exact = self._summed(
-                [_prune_at_once(piece, self.predicate) for piece in self.read], skipped
-            )
+        skipped = self._num_skipped
         more = [f"in row groups of the checkpoint that were not read: {skipped}"] if skipped else []
-        return Pruned.explain(exact) + more
+        return Pruned.explain(self.counted()) + more
+
+    def counted(self) -> Pruned:
+        """The same result with exact numbers of files. Cost: as `explain`."""
+        if not self.state.names_files:
+            return self
+        return self._summed(
+            [_prune_at_once(piece, self.predicate) for piece in self.read], self._num_skipped
+        )
+
+    @property
+    def _num_skipped(self) -> int:
+        """Files in pieces that were not read; without later commits that name files, adds."""
+        if self.state.names_files:
+            return sum(piece.num_files for piece in self.skipped)
+        return sum(_num_adds(piece) for piece in self.skipped)
 
     def _summed(self, each: Sequence[Pruned], skipped: int) -> Pruned:
         return Pruned(
@@ -302,7 +319,7 @@ def _prune_piece(piece: SnapshotPiece, predicate: Expression, *, bounds_first: b
     num_files = written.num_files
     judged = _judge(written, predicate, written.stats_where if is_first else None)
     found = _pruned(written, num_files, judged)
-    if not (num_left := _num_left(found)):
+    if not (num_left := found.num_left):
         return found
     keep = pa.repeat(pa.scalar(value=True), num_files) if found.keep is None else found.keep
     keep = piece.live_where(keep)
@@ -337,7 +354,7 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
             piece.forget(statistics=False)
         next(bound)
         found.append(pruned)
-        bounds_first = not _num_left(pruned)
+        bounds_first = not pruned.num_left
     num_skipped = sum(_num_adds(piece) for piece in skipped)
     return _PrunedInPieces(
         snapshot,
@@ -349,7 +366,7 @@ def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression)
         reasons=max((one.reasons for one in found), key=len),
         predicate=predicate,
         state=state,
-        left=tuple(one for one in found if _num_left(one)),
+        left=tuple(one for one in found if one.num_left),
         read=tuple(read),
         skipped=skipped,
     )
@@ -373,10 +390,6 @@ def _kept(table: pa.Table, keep: pa.BooleanArray) -> pa.Table:
     count = len(kept)
     first, end = (kept[0].as_py(), kept[-1].as_py() + 1) if count else (0, 0)
     return table.slice(first, count) if end - first == count else table.filter(keep)
-
-
-def _num_left(pruned: Pruned) -> int:
-    return pruned.num_files - pruned.num_by_partition - pruned.num_by_statistics
 
 
 def _num_adds(piece: SnapshotPiece) -> int:

@@ -6,13 +6,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from deltalog import DeltaTable, write_deltalake
+import pytest
+
+from deltalog import DeltaTable, __version__, write_deltalake
+from deltalog._json import loads
 from tests.support.command_line import ROWS, lines, run
 
 
 def test_show(table: str) -> None:
     text = run("show", table).stdout
     assert table in text
+    assert " KiB" in text
     assert "decimal(9,2)" in text
     (facts,) = lines("show", f"{table}@v0")
     assert facts["version"] == 0
@@ -29,16 +33,6 @@ def test_files(table: str) -> None:
     assert [row["num_records"] for row in lines("files", table)] == [3, 1]
     assert [row["num_records"] for row in lines("files", table, "--where", "id > 1")] == [3]
     assert "part-" in run("files", table).stdout
-
-
-def test_diff(table: str) -> None:
-    DeltaTable(table).delete("id = 2")
-    assert "1 added, 1 removed, 0 changed" in run("diff", table, 0).stdout
-    (answer,) = lines("diff", table, 0, 2)
-    assert answer["rows"] == {"added": 1, "removed": 1, "changed": 0}
-    rows = lines("diff", table, 1, 2, "--rows")
-    assert [(row["id"], row["_change_type"]) for row in rows] == [(2, "delete")]
-    assert lines("diff", table, 0, 2, "--rows", "--key", "id")[0]["id"] in {1, 2}
 
 
 def test_doctor(table: str) -> None:
@@ -108,9 +102,50 @@ def test_storage_options(table: str) -> None:
     run("show", table, "-o", "auto_mkdir=false")
 
 
+@pytest.mark.parametrize("given", ["--version", "--json"])
+def test_the_version_stands_before_commands_only(given: str) -> None:
+    if given == "--version":
+        assert run("--version").stdout == f"deltalog {__version__}\n"
+    else:
+        run("--json", code=2)
+
+
+def test_forms_have_short_names(table: str) -> None:
+    assert run("history", table, "--json").stdout == run("history", table, "-f", "json").stdout
+    assert run("scan", table, "--csv").stdout == run("scan", table, "-f", "csv").stdout
+    assert run("scan", table, "--csv", "-f", "csv").stdout.startswith('"id"')
+    assert "csv, json" in run("scan", table, "--csv", "-f", "json", code=2).stderr
+    assert "json, csv" in run("scan", table, "--csv", "--json", code=2).stderr
+    assert "--json" not in run("checkpoint", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("show",), ("history",), ("files",), ("schema",), ("scan",), ("head",), ("count",),
+        ("explain",), ("cdf", "0"), ("diff", "0"), ("doctor",), ("optimize",), ("vacuum",),
+        ("restore", "0"), ("properties", "--set", "a=b"), ("sql", "SELECT 1 AS n"),
+    ],
+    ids=lambda command: command[0],
+)  # fmt: skip
+def test_every_command_prints_a_table_unless_told_otherwise(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    uri = str(tmp_path / "table")
+    write_deltalake(uri, ROWS, configuration={"delta.enableChangeDataFeed": "true"})
+    name, *rest = command
+    given = [name, *rest] if name == "sql" else [name, uri, *rest]
+    text = run(*given).stdout
+    assert not text.startswith(("{", '"'))
+    for line in run(*given, "--json").stdout.splitlines():
+        assert isinstance(loads(line.encode(), "a line"), dict)
+    run(*given, "--csv")
+
+
 def test_help_names_every_command() -> None:
     text = run("--help").stdout
-    commands = "show history files scan diff doctor optimize vacuum restore checkpoint properties"
+    commands = """show history files schema scan head count explain cdf diff doctor optimize vacuum
+        restore checkpoint properties sql simulate share completion"""
     assert all(name in text for name in commands.split())
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from pathlib import Path
 
-from deltalog import DeltaTable
+import pyarrow as pa
+import pytest
+
+from deltalog import DeltaTable, write_deltalake
+from deltalog.cli.output import lay_out
 from tests.support.command_line import lines, run
 
 
@@ -49,3 +53,54 @@ def test_scan_as_a_table(table: str) -> None:
         ["3"],
         ["1", "a"],
     ]
+
+
+def test_facts_are_told_in_units_and_empty_columns_left_out(table: str) -> None:
+    text = run("files", table).stdout
+    header = text.splitlines()[0].split()
+    assert "size_bytes" in header
+    assert "partition.x" not in header
+    assert " KiB" in text
+    year = str(DeltaTable(table).history()[0]["timestamp"])
+    assert year not in run("history", table).stdout
+    assert "tags" not in header
+    assert isinstance(lines("files", table)[0]["size_bytes"], int)
+
+
+def test_rows_of_a_table_are_shown_as_they_are(tmp_path: Path) -> None:
+    """A column that is called as a fact of ours is none; a column without a value is a column."""
+    uri = str(tmp_path / "sizes")
+    write_deltalake(uri, pa.table({"size_bytes": [5000], "none": pa.nulls(1, pa.string())}))
+    assert run("scan", uri).stdout.split() == ["size_bytes", "none", "5000"]
+
+
+_WIDE = [["part-0000/very-long-name-of-a-file-that-says-nothing.parquet", "12345", "x" * 30]]
+
+
+def test_without_a_width_nothing_is_cut() -> None:
+    shown, num_left_out = lay_out(["path", "size", "text"], _WIDE, None)
+    assert num_left_out == 0
+    assert shown[1].split("  ") == _WIDE[0]
+
+
+@pytest.mark.parametrize("width", [3, 12, 30, 40, 60, 80, 200])
+def test_lines_fit_the_width(width: int) -> None:
+    shown, num_left_out = lay_out(["path", "size", "text"], _WIDE, width)
+    assert all(len(line) <= width for line in shown)
+    assert (num_left_out > 0) is (width < 49)
+
+
+def test_paths_are_cut_in_the_middle() -> None:
+    shown, _ = lay_out(["path", "size", "text"], _WIDE, 60)
+    path, size, text = shown[1].split("  ")
+    assert path.startswith("part-0000")
+    assert path.endswith(".parquet")
+    assert "…" in path
+    assert size == "12345"
+    assert text.endswith("…")
+
+
+def test_wide_letters_take_two_places() -> None:
+    shown, _ = lay_out(["a", "b"], [["日本語" * 10, "x"]], 30)
+    assert [line.index("b") for line in shown[:1]] == [29]
+    assert shown[1].endswith("…  x")

@@ -76,7 +76,7 @@ def test_standard_input_is_run(table: str, arguments: tuple[str, ...]) -> None:
     [
         (("SELEC 1",), 2, "at line 1, character 1: expected SELECT"),
         (("SELECT * FROM missing",), 3, "cannot find the table missing"),
-        (("SELECT 1 / 0",), 2, "Division by zero"),
+        (("SELECT 1 / 0",), 2, "division by zero"),
         (("SELECT 1", "--table", "t"), 2, "--table: expected name=location, found 't'"),
         (("SELECT 1", "--table", "=x"), 2, "--table: expected name=location"),
         (("SELECT 1", "--file", "{script}"), 2, "give one of them"),

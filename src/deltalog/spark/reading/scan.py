@@ -100,7 +100,7 @@ class SparkScan:
         Cost: that of planning.
         """
         plan = self._plan
-        lines = [plan.scan.explain()]
+        lines: list[str] = [plan.scan.explain()]
         if self._is_on_cluster:
             lines.append(f"  files pruned by tasks: more than {self.most_files} are in the table")
         lines += [
