@@ -7,6 +7,7 @@ Protocol: none
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import unicodedata
@@ -139,10 +140,16 @@ def _draw(names: list[str], rows: Sequence[Sequence[str | None]]) -> None:
     # Without a terminal nothing is cut to its width, nor filled up to it.
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     lines, num_left_out = lay_out(names, rows, width)
+    is_bold = width is not None and not is_plain_terminal()
     for number, line in enumerate(lines):
-        typer.echo(typer.style(line, bold=True) if width and number == 0 else line)
+        typer.echo(typer.style(line, bold=True) if is_bold and number == 0 else line)
     if num_left_out:
         typer.echo(f"{num_left_out} more columns do not fit: --json shows them", err=True)
+
+
+def is_plain_terminal() -> bool:
+    """Whether the terminal shows no styles, or its user wants none (https://no-color.org)."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def lay_out(
