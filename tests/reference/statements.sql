@@ -42,7 +42,7 @@ CREATE TABLE T (a BOOLEAN, b TINYINT, c SMALLINT, d INT, e BIGINT, f FLOAT, g DO
   q VARCHAR(5), r CHAR(3)) USING DELTA;
 INSERT INTO T VALUES (true, 1Y, 2S, 3, 4L, 1.5F, 2.5D, 1.000000000000000001, 'ä', X'00FF',
   DATE'2020-02-29', TIMESTAMP'2020-02-29 12:34:56.789', TIMESTAMP_NTZ'1969-12-31 23:59:59.999999',
-  array(1, NULL), map('k', 5), named_struct('x', 1, 'y', array(named_struct('z', 'q'))), 'vc', 'c');
+  array(1, NULL), map('k', 5), named_struct('x', 1, 'y', array(named_struct('z', 'q'))), 'vc', 'cha');
 INSERT INTO T (d) VALUES (NULL);
 ! INSERT INTO T (q) VALUES ('too long');
 
