@@ -55,6 +55,7 @@ def _url(path: Path) -> str:
     profile = Path(os.environ["DELTALOG_SCRATCH"]) / "profile.share"
     endpoint = f"http://127.0.0.1:{_start(path)}/delta-sharing"
     told = {"shareCredentialsVersion": 1, "endpoint": endpoint, "bearerToken": TOKEN}
+    profile.touch(mode=0o600)  # it has a token
     profile.write_text(json.dumps(told), "utf-8")
     return f"{profile}#s.s.t"
 
