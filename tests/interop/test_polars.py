@@ -157,7 +157,7 @@ PREDICATES = st.recursive(
 )
 
 
-@settings(max_examples=2_000 if FULL else 100, deadline=None)
+@settings(max_examples=500 if FULL else 100, deadline=None)
 @given(predicate=PREDICATES, names=st.lists(st.sampled_from(["i", "s", "st", "p"]), unique=True))
 def test_a_filter_gives_the_rows_that_it_gives_in_memory(
     store: CountingStore, eager: pl.DataFrame, predicate: pl.Expr, names: list[str]
