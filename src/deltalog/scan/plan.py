@@ -99,12 +99,25 @@ class Scan(Rows):
         scan.__dict__["pruned"] = pruned  # what `cached_property` would keep
         return scan
 
-    def tasks(self) -> Iterator[ScanTask]:
+    def tasks(self, *, with_rows: bool = False) -> Iterator[ScanTask]:
         """Yield a picklable task per file that may hold matching rows, without limit and order.
 
-        Cost: the log's columns for the files that survive pruning.
+        Args:
+            with_rows: whether tasks say how many rows they give at most (`most_rows`), for those
+                who share out the work.
+
+        Raises:
+            MalformedLogError: with `with_rows`, a file cannot have as many rows as it says.
+
+        Cost: the log's columns for the files that survive pruning; with `with_rows` their
+        `numRecords`, too.
         """
-        yield from make_tasks(self.snapshot, self.spec, self.pruned.files(TASK_COLUMNS))
+        tasks = make_tasks(self.snapshot, self.spec, self.pruned.files(TASK_COLUMNS))
+        if not with_rows:
+            yield from tasks
+            return
+        for task, most_rows in zip(tasks, self.pruned.live_rows(), strict=True):
+            yield replace(task, most_rows=most_rows.as_py())
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches; memory is bounded whatever the size of the table."""

@@ -79,6 +79,17 @@ class Pruned:
         """Live rows of the files that are kept; None if some file lacks `numRecords`.
 
         Raises:
+            MalformedLogError: as for `live_rows`.
+        """
+        left = self.live_rows()
+        if left.null_count:
+            return None
+        return compute.sum(left).as_py() or 0
+
+    def live_rows(self) -> Any:
+        """Live rows of each file that is kept, as an Arrow array; NULL without `numRecords`.
+
+        Raises:
             MalformedLogError: a file has fewer than no rows, by its statistics or after its
                 deletion vector.
 
@@ -97,9 +108,7 @@ class Pruned:
                 f"{counts[row]} and cardinality {deleted[row]} of {files['path'][row].as_py()!r}; "
                 "read the rows, or write the file's statistics again"
             )
-        if counts.null_count:
-            return None
-        return compute.sum(left).as_py() or 0
+        return left
 
     @property
     def num_left(self) -> int:

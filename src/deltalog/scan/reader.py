@@ -32,7 +32,7 @@ from deltalog.scan.pieces import (
 )
 from deltalog.scan.row_groups import FooterPruning
 from deltalog.scan.runs import live_runs
-from deltalog.scan.task import noting
+from deltalog.scan.task import ScanTask, noting
 from deltalog.scan.transform import FileProjection, kept_projection, project_file
 from deltalog.schema import Field, StructType
 from deltalog.schema.types import LONG, STRING
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from deltalog.deletion_vectors import DeletionBitmap
-    from deltalog.scan.task import ReadSpec, ScanTask
+    from deltalog.scan.task import ReadSpec
     from deltalog.storage.parquet import ParquetReader
 
 
@@ -125,6 +125,9 @@ def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
     """Yield the batches of one task, read in this thread."""
     for piece in _open(task).pieces():
         yield from piece.read()
+
+
+ScanTask._read = read_task  # noqa: SLF001  # tasks are below, and can be read by themselves
 
 
 def _open(task: ScanTask) -> OpenTask:

@@ -57,12 +57,12 @@ class Rows:
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """All rows as a pandas data frame; options are those of `pyarrow.Table.to_pandas`."""
-        _require("pandas")
+        require("pandas")
         return self.to_table().to_pandas(**options)
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a Polars data frame."""
-        frame: pl.DataFrame = _require("polars").from_arrow(self.to_table())
+        frame: pl.DataFrame = require("polars").from_arrow(self.to_table())
         return frame
 
     def to_duckdb(self, connection: Any = None) -> Any:
@@ -107,12 +107,16 @@ def duckdb_relation(source: Any, connection: Any = None) -> Any:
         source: what DuckDB reads from.
         connection: DuckDB's; None is a new one in memory.
     """
-    connection = _require("duckdb").connect() if connection is None else connection
+    connection = require("duckdb").connect() if connection is None else connection
     return connection.from_arrow(source)
 
 
-def _require(name: str) -> Any:
-    """Import a library; the error says how to install it."""
+def require(name: str) -> Any:
+    """Import a library that is optional.
+
+    Raises:
+        InvalidInputError: it is not installed; the message says how to do that.
+    """
     try:
         return import_module(name)
     except ImportError as error:

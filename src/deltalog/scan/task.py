@@ -1,7 +1,7 @@
 """Scan tasks: the description of one file to read, as picklable values.
 
-Does no reading: the same task can be read by `scan.reader` in any thread, in another process or on
-a Spark worker.
+Does no reading: the same task can be read in any thread, in another process or on a Spark worker.
+`scan.reader`, which stands on this file, joins in with how that is done when the room is imported.
 
 Protocol: Add File and Remove File, Row Tracking
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
 
@@ -30,7 +30,7 @@ from deltalog.metadata_columns import (
 from deltalog.schema import Field, StructType, from_arrow_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from deltalog.actions.model import DeletionVectorDescriptor
     from deltalog.column_mapping import Mode
@@ -136,6 +136,9 @@ class ScanTask:
         along: how long the table's columns are read along with the metadata and the constants.
             Batches that come when it is spent have no others. None reads them always.
         footers: of files that are read again; those with rows that are wanted are put there.
+        most_rows: the task gives so many rows, or fewer if there is a predicate; None if that is
+            not known, or was not asked for.
+        size_bytes: of the whole file, as it is stored.
     """
 
     store: Store
@@ -152,6 +155,29 @@ class ScanTask:
     constants: Constants = ()
     along: Allowance | None = None
     footers: FetchedFooters | None = None
+    most_rows: int | None = None
+
+    _read: ClassVar[Callable[[ScanTask], Iterator[pa.RecordBatch]]]  # joined in by `reader`
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+        schema = self.spec.output
+        for name, value in self.constants:
+            schema = schema.append(pa.field(name, value.type))
+        return schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that the predicate and the deletion vector leave, in batches.
+
+        Cost: the footer, and the columns' chunks of the row groups that may match; memory for one
+        piece of up to about a million rows.
+        """
+        return ScanTask._read(self)
+
+    def to_table(self) -> pa.Table:
+        """Return these rows in memory."""
+        return pa.Table.from_batches(self.to_batches(), schema=self.schema)
 
 
 class Allowance:

@@ -251,10 +251,11 @@ def _encode_entry(key: str, value: Any) -> str:
 
 
 def _decode_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
+    # What an Arrow library notes about its own encoding (`_PL_` is Polars) is no part of a table.
     return {
         key.decode(): _decode_entry(key.decode(), value.decode(errors="replace"))
         for key, value in metadata.items()
-        if not key.startswith((b"PARQUET:", b"ARROW:"))
+        if not key.startswith((b"PARQUET:", b"ARROW:", b"_PL_"))
     }
 
 

@@ -98,12 +98,22 @@ def _conform(array: Any, target: Any, path: Path) -> Any:
 def _plain(array: Any) -> Any:
     found = array.type
     if pt.is_dictionary(found):
-        return _plain(array.dictionary_decode())
+        return _plain(_decoded(array))
     if pt.is_run_end_encoded(found):
         return _plain(compute.run_end_decode(array))
     if isinstance(found, pa.BaseExtensionType) and found.extension_name != VARIANT.extension_name:
         return _plain(array.storage)
     return array
+
+
+def _decoded(array: Any) -> Any:
+    """The values of a dictionary; pyarrow cannot repeat views, of which Polars makes its own."""
+    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    kind = plain.get(array.type.value_type)
+    if kind is None:
+        return array.dictionary_decode()
+    values = array.dictionary.cast(kind)
+    return pa.DictionaryArray.from_arrays(array.indices, values).dictionary_decode()
 
 
 def _conform_variant(array: Any, target: Any, path: Path) -> Any:

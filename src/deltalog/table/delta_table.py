@@ -6,7 +6,7 @@ room. Names are deltalake's where the semantics are the same.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast, overload
 
 from deltalog import arguments, conditions, locations
 from deltalog.context import TableContext
@@ -458,9 +458,37 @@ class DeltaTable:
         found = self._filtered(partitions, columns, filters, filesystem)
         return found.to_pandas(types_mapper=types_mapper)
 
-    def to_polars(self, columns: Sequence[str] | None = None, filters: Any = None) -> pl.DataFrame:
-        """Return the rows as a Polars data frame."""
-        return self._filtered(None, columns, filters).to_polars()
+    @overload
+    def to_polars(
+        self,
+        columns: Sequence[str] | None = ...,
+        filters: Any = ...,
+        *,
+        lazy: Literal[False] = ...,
+    ) -> pl.DataFrame: ...
+
+    @overload
+    def to_polars(
+        self, columns: Sequence[str] | None = ..., filters: Any = ..., *, lazy: Literal[True]
+    ) -> pl.LazyFrame: ...
+
+    def to_polars(
+        self, columns: Sequence[str] | None = None, filters: Any = None, *, lazy: bool = False
+    ) -> pl.DataFrame | pl.LazyFrame:
+        """Return the rows as a Polars data frame.
+
+        Args:
+            lazy: a lazy frame instead, which reads only the columns, files and rows that its query
+                needs, batch by batch; it stays at the version that this object shows now.
+        """
+        if not lazy:
+            return self._filtered(None, columns, filters).to_polars()
+        from deltalog.scan.polars import lazy_frame
+
+        condition = conditions.as_condition(self.schema(), filters, session=self._session)
+        return lazy_frame(
+            self._snapshot, columns=arguments.as_columns(columns), predicate=condition
+        )
 
     def to_duckdb(self, connection: Any = None) -> Any:
         """Return the table as a DuckDB relation, which reads only what a query needs."""

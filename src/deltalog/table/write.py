@@ -81,8 +81,9 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
     Args:
         table_or_uri: where; a `DeltaTable` shows the new version afterwards.
         data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars data
-            frame, a DuckDB relation, any object with `__arrow_c_stream__` or `__arrow_c_array__`,
-            a list of dicts, or an iterable of batches. It may be larger than memory. Columns that
+            frame, a Polars lazy frame, a DuckDB relation, any object with `__arrow_c_stream__` or
+            `__arrow_c_array__`, a list of dicts, or an iterable of batches. It may be larger than
+            memory. Columns that
             are of another type than the table's are cast where each value has a form in it: texts
             to numbers and times and back, decimals to floating-point numbers and back.
         partition_by: partition columns of a new table, or with `mode="overwrite"` and

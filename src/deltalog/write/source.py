@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError, SchemaMismatchError
+from deltalog.write.polars import frame_kind, open_frame, open_lazy_frame
 
 if TYPE_CHECKING:
     from typing import TypeGuard
 
 _ACCEPTED = (
     "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars DataFrame, a "
-    "DuckDB relation, any object with __arrow_c_stream__ or __arrow_c_array__, a dict of columns, "
-    "a list of dicts, dataclasses or pydantic models, or an iterable of record batches"
+    "Polars LazyFrame, a DuckDB relation, any object with __arrow_c_stream__ or "
+    "__arrow_c_array__, a dict of columns, a list of dicts, dataclasses or pydantic models, or an "
+    "iterable of record batches"
 )
 
 
@@ -50,11 +52,12 @@ def open_batches(data: object) -> pa.RecordBatchReader:
 
     Args:
         data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars
-            DataFrame, a DuckDB relation, any object of Arrow's C interfaces, a dict of columns (a
-            list or an array each), a list of dicts (a key that is missing is NULL), of dataclasses
-            or of pydantic models, or an iterable of batches or tables of one schema. No rows and no
-            schema at all give a reader without columns. The index of a pandas DataFrame is a
-            column, unless it is a nameless range; without a name it is `__index_level_0__`.
+            DataFrame, a Polars LazyFrame, a DuckDB relation, any object of Arrow's C interfaces, a
+            dict of columns (a list or an array each), a list of dicts (a key that is missing is
+            NULL), of dataclasses or of pydantic models, or an iterable of batches or tables of one
+            schema. No rows and no schema at all give a reader without columns. The index of a
+            pandas DataFrame is a column, unless it is a nameless range; without a name it is
+            `__index_level_0__`.
 
     Raises:
         InvalidInputError: the data is of another type, or values of a column have no common one.
@@ -62,8 +65,8 @@ def open_batches(data: object) -> pa.RecordBatchReader:
 
     Cost: only the first batch of an iterable is read ahead; lists of dicts are converted whole.
     """
-    if _is_pandas(data):
-        return _table_of_pandas(data).to_reader()
+    if (opened := _opened_frame(data)) is not None:
+        return opened
     if isinstance(data, RereadableRows):
         return data.opened()
     if isinstance(data, pa.RecordBatchReader):
@@ -103,6 +106,17 @@ def is_rereadable(data: object) -> bool:
         or (kind.__module__.startswith(("polars.", "pyspark.")) and kind.__name__ == "DataFrame")
         or kind.__name__ == "DuckDBPyRelation"
     )
+
+
+def _opened_frame(data: Any) -> pa.RecordBatchReader | None:
+    if _is_pandas(data):
+        return _table_of_pandas(data).to_reader()
+    match frame_kind(data):
+        case "DataFrame":
+            return open_frame(data)
+        case "LazyFrame":
+            return open_lazy_frame(data)
+    return None
 
 
 def _stream_of(data: Any) -> pa.RecordBatchReader:

@@ -12,6 +12,14 @@ from deltalog.errors import SchemaMismatchError
 from deltalog.schema import VARIANT, conform, conform_array
 
 run_end_encode: Any = pc.run_end_encode  # type: ignore[attr-defined]  # stubs lack it
+
+
+def dictionary_of(values: Any) -> Any:
+    """The values in another order, with codes without a sign, as Polars has them."""
+    codes = pa.array([2, 1, None, 0, 2], pa.uint8())
+    return pa.DictionaryArray.from_arrays(codes, values.slice(0, 3))
+
+
 NUMBERS = pa.array([1, None, 3, 3])
 TEXTS = pa.array(["a", None, "c", "c"])
 UTC_MICROS = pa.timestamp("us", "UTC")
@@ -21,6 +29,8 @@ UTC_MICROS = pa.timestamp("us", "UTC")
     ("array", "target"),
     [
         (TEXTS.dictionary_encode(), pa.string()),
+        (dictionary_of(TEXTS.cast(pa.string_view())), pa.string()),
+        (dictionary_of(TEXTS.cast(pa.binary_view())), pa.binary()),
         (TEXTS.cast(pa.large_string()), pa.string()),
         (TEXTS.cast(pa.string_view()), pa.string()),
         (TEXTS.cast(pa.binary()), pa.string()),
