@@ -24,7 +24,6 @@ from deltalog.features import check_deletion_vectors, check_readable, row_ids
 from deltalog.metadata_columns import FILE_NUMBER, ROW_TRACKING
 from deltalog.partition_values import value_of
 from deltalog.paths import check_confined, decode_path
-from deltalog.scan.explanation import Explanation
 from deltalog.scan.prune import Pruned, files_in_turn, prune
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.expressions.ordering import SortKey
+    from deltalog.scan.explanation import Explanation
     from deltalog.scan.task import Allowance
     from deltalog.snapshot import Snapshot
     from deltalog.storage.parquet_facts import FetchedFooters
@@ -182,6 +182,8 @@ class Scan(Rows):
             lines.append(f"  limit: {self.limit}")
         if self.order is not None:
             lines.append(f"  order: {', '.join(map(str, self.order.keys))}")
+        from deltalog.scan.explanation import Explanation  # noqa: PLC0415  # few scans need it
+
         text = "\n".join([*lines, *(f"  {line}" for line in self.pruned.explain())])
         return Explanation(text, self.pruned)
 
