@@ -8,11 +8,11 @@ Protocol: Per-file Statistics
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog.cards import card, grid
 from deltalog.kernels import compute
 from deltalog.partition_values import extract, parse_column
 from deltalog.scan.plan import check_rows_readable
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
     from deltalog.stats.schema import Path
 
-_CELL: Final = "text-align:left;padding:0 1em 0 0"
 _KINDS: Final[dict[str, pa.DataType]] = {
     "column": pa.string(),
     "type": pa.string(),
@@ -121,16 +120,8 @@ class TableDescription(Rows):
 
     def _repr_html_(self) -> str:
         """Return the notebook card."""
-        rows = [_SCHEMA.names]
-        rows += [
-            ["" if cell is None else str(cell) for cell in row.values()]
-            for row in self.to_table().to_pylist()
-        ]
-        lines = (
-            "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) for row in rows
-        )
-        cells = "".join(f"<tr>{line}</tr>" for line in lines)
-        return f"<div><strong>{escape(self._title)}</strong><table>{cells}</table></div>"
+        rows = [tuple(row.values()) for row in self.to_table().to_pylist()]
+        return card(self._title, grid(rows, _SCHEMA.names))
 
     @property
     def _title(self) -> str:

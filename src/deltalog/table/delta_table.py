@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from deltalog.clock import Clock
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
+    from deltalog.insight.commit_history import CommitHistory
     from deltalog.insight.description import TableDescription
     from deltalog.insight.diff import TableDiff
     from deltalog.insight.doctor import Report
@@ -352,12 +353,16 @@ class DeltaTable:
         found = self._snapshot.app_transactions.get(app_id)
         return None if found is None else found.version
 
-    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+    def history(self, limit: int | None = None) -> CommitHistory:
         """Return the commits, newest first: version, timestamp (ms), operation and its details.
+
+        It is a list of dictionaries, with `to_pandas()`, whose timestamps are moments.
 
         Cost: one request per commit, sent together.
         """
-        return self._snapshot.history(arguments.as_limit(limit))
+        from deltalog.insight.commit_history import CommitHistory
+
+        return CommitHistory(self._snapshot.history(arguments.as_limit(limit)))
 
     def detail(self) -> dict[str, Any]:
         """Return a summary of the table: Spark's `DESCRIBE DETAIL`.
