@@ -8,11 +8,12 @@ Protocol: none
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog.errors import DeltaError
 from deltalog.features import logical_clustering_columns
 from deltalog.kernels import pc
+from deltalog.scan.plan import check_rows_readable
 
 if TYPE_CHECKING:
     from deltalog.schema import Field
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _MAX_COLUMNS: Final = 20
-_CELL: Final = "text-align:left;padding:0 1em 0 0"
 
 
 def describe(snapshot: Snapshot) -> dict[str, Any]:
@@ -75,18 +75,18 @@ def readable_size(size_bytes: int) -> str:
 def card(snapshot: Snapshot) -> str:
     """A small HTML card: where, which version, how large, what it needs, which columns.
 
-    Cost: the size of every file, from the log.
+    Cost: size and number of rows of every file, from the log.
     """
+    from deltalog import cards  # noqa: PLC0415  # only in notebooks
+
     metadata = snapshot.metadata
     schema = snapshot.configuration.schema
     columns = [_column(field, snapshot) for field in list(schema)[:_MAX_COLUMNS]]
     if len(schema) > _MAX_COLUMNS:
         columns.append((f"… {len(schema) - _MAX_COLUMNS} more", "", "", ""))
-    title = escape(metadata.name or "Delta table")
-    return (
-        f"<div><strong>{title}</strong>{_table(_facts(snapshot).items())}"
-        f"<details open><summary>{len(schema)} columns</summary>{_table(columns)}</details></div>"
-    )
+    shown = cards.folding(f"{len(schema)} columns", cards.grid(columns))
+    facts = cards.grid(_facts(snapshot).items())
+    return cards.card(metadata.name or "Delta table", facts, shown)
 
 
 def _facts(snapshot: Snapshot) -> dict[str, str]:
@@ -95,6 +95,7 @@ def _facts(snapshot: Snapshot) -> dict[str, str]:
         "description": snapshot.metadata.description or "",
         "location": snapshot.store.root,
         "version": f"{snapshot.version}, of {_moment(snapshot.commit_timestamp_ms)}",
+        "rows": _num_rows(snapshot),
         "files": f"{snapshot.num_files:,}, {readable_size(total_size_bytes(snapshot))}",
         "partitioned by": ", ".join(configuration.partition_columns),
         "clustered by": ", ".join(_clustering(snapshot)),
@@ -103,6 +104,18 @@ def _facts(snapshot: Snapshot) -> dict[str, str]:
         "properties": ", ".join(f"{k}={v}" for k, v in snapshot.metadata.configuration.items()),
     }
     return {name: text for name, text in facts.items() if text}
+
+
+def _num_rows(snapshot: Snapshot) -> str:
+    """Return the number of rows as the log has it; blank if it has none, or cannot be trusted."""
+    from deltalog.scan.prune import prune  # noqa: PLC0415  # only in notebooks
+
+    try:
+        check_rows_readable(snapshot)
+        found = prune(snapshot, None).num_live_rows()
+    except DeltaError:  # a card shows what can be shown
+        return ""
+    return "" if found is None else f"{found:,}"
 
 
 def _column(field: Field, snapshot: Snapshot) -> tuple[str, str, str, str]:
@@ -117,8 +130,3 @@ def _column(field: Field, snapshot: Snapshot) -> tuple[str, str, str, str]:
 
 def _moment(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(" ", "seconds")
-
-
-def _table(rows: Any) -> str:
-    lines = ("".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) for row in rows)
-    return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"

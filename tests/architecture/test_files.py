@@ -16,7 +16,7 @@ MOST_LINES = 450  # "about 400"
 # What is one table or one facade, however long.
 MAY_BE_LONG = {
     # The facade, one class: over sixty methods with deltalake's signatures, a parameter a line.
-    "src/deltalog/table/delta_table.py": 1450,
+    "src/deltalog/table/delta_table.py": 1510,
     # One class: everything that reads a Parquet file.
     "src/deltalog/storage/parquet.py": 480,
     # One class: a store of any file system.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from deltalog import (
     Schema,
     StructType,
     VariantType,
+    col,
 )
 from deltalog.display import readable_size
 from deltalog.errors import UnsupportedFeatureError
@@ -190,3 +192,36 @@ def test_metadata_is_shown_without_the_text_of_the_schema() -> None:
     metadata = DeltaTable(logs.table_of([])).metadata()
     assert metadata.schema_string
     assert "schema_string" not in repr(metadata)
+
+
+def test_the_card_tells_the_rows_that_the_log_knows() -> None:
+    store = logs.DictStore()
+    adds = [logs.add(name, stats='{"numRecords":1500}') for name in ("a", "b")]
+    logs.commit(store, 0, logs.PROTOCOL, logs.metadata(), *adds)
+    assert ["rows", "3,000"] in _Cells(DeltaTable(store)._repr_html_()).rows
+    logs.commit(store, 1, logs.add("c", stats='{"numRecords":-1}'))
+    names = [row[0] for row in _Cells(DeltaTable(store)._repr_html_()).rows]
+    assert "files" in names
+    assert "rows" not in names
+
+
+def test_what_is_made_of_a_table_is_no_markup_either(tmp_path: Path) -> None:
+    hostile = "<script>alert(1)</script>"
+    fields = [Field("id", "long"), Field(hostile, "long", metadata={"comment": hostile})]
+    mapped = {"delta.columnMapping.mode": "name", hostile: hostile}
+    place = tmp_path / "<script>"
+    table = DeltaTable.create(place, Schema(fields[:1]), configuration={"a": "b"})
+    table.alter.set_table_properties(mapped, raise_if_not_exists=False)
+    table.alter.add_columns(fields[1:])
+    pages = [
+        table._repr_html_(),
+        table.diff(0)._repr_html_(),
+        table.scan(predicate=col(hostile) == 1).explain()._repr_html_(),
+        table.describe()._repr_html_(),
+        table.history()._repr_html_(),
+        table.doctor()._repr_html_(),
+    ]
+    for page in pages:
+        assert _Cells(page).open == []
+        assert "<script" not in page
+        assert "&lt;script&gt;" in page

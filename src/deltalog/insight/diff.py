@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.cached import cached_property
+from deltalog.cards import card, folding, grid
 from deltalog.errors import InvalidInputError
 from deltalog.insight.metadata_diff import schema_changes, setting_changes, shared_columns
 from deltalog.kernels import compute
@@ -166,6 +167,22 @@ class TableDiff(Rows):
         if self.left_out:
             lines.append(f"  not compared: {', '.join(self.left_out)}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card. Cost: as the summary."""
+        *facts, _ = repr(self).split("\n", 1)
+        pieces = [
+            folding(
+                title, grid([list(row.values()) for row in found.to_pylist()], found.column_names)
+            )
+            for title, found in (
+                ("schema", self.schema_changes),
+                ("settings", self.setting_changes),
+            )
+            if found.num_rows
+        ]
+        counts = [(name.replace("_", " "), count) for name, count in self.file_counts.items()]
+        return card(facts[0], *pieces, folding("files", grid(counts)))
 
     @cached_property
     def _files(self) -> tuple[pa.Table, pa.Table, frozenset[str]]:

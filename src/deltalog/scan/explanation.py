@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from deltalog.cards import card, plain
 from deltalog.kernels import pc
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ class Explanation(str):
     def __str__(self) -> str:
         """The text alone."""
         return str.__str__(self)
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card."""
+        title, *rest = str(self).split("\n")
+        return card(title, plain("\n".join(rest)))
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
         """Pickle the text: what is explained may be large."""

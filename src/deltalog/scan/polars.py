@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog.expressions.polars import weaker_than_polars
 from deltalog.scan.plan import plan_scan
-from deltalog.scan.rows import require
+from deltalog.scan.rows import require_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ def lazy_frame(
 
     Cost: no I/O on data before the frame is collected.
     """
-    require("polars")
+    require_library("polars")
     from polars.io.plugins import register_io_source  # noqa: PLC0415  # optional, and slow
 
     asked: Sequence[str] = snapshot.configuration.schema.names if columns is None else columns
@@ -120,5 +120,5 @@ class PolarsSource:
 
 
 def _frame(rows: pa.Table | pa.RecordBatch) -> pl.DataFrame:
-    found: Any = require("polars").from_arrow(rows)
+    found: Any = require_library("polars").from_arrow(rows)
     return found  # type: ignore[no-any-return]  # a table gives a frame

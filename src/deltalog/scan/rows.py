@@ -57,12 +57,12 @@ class Rows:
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """All rows as a pandas data frame; options are those of `pyarrow.Table.to_pandas`."""
-        require("pandas")
+        require_library("pandas")
         return self.to_table().to_pandas(**options)
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a Polars data frame."""
-        frame: pl.DataFrame = require("polars").from_arrow(self.to_table())
+        frame: pl.DataFrame = require_library("polars").from_arrow(self.to_table())
         return frame
 
     def to_duckdb(self, connection: Any = None) -> Any:
@@ -107,11 +107,11 @@ def duckdb_relation(source: Any, connection: Any = None) -> Any:
         source: what DuckDB reads from.
         connection: DuckDB's; None is a new one in memory.
     """
-    connection = require("duckdb").connect() if connection is None else connection
+    connection = require_library("duckdb").connect() if connection is None else connection
     return connection.from_arrow(source)
 
 
-def require(name: str) -> Any:
+def require_library(name: str) -> Any:
     """Import a library that is optional.
 
     Raises:

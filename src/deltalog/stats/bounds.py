@@ -58,6 +58,11 @@ def correction(field: Field) -> Correction:
     return _NONE
 
 
+def is_taken_as_stored(field: Field) -> bool:
+    """Return whether the bounds of a column need no correction."""
+    return correction(field) is _NONE
+
+
 def _same(array: Array) -> Array:
     return array
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from deltalog.clock import Clock
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
+    from deltalog.insight.commit_history import CommitHistory
+    from deltalog.insight.description import TableDescription
     from deltalog.insight.diff import TableDiff
     from deltalog.insight.doctor import Report
     from deltalog.insight.follow import Follower
@@ -351,12 +353,16 @@ class DeltaTable:
         found = self._snapshot.app_transactions.get(app_id)
         return None if found is None else found.version
 
-    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+    def history(self, limit: int | None = None) -> CommitHistory:
         """Return the commits, newest first: version, timestamp (ms), operation and its details.
+
+        It is a list of dictionaries, with `to_pandas()`, whose timestamps are moments.
 
         Cost: one request per commit, sent together.
         """
-        return self._snapshot.history(arguments.as_limit(limit))
+        from deltalog.insight.commit_history import CommitHistory
+
+        return CommitHistory(self._snapshot.history(arguments.as_limit(limit)))
 
     def detail(self) -> dict[str, Any]:
         """Return a summary of the table: Spark's `DESCRIBE DETAIL`.
@@ -411,6 +417,32 @@ class DeltaTable:
         Cost: no data where the log has the number of rows of every file.
         """
         return self.scan().count()
+
+    def head(
+        self, num_rows: int = 5, columns: Sequence[str] | None = None, predicate: Any = None
+    ) -> pa.Table:
+        """Return some rows in memory, to look at; which ones is undefined.
+
+        Args:
+            num_rows: at most so many.
+
+        Cost: files are read one after the other until there are enough rows.
+        """
+        return self.scan(columns, predicate, limit=num_rows).to_table()
+
+    def describe(self) -> TableDescription:
+        """Return number of rows, and nulls, minimum and maximum of each column, from the log.
+
+        Only what the log tells exactly is told; `missing` says what it does not, and why.
+
+        Returns:
+            A `TableDescription`: `num_rows`, `columns`, `to_table()`, `to_pandas()`, and a card.
+
+        Cost: no data; every statistic of every file.
+        """
+        from deltalog.insight.description import describe_columns
+
+        return describe_columns(self._snapshot)
 
     def to_pyarrow_dataset(
         self,

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.storage import open_store
 
 
-def _table() -> DeltaTable:
-    store = open_store("memory://explanation")
+@pytest.fixture
+def table(tmp_path: Path) -> DeltaTable:
+    """Three partitions of one row each."""
     for number in range(3):
         rows = pa.table({"day": [f"d{number}"], "id": [number]})
-        write_deltalake(store, rows, mode="append", partition_by=["day"])
-    return DeltaTable(store)
+        write_deltalake(tmp_path, rows, mode="append", partition_by=["day"])
+    return DeltaTable(tmp_path)
 
 
-def test_it_is_text_with_facts() -> None:
-    table = _table()
+def test_it_is_text_with_facts(table: DeltaTable) -> None:
     found = table.scan(predicate="day > 'd0' AND id < 2").explain()
     assert "files: 3 in the table, 1 to read" in found
     assert repr(found) == str(found)
@@ -37,10 +38,10 @@ def test_it_is_text_with_facts() -> None:
     }
 
 
-def test_nothing_to_read_is_no_bytes() -> None:
-    assert _table().scan(predicate="id > 7").explain().facts["bytes_to_read"] == 0
+def test_nothing_to_read_is_no_bytes(table: DeltaTable) -> None:
+    assert table.scan(predicate="id > 7").explain().facts["bytes_to_read"] == 0
 
 
-def test_a_pickle_is_the_text() -> None:
-    found = _table().scan().explain()
+def test_a_pickle_is_the_text(table: DeltaTable) -> None:
+    found = table.scan().explain()
     assert pickle.loads(pickle.dumps(found)) == str(found)  # ours

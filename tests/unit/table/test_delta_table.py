@@ -585,3 +585,13 @@ def test_changes_end_with_the_latest_version_that_is_there() -> None:
     assert table.load_cdf(1, 99, columns=["n"]).to_table().to_pylist() == [{"n": 2}]
     with pytest.raises(VersionNotFoundError, match="2 to 99"):
         table.load_cdf(2, 99)
+
+
+def test_the_head_reads_no_more_files_than_it_needs(data: DataTable) -> None:
+    table = DeltaTable(data.store)
+    first, other = (task.path for task in table.scan().tasks())
+    assert table.head(3, ["id"]).num_rows == 3
+    data.store.delete_many([other])
+    assert table.head(2, ["id"], "id > 0").to_pydict() == {"id": [1, 2] if "a" in first else [3, 4]}
+    with pytest.raises(DataFileMissingError):
+        table.head()

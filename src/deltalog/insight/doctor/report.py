@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
-from html import escape
 
 import pyarrow as pa
+
+from deltalog.cards import card, grid
 
 
 class Severity(StrEnum):
@@ -110,12 +111,11 @@ class Report:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        rows = "".join(
-            f"<tr><td>{finding.severity}</td><td>{escape(finding.check)}</td>"
-            f"<td>{escape(finding.message)}<br><em>{escape(finding.advice or '')}</em></td></tr>"
+        rows = [
+            (finding.severity, finding.check, finding.message, finding.advice)
             for finding in self.findings
-        )
-        return f"<div><strong>{escape(self.summary)}</strong><table>{rows}</table></div>"
+        ]
+        return card(self.summary, grid(rows, ("severity", "check", "message", "advice")))
 
 
 def in_order(findings: list[Finding]) -> tuple[Finding, ...]:
