@@ -216,7 +216,9 @@ def test_a_foreign_token_is_refused(server: str) -> None:
 
 
 def test_tasks_are_read_elsewhere(server: str) -> None:
-    tasks = list(SharedTable("s.d.vectors", client=_client(server)).scan(["id"]).tasks())
+    scan = SharedTable("s.d.vectors", client=_client(server)).scan(["id"])
+    tasks = list(scan.tasks(with_rows=True))
+    assert [task.most_rows for task in tasks] == [task.to_table().num_rows for task in tasks]
     found = [batch for task in tasks for batch in read_task(pickle.loads(pickle.dumps(task)))]
     assert sum(batch.num_rows for batch in found) == len([n for n in range(1000) if n % 3])
 

@@ -116,12 +116,15 @@ def snapshot_without_files(context: TableContext, head: VersionHead) -> Snapshot
 class SharedScan(Scan):
     """A scan of a shared table, whose tasks hold the URLs of their own files only."""
 
-    def tasks(self) -> Iterator[ScanTask]:
+    def tasks(self, *, with_rows: bool = False) -> Iterator[ScanTask]:
         """Yield one picklable task per file that may hold rows; the limit is left to the caller.
 
         A task holds the profile with its secrets: where it is read it may need new URLs.
+
+        Args:
+            with_rows: whether tasks say how many rows they give at most (`most_rows`).
         """
-        return with_own_urls(self.snapshot, super().tasks())
+        return with_own_urls(self.snapshot, super().tasks(with_rows=with_rows))
 
     def _tasks_in_turn(self) -> Iterator[ScanTask]:
         """The tasks: the log of an answer is small."""
