@@ -19,18 +19,18 @@ _HEAD: Final = f"{_CELL};font-weight:normal;opacity:.65"
 _SHEET: Final = "color:inherit;background:transparent;color-scheme:light dark"
 
 
-class Piece(str):
+class CardPiece(str):
     """HTML that was made here: everything in it is escaped already."""
 
     __slots__ = ()
 
 
-def card(title: str, *pieces: Piece) -> str:
+def card(title: str, *pieces: CardPiece) -> str:
     """A card of pieces below a title."""
     return f'<div style="{_SHEET}"><strong>{escape(title)}</strong>{"".join(pieces)}</div>'
 
 
-def grid(rows: Iterable[Sequence[object]], names: Sequence[str] = ()) -> Piece:
+def grid(rows: Iterable[Sequence[object]], names: Sequence[str] = ()) -> CardPiece:
     """A table of cells, with names above its columns if there are any; None is blank."""
     head = "".join(f'<th style="{_HEAD}">{_text(name)}</th>' for name in names)
     lines = [f"<tr>{head}</tr>"] if names else []
@@ -38,17 +38,17 @@ def grid(rows: Iterable[Sequence[object]], names: Sequence[str] = ()) -> Piece:
         "<tr>" + "".join(f'<td style="{_CELL}">{_text(cell)}</td>' for cell in row) + "</tr>"
         for row in rows
     ]
-    return Piece(f"<table>{''.join(lines)}</table>")
+    return CardPiece(f"<table>{''.join(lines)}</table>")
 
 
-def folding(summary: str, piece: Piece) -> Piece:
+def folding(summary: str, piece: CardPiece) -> CardPiece:
     """A piece that can be folded away."""
-    return Piece(f"<details open><summary>{escape(summary)}</summary>{piece}</details>")
+    return CardPiece(f"<details open><summary>{escape(summary)}</summary>{piece}</details>")
 
 
-def plain(text: str) -> Piece:
+def plain(text: str) -> CardPiece:
     """A text with its lines as they are."""
-    return Piece(f'<pre style="{_SHEET}">{escape(text)}</pre>')
+    return CardPiece(f'<pre style="{_SHEET}">{escape(text)}</pre>')
 
 
 def _text(cell: object) -> str:
