@@ -19,6 +19,8 @@ RACES = "another writer comes between calls of the core; tests/spark has races o
 NO_WORD = "Spark's interface has no word for it"
 LATEST = "tables on Spark are at their latest version: no other one is asked to change"
 AS_DELTA = "Spark does it, as Delta on Spark does; the core refuses it"
+AS_DELTALAKE = "the core does it, as deltalake does; on Spark it is refused"
+OTHER_MISTAKE = "both refuse it, and each names another of its mistakes"
 TOO_LONG = "many histories drawn at random: the laws of tests/property are about the core"
 NO_TABLE = "a table is made, or a piece of the core called, and no statement made that Spark has"
 

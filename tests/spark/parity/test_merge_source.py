@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.spark.parity.cases import NO_TABLE, cases_of
+from tests.spark.parity.cases import AS_DELTALAKE, NO_TABLE, cases_of
 from tests.unit.rows.merge import test_source
 
 globals().update(
@@ -10,6 +10,7 @@ globals().update(
         test_source,
         {
             "test_two_columns_of_one_name_are_refused": NO_TABLE,
+            "test_nanoseconds_of_a_source_are_cut_off": AS_DELTALAKE,
         },
     )
 )
