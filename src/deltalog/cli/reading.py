@@ -57,10 +57,8 @@ def scan(  # each is the caller's choice
     form: As = OutputFormat.TABLE,
 ) -> None:
     """Rows of the table; as a table the first 50, unless a limit is given."""
-    if limit is None and form is OutputFormat.TABLE:
-        limit = _MOST_SHOWN
     opened = open_table(table, option)
-    rows = opened.scan(columns_of(opened, column), where, limit=limit)
+    rows = opened.scan(columns_of(opened, column), where, limit=_shown(limit, form))
     print_batches(rows.schema, rows.to_batches(), form)
 
 
@@ -120,8 +118,6 @@ def cdf(  # noqa: PLR0917  # each is the caller's choice
     form: As = OutputFormat.TABLE,
 ) -> None:
     """Changed rows of a range of versions: the change data feed; as a table the first 50."""
-    if limit is None and form is OutputFormat.TABLE:
-        limit = _MOST_SHOWN
     opened = open_table(table, option)
     first, last = as_version(start), None if end is None else as_version(end)
     rows = opened.load_cdf(
@@ -132,7 +128,12 @@ def cdf(  # noqa: PLR0917  # each is the caller's choice
         columns=columns_of(opened, column),
         predicate=where,
     )
-    print_batches(rows.schema, _first(rows.to_batches(), limit), form)
+    print_batches(rows.schema, _first(rows.to_batches(), _shown(limit, form)), form)
+
+
+def _shown(limit: int | None, form: OutputFormat) -> int | None:
+    """The limit that was given; else that of a table that people read, and none for programs."""
+    return _MOST_SHOWN if limit is None and form is OutputFormat.TABLE else limit
 
 
 def _first(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
@@ -23,7 +24,7 @@ _Result = TypeVar("_Result")
 WRITES: Final = frozenset({"put_if_absent", "put", "delete_many"})
 
 
-class _Wrapper:
+class _Wrapper(ABC):
     """A store that asks `_pass` before each call of the store it wraps."""
 
     def __init__(self, store: Store) -> None:
@@ -70,10 +71,11 @@ class _Wrapper:
     def delete_many(self, paths: Sequence[str]) -> None:
         self._pass("delete_many", tuple(paths), lambda: self.store.delete_many(paths))
 
+    @abstractmethod
     def _pass(
         self, verb: str, paths: tuple[str, ...], act: Callable[[], _Result], data: bytes = b""
     ) -> _Result:
-        raise NotImplementedError
+        """What the call gives, unless the wrapper has another answer."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.store!r})"

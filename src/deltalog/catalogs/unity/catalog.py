@@ -8,6 +8,7 @@ Protocol: UC Delta API; Catalog-managed tables
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -385,7 +386,7 @@ def _maintenance(names: Iterable[str]) -> frozenset[MaintenanceOperation]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lender:
+class _Lender(ABC):
     """Lends credentials; its subclasses know for what."""
 
     api: UnityApi
@@ -400,9 +401,9 @@ class _Lender:
         """As `Lender`."""
         return self.api.client.pickles_secrets
 
+    @abstractmethod
     def lend(self) -> Sequence[LentCredential]:
         """As `Lender`."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
