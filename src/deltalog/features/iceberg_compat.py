@@ -68,7 +68,17 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
     Protocol: Writer Requirements for IcebergCompatV1, Writer Requirements for IcebergCompatV2
     """
     versions = enabled_versions(properties)
+    if "hudi" in properties.universal_format_enabled_formats:
+        raise InvalidInputError(
+            "cannot keep the table's metadata as Hudi: expected iceberg or nothing in "
+            "delta.universalFormat.enabledFormats; use an engine that writes Hudi"
+        )
     if not versions:
+        if "iceberg" in properties.universal_format_enabled_formats:
+            raise InvalidInputError(
+                "delta.universalFormat.enabledFormats = iceberg needs Iceberg compatibility: set "
+                "delta.enableIcebergCompatV2 = true as well"
+            )
         return
     name = f"icebergCompatV{versions[0]}"
     if len(versions) > 1:

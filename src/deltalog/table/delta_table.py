@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from deltalog.clock import Clock
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
+    from deltalog.iceberg import IcebergVersion
     from deltalog.insight.commit_history import CommitHistory
     from deltalog.insight.description import TableDescription
     from deltalog.insight.diff import TableDiff
@@ -1456,6 +1457,28 @@ class DeltaTable:
         from deltalog.upkeep import create_checkpoint
 
         create_checkpoint(self._snapshot)
+
+    def sync_iceberg(self) -> IcebergVersion:
+        """Write Iceberg metadata of the newest version, unless it stands already.
+
+        Tables with `delta.universalFormat.enabledFormats = iceberg` get it after each commit; this
+        makes up for a commit that could not write it, or writes it for a table without the
+        property. Needs the extra `iceberg`.
+
+        Returns:
+            What stands now; `metadata_location` is what Iceberg readers open.
+
+        Raises:
+            InvalidInputError: the table is not written for Iceberg, or a file has a deletion
+                vector.
+
+        Protocol: Iceberg Compatibility V1, V2
+        Cost: as `deltalog.iceberg.sync`: small after a commit, a pass over all files at first.
+        """
+        self.update_incremental()
+        from deltalog.iceberg import sync
+
+        return sync(self._snapshot)
 
     def cleanup_metadata(self) -> list[str]:
         """Delete log files that are older than `delta.logRetentionDuration` and not needed.

@@ -1,4 +1,4 @@
-"""Post-commit steps: checkpoint, checksum, log clean-up, compaction.
+"""Post-commit steps: checkpoint, checksum, log clean-up, Iceberg metadata, compaction.
 
 Owns their order and when each is due, for every commit path. A step cannot fail the commit, which
 is made already: failures are logged. Work that reads many files is handed in (`Maintenance`), since
@@ -172,10 +172,30 @@ def _compact(done: _PostCommit) -> None:
     done.snapshot = done.maintenance.compact(done.snapshot, done.hooks)
 
 
+def _is_shown_as_iceberg(done: _PostCommit) -> bool:
+    return "iceberg" in done.snapshot.configuration.properties.universal_format_enabled_formats
+
+
+def _show_as_iceberg(done: _PostCommit) -> None:
+    try:
+        from deltalog.iceberg import sync  # noqa: PLC0415  # PyIceberg is an extra, and slow
+    except ModuleNotFoundError as error:
+        logger.warning(
+            "version %d of %s is not shown as Iceberg: %s is missing; install deltalog[iceberg], "
+            "and the next commit or sync_iceberg() makes up for it",
+            done.snapshot.version,
+            done.snapshot.store.root,
+            error.name,
+        )
+        return
+    sync(done.snapshot)
+
+
 _STEPS: Final = (
     _Step(name="checkpoint", is_due=_is_checkpoint_due, act=_checkpoint),
     _Step(name="checksum", is_due=lambda done: done.hooks.write_checksum, act=_checksum),
     _Step(name="cleanup", is_due=_is_cleanup_due, act=_clean_up),
+    _Step(name="Iceberg metadata", is_due=_is_shown_as_iceberg, act=_show_as_iceberg),
     _Step(name="reading", is_due=_is_long, act=_reopen),
     _Step(name="compaction", is_due=_may_compact, act=_compact, needs_published=False),
 )

@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalog import column_mapping
 from deltalog.column_mapping import Mode
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import Array, arrow, pc
+from deltalog.kernels import Array, arrow, compute, pc
 from deltalog.schema import (
     VARIANT_STORAGE,
     ArrayType,
@@ -27,7 +27,7 @@ from deltalog.schema import (
     VariantType,
     to_arrow_type,
 )
-from deltalog.schema.types import VOID
+from deltalog.schema.types import BINARY, STRING, VOID
 from deltalog.write.nested_paths import field_of
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class _Column(NamedTuple):
     name: str  # logical
     field: pa.Field[Any]
     source: DataType
+    is_partition: bool = False
 
 
 class Layout:
@@ -102,11 +103,15 @@ class Layout:
     ) -> None:
         mode = configuration.column_mapping_mode
         fields = list(configuration.data_schema)
-        if is_materialising(configuration):
-            fields += list(configuration.partition_schema)
+        partitions = configuration.partition_schema if is_materialising(configuration) else ()
         self._columns = [
             _Column(field.name, _physical_field(field, mode), field.type)
             for field in fields
+            if not _is_void(field.type)
+        ]
+        self._columns += [
+            _Column(field.name, _physical_field(field, mode), field.type, is_partition=True)
+            for field in partitions
             if not _is_void(field.type)
         ]
         if not self._columns and fields:
@@ -142,7 +147,7 @@ class Layout:
     ) -> pa.RecordBatch:
         """Return the batch with physical columns; see `to_physical`."""
         arrays = [
-            _physical_array(batch.column(column.name), column.source, column.field.type)
+            _physical_array(_as_partitioned(batch, column), column.source, column.field.type)
             for column in self._columns
         ]
         arrays += extra
@@ -154,6 +159,15 @@ class Layout:
         return pa.RecordBatch.from_arrays(
             arrays, schema=self.arrow_schema(with_row_ids=with_row_ids)
         )
+
+
+def _as_partitioned(batch: pa.RecordBatch, column: _Column) -> Array:
+    """The values; those of a partition column as the log has them, where "" and b"" are NULL."""
+    values: Array = batch.column(column.name)
+    if not column.is_partition or column.source not in {STRING, BINARY}:
+        return values
+    empty = pc.equal(pc.binary_length(values), 0)
+    return compute.if_else(empty, pa.scalar(None, values.type), values)
 
 
 def is_materialising(configuration: TableConfiguration) -> bool:

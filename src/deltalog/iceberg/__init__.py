@@ -1,0 +1,14 @@
+"""Iceberg metadata beside the Delta log: the same data files, read by Iceberg's readers (UniForm).
+
+After a commit the Iceberg metadata of that version is written to `metadata/` of the table, with
+PyIceberg's models and Avro writers (extra `iceberg`). Nothing here decides what a table holds: the
+log does, and a table whose Iceberg metadata is missing or late is complete.
+
+Protocol: Iceberg Compatibility V1, V2; Iceberg Table Spec (version 2)
+"""
+
+from __future__ import annotations
+
+from deltalog.iceberg.sync import IcebergVersion, sync
+
+__all__ = ["IcebergVersion", "sync"]

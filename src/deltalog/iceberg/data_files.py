@@ -1,0 +1,258 @@
+"""Data files as Iceberg lists them: location, partition, counts and bounds of every added file.
+
+Owns the binary form of bounds. A bound is left out where it could be tighter than the rows; what
+is converted is columnar up to the one record that PyIceberg's writer takes for each file.
+
+Protocol: Add File, Per-file Statistics, Partition Values; Iceberg Table Spec: Manifests,
+Appendix D (Single-value serialization)
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.typedef import Record
+
+from deltalog.column_mapping import field_id, physical_path
+from deltalog.errors import MalformedLogError
+from deltalog.kernels import compute
+from deltalog.partition_values import extract, parse_column
+from deltalog.paths import file_locations
+from deltalog.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, PrimitiveType
+from deltalog.stats import indexed_columns, stats_schema
+from deltalog.stats.bounds import correction
+from deltalog.stats.schema import (
+    MAX_VALUES,
+    MIN_VALUES,
+    NULL_COUNT,
+    NUM_RECORDS,
+    find_leaf,
+    has_bounds,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.kernels import Array
+    from deltalog.schema.columns import Path
+    from deltalog.schema.types import DataType, Field
+
+FILE_COLUMNS: Final = ("path", "partitionValues", "size")
+_FORMAT_VERSION: Final = 2
+
+_INT: Final = struct.Struct("<i").pack
+_LONG: Final = struct.Struct("<q").pack
+_FLOAT: Final = struct.Struct("<f").pack
+_DOUBLE: Final = struct.Struct("<d").pack
+
+
+def _whole(pack: Callable[[int], bytes], through: pa.DataType) -> Callable[[Array], list[Any]]:
+    return lambda array: [
+        None if value is None else pack(value)
+        for value in array.cast(through, safe=False).to_pylist()
+    ]
+
+
+def _moments(array: Array) -> list[Any]:
+    return [None if v is None else _LONG(v) for v in array.cast(pa.int64()).to_pylist()]
+
+
+def _days(array: Array) -> list[Any]:
+    return [None if v is None else _INT(v) for v in array.cast(pa.int32()).to_pylist()]
+
+
+def _floating(pack: Callable[[float], bytes]) -> Callable[[Array], list[Any]]:
+    # NaN is no bound there.
+    return lambda array: [
+        None if value is None or value != value else pack(value)  # noqa: PLR0124  # NaN
+        for value in array.to_pylist()
+    ]
+
+
+def _texts(array: Array) -> list[Any]:
+    return [None if value is None else value.encode() for value in array.to_pylist()]
+
+
+def _decimals(array: Array) -> list[Any]:
+    """The unscaled number, big-endian two's complement, as short as it can be."""
+    found: list[Any] = []
+    for value in array.to_pylist():
+        if value is None:
+            found.append(None)
+            continue
+        sign, digits, _ = value.as_tuple()
+        number = int("".join(map(str, digits)))
+        number = -number if sign else number
+        length = (number + (number < 0)).bit_length() // 8 + 1
+        found.append(number.to_bytes(length, "big", signed=True))
+    return found
+
+
+_BOUNDS: Final[dict[str, Callable[[Array], list[Any]]]] = {
+    **dict.fromkeys(("byte", "short", "integer"), _whole(_INT, pa.int32())),
+    "long": _whole(_LONG, pa.int64()),
+    "float": _floating(_FLOAT),
+    "double": _floating(_DOUBLE),
+    "date": _days,
+    **dict.fromkeys(("timestamp", "timestamp_ntz"), _moments),
+    "string": _texts,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumns:
+    """What is read of each file of a table, and how it becomes Iceberg's.
+
+    Args:
+        configuration: of the table.
+        root: its location, decoded.
+        time_zone: of partition values that name none.
+    """
+
+    configuration: TableConfiguration
+    root: str
+    time_zone: str
+
+    def indexed(self) -> list[tuple[Path, Field]]:
+        """The leaf columns that have statistics, by physical path."""
+        configuration = self.configuration
+        properties = configuration.properties
+        chosen = properties.data_skipping_stats_columns
+        partitions = set(configuration.physical_partition_columns)
+        schema = configuration.physical_schema
+        data = type(schema)([field for field in schema.fields if field.name not in partitions])
+        columns = None
+        if chosen is not None:
+            mode = configuration.column_mapping_mode
+            columns = [physical_path(configuration.schema, path, mode) for path in chosen]
+        return indexed_columns(
+            data,
+            num_indexed_columns=properties.data_skipping_num_indexed_cols,
+            columns=columns,
+        )
+
+    def stats_schema(self) -> pa.Schema:
+        """The statistics that are read."""
+        return stats_schema(self.indexed(), tight_bounds=False)
+
+    def data_files(self, adds: pa.Table, stats: pa.Table) -> Iterator[DataFile]:
+        """Yield the data file of each row.
+
+        Args:
+            adds: `FILE_COLUMNS` of added files.
+            stats: their statistics, of `stats_schema`, in the same order.
+
+        Raises:
+            MalformedLogError: a file has no `numRecords`, which Iceberg requires.
+        """
+        counts = stats.column(NUM_RECORDS).to_pylist()
+        if None in counts:
+            path = adds["path"][counts.index(None)].as_py()
+            raise MalformedLogError(
+                f"cannot list the files of {self.root} as Iceberg: expected numRecords of each, "
+                f"found none of {path!r}; rewrite that file"
+            )
+        paths: Any = file_locations(adds.column("path"), self.root)
+        rows = zip(
+            paths.to_pylist(),
+            adds.column("size").to_pylist(),
+            counts,
+            self._partitions(adds),
+            self._null_counts(stats),
+            self._bounds(stats, MIN_VALUES),
+            self._bounds(stats, MAX_VALUES),
+            strict=True,
+        )
+        for path, size, count, partition, nulls, lower, upper in rows:
+            yield DataFile.from_args(
+                _table_format_version=_FORMAT_VERSION,
+                content=DataFileContent.DATA,
+                file_path=f"file://{path}" if path.startswith("/") else path,
+                file_format=FileFormat.PARQUET,
+                partition=partition,
+                record_count=count,
+                file_size_in_bytes=size,
+                null_value_counts=nulls or None,
+                lower_bounds=lower or None,
+                upper_bounds=upper or None,
+            )
+
+    def _partitions(self, adds: pa.Table) -> Iterator[Record]:
+        configuration = self.configuration
+        fields = configuration.partition_schema.fields
+        if not fields:
+            return (Record() for _ in range(len(adds)))
+        columns = [
+            _stored(
+                parse_column(
+                    extract(adds.column("partitionValues"), name),
+                    field.type,
+                    column=field.name,
+                    time_zone=self.time_zone,
+                ),
+                field.type,
+            )
+            for name, field in zip(configuration.physical_partition_columns, fields, strict=True)
+        ]
+        return (Record(*values) for values in zip(*columns, strict=True))
+
+    def _null_counts(self, stats: pa.Table) -> list[dict[int, int]]:
+        return _by_file(
+            len(stats),
+            [
+                (field_id(field) or 0, _listed(stats, (NULL_COUNT, *path)))
+                for path, field in self.indexed()
+            ],
+        )
+
+    def _bounds(self, stats: pa.Table, kind: str) -> list[dict[int, bytes]]:
+        columns = []
+        for path, field in self.indexed():
+            if not has_bounds(field):
+                continue
+            found = find_leaf(stats, (kind, *path))
+            if found is None:
+                continue
+            corrected = correction(field)
+            side = corrected.lower if kind == MIN_VALUES else corrected.upper
+            columns.append((field_id(field) or 0, _encoder(field.type)(side(_whole_array(found)))))
+        return _by_file(len(stats), columns)
+
+
+def _encoder(data_type: DataType) -> Callable[[Array], list[Any]]:
+    if isinstance(data_type, PrimitiveType) and data_type.is_decimal:
+        return _decimals
+    return _BOUNDS.get(str(data_type), lambda array: [None] * len(array))
+
+
+def _stored(values: pa.Array[Any], data_type: DataType) -> list[Any]:
+    """Partition values as manifests store them: days, microseconds, else the value itself."""
+    if data_type == DATE:
+        return values.cast(pa.int32()).to_pylist()
+    if data_type in {TIMESTAMP, TIMESTAMP_NTZ}:
+        return values.cast(pa.int64()).to_pylist()
+    return values.to_pylist()
+
+
+def _whole_array(values: Any) -> Any:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def _listed(stats: pa.Table, path: Path) -> Sequence[Any]:
+    found = find_leaf(stats, path)
+    return [None] * len(stats) if found is None else compute.cast(found, pa.int64()).to_pylist()
+
+
+def _by_file(count: int, columns: Sequence[tuple[int, Sequence[Any]]]) -> list[dict[int, Any]]:
+    """For each file the values that it has, by column id."""
+    found: list[dict[int, Any]] = [{} for _ in range(count)]
+    for number, values in columns:
+        for file, value in zip(found, values, strict=True):
+            if value is not None:
+                file[number] = value
+    return found

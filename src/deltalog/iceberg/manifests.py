@@ -1,0 +1,341 @@
+"""Manifests: which files a snapshot has, changed by as few rewritten manifests as possible.
+
+Owns how manifests are divided. The name of each holds the range of hashes of the locations in it,
+so that a removed file is looked for in the few manifests that may hold it. Small manifests are put
+together once there are many; large ones are sorted by hash, and so have narrow ranges.
+
+Protocol: Iceberg Table Spec: Manifests, Manifest Lists, Sequence Number Inheritance
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+import zlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from pydantic_core import to_json
+from pyiceberg.avro.file import AvroFile, AvroOutputFile
+from pyiceberg.manifest import (
+    MANIFEST_ENTRY_SCHEMAS,
+    MANIFEST_LIST_FILE_SCHEMAS,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    PartitionFieldSummary,
+    construct_partition_summaries,
+    data_file_with_partition,
+    manifest_entry_schema_with_data_file,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from pyiceberg.partitioning import PartitionSpec
+    from pyiceberg.schema import Schema
+
+    from deltalog.iceberg.store_io import StoreIO
+
+_T = TypeVar("_T")
+
+FORMAT_VERSION: Final = 2
+FILES_PER_MANIFEST: Final = 5_000
+_MANY_SMALL: Final = 100
+_SMALL: Final = FILES_PER_MANIFEST // 10
+_RANGE: Final = re.compile(r"-([0-9a-f]{8})-([0-9a-f]{8})\.avro$")
+_ALL_HASHES: Final = (0, 0xFFFFFFFF)
+_CODEC: Final = {"avro.codec": "gzip"}
+
+
+def hash_of(location: str) -> int:
+    """The hash by which files are divided among manifests."""
+    return zlib.crc32(location.encode())
+
+
+@dataclass(slots=True)
+class FileCounts:
+    """Files, rows and bytes that a snapshot adds or removes."""
+
+    files: int = 0
+    rows: int = 0
+    size_bytes: int = 0
+
+    def count(self, data_file: DataFile) -> None:
+        """Count one file."""
+        self.files += 1
+        self.rows += data_file.record_count
+        self.size_bytes += data_file.file_size_in_bytes
+
+
+@dataclass(slots=True, kw_only=True)
+class ManifestChange:
+    """The manifests of one new snapshot, made from those of the snapshot before.
+
+    Args:
+        io: of the table.
+        schema: of the table.
+        specs: its partition specs by id.
+        spec: of added files.
+        snapshot_id: of the new snapshot.
+        sequence_number: of the new snapshot.
+
+    Attributes:
+        added: what the snapshot adds.
+        removed: what it removes.
+        manifests: of the new snapshot.
+    """
+
+    io: StoreIO
+    schema: Schema
+    specs: Mapping[int, PartitionSpec]
+    spec: PartitionSpec
+    snapshot_id: int
+    sequence_number: int
+    added: FileCounts = field(default_factory=FileCounts)
+    removed: FileCounts = field(default_factory=FileCounts)
+    manifests: list[ManifestFile] = field(default_factory=list)
+
+    def keep(self, manifests: Iterable[ManifestFile]) -> None:
+        """Keep manifests as they are, but for those without a live file."""
+        self.manifests += [one for one in manifests if _num_live(one)]
+
+    def add(self, data_files: Iterable[DataFile]) -> None:
+        """Add files, in the order in which they come; manifests are stored as they fill up."""
+        for files in _slices(data_files, FILES_PER_MANIFEST):
+            entries = []
+            for data_file in files:
+                self.added.count(data_file)
+                entries.append(
+                    ManifestEntry.from_args(
+                        status=ManifestEntryStatus.ADDED,
+                        snapshot_id=self.snapshot_id,
+                        data_file=data_file,
+                    )
+                )
+            self.manifests.append(self._write(entries, self.spec))
+            self.io.flush()
+
+    def remove(self, manifests: Sequence[ManifestFile], locations: Collection[str]) -> set[str]:
+        """Keep manifests without some files; return the locations that were found.
+
+        Cost: one read for each manifest whose range has the hash of such a location, one written
+        for each that holds one.
+        """
+        hashes = [hash_of(location) for location in locations]
+        found: set[str] = set()
+        for manifest in manifests:
+            low, high = _hash_range(manifest)
+            if not any(low <= one <= high for one in hashes):
+                self.keep([manifest])
+                continue
+            entries = read_entries(self.io, manifest)
+            gone = [one for one in entries if one.data_file.file_path in locations]
+            if not gone:
+                self.keep([manifest])
+                continue
+            found |= {entry.data_file.file_path for entry in gone}
+            kept = [_existing(one) for one in entries if one.data_file.file_path not in locations]
+            for entry in gone:
+                self.removed.count(entry.data_file)
+            deleted = [self._deleted(entry) for entry in gone]
+            self.manifests.append(
+                self._write([*kept, *deleted], self.specs[manifest.partition_spec_id])
+            )
+        self.io.flush()
+        return found
+
+    def present(self, locations: Collection[str]) -> set[str]:
+        """Return those of some locations that a manifest lists as live.
+
+        Cost: one read for each manifest whose range has the hash of such a location.
+        """
+        hashes = [hash_of(location) for location in locations]
+        found: set[str] = set()
+        for manifest in self.manifests:
+            low, high = _hash_range(manifest)
+            if any(low <= one <= high for one in hashes):
+                listed = {one.data_file.file_path for one in read_entries(self.io, manifest)}
+                found |= listed.intersection(locations)
+        return found
+
+    def merge_small(self) -> None:
+        """Put small manifests together if there are many.
+
+        Cost: each of them is read; their files are written once more.
+        """
+        by_spec: dict[int, list[ManifestFile]] = {}
+        for manifest in self.manifests:
+            if _num_live(manifest) < _SMALL and manifest.added_snapshot_id != self.snapshot_id:
+                by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
+        for spec_id, small in by_spec.items():
+            if len(small) < _MANY_SMALL:
+                continue
+            paths = {manifest.manifest_path for manifest in small}
+            self.manifests = [one for one in self.manifests if one.manifest_path not in paths]
+            entries = [_existing(entry) for one in small for entry in read_entries(self.io, one)]
+            entries.sort(key=lambda entry: hash_of(entry.data_file.file_path))
+            for part in _slices(entries, FILES_PER_MANIFEST):
+                self.manifests.append(self._write(part, self.specs[spec_id]))
+
+    def write_list(self, parent_snapshot_id: int | None) -> str:
+        """Store all that was written and the manifest list; return its location."""
+        location = self.io.location(f"snap-{self.snapshot_id}-1-{uuid.uuid4()}.avro")
+        metadata = {
+            "snapshot-id": str(self.snapshot_id),
+            "parent-snapshot-id": "null" if parent_snapshot_id is None else str(parent_snapshot_id),
+            "sequence-number": str(self.sequence_number),
+            "format-version": str(FORMAT_VERSION),
+            **_CODEC,
+        }
+        schema = MANIFEST_LIST_FILE_SCHEMAS[FORMAT_VERSION]
+        output = self.io.new_output(location)
+        with AvroOutputFile[ManifestFile](
+            output, schema, "manifest_file", metadata=metadata
+        ) as avro:
+            avro.write_block(self.manifests)
+        self.io.flush()
+        return location
+
+    def _deleted(self, entry: ManifestEntry) -> ManifestEntry:
+        return ManifestEntry.from_args(
+            status=ManifestEntryStatus.DELETED,
+            snapshot_id=self.snapshot_id,
+            sequence_number=entry.sequence_number,
+            file_sequence_number=entry.file_sequence_number,
+            data_file=entry.data_file,
+        )
+
+    def _write(self, entries: Sequence[ManifestEntry], spec: PartitionSpec) -> ManifestFile:
+        hashes = [hash_of(entry.data_file.file_path) for entry in entries]
+        name = f"{uuid.uuid4()}-m0-{min(hashes):08x}-{max(hashes):08x}.avro"
+        output = self.io.new_output(self.io.location(name))
+        partition = spec.partition_type(self.schema)
+        schema = manifest_entry_schema_with_data_file(
+            FORMAT_VERSION, data_file_with_partition(partition, FORMAT_VERSION)
+        )
+        metadata = {
+            "schema": self.schema.model_dump_json(),
+            "partition-spec": to_json(spec.fields).decode(),
+            "partition-spec-id": str(spec.spec_id),
+            "format-version": str(FORMAT_VERSION),
+            "content": "data",
+            **_CODEC,
+        }
+        with AvroOutputFile[ManifestEntry](
+            output, schema, "manifest_entry", metadata=metadata
+        ) as avro:
+            avro.write_block(list(entries))
+        return self._described(output.location, len(output), entries, spec)
+
+    def _described(
+        self, location: str, size_bytes: int, entries: Sequence[ManifestEntry], spec: PartitionSpec
+    ) -> ManifestFile:
+        counts = {status: FileCounts() for status in ManifestEntryStatus}
+        numbers = [self.sequence_number]
+        for entry in entries:
+            counts[entry.status].count(entry.data_file)
+            if entry.status != ManifestEntryStatus.DELETED and entry.sequence_number is not None:
+                numbers.append(entry.sequence_number)
+        added = counts[ManifestEntryStatus.ADDED]
+        existing = counts[ManifestEntryStatus.EXISTING]
+        deleted = counts[ManifestEntryStatus.DELETED]
+        return ManifestFile.from_args(
+            manifest_path=location,
+            manifest_length=size_bytes,
+            partition_spec_id=spec.spec_id,
+            content=ManifestContent.DATA,
+            sequence_number=self.sequence_number,
+            min_sequence_number=min(numbers),
+            added_snapshot_id=self.snapshot_id,
+            added_files_count=added.files,
+            existing_files_count=existing.files,
+            deleted_files_count=deleted.files,
+            added_rows_count=added.rows,
+            existing_rows_count=existing.rows,
+            deleted_rows_count=deleted.rows,
+            partitions=construct_partition_summaries(
+                spec, self.schema, [entry.data_file.partition for entry in entries]
+            ),
+        )
+
+
+def read_entries(io: StoreIO, manifest: ManifestFile) -> list[ManifestEntry]:
+    """The live entries of a manifest, with the numbers that they inherit.
+
+    Cost: one request.
+    """
+    with AvroFile[ManifestEntry](
+        io.new_input(manifest.manifest_path),
+        MANIFEST_ENTRY_SCHEMAS[FORMAT_VERSION],
+        read_types={-1: ManifestEntry, 2: DataFile},
+        read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+    ) as reader:
+        return [
+            _inherited(entry, manifest)
+            for entry in reader
+            if entry.status != ManifestEntryStatus.DELETED
+        ]
+
+
+def read_manifest_list(io: StoreIO, location: str) -> list[ManifestFile]:
+    """The manifests of a snapshot.
+
+    Cost: one request.
+    """
+    with AvroFile[ManifestFile](
+        io.new_input(location),
+        MANIFEST_LIST_FILE_SCHEMAS[FORMAT_VERSION],
+        read_types={-1: ManifestFile, 508: PartitionFieldSummary},
+        read_enums={517: ManifestContent},
+    ) as reader:
+        return list(reader)
+
+
+def _inherited(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
+    snapshot_id, number = entry.snapshot_id, entry.sequence_number
+    file_number = entry.file_sequence_number
+    is_added = entry.status == ManifestEntryStatus.ADDED
+    return ManifestEntry.from_args(
+        status=entry.status,
+        snapshot_id=manifest.added_snapshot_id if snapshot_id is None else snapshot_id,
+        sequence_number=manifest.sequence_number if number is None and is_added else number,
+        file_sequence_number=(
+            manifest.sequence_number if file_number is None and is_added else file_number
+        ),
+        data_file=entry.data_file,
+    )
+
+
+def _existing(entry: ManifestEntry) -> ManifestEntry:
+    return ManifestEntry.from_args(
+        status=ManifestEntryStatus.EXISTING,
+        snapshot_id=entry.snapshot_id,
+        sequence_number=entry.sequence_number,
+        file_sequence_number=entry.file_sequence_number,
+        data_file=entry.data_file,
+    )
+
+
+def _num_live(manifest: ManifestFile) -> int:
+    return (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+
+
+def _hash_range(manifest: ManifestFile) -> tuple[int, int]:
+    found = _RANGE.search(manifest.manifest_path)
+    return (int(found[1], 16), int(found[2], 16)) if found else _ALL_HASHES
+
+
+def _slices(values: Iterable[_T], size: int) -> Iterator[list[_T]]:
+    part: list[_T] = []
+    for value in values:
+        part.append(value)
+        if len(part) == size:
+            yield part
+            part = []
+    if part:
+        yield part

@@ -1,0 +1,302 @@
+"""Table metadata: the newest of a table, and the next one, in the layout of Hadoop tables.
+
+`metadata/v<n>.metadata.json` is created only if no other writer has taken the number: that is the
+commit of Iceberg metadata. `metadata/version-hint.text` names the newest, as engines look for it
+that are given a directory.
+
+Protocol: Iceberg Table Spec: Table Metadata, File System Tables
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.table.metadata import TableMetadataUtil, TableMetadataV2
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
+from pyiceberg.table.snapshots import MetadataLogEntry, SnapshotLogEntry
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+
+from deltalog.errors import ObjectNotFoundError, StorageError
+from deltalog.iceberg.schema import FIRST_PARTITION_ID, iceberg_schema, name_mapping, partition_spec
+from deltalog.iceberg.store_io import METADATA_DIRECTORY, location_of
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+    from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.iceberg.store_io import StoreIO
+    from deltalog.storage.store import Store
+
+logger = logging.getLogger(__name__)
+
+DELTA_VERSION: Final = "delta-version"
+DELTA_TIMESTAMP: Final = "delta-timestamp"
+_NAME_MAPPING: Final = "schema.name-mapping.default"
+_OWN_PROPERTIES: Final = "delta.universalformat.config.iceberg."
+_HINT: Final = f"{METADATA_DIRECTORY}/version-hint.text"
+_MOST_LOGGED: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Table metadata and the number under which it is stored.
+
+    Args:
+        number: of its file.
+        metadata: None where it is not this table's or cannot be read: it is written anew then.
+    """
+
+    number: int
+    metadata: TableMetadataV2 | None
+
+    @property
+    def delta_version(self) -> int:
+        """The table version that it shows; -1 if it does not say."""
+        properties = {} if self.metadata is None else self.metadata.properties
+        text = properties.get(DELTA_VERSION, "")
+        return int(text) if text.isascii() and text.isdigit() else -1
+
+
+def metadata_name(number: int) -> str:
+    """The name of the metadata file with a number."""
+    return f"v{number}.metadata.json"
+
+
+def read_newest(store: Store) -> Stored | None:
+    """The newest metadata of the table; None if there is none.
+
+    Metadata of another location (of a copied directory), of another format version, or that cannot
+    be read is None itself.
+
+    Cost: two requests and one for each file since the hint; a listing where there is no hint.
+    """
+    number = _hinted(store)
+    if number is None:
+        number = _listed(store)
+    found: bytes | None = None
+    while (data := _read(store, number + 1 if found is not None else number)) is not None:
+        number += found is not None
+        found = data
+    if found is None:
+        return None
+    try:
+        metadata = TableMetadataUtil.parse_raw(found.decode())
+    except (ValueError, KeyError, TypeError):
+        return Stored(number, None)
+    is_ours = metadata.location.rstrip("/") == location_of(store)
+    return Stored(number, metadata if is_ours and isinstance(metadata, TableMetadataV2) else None)
+
+
+def first_metadata(
+    store: Store, configuration: TableConfiguration, table_id: str
+) -> TableMetadataV2:
+    """Metadata of a table that has none yet, without a snapshot."""
+    schema = iceberg_schema(configuration.schema)
+    spec = partition_spec(configuration)
+    members: dict[str, Any] = {
+        "location": location_of(store),
+        "table-uuid": _uuid(table_id),
+        "last-column-id": _highest_id(configuration, schema),
+        "schemas": [schema],
+        "current-schema-id": schema.schema_id,
+        "partition-specs": [spec],
+        "default-spec-id": spec.spec_id,
+        "last-partition-id": FIRST_PARTITION_ID - 1 + len(spec.fields),
+        "sort-orders": [UNSORTED_SORT_ORDER],
+        "default-sort-order-id": UNSORTED_SORT_ORDER.order_id,
+        "last-sequence-number": 0,
+    }
+    return TableMetadataV2(**members)
+
+
+def with_shape(metadata: TableMetadataV2, configuration: TableConfiguration) -> TableMetadataV2:
+    """The metadata with the schema and partition spec of a table; known ones keep their ids."""
+    schema = iceberg_schema(configuration.schema)
+    known = next((one for one in metadata.schemas if one.fields == schema.fields), None)
+    changes: dict[str, Any] = {}
+    if known is None:
+        number = 1 + max((one.schema_id for one in metadata.schemas), default=-1)
+        known = iceberg_schema(configuration.schema, number)
+        changes["schemas"] = [*metadata.schemas, known]
+    changes["current_schema_id"] = known.schema_id
+    changes["last_column_id"] = max(metadata.last_column_id, _highest_id(configuration, known))
+    spec = _numbered(partition_spec(configuration), metadata)
+    same = next((one for one in metadata.partition_specs if one.fields == spec.fields), None)
+    if same is None:
+        changes["partition_specs"] = [*metadata.partition_specs, spec]
+        same = spec
+    changes["default_spec_id"] = same.spec_id
+    changes["last_partition_id"] = max(
+        metadata.last_partition_id or FIRST_PARTITION_ID - 1,
+        *(one.field_id for one in same.fields),
+        FIRST_PARTITION_ID - 1,
+    )
+    return metadata.model_copy(update=changes)
+
+
+def with_snapshot(metadata: TableMetadataV2, snapshot: IcebergSnapshot) -> TableMetadataV2:
+    """The metadata with one more snapshot, which is the current one."""
+    log: dict[str, Any] = {
+        "snapshot-id": snapshot.snapshot_id,
+        "timestamp-ms": snapshot.timestamp_ms,
+    }
+    branch: dict[str, Any] = {
+        "snapshot-id": snapshot.snapshot_id,
+        "type": SnapshotRefType.BRANCH,
+    }
+    return metadata.model_copy(
+        update={
+            "snapshots": [*metadata.snapshots, snapshot],
+            "snapshot_log": [*metadata.snapshot_log, SnapshotLogEntry(**log)],
+            "current_snapshot_id": snapshot.snapshot_id,
+            "last_sequence_number": snapshot.sequence_number,
+            "refs": {**metadata.refs, MAIN_BRANCH: SnapshotRef(**branch)},
+        }
+    )
+
+
+def with_properties(
+    metadata: TableMetadataV2,
+    configuration: TableConfiguration,
+    *,
+    version: int,
+    timestamp_ms: int,
+) -> TableMetadataV2:
+    """The metadata with the properties of a table version."""
+    own = {
+        key[len(_OWN_PROPERTIES) :]: value
+        for key, value in configuration.metadata.configuration.items()
+        if key.lower().startswith(_OWN_PROPERTIES)
+    }
+    return metadata.model_copy(
+        update={
+            "properties": {
+                **own,
+                _NAME_MAPPING: name_mapping(metadata.schema()),
+                DELTA_VERSION: str(version),
+                DELTA_TIMESTAMP: str(timestamp_ms),
+            }
+        }
+    )
+
+
+def without_snapshots_before(
+    metadata: TableMetadataV2, oldest_ms: int
+) -> tuple[TableMetadataV2, list[IcebergSnapshot]]:
+    """The metadata without snapshots whose files may be gone, and those snapshots."""
+    current = metadata.current_snapshot_id
+    expired = [
+        one
+        for one in metadata.snapshots
+        if one.timestamp_ms < oldest_ms and one.snapshot_id != current
+    ]
+    if not expired:
+        return metadata, []
+    gone = {one.snapshot_id for one in expired}
+    kept = [one for one in metadata.snapshots if one.snapshot_id not in gone]
+    log = [one for one in metadata.snapshot_log if one.snapshot_id not in gone]
+    return metadata.model_copy(update={"snapshots": kept, "snapshot_log": log}), expired
+
+
+def store_next(
+    io: StoreIO, before: Stored | None, metadata: TableMetadataV2, *, at_ms: int
+) -> tuple[Stored, list[str]]:
+    """Store metadata under the next number.
+
+    Args:
+        io: of the table.
+        before: the newest metadata that is stored.
+        metadata: what to store.
+        at_ms: milliseconds since 1970, UTC.
+
+    Returns:
+        What was stored, and the locations of old metadata files that are no longer logged.
+
+    Raises:
+        AlreadyExistsError: another writer was quicker.
+
+    Cost: two requests.
+    """
+    number = 1 if before is None else before.number + 1
+    dropped: list[str] = []
+    logged: list[MetadataLogEntry] = []
+    if before is not None and before.metadata is not None:
+        members: dict[str, Any] = {
+            "metadata-file": io.location(metadata_name(before.number)),
+            "timestamp-ms": before.metadata.last_updated_ms,
+        }
+        logged = [*before.metadata.metadata_log, MetadataLogEntry(**members)]
+        dropped = [one.metadata_file for one in logged[:-_MOST_LOGGED]]
+    metadata = metadata.model_copy(
+        update={
+            "metadata_log": logged[-_MOST_LOGGED:],
+            "last_updated_ms": max(at_ms, logged[-1].timestamp_ms if logged else 0),
+        }
+    )
+    text = metadata.model_dump_json().encode()
+    io.store.put_if_absent(f"{METADATA_DIRECTORY}/{metadata_name(number)}", text)
+    try:
+        io.store.put(_HINT, str(number).encode())
+    except StorageError as error:  # a hint that is late costs a reader a request
+        logger.warning("the hint to Iceberg metadata of %s is late: %s", io.store.root, error)
+    return Stored(number, metadata), dropped
+
+
+def _hinted(store: Store) -> int | None:
+    try:
+        text = store.read(_HINT).decode("ascii", "replace").strip()
+    except ObjectNotFoundError:
+        return None
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def _listed(store: Store) -> int:
+    numbers = [
+        int(middle)
+        for info in store.list_from(METADATA_DIRECTORY, "v")
+        if info.name.startswith("v") and info.name.endswith(".metadata.json")
+        if (middle := info.name[1 : -len(".metadata.json")]).isdigit() and len(middle) < 19
+    ]
+    return max(numbers, default=1)
+
+
+def _read(store: Store, number: int) -> bytes | None:
+    try:
+        return store.read(f"{METADATA_DIRECTORY}/{metadata_name(number)}")
+    except ObjectNotFoundError:
+        return None
+
+
+def _numbered(spec: PartitionSpec, metadata: TableMetadataV2) -> PartitionSpec:
+    """The spec under the next id, whose fields have the ids that they had in earlier specs."""
+    known = {
+        (field.source_id, str(field.transform)): field.field_id
+        for one in metadata.partition_specs
+        for field in one.fields
+    }
+    last = metadata.last_partition_id or FIRST_PARTITION_ID - 1
+    fields = []
+    for field in spec.fields:
+        number = known.get((field.source_id, str(field.transform)))
+        if number is None:
+            last += 1
+            number = last
+        fields.append(field.model_copy(update={"field_id": number}))
+    next_id = 1 + max((one.spec_id for one in metadata.partition_specs), default=-1)
+    return PartitionSpec(*fields, spec_id=next_id)
+
+
+def _highest_id(configuration: TableConfiguration, schema: Schema) -> int:
+    return max(configuration.properties.column_mapping_max_column_id, schema.highest_field_id)
+
+
+def _uuid(table_id: str) -> uuid.UUID:
+    try:
+        return uuid.UUID(table_id)
+    except ValueError:
+        return uuid.uuid4()

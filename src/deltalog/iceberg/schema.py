@@ -1,0 +1,150 @@
+"""The Iceberg schema, partition spec and name mapping of a table.
+
+Columns have the ids that column mapping gave them, which the data files hold as field ids, so both
+formats find the same columns by the same numbers.
+
+Protocol: Column Mapping, Iceberg Compatibility V2 (`delta.columnMapping.nested.ids`); Iceberg
+Table Spec: Schemas and Data Types, Partitioning, Column Projection (name mapping)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pyiceberg import types
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.name_mapping import create_mapping_from_schema
+from pyiceberg.transforms import IdentityTransform
+
+from deltalog.column_mapping import field_id, physical_name
+from deltalog.errors import InvalidMetadataError, UnsupportedTypeError
+from deltalog.features.iceberg_compat import NESTED_IDS_KEY
+from deltalog.schema.types import ArrayType, MapType, PrimitiveType, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltalog.configuration import TableConfiguration
+    from deltalog.schema.types import DataType, Field
+
+FIRST_PARTITION_ID: Final = 1000
+_COMMENT: Final = "comment"
+
+# Narrow integers are integers there; what the format has no type for is refused by name.
+_PRIMITIVES: Final[Mapping[str, types.PrimitiveType]] = {
+    "string": types.StringType(),
+    "byte": types.IntegerType(),
+    "short": types.IntegerType(),
+    "integer": types.IntegerType(),
+    "long": types.LongType(),
+    "float": types.FloatType(),
+    "double": types.DoubleType(),
+    "boolean": types.BooleanType(),
+    "binary": types.BinaryType(),
+    "date": types.DateType(),
+    "timestamp": types.TimestamptzType(),
+    "timestamp_ntz": types.TimestampType(),
+}
+
+
+def iceberg_schema(schema: StructType, schema_id: int = 0) -> Schema:
+    """Return the Iceberg schema of a table's logical schema.
+
+    Args:
+        schema: with the ids of column mapping.
+        schema_id: its number in the Iceberg table.
+
+    Raises:
+        InvalidMetadataError: a column, element, key or value has no id.
+        UnsupportedTypeError: Iceberg has no such type.
+    """
+    return Schema(*[_nested_field(field) for field in schema.fields], schema_id=schema_id)
+
+
+def partition_spec(configuration: TableConfiguration, spec_id: int = 0) -> PartitionSpec:
+    """Return the partition spec: the identity of each partition column."""
+    fields = configuration.partition_schema.fields
+    if not fields:
+        return UNPARTITIONED_PARTITION_SPEC
+    return PartitionSpec(
+        *[
+            PartitionField(
+                source_id=_id_of(field),
+                field_id=FIRST_PARTITION_ID + number,
+                transform=IdentityTransform(),
+                name=field.name,
+            )
+            for number, field in enumerate(fields)
+        ],
+        spec_id=spec_id,
+    )
+
+
+def name_mapping(schema: Schema) -> str:
+    """Return the name mapping as JSON, for data files without field ids."""
+    return create_mapping_from_schema(schema).model_dump_json()
+
+
+def _nested_field(field: Field) -> types.NestedField:
+    comment = field.metadata.get(_COMMENT)
+    return types.NestedField(
+        field_id=_id_of(field),
+        name=field.name,
+        field_type=_type(field.type, field, physical_name(field)),
+        required=not field.nullable,
+        doc=comment if isinstance(comment, str) else None,
+    )
+
+
+def _type(data_type: DataType, field: Field, path: str) -> types.IcebergType:
+    """The type; `field` holds the ids of the lists and maps in it, by physical path."""
+    match data_type:
+        case PrimitiveType():
+            if data_type.is_decimal:
+                return types.DecimalType(data_type.precision, data_type.scale)
+            found = _PRIMITIVES.get(data_type.type)
+            if found is not None:
+                return found
+        case StructType():
+            return types.StructType(*[_nested_field(inner) for inner in data_type.fields])
+        case ArrayType():
+            return types.ListType(
+                element_id=_nested_id(field, f"{path}.element"),
+                element_type=_type(data_type.element_type, field, f"{path}.element"),
+                element_required=not data_type.contains_null,
+            )
+        case MapType():
+            return types.MapType(
+                key_id=_nested_id(field, f"{path}.key"),
+                key_type=_type(data_type.key_type, field, f"{path}.key"),
+                value_id=_nested_id(field, f"{path}.value"),
+                value_type=_type(data_type.value_type, field, f"{path}.value"),
+                value_required=not data_type.value_contains_null,
+            )
+        case _:
+            pass
+    raise UnsupportedTypeError(
+        f"cannot show column {field.name!r} as Iceberg: it has no type for {data_type}"
+    )
+
+
+def _id_of(field: Field) -> int:
+    number = field_id(field)
+    if number is None:
+        raise InvalidMetadataError(
+            f"cannot show column {field.name!r} as Iceberg: expected an id of column mapping, "
+            "found none; set delta.columnMapping.mode = name"
+        )
+    return number
+
+
+def _nested_id(field: Field, path: str) -> int:
+    ids: Any = field.metadata.get(NESTED_IDS_KEY)
+    number = ids.get(path) if isinstance(ids, dict) else None
+    if number is None:
+        raise InvalidMetadataError(
+            f"cannot show column {field.name!r} as Iceberg: expected an id of {path!r} in "
+            f"{NESTED_IDS_KEY}, found none; set delta.enableIcebergCompatV2 = true"
+        )
+    return int(number)

@@ -1,0 +1,151 @@
+"""PyIceberg's files over a table's store, in memory: Avro files are written whole or not at all.
+
+Owns the way from a location that Iceberg metadata names to a file of the table. Metadata is not
+trusted: a location outside of the table's `metadata/` is refused.
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+
+from deltalog.errors import ObjectNotFoundError, UnsafePathError
+from deltalog.paths import canonical_path, check_confined, is_absolute, join
+
+if TYPE_CHECKING:
+    from deltalog.storage.store import Store
+
+METADATA_DIRECTORY = "metadata"
+
+
+def location_of(store: Store) -> str:
+    """The table's location as Iceberg has it: with a scheme, without a trailing slash."""
+    root = store.root.rstrip("/")
+    return f"file://{root}" if root.startswith("/") else root
+
+
+def metadata_path(location: str, store: Store) -> str:
+    """The path, relative to the table, of a metadata file that metadata names.
+
+    Raises:
+        UnsafePathError: it is not in the table's `metadata/`.
+    """
+    path = canonical_path(location, store.root)
+    if is_absolute(path) or not path.startswith(f"{METADATA_DIRECTORY}/"):
+        raise UnsafePathError(
+            f"cannot use the Iceberg metadata of {store.root}: it names {location!r}, which is not "
+            f"in the table's {METADATA_DIRECTORY}/; remove that directory to have it written anew"
+        )
+    check_confined(path, allow_absolute=False)
+    return path
+
+
+class _Bytes(BytesIO):
+    """A file in memory whose bytes outlive its closing."""
+
+    data: bytes = b""
+
+    def close(self) -> None:
+        if not self.closed:
+            self.data = self.getvalue()
+        super().close()
+
+
+class StoredInput(InputFile):
+    """A metadata file, read whole."""
+
+    def __init__(self, location: str, store: Store) -> None:
+        super().__init__(location)
+        self._store = store
+        self._data: bytes | None = None
+
+    def _read(self) -> bytes:
+        if self._data is None:
+            self._data = self._store.read(metadata_path(self.location, self._store))
+        return self._data
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def exists(self) -> bool:
+        """Whether the file is there."""
+        try:
+            self._read()
+        except ObjectNotFoundError:
+            return False
+        return True
+
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: FBT001, FBT002  # PyIceberg's
+        """Its bytes."""
+        del seekable
+        return BytesIO(self._read())
+
+
+class StoredOutput(OutputFile):
+    """A metadata file, written to memory; `StoreIO.flush` stores it."""
+
+    def __init__(self, location: str, store: Store) -> None:
+        super().__init__(location)
+        self._store = store
+        self._file = _Bytes()
+
+    @property
+    def data(self) -> bytes:
+        """All bytes, once it is closed."""
+        return self._file.data
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def exists(self) -> bool:
+        """Whether it is stored: its name is new."""
+        return False
+
+    def to_input_file(self) -> InputFile:
+        """The same file to be read."""
+        return StoredInput(self.location, self._store)
+
+    def create(self, overwrite: bool = False) -> OutputStream:  # noqa: FBT001, FBT002  # PyIceberg's
+        """A new file in memory."""
+        del overwrite
+        self._file = _Bytes()
+        return self._file
+
+
+class StoreIO(FileIO):
+    """PyIceberg's door to the metadata files of one table."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        self.store = store
+        self._written: list[StoredOutput] = []
+
+    def location(self, name: str) -> str:
+        """The location of a metadata file by its name."""
+        return join(location_of(self.store), f"{METADATA_DIRECTORY}/{name}")
+
+    def new_input(self, location: str) -> StoredInput:
+        """A metadata file to read."""
+        return StoredInput(location, self.store)
+
+    def new_output(self, location: str) -> StoredOutput:
+        """A metadata file to write."""
+        output = StoredOutput(location, self.store)
+        self._written.append(output)
+        return output
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Delete a metadata file."""
+        name = location if isinstance(location, str) else location.location
+        self.store.delete_many([metadata_path(name, self.store)])
+
+    def flush(self) -> None:
+        """Store what was written since the last call.
+
+        Cost: one request for each file.
+        """
+        for output in self._written:
+            self.store.put(metadata_path(output.location, self.store), output.data)
+        self._written.clear()

@@ -1,0 +1,391 @@
+"""Bring the Iceberg metadata of a table up to a version.
+
+Each commit since the last converted version becomes an Iceberg snapshot; where those commits cannot
+be followed one by one, the version's files become one snapshot. One metadata file is stored at the
+end, and only if nobody stored another meanwhile.
+
+Protocol: Iceberg Compatibility V1, V2; Iceberg Table Spec: Snapshots, Commit Conflict Resolution
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyiceberg.table.snapshots import Operation, Summary
+from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
+
+from deltalog.errors import (
+    AlreadyExistsError,
+    CommitRetriesExhaustedError,
+    DeltaError,
+    InvalidInputError,
+    ObjectNotFoundError,
+)
+from deltalog.features.iceberg_compat import enabled_versions
+from deltalog.iceberg.data_files import FILE_COLUMNS, FileColumns
+from deltalog.iceberg.manifests import (
+    FILES_PER_MANIFEST,
+    ManifestChange,
+    hash_of,
+    read_manifest_list,
+)
+from deltalog.iceberg.metadata import (
+    DELTA_VERSION,
+    Stored,
+    first_metadata,
+    metadata_name,
+    read_newest,
+    store_next,
+    with_properties,
+    with_shape,
+    with_snapshot,
+    without_snapshots_before,
+)
+from deltalog.iceberg.store_io import StoreIO, metadata_path
+from deltalog.kernels import compute
+from deltalog.log.listing import list_commits
+from deltalog.log.reader import read_commits
+from deltalog.paths import file_locations
+from deltalog.stats import parse_stats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyiceberg.manifest import DataFile, ManifestFile
+    from pyiceberg.table.metadata import TableMetadataV2
+
+    from deltalog.log.names import LogFile
+    from deltalog.snapshot import Snapshot
+
+logger = logging.getLogger(__name__)
+
+_MOST_TRIES: Final = 10
+_MOST_COMMITS: Final = 100  # more are shown as one snapshot
+_ID_BITS: Final = 63
+_TOTALS: Final = (
+    ("total-data-files", "added-data-files", "deleted-data-files"),
+    ("total-records", "added-records", "deleted-records"),
+    ("total-files-size", "added-files-size", "removed-files-size"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergVersion:
+    """The Iceberg metadata that shows a table version.
+
+    Args:
+        version: the table version that it shows: the one asked for, or a later one.
+        metadata_location: its file, as an Iceberg reader opens it.
+        snapshot_id: of its current snapshot; None for a table that never had a file.
+        num_snapshots: how many snapshots this call added.
+        is_whole: whether all files of the version were listed anew.
+    """
+
+    version: int
+    metadata_location: str
+    snapshot_id: int | None
+    num_snapshots: int
+    is_whole: bool
+
+
+class _CannotFollowError(Exception):
+    """The commits since the last conversion do not tell which files changed."""
+
+
+def sync(snapshot: Snapshot) -> IcebergVersion:
+    """Write the Iceberg metadata of a table version, unless that or a later one stands already.
+
+    Args:
+        snapshot: the version.
+
+    Returns:
+        What stands now.
+
+    Raises:
+        InvalidInputError: the table is not written for Iceberg, or a file has a deletion vector.
+        CommitRetriesExhaustedError: other writers kept storing metadata.
+
+    Cost: a manifest and a manifest list for each commit since the last converted version, one
+        manifest more for each that holds a removed file, the commits, and four requests. Without
+        metadata to go on from: a pass over all files, and a manifest for each 5,000.
+    """
+    _check(snapshot)
+    for _ in range(_MOST_TRIES):
+        before = read_newest(snapshot.store)
+        if before is not None and before.delta_version >= snapshot.version:
+            return _shown(snapshot, before, num_snapshots=0, is_whole=False)
+        try:
+            return _write(snapshot, before)
+        except AlreadyExistsError:
+            continue
+    raise CommitRetriesExhaustedError(
+        f"cannot store the Iceberg metadata of version {snapshot.version} of "
+        f"{snapshot.store.root}: other writers were quicker {_MOST_TRIES} times; the table itself "
+        "is complete, and the next commit or sync_iceberg() makes up for it"
+    )
+
+
+def _check(snapshot: Snapshot) -> None:
+    configuration = snapshot.configuration
+    versions = enabled_versions(configuration.properties)
+    if not set(versions) & {1, 2}:
+        found = f"icebergCompatV{versions[0]}" if versions else "neither"
+        raise InvalidInputError(
+            f"cannot write Iceberg metadata of {snapshot.store.root}: expected icebergCompatV1 or "
+            f"icebergCompatV2, found {found}; set delta.enableIcebergCompatV2 = true"
+        )
+    if configuration.may_have_deletion_vectors:
+        vectors = snapshot.files(["deletionVector"]).column("deletionVector")
+        if vectors.null_count < len(vectors):
+            raise InvalidInputError(
+                f"cannot write Iceberg metadata of {snapshot.store.root}: files have deletion "
+                "vectors, which its readers would ignore; rewrite them by optimize.purge()"
+            )
+
+
+def _write(snapshot: Snapshot, before: Stored | None) -> IcebergVersion:
+    store, configuration = snapshot.store, snapshot.configuration
+    io = StoreIO(store)
+    now_ms = snapshot.context.clock.now_ms()
+    base = None if before is None or before.delta_version < 0 else before.metadata
+    followed = None if base is None else _follow(io, base, snapshot)
+    if followed is not None:
+        metadata, made = followed
+    else:
+        shape = first_metadata(store, configuration, snapshot.metadata.id)
+        metadata = _whole(io, shape if base is None else with_shape(base, configuration), snapshot)
+        made = 1
+    metadata = with_properties(
+        metadata,
+        configuration,
+        version=snapshot.version,
+        timestamp_ms=snapshot.commit_timestamp_ms,
+    )
+    retention_ms = configuration.properties.deleted_file_retention_ms
+    metadata, expired = without_snapshots_before(metadata, now_ms - retention_ms)
+    stored, dropped = store_next(io, before, metadata, at_ms=now_ms)
+    _delete_expired(io, metadata, expired, dropped)
+    return _shown(snapshot, stored, num_snapshots=made, is_whole=followed is None)
+
+
+def _shown(
+    snapshot: Snapshot, stored: Stored, *, num_snapshots: int, is_whole: bool
+) -> IcebergVersion:
+    metadata = stored.metadata
+    return IcebergVersion(
+        version=stored.delta_version,
+        metadata_location=StoreIO(snapshot.store).location(metadata_name(stored.number)),
+        snapshot_id=None if metadata is None else metadata.current_snapshot_id,
+        num_snapshots=num_snapshots,
+        is_whole=is_whole,
+    )
+
+
+def _follow(
+    io: StoreIO, base: TableMetadataV2, snapshot: Snapshot
+) -> tuple[TableMetadataV2, int] | None:
+    """The metadata with a snapshot for each commit since, and their number; None if it cannot."""
+    metadata, made = with_shape(base, snapshot.configuration), 0
+    try:
+        for commit, timestamp_ms in _commits(snapshot, base):
+            metadata, is_new = _followed(io, metadata, snapshot, commit, timestamp_ms)
+            made += is_new
+    except _CannotFollowError as error:
+        logger.info("the Iceberg metadata of %s is written anew: %s", snapshot.store.root, error)
+        return None
+    return metadata, made
+
+
+def _commits(snapshot: Snapshot, base: TableMetadataV2) -> Iterator[tuple[LogFile, int]]:
+    """The commits since the version that `base` shows, with their times.
+
+    Raises:
+        _CannotFollowError: they are many, some are gone, or the table was partitioned anew.
+    """
+    first = int(base.properties[DELTA_VERSION]) + 1
+    if snapshot.version - first >= _MOST_COMMITS:
+        raise _CannotFollowError(f"{snapshot.version - first + 1} commits were not shown yet")
+    try:
+        commits = list_commits(snapshot.store, first, log_tail=snapshot.log_tail)
+    except ObjectNotFoundError as error:
+        raise _CannotFollowError(str(error)) from error
+    commits = [one for one in commits if one.version <= snapshot.version]
+    partitions = [field.source_id for field in base.spec().fields]
+    shape = with_shape(base, snapshot.configuration).spec()
+    is_same = partitions == [field.source_id for field in shape.fields]
+    if len(commits) != snapshot.version - first + 1 or not (is_same or len(commits) == 1):
+        raise _CannotFollowError("commits are missing, or the table was partitioned anew")
+    last_ms = max((one.timestamp_ms for one in base.snapshots), default=0)
+    for commit in commits:
+        is_last = commit.version == snapshot.version
+        time_ms = snapshot.commit_timestamp_ms if is_last else commit.info.modified_ms
+        last_ms = max(last_ms, time_ms)
+        yield commit, last_ms
+
+
+def _followed(
+    io: StoreIO,
+    metadata: TableMetadataV2,
+    snapshot: Snapshot,
+    commit: LogFile,
+    timestamp_ms: int,
+) -> tuple[TableMetadataV2, bool]:
+    """The metadata with the snapshot of one commit, and whether it made one."""
+    actions = read_commits(snapshot.store, [commit])
+    columns = _file_columns(snapshot)
+    adds, removed = actions.adds, set(_locations(actions.removes, snapshot))
+    if not len(adds) and not removed:
+        return metadata, False
+    added = _locations(adds, snapshot)
+    # A file that is added again is in its manifest already.
+    again = removed.intersection(added)
+    removed -= again
+    changes_data = adds.column("dataChange").to_pylist()
+    suspects = {one for one, changes in zip(added, changes_data, strict=True) if not changes}
+    change = _change(io, metadata)
+    manifests = _manifests(io, metadata)
+    found = change.remove(manifests, removed) if removed else set()
+    if not removed:
+        change.keep(manifests)
+    if found != removed:
+        raise _CannotFollowError(f"it does not list {min(removed - found)!r}, which was removed")
+    known = again | (change.present(suspects - again) if suspects - again else set())
+    is_new = pa.array([location not in known for location in added], pa.bool_())
+    fresh = adds.filter(is_new)
+    stats = parse_stats(fresh.column("stats"), columns.stats_schema())
+    change.add(_by_hash(columns.data_files(fresh.select(FILE_COLUMNS), stats)))
+    if not change.added.files and not change.removed.files:
+        return metadata, False
+    change.merge_small()
+    keeps_rows = not any(changes_data) and not _any_change(actions.removes)
+    operation = Operation.REPLACE if keeps_rows else _operation(change)
+    current = metadata.current_snapshot()
+    earlier = {} if current is None or current.summary is None else current.summary
+    return _with_change(metadata, change, timestamp_ms, operation, earlier), True
+
+
+def _whole(io: StoreIO, metadata: TableMetadataV2, snapshot: Snapshot) -> TableMetadataV2:
+    """The metadata with a snapshot that lists all files of the version anew."""
+    columns = _file_columns(snapshot)
+    change = _change(io, metadata)
+    files = snapshot.files(FILE_COLUMNS)
+    stats = snapshot.stats(columns.stats_schema())
+    hashes = pa.array([hash_of(one) for one in _locations(files, snapshot)], pa.int64())
+    order = compute.sort_indices(hashes)
+
+    def data_files() -> Iterator[DataFile]:
+        for start in range(0, len(order), FILES_PER_MANIFEST):
+            part = order.slice(start, FILES_PER_MANIFEST)
+            yield from columns.data_files(files.take(part), stats.take(part))
+
+    change.add(data_files())
+    is_first = metadata.current_snapshot_id is None
+    operation = Operation.APPEND if is_first else Operation.OVERWRITE
+    return _with_change(metadata, change, snapshot.commit_timestamp_ms, operation, {})
+
+
+def _change(io: StoreIO, metadata: TableMetadataV2) -> ManifestChange:
+    return ManifestChange(
+        io=io,
+        schema=metadata.schema(),
+        specs=metadata.specs(),
+        spec=metadata.spec(),
+        snapshot_id=secrets.randbits(_ID_BITS),
+        sequence_number=metadata.last_sequence_number + 1,
+    )
+
+
+def _operation(change: ManifestChange) -> Operation:
+    if not change.removed.files:
+        return Operation.APPEND
+    return Operation.OVERWRITE if change.added.files else Operation.DELETE
+
+
+def _with_change(
+    metadata: TableMetadataV2,
+    change: ManifestChange,
+    timestamp_ms: int,
+    operation: Operation,
+    earlier: Mapping[str, Any],
+) -> TableMetadataV2:
+    """The metadata with a snapshot of the changed manifests; `earlier` has the totals before."""
+    parent = metadata.current_snapshot_id
+    manifest_list = change.write_list(parent)
+    members: dict[str, Any] = {
+        "snapshot-id": change.snapshot_id,
+        "parent-snapshot-id": parent,
+        "sequence-number": change.sequence_number,
+        "timestamp-ms": timestamp_ms,
+        "manifest-list": manifest_list,
+        "summary": Summary(operation=operation, **_summary(change, earlier)),
+        "schema-id": metadata.current_schema_id,
+    }
+    return with_snapshot(metadata, IcebergSnapshot(**members))
+
+
+def _summary(change: ManifestChange, earlier: Mapping[str, Any]) -> dict[str, str]:
+    added, removed = change.added, change.removed
+    counts = {
+        "added-data-files": added.files,
+        "added-records": added.rows,
+        "added-files-size": added.size_bytes,
+        "deleted-data-files": removed.files,
+        "deleted-records": removed.rows,
+        "removed-files-size": removed.size_bytes,
+    }
+    totals = {
+        total: int(earlier.get(total) or 0) + counts[plus] - counts[minus]
+        for total, plus, minus in _TOTALS
+    }
+    named = {name: str(number) for name, number in counts.items() if number}
+    return {**named, **{name: str(max(0, number)) for name, number in totals.items()}}
+
+
+def _manifests(io: StoreIO, metadata: TableMetadataV2) -> Sequence[ManifestFile]:
+    current = metadata.current_snapshot()
+    return [] if current is None else read_manifest_list(io, current.manifest_list)
+
+
+def _file_columns(snapshot: Snapshot) -> FileColumns:
+    return FileColumns(snapshot.configuration, snapshot.store.root, snapshot.context.time_zone)
+
+
+def _locations(files: pa.Table, snapshot: Snapshot) -> list[str]:
+    found: Any = file_locations(files.column("path"), snapshot.store.root)
+    return [f"file://{one}" if one.startswith("/") else one for one in found.to_pylist()]
+
+
+def _by_hash(data_files: Iterator[DataFile]) -> list[DataFile]:
+    return sorted(data_files, key=lambda one: hash_of(one.file_path))
+
+
+def _any_change(removes: pa.Table) -> bool:
+    return any(removes.column("dataChange").to_pylist())
+
+
+def _delete_expired(
+    io: StoreIO,
+    metadata: TableMetadataV2,
+    expired: Sequence[IcebergSnapshot],
+    dropped: Sequence[str],
+) -> None:
+    """Delete metadata that nothing names any longer; a failure costs space, and is logged."""
+    try:
+        paths = [metadata_path(one, io.store) for one in dropped]
+        if expired:
+            # A manifest that an expired snapshot has and the oldest one left has not is in no
+            # later one either.
+            oldest = min(metadata.snapshots, key=lambda one: one.sequence_number or 0)
+            kept = {one.manifest_path for one in read_manifest_list(io, oldest.manifest_list)}
+            for one in expired:
+                manifests = {m.manifest_path for m in read_manifest_list(io, one.manifest_list)}
+                paths += [metadata_path(path, io.store) for path in manifests - kept]
+                paths.append(metadata_path(one.manifest_list, io.store))
+        if paths:
+            io.store.delete_many(sorted(set(paths)))
+    except DeltaError as error:
+        logger.warning("old Iceberg metadata of %s stays: %s", io.store.root, error)
