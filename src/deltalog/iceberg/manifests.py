@@ -78,7 +78,7 @@ class ManifestChange:
 
     Args:
         io: of the table.
-        schema: of the table.
+        schemas: of the table, the current one last.
         specs: its partition specs by id.
         spec: of added files.
         snapshot_id: of the new snapshot.
@@ -91,7 +91,7 @@ class ManifestChange:
     """
 
     io: StoreIO
-    schema: Schema
+    schemas: Sequence[Schema]
     specs: Mapping[int, PartitionSpec]
     spec: PartitionSpec
     snapshot_id: int
@@ -214,12 +214,13 @@ class ManifestChange:
         hashes = [hash_of(entry.data_file.file_path) for entry in entries]
         name = f"{uuid.uuid4()}-m0-{min(hashes):08x}-{max(hashes):08x}.avro"
         output = self.io.new_output(self.io.location(name))
-        partition = spec.partition_type(self.schema)
+        written = self._schema_of(spec)
+        partition = spec.partition_type(written)
         schema = manifest_entry_schema_with_data_file(
             FORMAT_VERSION, data_file_with_partition(partition, FORMAT_VERSION)
         )
         metadata = {
-            "schema": self.schema.model_dump_json(),
+            "schema": written.model_dump_json(),
             "partition-spec": to_json(spec.fields).decode(),
             "partition-spec-id": str(spec.spec_id),
             "format-version": str(FORMAT_VERSION),
@@ -231,6 +232,12 @@ class ManifestChange:
         ) as avro:
             avro.write_block(list(entries))
         return self._described(output.location, len(output), entries, spec)
+
+    def _schema_of(self, spec: PartitionSpec) -> Schema:
+        """The newest schema that has all columns of a spec: an overwrite may have dropped some."""
+        needed = {one.source_id for one in spec.fields}
+        fits = (one for one in reversed(self.schemas) if needed <= set(one.field_ids))
+        return next(fits, self.schemas[-1])
 
     def _described(
         self, location: str, size_bytes: int, entries: Sequence[ManifestEntry], spec: PartitionSpec
@@ -259,7 +266,7 @@ class ManifestChange:
             existing_rows_count=existing.rows,
             deleted_rows_count=deleted.rows,
             partitions=construct_partition_summaries(
-                spec, self.schema, [entry.data_file.partition for entry in entries]
+                spec, self._schema_of(spec), [entry.data_file.partition for entry in entries]
             ),
         )
 

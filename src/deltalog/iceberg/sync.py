@@ -18,10 +18,12 @@ import pyarrow as pa
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
+from deltalog.configuration import TableConfiguration
 from deltalog.errors import (
     AlreadyExistsError,
     CommitRetriesExhaustedError,
     DeltaError,
+    DeltaProtocolError,
     InvalidInputError,
     ObjectNotFoundError,
 )
@@ -50,6 +52,7 @@ from deltalog.kernels import compute
 from deltalog.log.listing import list_commits
 from deltalog.log.reader import read_commits
 from deltalog.paths import file_locations
+from deltalog.snapshot import load_snapshot
 from deltalog.stats import parse_stats
 
 if TYPE_CHECKING:
@@ -58,7 +61,7 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile, ManifestFile
     from pyiceberg.table.metadata import TableMetadataV2
 
-    from deltalog.log.names import LogFile
+    from deltalog.log.reader import CommitTable
     from deltalog.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
@@ -185,14 +188,24 @@ def _shown(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Commit:
+    """One commit that is not shown yet, and the table as it left it."""
+
+    actions: CommitTable
+    configuration: TableConfiguration
+    timestamp_ms: int
+
+
 def _follow(
     io: StoreIO, base: TableMetadataV2, snapshot: Snapshot
 ) -> tuple[TableMetadataV2, int] | None:
     """The metadata with a snapshot for each commit since, and their number; None if it cannot."""
-    metadata, made = with_shape(base, snapshot.configuration), 0
+    metadata, made = base, 0
     try:
-        for commit, timestamp_ms in _commits(snapshot, base):
-            metadata, is_new = _followed(io, metadata, snapshot, commit, timestamp_ms)
+        for commit in _commits(snapshot, base):
+            metadata = with_shape(metadata, commit.configuration)
+            metadata, is_new = _followed(io, metadata, snapshot, commit)
             made += is_new
     except _CannotFollowError as error:
         logger.info("the Iceberg metadata of %s is written anew: %s", snapshot.store.root, error)
@@ -200,43 +213,53 @@ def _follow(
     return metadata, made
 
 
-def _commits(snapshot: Snapshot, base: TableMetadataV2) -> Iterator[tuple[LogFile, int]]:
-    """The commits since the version that `base` shows, with their times.
+def _commits(snapshot: Snapshot, base: TableMetadataV2) -> Iterator[_Commit]:
+    """The commits since the version that `base` shows.
 
     Raises:
-        _CannotFollowError: they are many, some are gone, or the table was partitioned anew.
+        _CannotFollowError: they are many, some are gone, or one was not written for Iceberg.
     """
     first = int(base.properties[DELTA_VERSION]) + 1
     if snapshot.version - first >= _MOST_COMMITS:
         raise _CannotFollowError(f"{snapshot.version - first + 1} commits were not shown yet")
     try:
         commits = list_commits(snapshot.store, first, log_tail=snapshot.log_tail)
-    except ObjectNotFoundError as error:
+        configuration = snapshot.configuration
+        if snapshot.version > first:
+            configuration = load_snapshot(snapshot.context, version=first - 1).configuration
+    except (ObjectNotFoundError, DeltaProtocolError) as error:
         raise _CannotFollowError(str(error)) from error
     commits = [one for one in commits if one.version <= snapshot.version]
-    partitions = [field.source_id for field in base.spec().fields]
-    shape = with_shape(base, snapshot.configuration).spec()
-    is_same = partitions == [field.source_id for field in shape.fields]
-    if len(commits) != snapshot.version - first + 1 or not (is_same or len(commits) == 1):
-        raise _CannotFollowError("commits are missing, or the table was partitioned anew")
+    if len(commits) != snapshot.version - first + 1:
+        raise _CannotFollowError(f"commits from version {first} on are missing")
     last_ms = max((one.timestamp_ms for one in base.snapshots), default=0)
     for commit in commits:
+        actions = read_commits(snapshot.store, [commit])
         is_last = commit.version == snapshot.version
+        configuration = snapshot.configuration if is_last else _after(configuration, actions)
+        vectors = actions.adds.column("deletionVector")
+        if vectors.null_count < len(vectors) or not enabled_versions(configuration.properties):
+            raise _CannotFollowError(f"version {commit.version} was not written for Iceberg")
         time_ms = snapshot.commit_timestamp_ms if is_last else commit.info.modified_ms
         last_ms = max(last_ms, time_ms)
-        yield commit, last_ms
+        yield _Commit(actions=actions, configuration=configuration, timestamp_ms=last_ms)
+
+
+def _after(configuration: TableConfiguration, actions: CommitTable) -> TableConfiguration:
+    """What is enabled after a commit."""
+    if not actions.protocol_nodes and not actions.metadata_nodes:
+        return configuration
+    protocol = actions.protocols[-1][1] if actions.protocol_nodes else configuration.protocol
+    metadata = actions.metadatas[-1][1] if actions.metadata_nodes else configuration.metadata
+    return TableConfiguration(protocol, metadata)
 
 
 def _followed(
-    io: StoreIO,
-    metadata: TableMetadataV2,
-    snapshot: Snapshot,
-    commit: LogFile,
-    timestamp_ms: int,
+    io: StoreIO, metadata: TableMetadataV2, snapshot: Snapshot, commit: _Commit
 ) -> tuple[TableMetadataV2, bool]:
     """The metadata with the snapshot of one commit, and whether it made one."""
-    actions = read_commits(snapshot.store, [commit])
-    columns = _file_columns(snapshot)
+    actions = commit.actions
+    columns = _file_columns(snapshot, commit.configuration)
     adds, removed = actions.adds, set(_locations(actions.removes, snapshot))
     if not len(adds) and not removed:
         return metadata, False
@@ -265,12 +288,12 @@ def _followed(
     operation = Operation.REPLACE if keeps_rows else _operation(change)
     current = metadata.current_snapshot()
     earlier = {} if current is None or current.summary is None else current.summary
-    return _with_change(metadata, change, timestamp_ms, operation, earlier), True
+    return _with_change(metadata, change, commit.timestamp_ms, operation, earlier), True
 
 
 def _whole(io: StoreIO, metadata: TableMetadataV2, snapshot: Snapshot) -> TableMetadataV2:
     """The metadata with a snapshot that lists all files of the version anew."""
-    columns = _file_columns(snapshot)
+    columns = _file_columns(snapshot, snapshot.configuration)
     change = _change(io, metadata)
     files = snapshot.files(FILE_COLUMNS)
     stats = snapshot.stats(columns.stats_schema())
@@ -291,7 +314,7 @@ def _whole(io: StoreIO, metadata: TableMetadataV2, snapshot: Snapshot) -> TableM
 def _change(io: StoreIO, metadata: TableMetadataV2) -> ManifestChange:
     return ManifestChange(
         io=io,
-        schema=metadata.schema(),
+        schemas=[*metadata.schemas, metadata.schema()],
         specs=metadata.specs(),
         spec=metadata.spec(),
         snapshot_id=secrets.randbits(_ID_BITS),
@@ -350,8 +373,8 @@ def _manifests(io: StoreIO, metadata: TableMetadataV2) -> Sequence[ManifestFile]
     return [] if current is None else read_manifest_list(io, current.manifest_list)
 
 
-def _file_columns(snapshot: Snapshot) -> FileColumns:
-    return FileColumns(snapshot.configuration, snapshot.store.root, snapshot.context.time_zone)
+def _file_columns(snapshot: Snapshot, configuration: TableConfiguration) -> FileColumns:
+    return FileColumns(configuration, snapshot.store.root, snapshot.context.time_zone)
 
 
 def _locations(files: pa.Table, snapshot: Snapshot) -> list[str]:
