@@ -20,11 +20,9 @@ ROWS = st.lists(st.tuples(st.integers(0, 9), NAMES), min_size=1, max_size=4)
 
 
 def rows(pairs: list[tuple[int, str | None]]) -> pa.Table:
-    columns = {
-        "id": [one for one, _ in pairs],
-        "k": pa.array([two for _, two in pairs], pa.string()),
-    }
-    return pa.table(columns)
+    numbers = pa.array([number for number, _ in pairs], pa.int64())
+    names = pa.array([name for _, name in pairs], pa.string())
+    return pa.Table.from_arrays([numbers, names], names=["id", "k"])
 
 
 def append(path: Path, pairs: Any) -> None:

@@ -19,10 +19,23 @@ from pyiceberg.typedef import Record
 
 from deltalog.column_mapping import field_id, physical_path
 from deltalog.errors import MalformedLogError
+from deltalog.iceberg.store_io import as_location
 from deltalog.kernels import compute
 from deltalog.partition_values import extract, parse_column
 from deltalog.paths import file_locations
-from deltalog.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, PrimitiveType
+from deltalog.schema.types import (
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    PrimitiveType,
+)
 from deltalog.stats import indexed_columns, stats_schema
 from deltalog.stats.bounds import correction
 from deltalog.stats.schema import (
@@ -93,14 +106,14 @@ def _decimals(array: Array) -> list[Any]:
     return found
 
 
-_BOUNDS: Final[dict[str, Callable[[Array], list[Any]]]] = {
-    **dict.fromkeys(("byte", "short", "integer"), _whole(_INT, pa.int32())),
-    "long": _whole(_LONG, pa.int64()),
-    "float": _floating(_FLOAT),
-    "double": _floating(_DOUBLE),
-    "date": _days,
-    **dict.fromkeys(("timestamp", "timestamp_ntz"), _moments),
-    "string": _texts,
+_BOUNDS: Final[dict[DataType, Callable[[Array], list[Any]]]] = {
+    **dict.fromkeys((BYTE, SHORT, INTEGER), _whole(_INT, pa.int32())),
+    LONG: _whole(_LONG, pa.int64()),
+    FLOAT: _floating(_FLOAT),
+    DOUBLE: _floating(_DOUBLE),
+    DATE: _days,
+    **dict.fromkeys((TIMESTAMP, TIMESTAMP_NTZ), _moments),
+    STRING: _texts,
 }
 
 
@@ -172,7 +185,7 @@ class FileColumns:
             yield DataFile.from_args(
                 _table_format_version=_FORMAT_VERSION,
                 content=DataFileContent.DATA,
-                file_path=f"file://{path}" if path.startswith("/") else path,
+                file_path=as_location(path),
                 file_format=FileFormat.PARQUET,
                 partition=partition,
                 record_count=count,
@@ -227,7 +240,7 @@ class FileColumns:
 def _encoder(data_type: DataType) -> Callable[[Array], list[Any]]:
     if isinstance(data_type, PrimitiveType) and data_type.is_decimal:
         return _decimals
-    return _BOUNDS.get(str(data_type), lambda array: [None] * len(array))
+    return _BOUNDS.get(data_type, lambda array: [None] * len(array))
 
 
 def _stored(values: pa.Array[Any], data_type: DataType) -> list[Any]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import uuid
 import zlib
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -32,6 +33,8 @@ from pyiceberg.manifest import (
     data_file_with_partition,
     manifest_entry_schema_with_data_file,
 )
+
+from deltalog.errors import DeltaError, MalformedLogError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -58,7 +61,7 @@ def hash_of(location: str) -> int:
 
 
 @dataclass(slots=True)
-class FileCounts:
+class DataFileCounts:
     """Files, rows and bytes that a snapshot adds or removes."""
 
     files: int = 0
@@ -96,8 +99,8 @@ class ManifestChange:
     spec: PartitionSpec
     snapshot_id: int
     sequence_number: int
-    added: FileCounts = field(default_factory=FileCounts)
-    removed: FileCounts = field(default_factory=FileCounts)
+    added: DataFileCounts = field(default_factory=DataFileCounts)
+    removed: DataFileCounts = field(default_factory=DataFileCounts)
     manifests: list[ManifestFile] = field(default_factory=list)
 
     def keep(self, manifests: Iterable[ManifestFile]) -> None:
@@ -242,7 +245,7 @@ class ManifestChange:
     def _described(
         self, location: str, size_bytes: int, entries: Sequence[ManifestEntry], spec: PartitionSpec
     ) -> ManifestFile:
-        counts = {status: FileCounts() for status in ManifestEntryStatus}
+        counts = {status: DataFileCounts() for status in ManifestEntryStatus}
         numbers = [self.sequence_number]
         for entry in entries:
             counts[entry.status].count(entry.data_file)
@@ -274,14 +277,20 @@ class ManifestChange:
 def read_entries(io: StoreIO, manifest: ManifestFile) -> list[ManifestEntry]:
     """The live entries of a manifest, with the numbers that they inherit.
 
+    Raises:
+        MalformedLogError: it is damaged, or not where this table's metadata is.
+
     Cost: one request.
     """
-    with AvroFile[ManifestEntry](
-        io.new_input(manifest.manifest_path),
-        MANIFEST_ENTRY_SCHEMAS[FORMAT_VERSION],
-        read_types={-1: ManifestEntry, 2: DataFile},
-        read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
-    ) as reader:
+    with (
+        _reading(manifest.manifest_path),
+        AvroFile[ManifestEntry](
+            io.new_input(manifest.manifest_path),
+            MANIFEST_ENTRY_SCHEMAS[FORMAT_VERSION],
+            read_types={-1: ManifestEntry, 2: DataFile},
+            read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+        ) as reader,
+    ):
         return [
             _inherited(entry, manifest)
             for entry in reader
@@ -292,15 +301,35 @@ def read_entries(io: StoreIO, manifest: ManifestFile) -> list[ManifestEntry]:
 def read_manifest_list(io: StoreIO, location: str) -> list[ManifestFile]:
     """The manifests of a snapshot.
 
+    Raises:
+        MalformedLogError: it is damaged, or not where this table's metadata is.
+
     Cost: one request.
     """
-    with AvroFile[ManifestFile](
-        io.new_input(location),
-        MANIFEST_LIST_FILE_SCHEMAS[FORMAT_VERSION],
-        read_types={-1: ManifestFile, 508: PartitionFieldSummary},
-        read_enums={517: ManifestContent},
-    ) as reader:
+    with (
+        _reading(location),
+        AvroFile[ManifestFile](
+            io.new_input(location),
+            MANIFEST_LIST_FILE_SCHEMAS[FORMAT_VERSION],
+            read_types={-1: ManifestFile, 508: PartitionFieldSummary},
+            read_enums={517: ManifestContent},
+        ) as reader,
+    ):
         return list(reader)
+
+
+@contextmanager
+def _reading(location: str) -> Iterator[None]:
+    """What PyIceberg raises of a damaged Avro file becomes one error."""
+    try:
+        yield
+    except DeltaError:
+        raise
+    except Exception as error:  # of Avro's decoder, and of every type that a value may turn out as
+        raise MalformedLogError(
+            f"cannot read the Iceberg metadata {location!r}: expected Avro, found "
+            f"{type(error).__name__}: {error}; remove the directory to have it written anew"
+        ) from error
 
 
 def _inherited(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:

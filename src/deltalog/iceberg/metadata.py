@@ -14,6 +14,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from pyiceberg.exceptions import ValidationError
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table.metadata import TableMetadataUtil, TableMetadataV2
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
@@ -43,7 +44,7 @@ _MOST_LOGGED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredMetadata:
     """Table metadata and the number under which it is stored.
 
     Args:
@@ -67,7 +68,7 @@ def metadata_name(number: int) -> str:
     return f"v{number}.metadata.json"
 
 
-def read_newest(store: Store) -> Stored | None:
+def read_newest(store: Store) -> StoredMetadata | None:
     """The newest metadata of the table; None if there is none.
 
     Metadata of another location (of a copied directory), of another format version, or that cannot
@@ -86,10 +87,12 @@ def read_newest(store: Store) -> Stored | None:
         return None
     try:
         metadata = TableMetadataUtil.parse_raw(found.decode())
-    except (ValueError, KeyError, TypeError):
-        return Stored(number, None)
+    except (ValueError, KeyError, TypeError, ValidationError):
+        return StoredMetadata(number, None)
     is_ours = metadata.location.rstrip("/") == location_of(store)
-    return Stored(number, metadata if is_ours and isinstance(metadata, TableMetadataV2) else None)
+    return StoredMetadata(
+        number, metadata if is_ours and isinstance(metadata, TableMetadataV2) else None
+    )
 
 
 def first_metadata(
@@ -204,8 +207,8 @@ def without_snapshots_before(
 
 
 def store_next(
-    io: StoreIO, before: Stored | None, metadata: TableMetadataV2, *, at_ms: int
-) -> tuple[Stored, list[str]]:
+    io: StoreIO, before: StoredMetadata | None, metadata: TableMetadataV2, *, at_ms: int
+) -> tuple[StoredMetadata, list[str]]:
     """Store metadata under the next number.
 
     Args:
@@ -244,7 +247,7 @@ def store_next(
         io.store.put(_HINT, str(number).encode())
     except StorageError as error:  # a hint that is late costs a reader a request
         logger.warning("the hint to Iceberg metadata of %s is late: %s", io.store.root, error)
-    return Stored(number, metadata), dropped
+    return StoredMetadata(number, metadata), dropped
 
 
 def _hinted(store: Store) -> int | None:

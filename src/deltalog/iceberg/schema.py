@@ -20,7 +20,24 @@ from pyiceberg.transforms import IdentityTransform
 from deltalog.column_mapping import field_id, physical_name
 from deltalog.errors import InvalidMetadataError, UnsupportedTypeError
 from deltalog.features.iceberg_compat import NESTED_IDS_KEY
-from deltalog.schema.types import ArrayType, MapType, PrimitiveType, StructType
+from deltalog.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    ArrayType,
+    MapType,
+    PrimitiveType,
+    StructType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,19 +49,19 @@ FIRST_PARTITION_ID: Final = 1000
 _COMMENT: Final = "comment"
 
 # Narrow integers are integers there; what the format has no type for is refused by name.
-_PRIMITIVES: Final[Mapping[str, types.PrimitiveType]] = {
-    "string": types.StringType(),
-    "byte": types.IntegerType(),
-    "short": types.IntegerType(),
-    "integer": types.IntegerType(),
-    "long": types.LongType(),
-    "float": types.FloatType(),
-    "double": types.DoubleType(),
-    "boolean": types.BooleanType(),
-    "binary": types.BinaryType(),
-    "date": types.DateType(),
-    "timestamp": types.TimestamptzType(),
-    "timestamp_ntz": types.TimestampType(),
+_PRIMITIVES: Final[Mapping[PrimitiveType, types.PrimitiveType]] = {
+    STRING: types.StringType(),
+    BYTE: types.IntegerType(),
+    SHORT: types.IntegerType(),
+    INTEGER: types.IntegerType(),
+    LONG: types.LongType(),
+    FLOAT: types.FloatType(),
+    DOUBLE: types.DoubleType(),
+    BOOLEAN: types.BooleanType(),
+    BINARY: types.BinaryType(),
+    DATE: types.DateType(),
+    TIMESTAMP: types.TimestamptzType(),
+    TIMESTAMP_NTZ: types.TimestampType(),
 }
 
 
@@ -103,7 +120,7 @@ def _type(data_type: DataType, field: Field, path: str) -> types.IcebergType:
         case PrimitiveType():
             if data_type.is_decimal:
                 return types.DecimalType(data_type.precision, data_type.scale)
-            found = _PRIMITIVES.get(data_type.type)
+            found = _PRIMITIVES.get(data_type)
             if found is not None:
                 return found
         case StructType():

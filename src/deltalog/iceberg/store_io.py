@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
 from deltalog.errors import ObjectNotFoundError, UnsafePathError
-from deltalog.paths import canonical_path, check_confined, is_absolute, join
+from deltalog.paths import canonical_path, check_confined, container_of, is_absolute, join
 
 if TYPE_CHECKING:
     from deltalog.storage.store import Store
@@ -22,8 +22,12 @@ METADATA_DIRECTORY = "metadata"
 
 def location_of(store: Store) -> str:
     """The table's location as Iceberg has it: with a scheme, without a trailing slash."""
-    root = store.root.rstrip("/")
-    return f"file://{root}" if root.startswith("/") else root
+    return as_location(store.root.rstrip("/"))
+
+
+def as_location(path: str) -> str:
+    """A location with a scheme, from one that may be a local path."""
+    return path if "://" in path else f"{container_of(path)}/{path.lstrip('/')}"
 
 
 def metadata_path(location: str, store: Store) -> str:

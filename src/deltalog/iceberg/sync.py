@@ -25,6 +25,7 @@ from deltalog.errors import (
     DeltaError,
     DeltaProtocolError,
     InvalidInputError,
+    MalformedLogError,
     ObjectNotFoundError,
 )
 from deltalog.features.iceberg_compat import enabled_versions
@@ -37,7 +38,7 @@ from deltalog.iceberg.manifests import (
 )
 from deltalog.iceberg.metadata import (
     DELTA_VERSION,
-    Stored,
+    StoredMetadata,
     first_metadata,
     metadata_name,
     read_newest,
@@ -47,7 +48,7 @@ from deltalog.iceberg.metadata import (
     with_snapshot,
     without_snapshots_before,
 )
-from deltalog.iceberg.store_io import StoreIO, metadata_path
+from deltalog.iceberg.store_io import StoreIO, as_location, metadata_path
 from deltalog.kernels import compute
 from deltalog.log.listing import list_commits
 from deltalog.log.reader import read_commits
@@ -96,7 +97,16 @@ class IcebergVersion:
 
 
 class _CannotFollowError(Exception):
-    """The commits since the last conversion do not tell which files changed."""
+    """The commits since the last conversion do not tell which files changed.
+
+    Args:
+        reason: why.
+        is_sound: whether the metadata that stands can be built upon.
+    """
+
+    def __init__(self, reason: object, *, is_sound: bool = True) -> None:
+        super().__init__(str(reason))
+        self.is_sound = is_sound
 
 
 def sync(snapshot: Snapshot) -> IcebergVersion:
@@ -150,18 +160,20 @@ def _check(snapshot: Snapshot) -> None:
             )
 
 
-def _write(snapshot: Snapshot, before: Stored | None) -> IcebergVersion:
+def _write(snapshot: Snapshot, before: StoredMetadata | None) -> IcebergVersion:
     store, configuration = snapshot.store, snapshot.configuration
     io = StoreIO(store)
     now_ms = snapshot.context.clock.now_ms()
     base = None if before is None or before.delta_version < 0 else before.metadata
-    followed = None if base is None else _follow(io, base, snapshot)
-    if followed is not None:
-        metadata, made = followed
-    else:
-        shape = first_metadata(store, configuration, snapshot.metadata.id)
-        metadata = _whole(io, shape if base is None else with_shape(base, configuration), snapshot)
-        made = 1
+    start = _nothing_yet(snapshot) if base is None else base
+    followed = None
+    if base is not None:
+        try:
+            followed = _follow(io, base, snapshot)
+        except _CannotFollowError as error:
+            logger.warning("the Iceberg metadata of %s is written anew: %s", store.root, error)
+            start = with_shape(base, configuration) if error.is_sound else _nothing_yet(snapshot)
+    metadata, made = followed or (_whole(io, start, snapshot), 1)
     metadata = with_properties(
         metadata,
         configuration,
@@ -175,8 +187,12 @@ def _write(snapshot: Snapshot, before: Stored | None) -> IcebergVersion:
     return _shown(snapshot, stored, num_snapshots=made, is_whole=followed is None)
 
 
+def _nothing_yet(snapshot: Snapshot) -> TableMetadataV2:
+    return first_metadata(snapshot.store, snapshot.configuration, snapshot.metadata.id)
+
+
 def _shown(
-    snapshot: Snapshot, stored: Stored, *, num_snapshots: int, is_whole: bool
+    snapshot: Snapshot, stored: StoredMetadata, *, num_snapshots: int, is_whole: bool
 ) -> IcebergVersion:
     metadata = stored.metadata
     return IcebergVersion(
@@ -197,19 +213,20 @@ class _Commit:
     timestamp_ms: int
 
 
-def _follow(
-    io: StoreIO, base: TableMetadataV2, snapshot: Snapshot
-) -> tuple[TableMetadataV2, int] | None:
-    """The metadata with a snapshot for each commit since, and their number; None if it cannot."""
+def _follow(io: StoreIO, base: TableMetadataV2, snapshot: Snapshot) -> tuple[TableMetadataV2, int]:
+    """The metadata with a snapshot for each commit since, and how many those are.
+
+    Raises:
+        _CannotFollowError: there is no way from the one to the other.
+    """
     metadata, made = base, 0
-    try:
-        for commit in _commits(snapshot, base):
-            metadata = with_shape(metadata, commit.configuration)
+    for commit in _commits(snapshot, base):
+        metadata = with_shape(metadata, commit.configuration)
+        try:
             metadata, is_new = _followed(io, metadata, snapshot, commit)
-            made += is_new
-    except _CannotFollowError as error:
-        logger.info("the Iceberg metadata of %s is written anew: %s", snapshot.store.root, error)
-        return None
+        except (MalformedLogError, ObjectNotFoundError) as error:
+            raise _CannotFollowError(error, is_sound=False) from error
+        made += is_new
     return metadata, made
 
 
@@ -228,7 +245,7 @@ def _commits(snapshot: Snapshot, base: TableMetadataV2) -> Iterator[_Commit]:
         if snapshot.version > first:
             configuration = load_snapshot(snapshot.context, version=first - 1).configuration
     except (ObjectNotFoundError, DeltaProtocolError) as error:
-        raise _CannotFollowError(str(error)) from error
+        raise _CannotFollowError(error) from error
     commits = [one for one in commits if one.version <= snapshot.version]
     if len(commits) != snapshot.version - first + 1:
         raise _CannotFollowError(f"commits from version {first} on are missing")
@@ -275,7 +292,8 @@ def _followed(
     if not removed:
         change.keep(manifests)
     if found != removed:
-        raise _CannotFollowError(f"it does not list {min(removed - found)!r}, which was removed")
+        missing = f"it does not list {min(removed - found)!r}, which was removed"
+        raise _CannotFollowError(missing, is_sound=False)
     known = again | (change.present(suspects - again) if suspects - again else set())
     is_new = pa.array([location not in known for location in added], pa.bool_())
     fresh = adds.filter(is_new)
@@ -379,7 +397,7 @@ def _file_columns(snapshot: Snapshot, configuration: TableConfiguration) -> File
 
 def _locations(files: pa.Table, snapshot: Snapshot) -> list[str]:
     found: Any = file_locations(files.column("path"), snapshot.store.root)
-    return [f"file://{one}" if one.startswith("/") else one for one in found.to_pylist()]
+    return [as_location(one) for one in found.to_pylist()]
 
 
 def _by_hash(data_files: Iterator[DataFile]) -> list[DataFile]:

@@ -166,7 +166,7 @@ def _as_partitioned(batch: pa.RecordBatch, column: _Column) -> Array:
     values: Array = batch.column(column.name)
     if not column.is_partition or column.source not in {STRING, BINARY}:
         return values
-    empty = pc.equal(pc.binary_length(values), 0)
+    empty = pc.equal(pc.binary_length(values), pa.scalar(0, pa.int32()))
     return compute.if_else(empty, pa.scalar(None, values.type), values)
 
 
