@@ -219,3 +219,13 @@ def test_fields_may_have_names_like_paths() -> None:
     spec = spec_of(configuration)
     row = {"s": {".": 1, ".x[0]": None, "a.b": 2}}
     assert read_back(spec, write_files(spec, [row])).to_pylist() == [row]
+
+
+def test_a_materialised_partition_value_is_null_where_the_log_has_null() -> None:
+    configuration = table(
+        Field("p", "string"), Field("a", "long"),
+        partition_by="p", features=["materializePartitionColumns"],
+    )  # fmt: skip
+    spec = spec_of(configuration)
+    written = write_files(spec, [{"p": "", "a": 1}])
+    assert file_table(spec, written.adds[0].path).to_pydict() == {"a": [1], "p": [None]}
