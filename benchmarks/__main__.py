@@ -4,7 +4,8 @@ With `--wire [--latency-ms MS …]` the operations of `benchmarks.wire` are meas
 an S3 server behind a slow network.
 
 What was found stays in the directory: the page has a row for each workload that was ever measured
-there, so one can be measured anew alone. Those who are compared have always run in turns.
+there, so one can be measured anew alone. Those who are compared have always run in turns; who is
+asked the same in several workloads runs once a turn for all of them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import json
 import statistics
 import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.asking import ROOT, ask
@@ -28,18 +30,38 @@ def _measure(subject: str, path: Path, needle: int) -> dict[str, object]:
         return ask(subject, path, needle, scratch)
 
 
-def _run(workload: Workload, directory: Path, size: Size) -> Result:
-    path = build(workload.table, directory, size)
-    plain = build(workload.other_table or workload.table, directory, size)
-    rows = size.files * 1_000 if workload.table == "checkpointed" else size.rows * workload.scale
-    needle = rows * 2 // 3
-    subjects = (workload.ours, *workload.others)
-    found: dict[str, list[dict[str, object]]] = {subject: [] for subject in subjects}
+def _asked(workload: Workload) -> dict[str, str]:
+    """The subjects of a workload, ours first, each with the table that it is asked about."""
+    others = dict.fromkeys(workload.others, workload.other_table or workload.table)
+    return {workload.ours: workload.table} | others
+
+
+def _together(workloads: Iterable[Workload]) -> list[list[Workload]]:
+    """Workloads that have a subject in common, in the order of the first: it is measured once."""
+    groups: list[list[Workload]] = []
+    for workload in workloads:
+        mine = _asked(workload).items()
+        joined = [group for group in groups if any(mine & _asked(one).items() for one in group)]
+        groups = [group for group in groups if group not in joined]
+        groups.append([*(one for group in joined for one in group), workload])
+    return groups
+
+
+def _run(group: Sequence[Workload], directory: Path, size: Size) -> list[Result]:
+    asked = {pair: None for one in group for pair in _asked(one).items()}
+    paths = {table: build(table, directory, size) for _, table in asked}
+    is_files = group[0].table == "checkpointed"
+    rows = size.files * 1_000 if is_files else size.rows * group[0].scale
+    found: dict[tuple[str, str], list[dict[str, object]]] = {pair: [] for pair in asked}
     for _ in range(size.repeats):  # in turns: what else the machine does hits all alike
-        for subject in subjects:
-            where = path if subject == workload.ours else plain
-            found[subject].append(_measure(subject, where, needle))
-    measured = [_medians(subject, runs) for subject, runs in found.items()]
+        for subject, table in asked:
+            found[subject, table].append(_measure(subject, paths[table], rows * 2 // 3))
+    medians = {pair: _medians(pair[0], runs) for pair, runs in found.items()}
+    return [_result(workload, medians) for workload in group]
+
+
+def _result(workload: Workload, medians: Mapping[tuple[str, str], Measured]) -> Result:
+    measured = [medians[pair] for pair in _asked(workload).items()]
     if workload.same_answer:
         answers = {subject.subject: str(subject.answer) for subject in measured}
         assert len(set(answers.values())) == 1, f"{workload.name}: answers differ: {answers}"
@@ -80,13 +102,13 @@ def main() -> None:
     arguments.directory.mkdir(parents=True, exist_ok=True)
     store = arguments.directory / f"results-{arguments.size}.json"
     results = kept(json.loads(store.read_text("utf-8"))) if store.exists() else {}
-    for workload in WORKLOADS:
-        if not arguments.only or workload.name in arguments.only:
-            print(f"==> {workload.name}", flush=True)
-            result = _run(workload, arguments.directory, size)
-            print(f"    {summary(result)}", flush=True)
-            results[workload.name] = result
-            store.write_text(json.dumps({n: one.to_json() for n, one in results.items()}), "utf-8")
+    wanted = [one for one in WORKLOADS if not arguments.only or one.name in arguments.only]
+    for group in _together(wanted):
+        print(f"==> {', '.join(one.name for one in group)}", flush=True)
+        for result in _run(group, arguments.directory, size):
+            print(f"    {result.workload.name}: {summary(result)}", flush=True)
+            results[result.workload.name] = result
+        store.write_text(json.dumps({n: one.to_json() for n, one in results.items()}), "utf-8")
     page = arguments.report or (
         ROOT / "docs" / "benchmarks.md" if arguments.size == "full" else None
     )

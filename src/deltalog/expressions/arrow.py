@@ -80,6 +80,8 @@ _SAFE: Final = (
     Column, Literal, nodes.Variable, nodes.Comparison, nodes.And, nodes.Or, nodes.Not, nodes.IsNull,
 )  # fmt: skip
 
+_DIVISIONS: Final = frozenset({"/", "%", "div", "pmod"})
+
 # What a kernel raises for some values, and not for others: too large, too many, not to be parsed.
 _OF_VALUES: Final = (
     pa.ArrowInvalid, pa.ArrowCapacityError, pa.ArrowIndexError, MemoryError, ValueError,
@@ -169,7 +171,18 @@ def _literal(node: Literal, _data: Any) -> Datum:
 
 
 def _comparison(node: nodes.Comparison, data: Any) -> Datum:
-    return comparing.compare(node.operator, _evaluate(node.left, data), _evaluate(node.right, data))
+    left = _evaluate(node.left, data)
+    is_null_safe = node.operator == "<=>"
+    right = _evaluate(node.right, data) if is_null_safe else _beside(left, node.right, data)
+    return comparing.compare(node.operator, left, right)
+
+
+def _beside(first: Datum, node: Expression, data: Any) -> Datum:
+    """The other operand; where the first is NULL, Spark does not evaluate it."""
+    has_nulls = not first.is_valid if isinstance(first, pa.Scalar) else first.null_count
+    if not has_nulls or not can_fail(node):
+        return _evaluate(node, data)
+    return evaluate_where(node, data, compute.is_valid(first))
 
 
 def _and(node: nodes.And, data: Any) -> Datum:
@@ -243,6 +256,7 @@ def _in(node: nodes.In, data: Any) -> Datum:
     for option in node.options:
         if not isinstance(option, Literal):
             undecided = compute.fill_null(compute.invert(found), YES)
+            undecided = compute.and_(undecided, compute.is_valid(operand))
             value = evaluate_where(option, data, undecided)
             found = pc.or_kleene(found, comparing.compare("=", operand, value))
     return found
@@ -283,8 +297,17 @@ def _case(node: nodes.Case, data: Any) -> Datum:
 
 
 def _arithmetic(node: nodes.Arithmetic, data: Any) -> Datum:
-    left, right = _evaluate(node.left, data), _evaluate(node.right, data)
-    return calculate(node.operator, left, right)
+    return calculate(node.operator, *_operands(node.operator, (node.left, node.right), data))
+
+
+def _operands(operator: str, operands: tuple[Expression, ...], data: Any) -> tuple[Datum, Datum]:
+    """Both operands; Spark looks at a divisor first."""
+    left, right = operands
+    if operator in _DIVISIONS:
+        divisor = _evaluate(right, data)
+        return _beside(divisor, left, data), divisor
+    first = _evaluate(left, data)
+    return first, _beside(first, right, data)
 
 
 def _call(node: Call, data: Any) -> Datum:
@@ -295,6 +318,8 @@ def _call(node: Call, data: Any) -> Datum:
     if node.function in lambdas.KERNELS:
         bound = [_argument(argument, data) for argument in node.arguments]
         return lambdas.KERNELS[node.function](data.num_rows, *bound)
+    if node.function in _DIVISIONS:
+        return KERNELS[node.function](*_operands(node.function, node.arguments, data))
     values = [_evaluate(argument, data) for argument in node.arguments]
     if node.function in KERNELS:
         return KERNELS[node.function](*values)

@@ -60,6 +60,10 @@ def test_three_valued_logic(a: bool | None, b: bool | None) -> None:
         ("n / 0", "division by zero"),
         ("n % 0", "division by zero"),
         ("n div 0", "division by zero"),
+        ("CAST(name AS int) < nullif(1, 1)", "cannot cast 'abc'"),
+        ("CAST(name AS int) + nullif(1, 1)", "cannot cast 'abc'"),
+        ("nullif(1, 1) / CAST(name AS int)", "cannot cast 'abc'"),
+        ("nullif(1, 1) <=> CAST(name AS int)", "cannot cast 'abc'"),
         ("pmod(n, 0)", "division by zero"),
         ("abs(-n - 1)", "abs overflows integer"),
         ("CAST(n AS smallint)", "cannot cast 2147483647 to short"),
@@ -100,6 +104,15 @@ def test_what_ansi_refuses_is_an_error(sql: str, problem: str) -> None:
         ("CASE WHEN text = 'x' THEN 0 ELSE CAST(text AS int) END", [1, 0, None, 4]),
         ("CASE WHEN FALSE THEN 1 / 0 END", [None] * 4),
         ("n IN (2, 10 div nullif(n, 0))", [None, True, None, False]),
+        # As a real Spark answered: beside a NULL, the other operand is not evaluated.
+        ("nullif(text, 'x') < CAST(text AS int)", [False, None, None, False]),
+        ("nullif(text, 'x') + CAST(text AS int)", [2, None, None, 8]),
+        ("CAST(text AS int) / nullif(length(text), length(text))", [None] * 4),
+        ("CAST(text AS int) % nullif(1, 1)", [None] * 4),
+        ("CAST(text AS int) div nullif(1, 1)", [None] * 4),
+        ("pmod(CAST(text AS int), nullif(1, 1))", [None] * 4),
+        ("nullif(1, 1) BETWEEN 0 AND CAST(text AS int)", [None] * 4),
+        ("nullif(1, 1) IN (0, CAST(text AS int))", [None] * 4),
     ],
 )
 def test_a_guard_keeps_rows_from_what_would_fail(sql: str, expected: list[Any]) -> None:
