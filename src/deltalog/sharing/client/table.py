@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from deltalog.http.options import HttpOptions
     from deltalog.scan.changes import Changes
     from deltalog.scan.dataset import DeltaDataset
+    from deltalog.scan.pandas import DtypeBackend
     from deltalog.schema import Schema
     from deltalog.sharing.client.profile import ProfileSource
     from deltalog.snapshot import Snapshot
@@ -240,10 +241,12 @@ class SharedTable:
         columns: Sequence[str] | None = None,
         filters: Any = None,
         types_mapper: Any = None,
+        *,
+        dtype_backend: DtypeBackend | None = None,
     ) -> pd.DataFrame:
         """The table's rows as a pandas data frame; arguments as those of `DeltaTable`."""
         scan = self._scan(columns, [self._blanks_as_nulls(partitions), filters])
-        return scan.to_pandas(types_mapper=types_mapper)
+        return scan.to_pandas(dtype_backend, types_mapper=types_mapper)
 
     def to_polars(self, columns: Sequence[str] | None = None, filters: Any = None) -> pl.DataFrame:
         """The table's rows as a Polars data frame."""
