@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from deltalog import arguments, conditions
-from deltalog.errors import InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.expressions import resolve_predicate
 from deltalog.scan.plan import plan_scan
 from deltalog.table import DeltaTable
 
@@ -116,6 +117,16 @@ class TableRead:
             predicate=condition,
             schema=scan.schema,
         )
+
+    def resolved(self, condition: Expression | None) -> Expression | None:
+        """A condition of an engine over the table's columns; None if it cannot be resolved."""
+        if condition is None:
+            return None
+        configuration, session = self.snapshot.configuration, self.snapshot.context.session
+        try:
+            return resolve_predicate(condition, configuration.schema, session)
+        except DeltaError:
+            return None
 
     def scan(self, names: Sequence[str] | None = None, pushed: Expression | None = None) -> Scan:
         """Return the scan that a query needs.
