@@ -150,7 +150,7 @@ def write(
     Cost: one computation of the frame; a file per partition of the frame and of the table.
     """
     _dask_dataframe()
-    return write_rows(_DaskRows(frame, schema, index), table, **options)
+    return write_rows(_DaskRows(frame, schema, index=index), table, **options)
 
 
 def read_deltalake(
@@ -241,7 +241,7 @@ class _DaskRows(DistributedRows):
     """
 
     def __init__(
-        self, frame: dd.DataFrame, given: pa.Schema | Schema | None, index: bool | None
+        self, frame: dd.DataFrame, given: pa.Schema | Schema | None, *, index: bool | None
     ) -> None:
         meta = getattr(frame, "_meta", None)
         if meta is None or not hasattr(frame, "to_delayed") or meta.ndim != 2:

@@ -24,11 +24,12 @@ from deltalog.distributed import (
     TableRead,
     TaskGroup,
     open_version,
+    own_error,
     reported,
     share_by_number,
     write_rows,
 )
-from deltalog.errors import DeltaError, InvalidInputError, SchemaMismatchError
+from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions.substrait import weaker_than_arrow_expression
 from deltalog.schema import to_arrow_schema
 
@@ -283,7 +284,7 @@ class _RayRows(DistributedRows):
         try:
             self._dataset.write_datasink(sink, **self._options)
         except Exception as error:
-            if (own := _own(error)) is not None:
+            if (own := own_error(error)) is not None:
                 raise own from error
             raise
         return sink.reports
@@ -334,17 +335,7 @@ def _batches(blocks: Iterable[Any], known: pa.Schema) -> Iterator[pa.RecordBatch
             continue
         if first is None:
             first = pa.schema([_typed(field, known) for field in rows.schema])
-        if not rows.schema.equals(first):
-            try:
-                if sorted(rows.column_names) != sorted(first.names):
-                    raise pa.ArrowInvalid("other columns")
-                rows = rows.select(first.names).cast(first)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise SchemaMismatchError(
-                    f"a block of the Ray dataset does not fit the one before it: expected "
-                    f"{first.to_string()!r}, found {rows.schema.to_string()!r}: {error}"
-                ) from error
-        yield from rows.to_batches()
+        yield from _fitted(rows, first).to_batches()
 
 
 def _typed(field: pa.Field, known: pa.Schema) -> pa.Field:
@@ -352,14 +343,16 @@ def _typed(field: pa.Field, known: pa.Schema) -> pa.Field:
     return known.field(place) if pa.types.is_null(field.type) and place >= 0 else field
 
 
-def _own(error: BaseException | None) -> DeltaError | None:
-    """The error of ours that Ray has wrapped."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        cause = getattr(error, "cause", None)
-        for one in (cause, error):
-            if isinstance(one, DeltaError) and type(one).__module__.startswith("deltalog."):
-                return one
-        error = error.__cause__ or (cause if isinstance(cause, BaseException) else None)
-    return None
+def _fitted(rows: pa.Table, to: pa.Schema) -> pa.Table:
+    if rows.schema.equals(to):
+        return rows
+    problem = "it has other columns"
+    if sorted(rows.column_names) == sorted(to.names):
+        try:
+            return rows.select(to.names).cast(to)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            problem = str(error)
+    raise SchemaMismatchError(
+        f"a block of the Ray dataset does not fit the one before it: {problem}; expected "
+        f"{to.to_string()!r}, found {rows.schema.to_string()!r}"
+    )

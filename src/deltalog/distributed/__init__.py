@@ -12,7 +12,13 @@ from __future__ import annotations
 from deltalog.distributed.groups import TaskGroup, share_by_bytes, share_by_number
 from deltalog.distributed.reading import TableRead, open_version
 from deltalog.distributed.sending import Sent
-from deltalog.distributed.writing import DistributedRows, Report, reported, write_rows
+from deltalog.distributed.writing import (
+    DistributedRows,
+    Report,
+    own_error,
+    reported,
+    write_rows,
+)
 
 __all__ = [
     "DistributedRows",
@@ -21,6 +27,7 @@ __all__ = [
     "TableRead",
     "TaskGroup",
     "open_version",
+    "own_error",
     "reported",
     "share_by_bytes",
     "share_by_number",

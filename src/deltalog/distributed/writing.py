@@ -110,6 +110,19 @@ def write_rows(
     return None if committed is None or committed.skipped else committed.version
 
 
+def own_error(error: BaseException | None) -> DeltaError | None:
+    """The error of ours that an engine has wrapped; None if there is none."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        cause = getattr(error, "cause", None)
+        for one in (cause, error):
+            if isinstance(one, DeltaError) and type(one).__module__.startswith("deltalog."):
+                return one
+        error = error.__cause__ or (cause if isinstance(cause, BaseException) else None)
+    return None
+
+
 class _TaskEngine(LocalEngine):
     """Has tasks write the rows; all other work is done in this process."""
 

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.errors import DeltaError
 from deltalog.expressions import nodes
-from deltalog.expressions.analyze import resolve_predicate
 from deltalog.expressions.nodes import Column, Expression, Literal
-from deltalog.expressions.trees import conjunction
+from deltalog.schema.primitives import Family
 from deltalog.schema.types import (
     BOOLEAN,
     BYTE,
@@ -30,9 +28,9 @@ from deltalog.schema.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     DataType,
+    PrimitiveType,
     StructType,
 )
-from deltalog.sql_session import RULES_OF_TABLES, SqlSession
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,23 +61,10 @@ class _Parts:
     operands: tuple[Expression, ...]
 
 
-def resolved_conjunction(
-    parts: list[Expression], schema: StructType, session: SqlSession = RULES_OF_TABLES
-) -> Expression | None:
-    """The parts of a filter as one condition, without those that do not fit the schema."""
-    found = []
-    for part in parts:
-        try:
-            found.append(resolve_predicate(part, schema, session))
-        except DeltaError:
-            continue
-    return conjunction(found) if found else None
-
-
 class DaftConverter:
     """Makes of a Daft filter a condition that is true wherever the filter is.
 
-    The methods are those of Daft's `ExpressionVisitor`, with which it is to be mixed; a part without
+    The methods are those of Daft's `PredicateVisitor`, with which it is to be mixed; a part without
     a counterpart raises `InexactError`.
 
     Args:
@@ -96,7 +81,7 @@ class DaftConverter:
         """The operands of an outer AND that have a counterpart."""
         try:
             found = self.visit(expression)
-        except InexactError:
+        except Exception:  # noqa: BLE001  # or a form of a release of Daft that this does not know
             return []
         return list(found.operands) if isinstance(found, _Parts) else [found]
 
@@ -117,18 +102,17 @@ class DaftConverter:
 
     def visit_cast(self, expr: Any, dtype: Any) -> Expression:
         """A cast, whose rules are Daft's."""
+        del expr, dtype
         raise InexactError
 
     def visit_coalesce(self, args: list[Any]) -> Expression:
         """The first value that is not NULL."""
-        raise InexactError
-
-    def visit_list(self, items: list[Any]) -> Expression:
-        """A list."""
+        del args
         raise InexactError
 
     def visit_function(self, name: str, args: list[Any]) -> Expression:
         """Any other function."""
+        del name, args
         raise InexactError
 
     def visit_and(self, left: Any, right: Any) -> Any:
@@ -173,8 +157,6 @@ class DaftConverter:
     def visit_greater_than_or_equal(self, left: Any, right: Any) -> Expression:
         """More, or the same."""
         return self._compared(">=", left, right)
-
-    visit_greater_than_or_equals = visit_greater_than_or_equal
 
     def visit_between(self, expr: Any, lower: Any, upper: Any) -> Expression:
         """Within bounds, these included."""
@@ -231,7 +213,7 @@ class DaftConverter:
 
 def _is_of(kind: DataType, value: Any) -> bool:
     """Whether a constant is compared with a column of this type without a cast."""
-    if isinstance(kind, PrimitiveType) and kind.family is Family.DECIMAL:
+    if isinstance(kind, PrimitiveType) and kind.primitive.family is Family.DECIMAL:
         return isinstance(value, Decimal)
     if isinstance(value, dt.datetime):
         return kind == (TIMESTAMP_NTZ if value.tzinfo is None else TIMESTAMP)
