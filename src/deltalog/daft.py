@@ -26,8 +26,8 @@ except ImportError as error:
 from deltalog.distributed import (
     DistributedRows,
     Sent,
-    TableRead,
     TaskGroup,
+    VersionRead,
     open_version,
     own_error,
     reported,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.table.write import WriteArguments
 
-__all__ = ["DeltaSource", "read", "write"]
+__all__ = ["DaftSource", "read", "write"]
 
 _TASK_BYTES: Final = 64 * 1024 * 1024
 _BATCH_ROWS: Final = 1024 * 1024
@@ -95,8 +95,8 @@ def read(
     Cost: opens the table; no data is read before the frame is collected.
     """
     table = open_version(source, version, storage_options, delta_table_options)
-    rows = TableRead.of(table, columns=columns, predicates=(predicate,), parameters=parameters)
-    return DeltaSource(rows).read()
+    rows = VersionRead.of(table, columns=columns, predicates=(predicate,), parameters=parameters)
+    return DaftSource(rows).read()
 
 
 def write(
@@ -136,7 +136,7 @@ def write(
     return write_rows(_DaftRows(frame, batch_rows), table, **options)
 
 
-class DeltaSource(DataSource):  # type: ignore[misc]  # Daft is optional for type checkers, too
+class DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for type checkers, too
     """One version of a table, as a source of Daft.
 
     Args:
@@ -146,7 +146,7 @@ class DeltaSource(DataSource):  # type: ignore[misc]  # Daft is optional for typ
         UnsupportedTypeError: Daft has no type for a column.
     """
 
-    def __init__(self, rows: TableRead) -> None:
+    def __init__(self, rows: VersionRead) -> None:
         self._rows = Sent(rows)
         self._schema = _schema_of(rows.schema)
 

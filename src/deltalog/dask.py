@@ -11,12 +11,12 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from deltalog.arguments import refuse_both
+from deltalog.arguments import check_number, refuse_both
 from deltalog.distributed import (
     DistributedRows,
     Sent,
-    TableRead,
     TaskGroup,
+    VersionRead,
     open_version,
     reported,
     share_by_bytes,
@@ -91,17 +91,14 @@ def read(
     Cost: opens the table, and reads the log's columns for the files that the predicate leaves.
     """
     frames = _dask_dataframe()
-    if not isinstance(partition_bytes, int) or partition_bytes < 1:
-        raise InvalidInputError(
-            f"partition_bytes: expected a number of bytes above 0, found {partition_bytes!r}"
-        )
+    check_number("partition_bytes", partition_bytes, least=1)
     table = open_version(source, version, storage_options, delta_table_options)
-    rows = TableRead.of(
+    rows = VersionRead.of(
         table, columns=columns, predicates=(predicate, filters), parameters=parameters
     )
     scan = rows.scan()
     groups = share_by_bytes(scan.tasks(), scan.schema, most_bytes=partition_bytes)
-    parts = [_Part(group) for group in groups or [TaskGroup(schema=scan.schema)]]
+    parts = [_FramePart(group) for group in groups or [TaskGroup(schema=scan.schema)]]
     # Otherwise Dask makes texts of Python's values, such as decimals.
     with require_library("dask").config.set({"dataframe.convert-string": False}):
         frame: dd.DataFrame = frames.from_map(
@@ -177,7 +174,7 @@ def read_deltalake(
     refuse_both(version=version, datetime=datetime)
     return read(
         path,
-        version=datetime if version is None else version,
+        version=version if datetime is None else datetime,
         columns=columns,
         storage_options=storage_options,
         filters=filter,
@@ -209,7 +206,7 @@ def to_deltalake(
     write(df, table_or_uri, schema=schema, **options)
 
 
-class _Part(Sent[TaskGroup]):
+class _FramePart(Sent[TaskGroup]):
     """The files of one partition, in a graph."""
 
     __slots__ = ()
@@ -264,7 +261,7 @@ class _DaskRows(DistributedRows):
                 f"cannot tell the types of {', '.join(map(repr, unknown))} of the Dask frame: for "
                 "Dask they are objects of any type; give them as schema=pa.schema([…])"
             )
-        return pa.schema(list(self._types.items()))
+        return pa.schema([pa.field(name, kind) for name, kind in self._types.items() if kind])
 
     @property
     def known_schema(self) -> pa.Schema | None:

@@ -21,8 +21,8 @@ except ImportError as error:
 from deltalog.distributed import (
     DistributedRows,
     Sent,
-    TableRead,
     TaskGroup,
+    VersionRead,
     open_version,
     own_error,
     reported,
@@ -90,7 +90,7 @@ def read(
     Cost: opens the table, and reads the log's columns for the files that the predicate leaves.
     """
     table = open_version(source, version, storage_options, delta_table_options)
-    rows = TableRead.of(table, columns=columns, predicates=(predicate,), parameters=parameters)
+    rows = VersionRead.of(table, columns=columns, predicates=(predicate,), parameters=parameters)
     return ray.data.read_datasource(DeltaDatasource(rows), **ray_options)
 
 
@@ -140,7 +140,7 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
         rows: the read.
     """
 
-    def __init__(self, rows: TableRead) -> None:
+    def __init__(self, rows: VersionRead) -> None:
         super().__init__()
         self._rows = Sent(rows)
         self._projection_map: dict[str, str] | None = None
@@ -222,7 +222,7 @@ class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
             num_rows=num_rows,
             size_bytes=group.size_bytes * _MEMORY_OF_BYTE,
             exec_stats=None,
-            input_files=group.locations,
+            input_files=tuple(group.locations),
         )
 
 
@@ -338,7 +338,7 @@ def _batches(blocks: Iterable[Any], known: pa.Schema) -> Iterator[pa.RecordBatch
         yield from _fitted(rows, first).to_batches()
 
 
-def _typed(field: pa.Field, known: pa.Schema) -> pa.Field:
+def _typed(field: pa.Field[Any], known: pa.Schema) -> pa.Field[Any]:
     place = known.get_field_index(field.name)
     return known.field(place) if pa.types.is_null(field.type) and place >= 0 else field
 

@@ -20,7 +20,7 @@ import pytest
 
 from deltalog import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalog import dask as deltalog_dask
-from deltalog.distributed import TableRead
+from deltalog.distributed import VersionRead
 from deltalog.errors import (
     ConstraintViolationError,
     InvalidInputError,
@@ -30,11 +30,13 @@ from deltalog.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
+from deltalog.scan.pandas import DtypeBackend
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
-from tests.support.engines import FILES, bag, files_of, make_table, rows_of_file
+from tests.support.engines import FILES, bag, files_of, ids_of, make_table, rows_of_file
 from tests.support.raw_tables import RawTable, protocol
 
+BACKENDS: tuple[DtypeBackend, ...] = ("pyarrow", "numpy_nullable")
 ONE_FILE = 1  # no two files are one partition
 
 
@@ -66,7 +68,7 @@ def test_a_frame_has_the_rows_of_the_table(path: str) -> None:
 
 
 def test_types_of_a_frame_are_known_and_those_of_each_partition(path: str) -> None:
-    for backend in ("pyarrow", "numpy_nullable"):
+    for backend in BACKENDS:
         frame = deltalog_dask.read(path, partition_bytes=ONE_FILE, dtype_backend=backend)
         for part in frame.partitions:
             assert part.compute().dtypes.to_dict() == frame.dtypes.to_dict()
@@ -122,7 +124,7 @@ def test_columns_are_selected_and_renamed(path: str) -> None:
 
 def test_a_table_without_rows_is_a_frame_without_rows(tmp_path: Path) -> None:
     path = str(tmp_path / "table")
-    DeltaTable.create(path, pa.schema([("id", pa.int64()), ("s", pa.string())]))
+    DeltaTable.create(path, pa.table({"id": [1], "s": [""]}).schema)
     frame = deltalog_dask.read(path)
     assert frame.npartitions == 1
     assert frame[frame.id > 3].compute().shape == (0, 2)
@@ -173,7 +175,7 @@ def test_frames_of_dask_become_tables(tmp_path: Path) -> None:
 
 def test_every_type_makes_the_way_there_and_back(path: str, tmp_path: Path) -> None:
     expected = DeltaTable(path).to_pyarrow_table()
-    for number, backend in enumerate(("pyarrow", "numpy_nullable")):
+    for number, backend in enumerate(BACKENDS):
         copy = str(tmp_path / backend)
         frame = deltalog_dask.read(path, partition_bytes=ONE_FILE, dtype_backend=backend)
         schema = DeltaTable(path).schema() if number else None
@@ -194,7 +196,7 @@ def test_modes_append_overwrite_and_replace(tmp_path: Path) -> None:
     assert deltalog_dask.write(two, table, mode="append") == 1
     assert (table.version(), table.count()) == (1, 4)
     assert deltalog_dask.write(two, table, mode="overwrite", predicate="p = 'a'") == 2
-    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == [2, 3, 4]
+    assert ids_of(table) == [2, 3, 4]
     assert deltalog_dask.write(two, path, mode="overwrite", partition_overwrite="dynamic") == 3
     assert DeltaTable(path).count() == 3
     assert deltalog_dask.write(two, path, mode="overwrite") == 4
@@ -245,7 +247,7 @@ def test_a_task_that_fails_leaves_the_table_as_it_was(tmp_path: Path) -> None:
     table = DeltaTable(path)
     assert (table.version(), table.count()) == (0, 1)
     # What tasks had written before is nobody's: vacuum finds it in time.
-    left = files_of(path) - {file for file in table.get_add_actions()["path"].to_pylist()}
+    left = files_of(path) - set(table.get_add_actions()["path"].to_pylist())
     assert set(table.vacuum(0, enforce_retention_duration=False, full=True)) == left
 
 
@@ -253,7 +255,7 @@ def test_types_of_the_frame_are_checked_before_any_task(tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     write_deltalake(path, {"id": [1]})
 
-    def never(part: pd.DataFrame) -> pd.DataFrame:
+    def never(_: pd.DataFrame) -> pd.DataFrame:
         pytest.fail("a task has run")
 
     frame = dd.from_pandas(pd.DataFrame({"id": [1], "other": [2]}), npartitions=1)
@@ -263,18 +265,18 @@ def test_types_of_the_frame_are_checked_before_any_task(tmp_path: Path) -> None:
 
 def test_columns_of_objects_need_a_type_in_a_new_table_only(tmp_path: Path) -> None:
     path = str(tmp_path / "table")
-    rows = pd.DataFrame({"id": [1, 2, 3], "x": [Decimal("1.25"), None, Decimal("2")]})
+    rows = pd.DataFrame({"id": [1, 2, 3], "x": [Decimal("1.25"), None, Decimal(2)]})
     with dask.config.set({"dataframe.convert-string": False}):
         frame = dd.from_pandas(rows, npartitions=3)
     with pytest.raises(InvalidInputError, match=r"'x'.*schema="):
         deltalog_dask.write(frame, path)
     kind = pa.decimal128(9, 2)
-    assert deltalog_dask.write(frame, path, schema=pa.schema([("x", kind)])) == 0
+    assert deltalog_dask.write(frame, path, schema=pa.schema([pa.field("x", kind)])) == 0
     assert deltalog_dask.write(frame, path, mode="append") == 1
     found = DeltaTable(path).to_pyarrow_table()
     assert found["x"].to_pylist() == [Decimal("1.25"), None, Decimal("2.00")] * 2
     with pytest.raises(InvalidInputError, match="'y'"):
-        deltalog_dask.write(frame, path, mode="append", schema=pa.schema([("y", kind)]))
+        deltalog_dask.write(frame, path, mode="append", schema=pa.schema([pa.field("y", kind)]))
     with dask.config.set({"dataframe.convert-string": False}):
         mixed = dd.from_pandas(pd.DataFrame({"id": [1], "x": [object()]}), npartitions=1)
     with pytest.raises(InvalidInputError, match="'x'"):
@@ -307,7 +309,7 @@ def test_each_partition_has_identity_values_of_its_own(tmp_path: Path) -> None:
         "delta.identity.step": 1,
         "delta.identity.allowExplicitInsert": False,
     }
-    schema = Schema.from_arrow(pa.schema([("id", pa.int64()), ("s", pa.string())]))
+    schema = Schema.from_arrow(pa.table({"id": [1], "s": [""]}).schema)
     fields = [schema.fields[0].__class__("id", "long", True, identity), schema.fields[1]]
     DeltaTable.create(path, Schema(fields))
     frame = dd.from_pandas(pd.DataFrame({"s": list("abcdef")}), npartitions=3)
@@ -375,6 +377,6 @@ def test_other_processes_read_and_write(path: str, tmp_path: Path) -> None:
 
 
 def test_a_read_can_be_pickled(path: str) -> None:
-    rows = TableRead.of(DeltaTable(path), columns=["i"], predicates=["i > 45"])
+    rows = VersionRead.of(DeltaTable(path), columns=["i"], predicates=["i > 45"])
     again = pickle.loads(pickle.dumps(rows))
     assert again.scan().to_table().num_rows == 3

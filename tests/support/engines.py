@@ -63,3 +63,9 @@ def files_of(path: str) -> set[str]:
     """The Parquet files below a table, whether a version names them or not."""
     found = open_store(path).list_all("")
     return {file.path for file in found if file.path.endswith(".parquet")}
+
+
+def ids_of(table: DeltaTable) -> list[Any]:
+    """The values of a table's column `id`, sorted."""
+    found: list[Any] = table.to_pyarrow_table()["id"].to_pylist()
+    return sorted(found)

@@ -10,7 +10,7 @@ Protocol: none
 from __future__ import annotations
 
 from deltalog.distributed.groups import TaskGroup, share_by_bytes, share_by_number
-from deltalog.distributed.reading import TableRead, open_version
+from deltalog.distributed.reading import VersionRead, open_version
 from deltalog.distributed.sending import Sent
 from deltalog.distributed.writing import (
     DistributedRows,
@@ -24,8 +24,8 @@ __all__ = [
     "DistributedRows",
     "Report",
     "Sent",
-    "TableRead",
     "TaskGroup",
+    "VersionRead",
     "open_version",
     "own_error",
     "reported",

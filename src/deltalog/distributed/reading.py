@@ -65,7 +65,7 @@ def open_version(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableRead:
+class VersionRead:
     """A read of one version of a table, before a query has narrowed it; picklable.
 
     Args:

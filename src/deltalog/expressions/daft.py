@@ -55,7 +55,7 @@ class InexactError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _Operands:
     """Operands of an outer AND; those without a counterpart are left out."""
 
     operands: tuple[Expression, ...]
@@ -83,7 +83,7 @@ class DaftConverter:
             found = self.visit(expression)
         except Exception:  # noqa: BLE001  # or a form of a release of Daft that this does not know
             return []
-        return list(found.operands) if isinstance(found, _Parts) else [found]
+        return list(found.operands) if isinstance(found, _Operands) else [found]
 
     def visit_col(self, name: str) -> Expression:
         """A column."""
@@ -119,7 +119,7 @@ class DaftConverter:
         """Both; outside of NOT and OR, one of them will do."""
         if self._is_negated:
             return nodes.And((self.visit(left), self.visit(right)))
-        return _Parts(tuple(part for side in (left, right) for part in self.parts(side)))
+        return _Operands(tuple(part for side in (left, right) for part in self.parts(side)))
 
     def visit_or(self, left: Any, right: Any) -> Expression:
         """Either; both have a counterpart."""

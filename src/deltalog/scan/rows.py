@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from deltalog.cached import cached_property
 from deltalog.errors import InvalidInputError
-from deltalog.scan.pandas import to_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +65,8 @@ class Rows:
             options: those of `pyarrow.Table.to_pandas`.
         """
         require_library("pandas")
+        from deltalog.scan.pandas import to_frame  # noqa: PLC0415  # only for frames
+
         return to_frame(self.to_table(), dtype_backend, **options)
 
     def to_polars(self) -> pl.DataFrame:
