@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.table.write import WriteArguments
 
-__all__ = ["DaftSource", "read", "write"]
+__all__ = ["read", "write"]
 
 _TASK_BYTES: Final = 64 * 1024 * 1024
 _BATCH_ROWS: Final = 1024 * 1024

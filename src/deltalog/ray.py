@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.table.write import WriteArguments
 
-__all__ = ["DeltaDatasource", "read", "write"]
+__all__ = ["read", "write"]
 
 _MEMORY_OF_BYTE: Final = 4
 """About how much memory a byte of a Parquet file becomes."""

@@ -5,7 +5,7 @@ Owns the grouping of small files. A file is never split: its rows are read by on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -68,7 +68,7 @@ class TaskGroup:
             schema = pa.schema([self.schema.field(name) for name in names])
             return TaskGroup(schema=schema)
         spec = self.tasks[0].spec.with_columns(names)
-        tasks = tuple(task.with_spec(spec) for task in self.tasks)
+        tasks = tuple(replace(task, spec=spec) for task in self.tasks)
         return TaskGroup(schema=spec.output, tasks=tasks)
 
 

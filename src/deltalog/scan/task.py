@@ -178,10 +178,6 @@ class ScanTask:
             schema = schema.append(pa.field(name, value.type))
         return schema
 
-    def with_spec(self, spec: ReadSpec) -> ScanTask:
-        """The same file, read in another way."""
-        return replace(self, spec=spec)
-
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows that the predicate and the deletion vector leave, in batches.
 
