@@ -6,6 +6,7 @@ and one commit by the caller.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
     from deltalog.distributed.reading import Source, Version
     from deltalog.rows.write_task import WriteJob
     from deltalog.scan.pandas import DtypeBackend
+    from deltalog.scan.task import ScanTask
     from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.table import DeltaTable
     from deltalog.table.write import WriteArguments
 
 __all__ = ["read", "read_deltalake", "to_deltalake", "write"]
@@ -47,7 +50,7 @@ __all__ = ["read", "read_deltalake", "to_deltalake", "write"]
 _PARTITION_BYTES: Final = 64 * 1024 * 1024
 
 
-def read(
+def read(  # noqa: PLR0913  # each is the caller's choice
     source: Source,
     *,
     columns: Sequence[str] | None = None,
@@ -57,6 +60,7 @@ def read(
     version: Version | None = None,
     storage_options: StorageOptions | None = None,
     delta_table_options: Mapping[str, Any] | None = None,
+    index: str | None = None,
     dtype_backend: DtypeBackend = "pyarrow",
     partition_bytes: int = _PARTITION_BYTES,
 ) -> dd.DataFrame:
@@ -74,13 +78,17 @@ def read(
         version: a number, a timestamp text or a datetime; None is the latest, or that of the table.
         storage_options: as for `DeltaTable`; they are sent to the workers.
         delta_table_options: other arguments of `DeltaTable`.
+        index: a column that becomes the index; each partition is sorted by it. Of whole numbers and
+            texts the divisions are known where the log's bounds tell that no two files overlap and
+            that no value is NULL; the files are then in that order.
         dtype_backend: `pyarrow`, which is exact, or `numpy_nullable`; NumPy's own dtypes would be
             others in partitions with NULL than in those without.
         partition_bytes: files that follow each other are one partition up to this size, as they are
             stored; a larger file is a partition.
 
     Returns:
-        A frame with unknown divisions. Its dtypes come from the schema, without reading data.
+        A frame, whose divisions are unknown without `index`. Its dtypes come from the schema,
+        without reading data.
 
     Raises:
         TableNotFoundError: there is no Delta table.
@@ -97,15 +105,28 @@ def read(
         table, columns=columns, predicates=(predicate, filters), parameters=parameters
     )
     scan = rows.scan()
-    groups = share_by_bytes(scan.tasks(), scan.schema, most_bytes=partition_bytes)
-    parts = [_FramePart(group) for group in groups or [TaskGroup(schema=scan.schema)]]
+    shown = scan.schema
+    if index is not None and index not in shown.names:
+        raise InvalidInputError(
+            f"cannot make {index!r} the index of {table.table_uri}: expected one of the columns "
+            f"that are read, {shown.names!r}"
+        )
+    tasks = list(scan.tasks())
+    bounds = None if index is None else _bounds_of(table, tasks, shown.field(index))
+    if bounds is not None:
+        tasks.sort(key=lambda task: bounds[task.path])
+    groups = share_by_bytes(tasks, shown, most_bytes=partition_bytes)
+    parts = [_FramePart(group) for group in groups or [TaskGroup(schema=shown)]]
+    meta = to_frame(shown.empty_table(), dtype_backend)
     # Otherwise Dask makes texts of Python's values, such as decimals.
     with require_library("dask").config.set({"dataframe.convert-string": False}):
         frame: dd.DataFrame = frames.from_map(
             _read_part,
             parts,
             dtype_backend=dtype_backend,
-            meta=to_frame(scan.schema.empty_table(), dtype_backend),
+            index=index,
+            meta=meta if index is None else meta.set_index(index),
+            divisions=None if bounds is None else _divisions(groups, bounds),
             label="read-delta",
         )
     return frame
@@ -223,9 +244,41 @@ class _FramePart(Sent[TaskGroup]):
         return "deltalog", root, files, condition, str(self.value.schema)
 
 
-def _read_part(part: Sent[TaskGroup], columns: list[str], dtype_backend: DtypeBackend) -> Any:
+def _read_part(
+    part: Sent[TaskGroup], columns: list[str], dtype_backend: DtypeBackend, index: str | None
+) -> Any:
     """Read the columns of a partition that its graph needs; runs in a task."""
-    return to_frame(part.value.with_columns(columns).to_table(), dtype_backend)
+    names = columns if index is None else [index, *columns]
+    frame: Any = to_frame(part.value.with_columns(names).to_table(), dtype_backend)
+    return frame if index is None else frame.set_index(index).sort_index()
+
+
+def _bounds_of(
+    table: DeltaTable, tasks: Sequence[ScanTask], column: pa.Field[Any]
+) -> dict[str, tuple[Any, Any]] | None:
+    """Least and greatest value of a column in each file; None if they are no divisions."""
+    # The log has moments rounded to milliseconds, and Dask compares other types as it likes.
+    if not (pa.types.is_integer(column.type) or pa.types.is_string(column.type)):
+        return None
+    names = [f"{what}.{column.name}" for what in ("min", "max", "null_count")]
+    known = table.get_add_actions(flatten=True)
+    if not tasks or not set(names) <= set(known.schema.names):
+        return None
+    rows = known.select(["path", *names]).to_pylist()
+    found = {row["path"]: (row[names[0]], row[names[1]]) for row in rows if row[names[2]] == 0}
+    bounds = {task.path: found.get(task.path, (None, None)) for task in tasks}
+    if any(None in pair for pair in bounds.values()):
+        return None
+    overlaps = any(one[1] >= other[0] for one, other in pairwise(sorted(bounds.values())))
+    return None if overlaps else bounds
+
+
+def _divisions(
+    groups: Sequence[TaskGroup], bounds: Mapping[str, tuple[Any, Any]]
+) -> tuple[Any, ...]:
+    """The first values of partitions, and the last one of all."""
+    firsts = [bounds[group.tasks[0].path][0] for group in groups]
+    return (*firsts, bounds[groups[-1].tasks[-1].path][1])
 
 
 class _DaskRows(DistributedRows):

@@ -122,9 +122,50 @@ def test_columns_are_selected_and_renamed(path: str) -> None:
         deltalog_dask.read(path, columns=["nothing_like_it"])
 
 
+def test_divisions_are_known_where_files_do_not_overlap(tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    for first in (20, 0, 10):
+        rows = {"id": [first + n for n in (3, 1, 2)], "s": [f"{first + n:02}" for n in range(3)]}
+        write_deltalake(path, {**rows, "x": [0.5, 1.5, 2.5]}, mode="append")
+    frame = deltalog_dask.read(path, index="id", partition_bytes=ONE_FILE)
+    assert frame.divisions == (1, 11, 21, 23)
+    assert frame.loc[11:12].x.compute().tolist() == [1.5, 2.5]
+    assert list(frame.x.compute().index) == [1, 2, 3, 11, 12, 13, 21, 22, 23]
+    assert deltalog_dask.read(path, index="id").divisions == (1, 23)
+    assert deltalog_dask.read(path, index="s", partition_bytes=ONE_FILE).divisions == (
+        "00", "10", "20", "22"
+    )  # fmt: skip
+    some = deltalog_dask.read(path, predicate="id > 12", index="id", columns=["id"])
+    assert sorted(some.compute().index) == [13, 21, 22, 23]
+
+
+@pytest.mark.parametrize(
+    "rows", [{"id": [5, 13]}, {"id": [None, 30]}, {"id": [12, 12]}], ids=["overlap", "NULL", "same"]
+)
+def test_divisions_are_unknown_where_files_overlap(tmp_path: Path, rows: dict[str, Any]) -> None:
+    path = str(tmp_path / "table")
+    for some in ({"id": [1, 2]}, {"id": [11, 12]}, rows):
+        write_deltalake(path, some, mode="append")
+    frame = deltalog_dask.read(path, index="id", partition_bytes=ONE_FILE)
+    assert not frame.known_divisions
+    assert len(frame.compute()) == 6
+    with pytest.raises(InvalidInputError, match="other"):
+        deltalog_dask.read(path, index="other")
+    with pytest.raises(InvalidInputError, match="'id'"):
+        deltalog_dask.read(path, columns=[], index="id")
+
+
+def test_indices_of_other_types_have_unknown_divisions(path: str) -> None:
+    for name in ("x", "t", "d", "p"):
+        frame = deltalog_dask.read(path, index=name, columns=[name, "s"])
+        assert not frame.known_divisions
+        assert frame.compute().index.name == name
+
+
 def test_a_table_without_rows_is_a_frame_without_rows(tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     DeltaTable.create(path, pa.table({"id": [1], "s": [""]}).schema)
+    assert not deltalog_dask.read(path, index="id").known_divisions
     frame = deltalog_dask.read(path)
     assert frame.npartitions == 1
     assert frame[frame.id > 3].compute().shape == (0, 2)
