@@ -18,10 +18,10 @@ help: ## list the targets
 demo: $(BIN)/.ready-demo ## real flights: read from other writers, written for other readers
 	@! command -v java >/dev/null || ! command -v mvn >/dev/null || $(MAKE) --no-print-directory reference
 	$(BIN)/python -m examples.demo
-test: $(BIN)/.ready-dev $(AZURITE)/.ready ## the whole test suite
+test: $(BIN)/.ready-dev $(AZURITE)/.ready .cache/daft/.ready ## the whole test suite
 	$(say) "running the tests"
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
-test-long: $(BIN)/.ready-dev $(AZURITE)/.ready $(REFERENCE)/.ready ## the suite with all comparisons, statements and rules: an hour
+test-long: $(BIN)/.ready-dev $(AZURITE)/.ready $(REFERENCE)/.ready .cache/daft/.ready ## the suite with all comparisons, statements and rules: an hour
 	$(say) "running all tests" && DELTALOG_REFERENCE_FULL=1 DELTALOG_PARITY=all DELTALOG_RULES=all DELTALOG_HISTORIES=1000 \
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
 soak: $(BIN)/.ready-dev $(AZURITE)/.ready ## 10,000 histories of failing stores, races of 32 processes and through a catalog
@@ -72,6 +72,13 @@ $(REFERENCE)/.ready: tests/reference/pom.xml constraints.txt
 	@test -x $(REFERENCE)/venv/bin/python || $(PYTHON) -m venv $(REFERENCE)/venv
 	@$(REFERENCE)/venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pyspark pyarrow
 	@mvn --batch-mode --quiet -f tests/reference/pom.xml -Djars=$(CURDIR)/$(REFERENCE)/jars package && touch $@
+.cache/daft/.ready: pyproject.toml constraints.txt # Daft needs an older pyarrow than the others
+	$(say) "preparing Daft"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@sed 's/^pyarrow==.*/pyarrow==25.0.1/' constraints.txt > $(@D)/constraints.txt
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c $(@D)/constraints.txt pip
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c $(@D)/constraints.txt \
+	--build-constraint constraints.txt -e . --group daft && touch $@
 .cache/spark-%/.ready: pyproject.toml constraints.txt # constraints.txt pins one PySpark; this is about others
 	$(say) "preparing PySpark $*"
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
-from deltalog.errors import InvalidInputError
-from deltalog.table import DeltaTable
+from deltalog.distributed.reading import open_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from deltalog.catalogs.named import NamedTable
     from deltalog.storage import Store
     from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.table import DeltaTable
 
 __all__ = ["scan_delta"]
 
@@ -48,16 +47,5 @@ def scan_delta(
 
     Cost: opens the table; no data is read before the frame is collected.
     """
-    if not isinstance(source, DeltaTable):
-        options = dict(delta_table_options or {})
-        table = DeltaTable(source, version=version, storage_options=storage_options, **options)
-        return table.to_polars(lazy=True)
-    if storage_options is not None or delta_table_options is not None:
-        raise InvalidInputError(
-            f"cannot scan {source!r} with storage_options or delta_table_options: the table is "
-            "open already; give its location instead"
-        )
-    shown = copy.copy(source)
-    if version is not None:
-        shown.load_as_version(version)
-    return shown.to_polars(lazy=True)
+    table = open_version(source, version, storage_options, delta_table_options)
+    return table.to_polars(lazy=True)

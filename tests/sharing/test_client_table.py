@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import duckdb
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -245,3 +246,10 @@ def test_mapped_columns_have_their_logical_names(scripted: ScriptedServer) -> No
     assert rows.to_pylist() == [{"my value": 20}]
     (asked,) = scripted.find("/query")
     assert json.loads(asked.json["jsonPredicateHints"])["children"][0]["name"] == "id"
+
+
+def test_polars_reads_lazily(shared: SharedTable) -> None:
+    lazy = shared.to_polars(["name", "id"], filters="id < 12", lazy=True)
+    assert lazy.collect_schema().names() == ["name", "id"]
+    assert lazy.filter(pl.col("id") > 2).collect().rows() == [("c", 3), ("x", 11)]
+    assert lazy.select("id").head(2).collect().height == 2

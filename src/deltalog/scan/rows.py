@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from deltalog.scan.pandas import DtypeBackend
+
 
 class Rows:
     """Base of results that yield batches of one schema, any number of times.
@@ -55,10 +57,17 @@ class Rows:
         """All rows in memory."""
         return pa.Table.from_batches(self.to_batches(), schema=self.schema)
 
-    def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """All rows as a pandas data frame; options are those of `pyarrow.Table.to_pandas`."""
+    def to_pandas(self, dtype_backend: DtypeBackend | None = None, **options: Any) -> pd.DataFrame:
+        """All rows as a pandas data frame.
+
+        Args:
+            dtype_backend: as for `DeltaTable.to_pandas`.
+            options: those of `pyarrow.Table.to_pandas`.
+        """
         require_library("pandas")
-        return self.to_table().to_pandas(**options)
+        from deltalog.scan.pandas import to_frame  # noqa: PLC0415  # only for frames
+
+        return to_frame(self.to_table(), dtype_backend, **options)
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a Polars data frame."""
@@ -111,8 +120,12 @@ def duckdb_relation(source: Any, connection: Any = None) -> Any:
     return connection.from_arrow(source)
 
 
-def require_library(name: str) -> Any:
+def require_library(name: str, *, extra: str | None = None) -> Any:
     """Import a library that is optional.
+
+    Args:
+        name: of the module.
+        extra: of deltalog, which brings it; None is that of this name.
 
     Raises:
         InvalidInputError: it is not installed; the message says how to do that.
@@ -121,5 +134,5 @@ def require_library(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise InvalidInputError(
-            f"cannot give rows to {name}: it is not installed; pip install 'deltalog[{name}]'"
+            f"cannot use {name}: it is not installed; pip install 'deltalog[{extra or name}]'"
         ) from error

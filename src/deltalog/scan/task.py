@@ -30,7 +30,7 @@ from deltalog.metadata_columns import (
 from deltalog.schema import Field, StructType, from_arrow_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from deltalog.actions.model import DeletionVectorDescriptor
     from deltalog.column_mapping import Mode
@@ -118,6 +118,17 @@ class ReadSpec:
             self,
             data_columns=StructType([f for f in self.data_columns if f.name in used]),
             output=pa.schema([]),
+        )
+
+    def with_columns(self, names: Sequence[str]) -> ReadSpec:
+        """The same read of some of its columns: names of `output`, in the order wanted."""
+        paths = columns(self.predicate) if self.predicate is not None else ()
+        used = {*names, *(path[0] for path in paths), *(".".join(path) for path in paths)}
+        return replace(
+            self,
+            data_columns=StructType([f for f in self.data_columns if f.name in used]),
+            metadata_columns=tuple(name for name in self.metadata_columns if name in used),
+            output=pa.schema([self.output.field(name) for name in names]),
         )
 
 

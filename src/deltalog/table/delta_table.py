@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from deltalog.insight.follow_steps import Offset
     from deltalog.progress import Progress
     from deltalog.scan.dataset import DeltaDataset
+    from deltalog.scan.pandas import DtypeBackend
     from deltalog.schema import Field, Schema
     from deltalog.snapshot import Snapshot
     from deltalog.storage.fsspec_store import StorageOptions
@@ -486,10 +487,19 @@ class DeltaTable:
         filesystem: Any = None,
         filters: Any = None,
         types_mapper: Any = None,
+        *,
+        dtype_backend: DtypeBackend | None = None,
     ) -> pd.DataFrame:
-        """Return the rows as a pandas data frame; `types_mapper` is pyarrow's."""
+        """Return the rows as a pandas data frame.
+
+        Args:
+            types_mapper: pyarrow's.
+            dtype_backend: as pandas' readers have it: `pyarrow` keeps each column as it is,
+                `numpy_nullable` takes dtypes with NA, and keeps others that way. None has NumPy's,
+                where integers with NULL become floating-point numbers.
+        """
         found = self._filtered(partitions, columns, filters, filesystem)
-        return found.to_pandas(types_mapper=types_mapper)
+        return found.to_pandas(dtype_backend, types_mapper=types_mapper)
 
     @overload
     def to_polars(
@@ -825,14 +835,15 @@ class DeltaTable:
         options: CommitOptions | None = None,
         *,
         progress: Progress | None = None,
+        engine: Engine | None = None,
     ) -> Ran[OutcomeT_co]:
-        """Run a verb as `do` does; return its outcome and its commit."""
+        """Run a verb as `do` does, by an engine; return its outcome and its commit."""
         from deltalog.verbs.do import do
 
         self._check_latest(verb.name)
         shown = self._snapshot
         load = shown.refresh if verb.needs_latest else lambda: shown
-        done = do(verb, load, self.engine, options or _options(), progress=progress)
+        done = do(verb, load, engine or self.engine, options or _options(), progress=progress)
         self.show(done.committed)
         return done
 

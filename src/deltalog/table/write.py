@@ -6,7 +6,7 @@ Owns the modes: what happens if a table exists, and if none does.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from deltalog.actions.settable import canonical_key
 from deltalog.conditions import check_given
@@ -31,14 +31,15 @@ from deltalog.write.spec import WriteSpec
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import PurePath
+    from typing import Unpack
 
     from deltalog.catalogs.named import NamedTable, NewNamedTable
     from deltalog.context import TableContext
-    from deltalog.engine import RowSource
+    from deltalog.engine import Engine, RowSource
     from deltalog.schema import Schema
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
-    from deltalog.transaction import CommitProperties, PostCommitHookProperties
+    from deltalog.transaction import CommitProperties, Committed, PostCommitHookProperties
     from deltalog.verbs.write import SchemaMode
     from deltalog.write.options import WriterProperties
     from deltalog.write.written import WrittenFiles
@@ -53,6 +54,27 @@ _MODES: Final = {
     "overwrite": "Overwrite",
     "ignore": "Ignore",
 }
+
+
+class WriteArguments(TypedDict, total=False):
+    """What `write_deltalake` takes besides the table and the rows, which explains it."""
+
+    partition_by: Sequence[str] | str | None
+    mode: Mode
+    name: str | None
+    description: str | None
+    configuration: Mapping[str, str | None] | None
+    schema_mode: SchemaMode | None
+    storage_options: StorageOptions | None
+    predicate: Any
+    partition_overwrite: PartitionOverwrite
+    target_file_size: int | None
+    writer_properties: WriterProperties | None
+    commit_properties: CommitProperties | None
+    post_commithook_properties: PostCommitHookProperties | None
+    parameters: Sequence[object] | Mapping[str, object] | None
+    filesystem: Any
+    default_timezone: str | None
 
 
 def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
@@ -118,6 +140,97 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
 
     Cost: one pass over the data. An append reads no file of the table.
     """
+    write_by(
+        None,
+        table_or_uri,
+        data,
+        partition_by=partition_by,
+        mode=mode,
+        name=name,
+        description=description,
+        configuration=configuration,
+        schema_mode=schema_mode,
+        storage_options=storage_options,
+        predicate=predicate,
+        partition_overwrite=partition_overwrite,
+        target_file_size=target_file_size,
+        writer_properties=writer_properties,
+        commit_properties=commit_properties,
+        post_commithook_properties=post_commithook_properties,
+        parameters=parameters,
+        filesystem=filesystem,
+        default_timezone=default_timezone,
+    )
+
+
+def write_by(
+    engine: Engine | None,
+    table_or_uri: str | PurePath | Store | NamedTable | DeltaTable,
+    data: object,
+    **given: Unpack[WriteArguments],
+) -> Committed | None:
+    """Write rows as `write_deltalake` does, by an engine.
+
+    Args:
+        engine: opens and writes the rows; None is the table's, or this process.
+        table_or_uri: where.
+        data: in any form that the engine opens.
+        given: other arguments.
+
+    Returns:
+        The commit; None if there is a table, which the mode leaves as it is.
+
+    Raises:
+        DeltaError: as `write_deltalake`.
+    """
+    write = _verb(data, given)
+    mode = given.get("mode", "error")
+    configuration = given.get("configuration")
+    options = CommitOptions(
+        properties=given.get("commit_properties"), hooks=given.get("post_commithook_properties")
+    )
+    context, table, place = _open(
+        table_or_uri,
+        given.get("storage_options"),
+        given.get("filesystem"),
+        given.get("default_timezone"),
+    )
+    if table is None:
+        try:
+            return _create(
+                write,
+                context,
+                options,
+                engine=engine or LocalEngine(),
+                place=place,
+                configuration=configuration,
+                name=given.get("name"),
+                description=given.get("description"),
+            )
+        except CommitConflictError:
+            # Another writer created a table there first: continue as a write to that table.
+            if mode in {"append", "overwrite"} and not write.is_repeatable:
+                raise
+            table = DeltaTable.from_context(context)
+    if mode == "ignore":
+        return None
+    if mode == "error":
+        raise TableExistsError(
+            f"cannot create a table at {table.table_uri}: there is one, at version "
+            f"{table.version()}; use mode='append' or mode='overwrite'"
+        )
+    _check_fits(write, table, configuration)
+    return table.carry_out(write, options, engine=engine).committed
+
+
+def _verb(data: object, given: WriteArguments) -> Write:
+    """The write that is asked for.
+
+    Raises:
+        InvalidInputError: arguments that do not go together.
+    """
+    mode = given.get("mode", "error")
+    partition_overwrite = given.get("partition_overwrite", "static")
     for what, value, known in (
         ("mode", mode, _MODES),
         ("partition_overwrite", partition_overwrite, ("static", "dynamic")),
@@ -125,55 +238,27 @@ def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
         if value not in known:
             expected = ", ".join(map(repr, known))
             raise InvalidInputError(f"{what}: expected one of {expected}, found {value!r}")
+    partition_by, predicate = given.get("partition_by"), given.get("predicate")
     columns = [partition_by] if isinstance(partition_by, str) else partition_by
     replaces = mode == "overwrite"
     if not replaces and predicate is not None:
         check_given(predicate)
         raise InvalidInputError(f"predicate goes with mode='overwrite', found mode={mode!r}")
-    write = Write(
+    return Write(
         data=data,
         mode="overwrite" if replaces else "append",
-        schema_mode=schema_mode,
+        schema_mode=given.get("schema_mode"),
         predicate=predicate,
-        parameters=parameters,
+        parameters=given.get("parameters"),
         dynamic=partition_overwrite == "dynamic",
         partition_by=columns,
         file_options=FileOptions(
-            target_file_size_bytes=target_file_size,
-            writer_properties=writer_properties,
+            target_file_size_bytes=given.get("target_file_size"),
+            writer_properties=given.get("writer_properties"),
             casts=True,
         ),
         logged=_logged(mode, columns, predicate),
     )
-    options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
-    context, table, place = _open(table_or_uri, storage_options, filesystem, default_timezone)
-    if table is None:
-        try:
-            _create(
-                write,
-                context,
-                options,
-                place=place,
-                configuration=configuration,
-                name=name,
-                description=description,
-            )
-        except CommitConflictError:
-            # Another writer created a table there first: continue as a write to that table.
-            if mode in {"append", "overwrite"} and not write.is_repeatable:
-                raise
-            table = DeltaTable.from_context(context)
-        else:
-            return
-    if mode == "ignore":
-        return
-    if mode == "error":
-        raise TableExistsError(
-            f"cannot create a table at {table.table_uri}: there is one, at version "
-            f"{table.version()}; use mode='append' or mode='overwrite'"
-        )
-    _check_fits(write, table, configuration)
-    table.carry_out(write, options)
 
 
 def _create(
@@ -181,12 +266,12 @@ def _create(
     context: TableContext,
     options: CommitOptions,
     *,
+    engine: Engine,
     place: NewNamedTable | None,
     configuration: Mapping[str, str | None] | None,
     **described: Any,
-) -> None:
+) -> Committed:
     """Create the table of the data, and write its rows as version 0."""
-    engine = LocalEngine()
     rows = engine.open_rows(write.data)
     columns = write.partition_by or ()
     schema = _schema_of(rows, context.store)
@@ -196,6 +281,7 @@ def _create(
     ran = make_table(replace(write, data=rows), context, wanted, engine, options)
     if place is not None:
         place.register(ran.committed.snapshot)
+    return ran.committed
 
 
 def _logged(mode: str, columns: Sequence[str] | None, predicate: Any) -> dict[str, Any]:

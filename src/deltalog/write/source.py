@@ -28,8 +28,14 @@ _ACCEPTED = (
 )
 
 
-class RereadableRows(ABC):
+class Rereadable:
     """Rows that can be asked for again, with the same answer."""
+
+    __slots__ = ()
+
+
+class RereadableRows(Rereadable, ABC):
+    """Rows that this process can read again and again."""
 
     __slots__ = ()
 
@@ -44,7 +50,7 @@ class RereadableRows(ABC):
         return stream
 
 
-_REREADABLE = (pa.Table, pa.RecordBatch, list, tuple, dict, RereadableRows)
+_REREADABLE = (pa.Table, pa.RecordBatch, list, tuple, dict, Rereadable)
 
 
 def open_batches(data: object) -> pa.RecordBatchReader:

@@ -8,7 +8,7 @@ Protocol: Read Data from a Table, Query Table Metadata, Query Table Version
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from deltalog.arguments import as_arrow_schema, as_columns, as_limit
 from deltalog.clock import now_ms, utc_moment
@@ -18,6 +18,7 @@ from deltalog.http.client import run
 from deltalog.insight.follow_steps import Offset
 from deltalog.scan.file_reports import add_actions, file_uris, partitions
 from deltalog.scan.plan import Scan, plan_scan
+from deltalog.scan.polars import lazy_frame
 from deltalog.scan.rows import duckdb_relation
 from deltalog.sharing.client.changes import load_changes, no_changes
 from deltalog.sharing.client.follow import SharedFollower, SharedFollowOptions
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from deltalog.http.options import HttpOptions
     from deltalog.scan.changes import Changes
     from deltalog.scan.dataset import DeltaDataset
+    from deltalog.scan.pandas import DtypeBackend
     from deltalog.schema import Schema
     from deltalog.sharing.client.profile import ProfileSource
     from deltalog.snapshot import Snapshot
@@ -240,14 +242,38 @@ class SharedTable:
         columns: Sequence[str] | None = None,
         filters: Any = None,
         types_mapper: Any = None,
+        *,
+        dtype_backend: DtypeBackend | None = None,
     ) -> pd.DataFrame:
         """The table's rows as a pandas data frame; arguments as those of `DeltaTable`."""
         scan = self._scan(columns, [self._blanks_as_nulls(partitions), filters])
-        return scan.to_pandas(types_mapper=types_mapper)
+        return scan.to_pandas(dtype_backend, types_mapper=types_mapper)
 
-    def to_polars(self, columns: Sequence[str] | None = None, filters: Any = None) -> pl.DataFrame:
-        """The table's rows as a Polars data frame."""
-        return self._scan(columns, [filters]).to_polars()
+    @overload
+    def to_polars(
+        self, columns: Sequence[str] | None = ..., filters: Any = ..., *, lazy: Literal[False] = ...
+    ) -> pl.DataFrame: ...
+
+    @overload
+    def to_polars(
+        self, columns: Sequence[str] | None = ..., filters: Any = ..., *, lazy: Literal[True]
+    ) -> pl.LazyFrame: ...
+
+    def to_polars(
+        self, columns: Sequence[str] | None = None, filters: Any = None, *, lazy: bool = False
+    ) -> pl.DataFrame | pl.LazyFrame:
+        """The table's rows as a Polars data frame.
+
+        Args:
+            columns: as for `scan`.
+            filters: a predicate.
+            lazy: a lazy frame instead, as that of `DeltaTable`. It shows one version: all of its
+                files are requested now, and pruned here.
+        """
+        if not lazy:
+            return self._scan(columns, [filters]).to_polars()
+        condition = self._pruning(None, filters)
+        return lazy_frame(self.snapshot, columns=as_columns(columns), predicate=condition)
 
     def to_duckdb(self, connection: Any = None) -> Any:
         """The table as a DuckDB relation, which reads only what a query needs."""

@@ -29,6 +29,7 @@ from deltalog.rows.decide import FileDecision, decide_files, explain_choice, exp
 from deltalog.rows.find import SelectedRows, complete_counts
 from deltalog.rows.planned import ChangeMetrics, RowCounts
 from deltalog.rows.request import Action, When
+from deltalog.rows.write_task import no_files
 from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
 from deltalog.spark.engine.row_tasks import (
     CLAUSE,
@@ -41,7 +42,6 @@ from deltalog.spark.engine.row_tasks import (
     change_task,
     copy_task,
 )
-from deltalog.spark.engine.write_tasks import no_files
 from deltalog.spark.reading.conditions import RowCondition
 from deltalog.spark.reading.options import MAX_PARTITION_BYTES
 from deltalog.spark.reading.splits import split_tasks

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError
+from deltalog.rows.write_task import WriteJob
 from deltalog.snapshot.pieces import holds_more_files
 from deltalog.spark.engine.bins import rewrite_by_tasks
 from deltalog.spark.engine.checkpoint import checkpoint_on_cluster
@@ -20,7 +21,6 @@ from deltalog.spark.engine.files import delete_by_tasks, list_by_tasks
 from deltalog.spark.engine.merge import plan_merge_by_tasks
 from deltalog.spark.engine.rows import SparkRows
 from deltalog.spark.engine.select import plan_delete_or_update_by_tasks
-from deltalog.spark.engine.write_tasks import WriteJob
 from deltalog.spark.reading.scan import SparkScan
 from deltalog.spark.reading.state import most_files_here
 

@@ -20,9 +20,9 @@ from deltalog.features.identity_columns import identity_columns
 from deltalog.kernels import Array, compute
 from deltalog.rows.copy import write_copied
 from deltalog.rows.request import Action
+from deltalog.rows.write_task import identity_starts
 from deltalog.scan import read_tasks
 from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.spark.engine.write_tasks import identity_starts
 from deltalog.spark.session.tasks import task_number
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.enforce import Enforcer

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from deltalog.spark.engine.write_tasks import WriteJob
+    from deltalog.rows.write_task import WriteJob
     from deltalog.write.written import WrittenFiles
 
 

@@ -1,51 +1,26 @@
 """The part of a write that runs in a Spark task.
 
-Owns the ranges of identity values for tasks. Only the driver's commit makes a task's files part of
-the table; if the task fails, or another attempt of it wins, its files are never read.
+Only the driver's commit makes a task's files part of the table; if the task fails, or another
+attempt of it wins, its files are never read.
 
-Protocol: Identity Columns
+Protocol: none
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from deltalog.features.identity_columns import identity_columns
-from deltalog.rows.gather import optimizes_writes, write_optimized
+from deltalog.rows.write_task import no_files, write_part
 from deltalog.spark.session.tasks import decode_all, task_number
-from deltalog.write.files import FileWriter, write_files
-from deltalog.write.replace_where import write_where
 from deltalog.write.written import WrittenFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from deltalog.expressions import Expression
+    import pyarrow as pa
+
+    from deltalog.rows.write_task import WriteJob
     from deltalog.write.spec import WriteSpec
-
-RANGE: Final = 1 << 30
-"""Identity values reserved for a task; those that it does not use are a gap."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteJob:
-    """What a task needs to write its rows.
-
-    Args:
-        spec: of the table.
-        predicate: which every row must match.
-        tells_changes: whether change files are written as well.
-        gathers: whether the rows of a partition are gathered in the task; None follows the table.
-    """
-
-    spec: WriteSpec
-    predicate: Expression | None = None
-    tells_changes: bool = False
-    gathers: bool | None = None
 
 
 def write_task(job: WriteJob, batches: Iterable[pa.RecordBatch]) -> WrittenFiles:
@@ -55,18 +30,7 @@ def write_task(job: WriteJob, batches: Iterable[pa.RecordBatch]) -> WrittenFiles
         SchemaMismatchError, ConstraintViolationError: the rows do not fit; no file is left.
         StorageError: the store failed; Spark may retry the task.
     """
-    reader = iter(batches)
-    first = next((batch for batch in reader if batch.num_rows), None)
-    if first is None:
-        return no_files(job.spec)
-    rows = pa.RecordBatchReader.from_batches(first.schema, chain([first], reader))
-    spec = job.spec
-    if (number := task_number()) and (starts := identity_starts(spec, number)):
-        spec = replace(spec, identity_starts=starts)
-    if job.predicate is not None:
-        return write_where(spec, rows, job.predicate, tells_changes=job.tells_changes)
-    gathers = optimizes_writes(spec.configuration) if job.gathers is None else job.gathers
-    return (write_optimized if gathers else write_files)(spec, rows)
+    return write_part(job, batches, place=task_number())
 
 
 def written_by(spec: WriteSpec, messages: Sequence[bytes]) -> WrittenFiles:
@@ -77,14 +41,3 @@ def written_by(spec: WriteSpec, messages: Sequence[bytes]) -> WrittenFiles:
     """
     parts: list[WrittenFiles] = decode_all(messages, spec.store, lambda written: written.paths)
     return WrittenFiles.merge(parts) if parts else no_files(spec)
-
-
-def no_files(spec: WriteSpec) -> WrittenFiles:
-    """Return the result of a write without rows."""
-    return FileWriter(spec).finish()
-
-
-def identity_starts(spec: WriteSpec, place: int) -> dict[str, int]:
-    """Return the first value of each identity column for the task of a number."""
-    columns = identity_columns(spec.configuration.schema)
-    return {one.name: one.next_value + place * RANGE * one.step for one in columns}

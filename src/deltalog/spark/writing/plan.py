@@ -18,9 +18,9 @@ from deltalog.errors import InvalidInputError
 from deltalog.locations import named_table, naming
 from deltalog.log.listing import has_table
 from deltalog.rows.planned import ChangeMetrics, RowCounts
+from deltalog.rows.write_task import WriteJob, no_files
 from deltalog.schema import to_arrow_schema
 from deltalog.snapshot import load_snapshot
-from deltalog.spark.engine.write_tasks import WriteJob, no_files
 from deltalog.spark.reading.conditions import check_zone
 from deltalog.spark.session.opening import names_a_version, open_latest
 from deltalog.spark.session.refusals import DEFAULTS

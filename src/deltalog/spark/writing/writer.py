@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from deltalog.errors import DeltaError
-from deltalog.spark.engine.write_tasks import no_files, write_task, written_by
+from deltalog.rows.write_task import no_files
+from deltalog.spark.engine.write_tasks import write_task, written_by
 from deltalog.spark.session.refusals import task_settings
 from deltalog.spark.session.tasks import decode_message, encode_message, report
 from deltalog.spark.session.workers import InEnvelope

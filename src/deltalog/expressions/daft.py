@@ -1,0 +1,222 @@
+"""Converting Daft's expressions, by way of its visitors.
+
+Owns which parts of a Daft filter have a counterpart here. Whoever reads rows lets Daft filter them
+again, so a part that is left out costs time only.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.expressions import nodes
+from deltalog.expressions.nodes import Column, Expression, Literal
+from deltalog.schema.primitives import Family
+from deltalog.schema.types import (
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    PrimitiveType,
+    StructType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_VALUES: Final[Mapping[DataType, tuple[type, ...]]] = {
+    BYTE: (int,),
+    SHORT: (int,),
+    INTEGER: (int,),
+    LONG: (int,),
+    FLOAT: (int, float),
+    DOUBLE: (int, float),
+    STRING: (str,),
+    DATE: (dt.date,),
+}
+"""Python types of the constants with which a column is compared as it is, without a cast."""
+_FLOATING: Final = frozenset({FLOAT, DOUBLE})
+_MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+class InexactError(Exception):
+    """A part without a counterpart."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Operands:
+    """Operands of an outer AND; those without a counterpart are left out."""
+
+    operands: tuple[Expression, ...]
+
+
+class DaftConverter:
+    """Makes of a Daft filter a condition that is true wherever the filter is.
+
+    The methods are those of Daft's `PredicateVisitor`, with which it is to be mixed; a part without
+    a counterpart raises `InexactError`.
+
+    Args:
+        schema: of the rows; names are exact.
+    """
+
+    visit: Any  # Daft's
+
+    def __init__(self, schema: StructType) -> None:
+        self._types = {field.name: field.type for field in schema}
+        self._is_negated = False
+
+    def parts(self, expression: Any) -> list[Expression]:
+        """The operands of an outer AND that have a counterpart."""
+        try:
+            found = self.visit(expression)
+        except Exception:  # noqa: BLE001  # or a form of a release of Daft that this does not know
+            return []
+        return list(found.operands) if isinstance(found, _Operands) else [found]
+
+    def visit_col(self, name: str) -> Expression:
+        """A column."""
+        if name not in self._types:
+            raise InexactError
+        return Column((name,))
+
+    def visit_lit(self, value: Any) -> Expression:
+        """A constant."""
+        return Literal(value)
+
+    def visit_alias(self, expr: Any, alias: str) -> Expression:
+        """A name."""
+        del alias
+        return self.visit(expr)  # type: ignore[no-any-return]  # of this class
+
+    def visit_cast(self, expr: Any, dtype: Any) -> Expression:
+        """A cast, whose rules are Daft's."""
+        del expr, dtype
+        raise InexactError
+
+    def visit_coalesce(self, args: list[Any]) -> Expression:
+        """The first value that is not NULL."""
+        del args
+        raise InexactError
+
+    def visit_function(self, name: str, args: list[Any]) -> Expression:
+        """Any other function."""
+        del name, args
+        raise InexactError
+
+    def visit_and(self, left: Any, right: Any) -> Any:
+        """Both; outside of NOT and OR, one of them will do."""
+        if self._is_negated:
+            return nodes.And((self.visit(left), self.visit(right)))
+        return _Operands(tuple(part for side in (left, right) for part in self.parts(side)))
+
+    def visit_or(self, left: Any, right: Any) -> Expression:
+        """Either; both have a counterpart."""
+        sides = [self._whole(side) for side in (left, right)]
+        return nodes.Or((sides[0], sides[1]))
+
+    def visit_not(self, expr: Any) -> Expression:
+        """The opposite, whose operand is exact."""
+        before, self._is_negated = self._is_negated, True
+        try:
+            return nodes.Not(self.visit(expr))
+        finally:
+            self._is_negated = before
+
+    def visit_equal(self, left: Any, right: Any) -> Expression:
+        """The same value."""
+        return self._compared("=", left, right)
+
+    def visit_not_equal(self, left: Any, right: Any) -> Expression:
+        """Another value."""
+        return self._compared("<>", left, right)
+
+    def visit_less_than(self, left: Any, right: Any) -> Expression:
+        """Less."""
+        return self._compared("<", left, right)
+
+    def visit_less_than_or_equal(self, left: Any, right: Any) -> Expression:
+        """Less, or the same."""
+        return self._compared("<=", left, right)
+
+    def visit_greater_than(self, left: Any, right: Any) -> Expression:
+        """More."""
+        return self._compared(">", left, right)
+
+    def visit_greater_than_or_equal(self, left: Any, right: Any) -> Expression:
+        """More, or the same."""
+        return self._compared(">=", left, right)
+
+    def visit_between(self, expr: Any, lower: Any, upper: Any) -> Expression:
+        """Within bounds, these included."""
+        above, below = self._compared(">=", expr, lower), self._compared("<=", expr, upper)
+        return nodes.And((above, below))
+
+    def visit_is_in(self, expr: Any, items: list[Any]) -> Expression:
+        """One of some values."""
+        column = self.visit(expr)
+        options = tuple(self._constant(column, self.visit(item)) for item in items)
+        if not options:
+            raise InexactError
+        return nodes.In(column, options)
+
+    def visit_is_null(self, expr: Any) -> Expression:
+        """NULL."""
+        return nodes.IsNull(self._column(self.visit(expr)))
+
+    def visit_not_null(self, expr: Any) -> Expression:
+        """Not NULL."""
+        return nodes.Not(nodes.IsNull(self._column(self.visit(expr))))
+
+    def _whole(self, expression: Any) -> Expression:
+        """An operand of an OR, of which nothing is left out."""
+        before, self._is_negated = self._is_negated, True
+        try:
+            found: Expression = self.visit(expression)
+        finally:
+            self._is_negated = before
+        return found
+
+    def _compared(self, operator: str, left: Any, right: Any) -> Expression:
+        one, other = self.visit(left), self.visit(right)
+        if isinstance(one, Literal):
+            one, other, operator = other, one, _MIRRORED[operator]
+        return nodes.Comparison(operator, self._column(one), self._constant(one, other))
+
+    def _column(self, operand: Any) -> Column:
+        if not isinstance(operand, Column):
+            raise InexactError
+        return operand
+
+    def _constant(self, column: Any, operand: Any) -> Literal:
+        """A constant of the column's own type; NaN is ordered in ways of its own everywhere."""
+        if not isinstance(operand, Literal):
+            raise InexactError
+        kind, value = self._types[self._column(column).path[0]], operand.value
+        if kind in _FLOATING and (self._is_negated or math.isnan(value)):
+            raise InexactError
+        if not _is_of(kind, value):
+            raise InexactError
+        return operand
+
+
+def _is_of(kind: DataType, value: Any) -> bool:
+    """Whether a constant is compared with a column of this type without a cast."""
+    if isinstance(kind, PrimitiveType) and kind.primitive.family is Family.DECIMAL:
+        return isinstance(value, Decimal)
+    if isinstance(value, dt.datetime):
+        return kind == (TIMESTAMP_NTZ if value.tzinfo is None else TIMESTAMP)
+    if isinstance(value, bool):
+        return kind == BOOLEAN
+    return isinstance(value, _VALUES.get(kind, ()))
