@@ -112,15 +112,16 @@ __all__ = [
     "write_files",
 ]
 
+if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
 
-def __getattr__(name: str) -> Any:
-    """Load a public name from where it lives (PEP 562)."""
-    origin = _ORIGINS.get(name)
-    if origin is None:
-        raise AttributeError(f"module 'deltalog' has no attribute {name!r}")
-    value = getattr(import_module(origin), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Load a public name from where it lives (PEP 562)."""
+        origin = _ORIGINS.get(name)
+        if origin is None:
+            raise AttributeError(f"module 'deltalog' has no attribute {name!r}")
+        value = getattr(import_module(origin), name)
+        globals()[name] = value
+        return value
 
 
 def load_ipython_extension(shell: Any) -> None:

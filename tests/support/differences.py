@@ -149,14 +149,6 @@ def _feature_twice(library: Library, place: str) -> int:
     return int(table.version())
 
 
-def _feature_told(library: Library, place: str) -> str:
-    table = _made(library, place)
-    table.alter.add_feature(
-        library.TableFeatures.ChangeDataFeed, allow_protocol_versions_increase=True
-    )
-    return str(_info(place, table.version())["operation"])
-
-
 def _is_pickled(library: Library, place: str) -> int:
     return int(pickle.loads(pickle.dumps(_made(library, place))).version())  # ours
 
@@ -200,14 +192,6 @@ def _name_of(length: int) -> Ask:
         return len(table.metadata().name)
 
     return ask
-
-
-def _warns_of_filters(library: Library, place: str) -> bool:
-    table = _made(library, place, partition_by=["v"])
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        table.file_uris([("v", "=", "a")])
-    return any(one.category is DeprecationWarning for one in seen)
 
 
 def _field_updated(library: Library, place: str) -> object:
@@ -541,14 +525,6 @@ DIFFERENCES: Final = (
         ours=0,
     ),
     Difference(
-        what="`partition_filters`, `partitions`",
-        there="deprecated",
-        here="kept",
-        ask=_warns_of_filters,
-        theirs=True,
-        ours=False,
-    ),
-    Difference(
         what="`scan()`, `load_cdf()`",
         there="an Arrow reader",
         here="a `Scan`, `Changes`, which also answer a reader's methods",
@@ -583,17 +559,9 @@ DIFFERENCES: Final = (
         ours=1,
     ),
     Difference(
-        what="the operation of `add_feature` in the history",
-        there="`ADD FEATURE`",
-        here="`UPGRADE PROTOCOL`",
-        ask=_feature_told,
-        theirs="ADD FEATURE",
-        ours="UPGRADE PROTOCOL",
-    ),
-    Difference(
-        what="`init_tracing`, `enable_nanosecond_timestamps`, `rust_core_version`, `deltalake.fs`",
+        what="`init_tracing`, `enable_nanosecond_timestamps`, `rust_core_version`",
         there="are there",
-        here="are not: there is no Rust, no type for nanoseconds, and fsspec has the stores",
+        here="are not: there is no Rust, and no type for nanoseconds",
         ask=lambda library, _: [
             hasattr(library, name)
             for name in ("init_tracing", "enable_nanosecond_timestamps", "rust_core_version")

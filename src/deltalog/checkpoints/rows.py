@@ -62,13 +62,14 @@ def stats_leaves(configuration: TableConfiguration) -> list[StatsLeaf]:
     indexed = indexed_columns(
         StructType(fields),
         num_indexed_columns=properties.data_skipping_num_indexed_cols,
-        columns=_chosen_columns(configuration),
+        columns=chosen_stats_columns(configuration),
     )
     bounds = configuration.may_have_deletion_vectors
     return leaves_of_schema(stats_schema(indexed, tight_bounds=bounds))
 
 
-def _chosen_columns(configuration: TableConfiguration) -> list[tuple[str, ...]] | None:
+def chosen_stats_columns(configuration: TableConfiguration) -> list[tuple[str, ...]] | None:
+    """The stored paths of the columns that `delta.dataSkippingStatsColumns` names, if it is set."""
     chosen = configuration.properties.data_skipping_stats_columns
     if chosen is None:
         return None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from deltalog.checkpoints.rows import chosen_stats_columns
 from deltalog.column_mapping import Mode, physical_name
 from deltalog.deletion_vectors import keep_mask
 from deltalog.kernels import pc
@@ -112,7 +113,9 @@ def _indexed(configuration: TableConfiguration) -> list[tuple[tuple[str, ...], F
     keys = set(configuration.physical_partition_columns)
     data = StructType([field for field in configuration.physical_schema if field.name not in keys])
     return indexed_columns(
-        data, num_indexed_columns=configuration.properties.data_skipping_num_indexed_cols
+        data,
+        num_indexed_columns=configuration.properties.data_skipping_num_indexed_cols,
+        columns=chosen_stats_columns(configuration),
     )
 
 
