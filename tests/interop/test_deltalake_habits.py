@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -96,3 +98,40 @@ def test_spaces_in_names_need_column_mapping(tmp_path: Path) -> None:
     with table_defaults({"delta.columnMapping.mode": "name"}):
         deltalog.write_deltalake(tmp_path / "t", rows)
     assert deltalog.DeltaTable(tmp_path / "t").to_pyarrow_table().equals(rows)
+
+
+def test_a_new_column_of_the_data_is_not_generated(tmp_path: Path) -> None:
+    """Rows that are there have NULL in it, which is another value than the expression's."""
+    fields = [pa.field("id", pa.int64()), pa.field("g", pa.int32())]
+    fields[1] = fields[1].with_metadata({"delta.generationExpression": "5"})
+    rows = pa.table([[3], [5]], schema=pa.schema(fields))
+    for library in LIBRARIES:
+        table = _made(library, tmp_path)
+        with pytest.raises(library.exceptions.SchemaMismatchError):
+            library.write_deltalake(table, rows, mode="append", schema_mode="merge")
+        merger = table.merge(rows, "s.id = t.id", "s", "t", merge_schema=True)
+        with pytest.raises(library.exceptions.SchemaMismatchError):
+            merger.when_not_matched_insert_all().execute()
+
+
+def test_only_columns_that_get_statistics_are_reported(tmp_path: Path) -> None:
+    for library in LIBRARIES:
+        table = _made(library, tmp_path, configuration={"delta.dataSkippingStatsColumns": "id"})
+        found = pa.table(table.get_add_actions(flatten=True))
+        assert {"null_count.id", "min.id", "max.id"} <= set(found.column_names)
+        assert not [name for name in found.column_names if name.endswith(".p")]
+
+
+@pytest.mark.parametrize(
+    "name", ["exceptions", "query", "schema", "table", "transaction", "writer"]
+)
+def test_modules_are_attributes_without_an_import_of_their_own(name: str) -> None:
+    code = "import sys; library = __import__(sys.argv[1]); print(getattr(library, sys.argv[2]))"
+    for library in LIBRARIES:
+        found = subprocess.run(
+            [sys.executable, "-c", code, library.__name__, name],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert f"{library.__name__}.{name}" in found.stdout

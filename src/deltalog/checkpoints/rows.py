@@ -18,8 +18,6 @@ from deltalog.actions import arrow
 from deltalog.actions.codec import action_to_json
 from deltalog.checkpoints.schema import PARTITION_VALUES, PARTITION_VALUES_PARSED, nulls
 from deltalog.checkpoints.stats import nest
-from deltalog.column_mapping import physical_path
-from deltalog.errors import InvalidInputError
 from deltalog.kernels import compute
 from deltalog.partition_values import extract, parse_column
 from deltalog.schema import StructType
@@ -62,25 +60,10 @@ def stats_leaves(configuration: TableConfiguration) -> list[StatsLeaf]:
     indexed = indexed_columns(
         StructType(fields),
         num_indexed_columns=properties.data_skipping_num_indexed_cols,
-        columns=chosen_stats_columns(configuration),
+        columns=configuration.physical_stats_columns,
     )
     bounds = configuration.may_have_deletion_vectors
     return leaves_of_schema(stats_schema(indexed, tight_bounds=bounds))
-
-
-def chosen_stats_columns(configuration: TableConfiguration) -> list[tuple[str, ...]] | None:
-    """The stored paths of the columns that `delta.dataSkippingStatsColumns` names, if it is set."""
-    chosen = configuration.properties.data_skipping_stats_columns
-    if chosen is None:
-        return None
-    found = []
-    for column in chosen:
-        try:
-            path = physical_path(configuration.schema, column, configuration.column_mapping_mode)
-        except InvalidInputError:
-            continue  # the column was dropped
-        found.append(path)
-    return found
 
 
 class ActionRows:

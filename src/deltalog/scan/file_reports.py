@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deltalog.checkpoints.rows import chosen_stats_columns
 from deltalog.column_mapping import Mode, physical_name
 from deltalog.deletion_vectors import keep_mask
 from deltalog.kernels import pc
@@ -115,7 +114,7 @@ def _indexed(configuration: TableConfiguration) -> list[tuple[tuple[str, ...], F
     return indexed_columns(
         data,
         num_indexed_columns=configuration.properties.data_skipping_num_indexed_cols,
-        columns=chosen_stats_columns(configuration),
+        columns=configuration.physical_stats_columns,
     )
 
 

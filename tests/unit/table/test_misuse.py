@@ -155,7 +155,10 @@ SERIES: Any = pd.Series([1])
         (lambda t: t.optimize.z_order(["id"], target_size=2**63), r"target_file_size: .* 2\^63"),
         (lambda t: write_deltalake(t, ROWS, target_file_size=2**64, **OPTIONS), r"below 2\^63"),
         *(
-            (lambda t, one=one: t.to_pyarrow_dataset(file_pruning_predicate=[one]).to_table(), r"text column '[vV]' with")
+            (
+                lambda t, one=one: t.to_pyarrow_dataset(file_pruning_predicate=[one]).to_table(),
+                r"text column '[vV]' with",
+            )
             for one in (
                 ("v", "=", {"x": 1}),
                 ("v", "!=", ["x"]),
