@@ -156,7 +156,7 @@ class JsonObject:
         if not isinstance(values, dict):
             raise error(f"{where}: expected object, found {_kind(values)}")
         self.values: dict[str, Any] = values
-        self.where = where
+        self.where: str = where
         self.error = error
 
     def optional(self, name: str, kind: type[T]) -> T | None:

@@ -88,7 +88,7 @@ class ActionRows:
         time_zone: str,
         domains: Sequence[DomainMetadata] = (),
     ) -> None:
-        self.leaves = stats_leaves(configuration)
+        self.leaves: list[StatsLeaf] = stats_leaves(configuration)
         self._time_zone = time_zone
         self._partitions = _parsed_partitions(configuration)
         self._json = configuration.properties.checkpoint_write_stats_as_json
@@ -100,7 +100,7 @@ class ActionRows:
             "add": self._add_type(),
             "remove": arrow.REMOVE_TYPE,
         }
-        self.schema = pa.schema([pa.field(kind, types[kind]) for kind in kinds])
+        self.schema: pa.Schema = pa.schema([pa.field(kind, types[kind]) for kind in kinds])
         self._nothing = self.schema.empty_table()
 
     def values(self, actions: Iterable[Action]) -> pa.Table:

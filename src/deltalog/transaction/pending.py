@@ -122,7 +122,7 @@ class PendingTransaction:
         self.is_sent = False
         self.checksum_before: VersionChecksum | None = None
         self.is_committed = False
-        self.progress = ProgressCount(None)
+        self.progress: ProgressCount = ProgressCount(None)
         self._configuration = configuration
         self._added_again: list[pa.Table] = []
         self._removes: list[tuple[pa.Table, bool]] = []

@@ -159,7 +159,7 @@ class FileQueue:
         # None closes the file.
         self._work: deque[pa.Table | None] = deque()
         self._file: _GrowingFile | None = None
-        self.size_bytes = 0
+        self.size_bytes: int = 0
         # Two counters instead of one: `put` changes the first without the lock, `run` the second
         # under it, so no update is lost.
         self._num_put = 0
