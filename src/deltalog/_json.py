@@ -157,7 +157,7 @@ class JsonObject:
             raise error(f"{where}: expected object, found {_kind(values)}")
         self.values: dict[str, Any] = values
         self.where: str = where
-        self.error = error
+        self.error: type[MalformedLogError] = error
 
     def optional(self, name: str, kind: type[T]) -> T | None:
         """The member, or None if it is absent or null; whole numbers must fit 64 bits."""

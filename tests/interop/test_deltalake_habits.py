@@ -104,7 +104,7 @@ def test_a_new_column_of_the_data_is_not_generated(tmp_path: Path) -> None:
     """Rows that are there have NULL in it, which is another value than the expression's."""
     fields = [pa.field("id", pa.int64()), pa.field("g", pa.int32())]
     fields[1] = fields[1].with_metadata({"delta.generationExpression": "5"})
-    rows = pa.table([[3], [5]], schema=pa.schema(fields))
+    rows = pa.table({"id": [3], "g": [5]}, schema=pa.schema(fields))
     for library in LIBRARIES:
         table = _made(library, tmp_path)
         with pytest.raises(library.exceptions.SchemaMismatchError):

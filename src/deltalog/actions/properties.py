@@ -120,7 +120,7 @@ class TableProperties:
     __slots__ = ("configuration",)
 
     def __init__(self, configuration: Mapping[str, str]) -> None:
-        self.configuration = configuration
+        self.configuration: Mapping[str, str] = configuration
 
     # What the table allows.
     append_only: Final = _flag("delta.appendOnly", "Refuse to delete or change rows.")

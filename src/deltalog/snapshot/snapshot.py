@@ -74,9 +74,9 @@ class Snapshot:
         protocol: Protocol,
         metadata: Metadata,
     ) -> None:
-        self.context = context
-        self.protocol = protocol
-        self.metadata = metadata
+        self.context: TableContext = context
+        self.protocol: Protocol = protocol
+        self.metadata: Metadata = metadata
         self._state = state
         self._knows_file_time = True
 
@@ -338,9 +338,9 @@ class Snapshot:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.context: TableContext = state["context"]
-        self.protocol: Protocol = state["protocol"]
-        self.metadata: Metadata = state["metadata"]
+        self.context = state["context"]
+        self.protocol = state["protocol"]
+        self.metadata = state["metadata"]
         self._state = LogState(self.store, state["segment"], unreadable=state["unreadable"])
         self._knows_file_time = state["knows_file_time"]
 

@@ -112,7 +112,7 @@ class PendingTransaction:
         self.tags: dict[str, str] = {}
         self.preserves_row_ids = True
         self.copies_rows = False
-        self.read_set = ReadSet()
+        self.read_set: ReadSet = ReadSet()
         self.adds: list[AddFile] = []
         self.masks: list[Masks] = []
         self.cdc: list[AddCDCFile] = []

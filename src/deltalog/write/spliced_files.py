@@ -108,7 +108,7 @@ class SplicedFiles:
         self._target = max(1, plan.spec.target_file_size_bytes)
         self._max_bytes = min(limits.row_group_bytes, max(1, self._target // 2))
         self.copied: CopiedGroups = CopiedGroups()
-        self.template = empty_footer(schema, **plan.options)
+        self.template: StoredFooter = empty_footer(schema, **plan.options)
 
     def begin(self, values: Values, num_bytes: int) -> None:
         """Begin with the rows of another file: they go into a new one if they do not fit.

@@ -68,7 +68,8 @@ class PairMatcher:
         self._plan = plan
         self._source = source
         self._table = table
-        self._rows, self.keys = _keys_of(plan, source)
+        self._rows, keys = _keys_of(plan, source)
+        self.keys: list[Array] = keys
         self.num_source: int = len(self._rows)
         self._index = None
         if self.keys and self.num_source:

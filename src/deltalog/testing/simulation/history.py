@@ -23,6 +23,7 @@ from deltalog.testing.simulation.schedule import (
     NIGHT_MS,
     PAUSE_MS,
     Schedule,
+    TablePlan,
 )
 from deltalog.testing.simulation.store import SimulatedCatalog, SimulatedStore
 from deltalog.testing.simulation.workers import (
@@ -102,7 +103,7 @@ class History:
         self.machine: Machine = Machine(self.clock, self.schedule.chance("table"))
         self.store: SimulatedStore = SimulatedStore(self.clock)
         self.shared: CommonStore = CommonStore(wrap_store(self.store))
-        self.plan = self.schedule.table()
+        self.plan: TablePlan = self.schedule.table()
         self.catalog: SimulatedCatalog | None = (
             SimulatedCatalog() if self.plan.has_catalog else None
         )
