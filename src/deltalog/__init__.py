@@ -10,6 +10,45 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deltalog import (
+        errors as errors,
+    )
+    from deltalog import (
+        exceptions as exceptions,
+    )
+    from deltalog import (
+        expressions as expressions,
+    )
+    from deltalog import (
+        fs as fs,
+    )
+    from deltalog import (
+        polars as polars,
+    )
+    from deltalog import (
+        query as query,
+    )
+    from deltalog import (
+        schema as schema,
+    )
+    from deltalog import (
+        sharing as sharing,
+    )
+    from deltalog import (
+        spark as spark,
+    )
+    from deltalog import (
+        table as table,
+    )
+    from deltalog import (
+        testing as testing,
+    )
+    from deltalog import (
+        transaction as transaction,
+    )
+    from deltalog import (
+        writer as writer,
+    )
     from deltalog._version import __version__
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.expressions.nodes import col, lit
@@ -77,6 +116,22 @@ _ORIGINS = {
     "write_deltalake": "deltalog.table",
     "write_files": "deltalog.table",
 }
+# Imported when `deltalog.errors`, say, is asked for without having been imported.
+_MODULES = (
+    "errors",
+    "exceptions",
+    "expressions",
+    "fs",
+    "polars",
+    "query",
+    "schema",
+    "sharing",
+    "spark",
+    "table",
+    "testing",
+    "transaction",
+    "writer",
+)
 
 __all__ = [
     "AppTransaction",
@@ -112,15 +167,18 @@ __all__ = [
     "write_files",
 ]
 
+if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
 
-def __getattr__(name: str) -> Any:
-    """Load a public name from where it lives (PEP 562)."""
-    origin = _ORIGINS.get(name)
-    if origin is None:
-        raise AttributeError(f"module 'deltalog' has no attribute {name!r}")
-    value = getattr(import_module(origin), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Load a public name from where it lives (PEP 562)."""
+        if name in _MODULES:
+            return import_module(f"deltalog.{name}")
+        origin = _ORIGINS.get(name)
+        if origin is None:
+            raise AttributeError(f"module 'deltalog' has no attribute {name!r}")
+        value = getattr(import_module(origin), name)
+        globals()[name] = value
+        return value
 
 
 def load_ipython_extension(shell: Any) -> None:

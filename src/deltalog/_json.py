@@ -156,8 +156,8 @@ class JsonObject:
         if not isinstance(values, dict):
             raise error(f"{where}: expected object, found {_kind(values)}")
         self.values: dict[str, Any] = values
-        self.where = where
-        self.error = error
+        self.where: str = where
+        self.error: type[MalformedLogError] = error
 
     def optional(self, name: str, kind: type[T]) -> T | None:
         """The member, or None if it is absent or null; whole numbers must fit 64 bits."""

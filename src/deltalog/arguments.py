@@ -5,6 +5,7 @@ Owns the forms that people write them in, and the errors for those that mean not
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -28,8 +29,14 @@ _GONE: Final = {
     "load_version": "load_as_version()",
     "load_with_datetime": "load_as_version()",
     "pyarrow_schema": "schema().to_arrow()",
-    "files_by_partitions": "file_uris(partition_filters)",
+    "files_by_partitions": "file_uris(file_pruning_predicate=…)",
     "table_config": "properties; deltalog reads file columns on demand, there is nothing to set",
+}
+_ON_DEMAND: Final = "it is ignored, since file columns are read on demand; leave it out"
+_DEPRECATED: Final = {
+    **dict.fromkeys(("without_files", "log_buffer_size", "skip_stats"), _ON_DEMAND),
+    "partitions": "use `filters` instead, or `file_pruning_predicate` of a dataset",
+    "partition_filters": "use `file_pruning_predicate` instead",
 }
 
 
@@ -156,6 +163,19 @@ def with_dictionaries(schema: pa.Schema | None, table: StructType, options: Any)
 def _is_set(options: Any, name: str) -> bool:
     value, default = (getattr(one, name, None) for one in (options, type(options)()))
     return bool(value != default)
+
+
+def warn_of_deprecated(**given: object) -> None:
+    """Warn who calls a public method of arguments that only programs for deltalake give.
+
+    Args:
+        given: by name; None and False are not given.
+    """
+    for name, value in given.items():
+        if value is not None and value is not False:
+            warnings.warn(
+                f"{name} is deprecated: {_DEPRECATED[name]}", DeprecationWarning, stacklevel=3
+            )
 
 
 def refuse_both(**options: Any) -> None:

@@ -9,13 +9,14 @@ Protocol: Table Features, Change Metadata, Column Mapping
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltalog import column_mapping
 from deltalog.actions.properties import TableProperties
 from deltalog.cached import cached_property
-from deltalog.errors import InvalidMetadataError
+from deltalog.errors import InvalidInputError, InvalidMetadataError
 from deltalog.features import in_commit_timestamps, row_ids
 from deltalog.features.protocol_change import supported_features
 from deltalog.features.registry import FEATURES, canonical_name
@@ -129,6 +130,20 @@ class TableConfiguration:
         return column_mapping.physical_names(
             self.schema, self.partition_columns, self.column_mapping_mode
         )
+
+    @cached_property
+    def physical_stats_columns(self) -> list[tuple[str, ...]] | None:
+        """The stored paths that `delta.dataSkippingStatsColumns` names; None if it is not set."""
+        chosen = self.properties.data_skipping_stats_columns
+        if chosen is None:
+            return None
+        found = []
+        for column in chosen:
+            with contextlib.suppress(InvalidInputError):  # the column was dropped
+                found.append(
+                    column_mapping.physical_path(self.schema, column, self.column_mapping_mode)
+                )
+        return found
 
     @property
     def may_have_deletion_vectors(self) -> bool:

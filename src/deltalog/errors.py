@@ -190,7 +190,7 @@ class UnsupportedFeatureError(DeltaProtocolError):
         self.table = table
         self.version = version
         self.operation = operation
-        self.features = tuple(features)
+        self.features: tuple[str, ...] = tuple(features)
         at = "" if version is None else f" at version {version}"
         names = ", ".join(sorted(features))
         super().__init__(
@@ -286,7 +286,7 @@ class ConstraintViolationError(DeltaError):
     ) -> None:
         self.constraint = constraint
         self.num_rows = num_rows
-        self.examples = tuple(examples)
+        self.examples: tuple[Any, ...] = tuple(examples)
         super().__init__(message)
 
 
@@ -335,8 +335,8 @@ class TransactionIncompleteError(CommitFailedError):
         left: Sequence[str] = (),
     ) -> None:
         self.transaction_id = transaction_id
-        self.committed = tuple(committed)
-        self.left = tuple(left)
+        self.committed: tuple[str, ...] = tuple(committed)
+        self.left: tuple[str, ...] = tuple(left)
         super().__init__(message)
 
 
@@ -361,7 +361,7 @@ class CommitConflictError(CommitFailedError):
     ) -> None:
         self.version = version
         self.operation = operation
-        self.files = tuple(files)
+        self.files: tuple[str, ...] = tuple(files)
         super().__init__(message)
 
 

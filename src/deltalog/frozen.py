@@ -26,7 +26,9 @@ class FrozenList(tuple[_T, ...]):
         """Return whether they are not."""
         return not self == other
 
-    __hash__ = tuple.__hash__
+    def __hash__(self) -> int:
+        """Return the hash of the items."""
+        return tuple.__hash__(self)
 
     def __add__(self, other: Any) -> Any:
         """Return a list if a list is added, else a tuple."""

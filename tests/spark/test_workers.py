@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import deltalog
+import deltalog.spark
 from deltalog import write_deltalake
 from deltalog.spark.session.environment import UnsupportedPySparkError, check_pyspark
 from deltalog.spark.source import DeltalogSource

@@ -33,7 +33,7 @@ class BusyStore(DictStore):
         super().put_if_absent(path, data)
 
 
-def make(data: object, **options: Any) -> DeltaTable:
+def make(data: Any, **options: Any) -> DeltaTable:
     """A new table of some rows."""
     store = DictStore()
     write_deltalake(store, data, **options)

@@ -238,7 +238,7 @@ BAD = [
         nothing,
         InvalidInputError,
         ("'~'", "none of =, "),
-        lambda table: table.file_uris([("p", "~", 1)]),
+        lambda table: table.file_uris(file_pruning_predicate=[("p", "~", 1)]),
     ),
     Case(
         "negative limit",

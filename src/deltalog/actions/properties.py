@@ -120,59 +120,59 @@ class TableProperties:
     __slots__ = ("configuration",)
 
     def __init__(self, configuration: Mapping[str, str]) -> None:
-        self.configuration = configuration
+        self.configuration: Mapping[str, str] = configuration
 
     # What the table allows.
-    append_only = _flag("delta.appendOnly", "Refuse to delete or change rows.")
-    isolation_level = Property(
+    append_only: Final = _flag("delta.appendOnly", "Refuse to delete or change rows.")
+    isolation_level: Final = Property(
         "delta.isolationLevel",
         parse_one_of(*ISOLATION_LEVELS),
         "Serializable",
         "How strictly concurrent transactions are kept apart.",
     )
 
-    enable_row_level_concurrency = _flag(
+    enable_row_level_concurrency: Final = _flag(
         "delta.enableRowLevelConcurrency", "Changes of different rows of one file do not conflict."
     )
-    fsync = _flag(
+    fsync: Final = _flag(
         "deltalog.fsync", "A commit waits until its local files are on the disk.", default=True
     )
-    max_deleted_rows_ratio = _unset(
+    max_deleted_rows_ratio: Final = _unset(
         "deltalog.maxDeletedRowsRatio", parse_ratio, "Above it files are rewritten."
     )
 
     # What the log keeps, and for how long.
-    log_retention_ms = _duration("delta.logRetentionDuration", 30, "How long history stays.")
-    deleted_file_retention_ms = _duration(
+    log_retention_ms: Final = _duration("delta.logRetentionDuration", 30, "How long history stays.")
+    deleted_file_retention_ms: Final = _duration(
         "delta.deletedFileRetentionDuration",
         7,
         "How long files stay after they left the table; vacuum deletes older ones.",
     )
-    checkpoint_retention_ms = _duration(
+    checkpoint_retention_ms: Final = _duration(
         "delta.checkpointRetentionDuration", 2, "How long old checkpoints are kept."
     )
-    set_transaction_retention_ms = _unset(
+    set_transaction_retention_ms: Final = _unset(
         "delta.setTransactionRetentionDuration",
         parse_interval_ms,
         "How long application transactions are remembered; unset is forever.",
     )
-    sample_retention_ms = _duration(
+    sample_retention_ms: Final = _duration(
         "delta.sampleRetentionDuration", 7, "How long sample files are kept (Databricks)."
     )
-    truncate_history_retention_ms = _duration(
+    truncate_history_retention_ms: Final = _duration(
         "delta.dropFeatureTruncateHistory.retentionDuration",
         1,
         "How much history stays when a feature is dropped with its history.",
     )
-    enable_expired_log_cleanup = _flag(
+    enable_expired_log_cleanup: Final = _flag(
         "delta.enableExpiredLogCleanup", "Delete expired log files after checkpoints.", default=True
     )
-    enable_full_retention_rollback = _flag(
+    enable_full_retention_rollback: Final = _flag(
         "delta.enableFullRetentionRollback",
         "Keep every version of the retention period readable.",
         default=True,
     )
-    require_checkpoint_protection_before_version = Property(
+    require_checkpoint_protection_before_version: Final = Property(
         "delta.requireCheckpointProtectionBeforeVersion",
         parse_whole(0),
         0,
@@ -181,38 +181,38 @@ class TableProperties:
     )
 
     # Checkpoints.
-    checkpoint_interval = Property(
+    checkpoint_interval: Final = Property(
         "delta.checkpointInterval", parse_whole(1), 10, "A checkpoint every so many commits."
     )
-    checkpoint_policy = Property(
+    checkpoint_policy: Final = Property(
         "delta.checkpointPolicy",
         parse_one_of("classic", "v2"),
         "classic",
         "Which kind of checkpoint is written.",
     )
-    checkpoint_write_stats_as_json = _flag(
+    checkpoint_write_stats_as_json: Final = _flag(
         "delta.checkpoint.writeStatsAsJson", "Checkpoints keep statistics as JSON.", default=True
     )
     # Delta Spark's default; the protocol's own is false (ledger B-25).
-    checkpoint_write_stats_as_struct = _flag(
+    checkpoint_write_stats_as_struct: Final = _flag(
         "delta.checkpoint.writeStatsAsStruct",
         "Checkpoints keep statistics and partition values as typed columns.",
         default=True,
     )
 
     # Statistics.
-    data_skipping_num_indexed_cols = Property(
+    data_skipping_num_indexed_cols: Final = Property(
         "delta.dataSkippingNumIndexedCols",
         parse_whole(-1),
         32,
         "How many leading columns get statistics; -1 is all.",
     )
-    data_skipping_stats_columns = _unset(
+    data_skipping_stats_columns: Final = _unset(
         "delta.dataSkippingStatsColumns",
         parse_column_list,
         "The columns that get statistics; wins over the number.",
     )
-    data_skipping_string_prefix_length = Property(
+    data_skipping_string_prefix_length: Final = Property(
         "delta.dataSkippingStringPrefixLength",
         parse_whole(0),
         32,
@@ -220,134 +220,142 @@ class TableProperties:
     )
 
     # Table features.
-    enable_change_data_feed = _flag(
+    enable_change_data_feed: Final = _flag(
         "delta.enableChangeDataFeed",
         "Record row-level changes.",
         aliases=("delta.enableChangeDataCapture",),
     )
-    enable_deletion_vectors = _flag(
+    enable_deletion_vectors: Final = _flag(
         "delta.enableDeletionVectors",
         "Commands may mark rows as deleted instead of rewriting files.",
     )
-    enable_row_tracking = _flag(
+    enable_row_tracking: Final = _flag(
         "delta.enableRowTracking", "Every row has an id and a commit version that last."
     )
-    row_tracking_suspended = _flag(
+    row_tracking_suspended: Final = _flag(
         "delta.rowTrackingSuspended", "Stop giving row ids to new files."
     )
-    materialized_row_id_column_name = _unset(
+    materialized_row_id_column_name: Final = _unset(
         "delta.rowTracking.materializedRowIdColumnName",
         parse_text,
         "The hidden column of data files that holds kept row ids.",
         settable=False,
     )
-    materialized_row_commit_version_column_name = _unset(
+    materialized_row_commit_version_column_name: Final = _unset(
         "delta.rowTracking.materializedRowCommitVersionColumnName",
         parse_text,
         "The hidden column of data files that holds kept row commit versions.",
         settable=False,
     )
-    enable_row_ids = _flag("delta.enableRowIds", "The draft's word for row tracking.")
-    row_ids_physical_column_name = _unset(
+    enable_row_ids: Final = _flag("delta.enableRowIds", "The draft's word for row tracking.")
+    row_ids_physical_column_name: Final = _unset(
         "delta.rowIds.physicalColumnName",
         parse_text,
         "The draft's hidden column of kept row ids.",
         settable=False,
     )
-    enable_in_commit_timestamps = _flag(
+    enable_in_commit_timestamps: Final = _flag(
         "delta.enableInCommitTimestamps", "Commits carry their own time."
     )
-    in_commit_timestamp_enablement_version = _unset(
+    in_commit_timestamp_enablement_version: Final = _unset(
         "delta.inCommitTimestampEnablementVersion",
         parse_whole(0),
         "The version from which commits carry their own time.",
         settable=False,
     )
-    in_commit_timestamp_enablement_timestamp = _unset(
+    in_commit_timestamp_enablement_timestamp: Final = _unset(
         "delta.inCommitTimestampEnablementTimestamp",
         parse_whole(0),
         "The time of that version, milliseconds since 1970.",
         settable=False,
     )
-    enable_type_widening = _flag(
+    enable_type_widening: Final = _flag(
         "delta.enableTypeWidening", "Column types may be changed to wider ones."
     )
-    enable_variant_shredding = _flag(
+    enable_variant_shredding: Final = _flag(
         "delta.enableVariantShredding", "Variant columns may be stored shredded."
     )
-    column_mapping_mode = Property(
+    column_mapping_mode: Final = Property(
         "delta.columnMapping.mode",
         parse_one_of("none", "id", "name"),
         "none",
         "How columns are found in data files.",
     )
-    column_mapping_max_column_id = Property(
+    column_mapping_max_column_id: Final = Property(
         "delta.columnMapping.maxColumnId",
         parse_whole(0),
         0,
         "The highest column id ever given.",
         settable=False,
     )
-    enable_iceberg_compat_v1 = _flag("delta.enableIcebergCompatV1", "Write for Iceberg (V1).")
-    enable_iceberg_compat_v2 = _flag("delta.enableIcebergCompatV2", "Write for Iceberg (V2).")
-    enable_iceberg_compat_v3 = _flag("delta.enableIcebergCompatV3", "Write for Iceberg (V3).")
-    enable_iceberg_writer_compat_v1 = _flag(
+    enable_iceberg_compat_v1: Final = _flag(
+        "delta.enableIcebergCompatV1", "Write for Iceberg (V1)."
+    )
+    enable_iceberg_compat_v2: Final = _flag(
+        "delta.enableIcebergCompatV2", "Write for Iceberg (V2)."
+    )
+    enable_iceberg_compat_v3: Final = _flag(
+        "delta.enableIcebergCompatV3", "Write for Iceberg (V3)."
+    )
+    enable_iceberg_writer_compat_v1: Final = _flag(
         "delta.enableIcebergWriterCompatV1", "Keep to what Iceberg writers can follow (V1)."
     )
-    enable_iceberg_writer_compat_v3 = _flag(
+    enable_iceberg_writer_compat_v3: Final = _flag(
         "delta.enableIcebergWriterCompatV3", "Keep to what Iceberg writers can follow (V3)."
     )
-    universal_format_enabled_formats = Property(
+    universal_format_enabled_formats: Final = Property(
         "delta.universalFormat.enabledFormats",
         parse_names,
         parse_names(""),
         "Formats that the table's metadata is also kept in.",
     )
-    enable_materialize_partition_columns = _flag(
+    enable_materialize_partition_columns: Final = _flag(
         "delta.enableMaterializePartitionColumnsFeature",
         "Data files must hold the partition columns.",
     )
-    write_partition_columns_to_parquet = _unset(
+    write_partition_columns_to_parquet: Final = _unset(
         "delta.writePartitionColumnsToParquet",
         parse_boolean,
         "Whether data files should hold the partition columns.",
     )
 
     # Layout of data files.
-    randomize_file_prefixes = _flag(
+    randomize_file_prefixes: Final = _flag(
         "delta.randomizeFilePrefixes", "Random directories instead of partition directories."
     )
-    random_prefix_length = Property(
+    random_prefix_length: Final = Property(
         # No file system takes a longer name.
         "delta.randomPrefixLength",
         parse_whole(1, 255),
         2,
         "Characters of a random directory.",
     )
-    target_file_size_bytes = _unset(
+    target_file_size_bytes: Final = _unset(
         "delta.targetFileSize", parse_bytes, "How large data files should be."
     )
-    tune_file_sizes_for_rewrites = _unset(
+    tune_file_sizes_for_rewrites: Final = _unset(
         "delta.tuneFileSizesForRewrites",
         parse_boolean,
         "Smaller files where rows are often changed.",
     )
-    auto_optimize = _unset("delta.autoOptimize", parse_boolean, "Deprecated: optimise writes.")
-    optimize_write = _unset(
+    auto_optimize: Final = _unset(
+        "delta.autoOptimize", parse_boolean, "Deprecated: optimise writes."
+    )
+    optimize_write: Final = _unset(
         "delta.autoOptimize.optimizeWrite",
         parse_boolean,
         "Gather rows into fewer files while writing.",
     )
-    auto_compact = _unset(
+    auto_compact: Final = _unset(
         "delta.autoOptimize.autoCompact", parse_auto_compact, "Compact small files after commits."
     )
-    parquet_compression_codec = _unset(
+    parquet_compression_codec: Final = _unset(
         "delta.parquet.compression.codec", parse_text, "How data files are compressed."
     )
-    parquet_format_version = _unset(
+    parquet_format_version: Final = _unset(
         "delta.parquet.format.version", parse_text, "Version of the Parquet format."
     )
-    symlink_manifest_enabled = _flag(
+    symlink_manifest_enabled: Final = _flag(
         "delta.compatibility.symlinkFormatManifest.enabled",
         "Write symlink manifests after commits.",
     )

@@ -37,10 +37,16 @@ __all__ = [
     "UnityCatalog",
 ]
 
+if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
 
-def __getattr__(name: str) -> Any:
-    """Load a public name from where it lives (PEP 562)."""
-    origin = _ORIGINS.get(name)
-    if origin is None:
-        raise AttributeError(f"module 'deltalog.catalogs' has no attribute {name!r}")
-    return getattr(import_module(f"deltalog.catalogs.{origin}"), name)
+    def __getattr__(name: str) -> Any:
+        """Load a public name from where it lives (PEP 562)."""
+        origin = _ORIGINS.get(name)
+        if origin is None:
+            raise AttributeError(f"module 'deltalog.catalogs' has no attribute {name!r}")
+        return getattr(import_module(f"deltalog.catalogs.{origin}"), name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return __all__

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deltalog.catalog import LogTail
     from deltalog.storage.store import Store
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def read_commit(version: int, data: bytes) -> WinningCommit:

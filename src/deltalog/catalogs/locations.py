@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from deltalog.clock import Clock
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _MARGIN_MS: Final = 300_000
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"

@@ -47,7 +47,7 @@ class RowFile:
     info: FileInfo
 
     def __init__(self, store: Store, path: str, schema: pa.Schema) -> None:
-        self.num_rows = 0
+        self.num_rows: int = 0
         self._groups: list[list[pa.Table]] = [[]]
         self._rows = self._bytes = 0
         self._sink = ParquetSink(store, path, schema, **_file_options(schema))
@@ -102,7 +102,7 @@ class Sidecars:
     """Writes the sidecars of one checkpoint, each up to a number of rows."""
 
     def __init__(self, store: Store, schema: pa.Schema, part_rows: int) -> None:
-        self.num_rows = 0
+        self.num_rows: int = 0
         self._store = store
         self._schema = schema
         self._part_rows = part_rows

@@ -18,8 +18,6 @@ from deltalog.actions import arrow
 from deltalog.actions.codec import action_to_json
 from deltalog.checkpoints.schema import PARTITION_VALUES, PARTITION_VALUES_PARSED, nulls
 from deltalog.checkpoints.stats import nest
-from deltalog.column_mapping import physical_path
-from deltalog.errors import InvalidInputError
 from deltalog.kernels import compute
 from deltalog.partition_values import extract, parse_column
 from deltalog.schema import StructType
@@ -62,24 +60,10 @@ def stats_leaves(configuration: TableConfiguration) -> list[StatsLeaf]:
     indexed = indexed_columns(
         StructType(fields),
         num_indexed_columns=properties.data_skipping_num_indexed_cols,
-        columns=_chosen_columns(configuration),
+        columns=configuration.physical_stats_columns,
     )
     bounds = configuration.may_have_deletion_vectors
     return leaves_of_schema(stats_schema(indexed, tight_bounds=bounds))
-
-
-def _chosen_columns(configuration: TableConfiguration) -> list[tuple[str, ...]] | None:
-    chosen = configuration.properties.data_skipping_stats_columns
-    if chosen is None:
-        return None
-    found = []
-    for column in chosen:
-        try:
-            path = physical_path(configuration.schema, column, configuration.column_mapping_mode)
-        except InvalidInputError:
-            continue  # the column was dropped
-        found.append(path)
-    return found
 
 
 class ActionRows:
@@ -104,7 +88,7 @@ class ActionRows:
         time_zone: str,
         domains: Sequence[DomainMetadata] = (),
     ) -> None:
-        self.leaves = stats_leaves(configuration)
+        self.leaves: list[StatsLeaf] = stats_leaves(configuration)
         self._time_zone = time_zone
         self._partitions = _parsed_partitions(configuration)
         self._json = configuration.properties.checkpoint_write_stats_as_json
@@ -116,7 +100,7 @@ class ActionRows:
             "add": self._add_type(),
             "remove": arrow.REMOVE_TYPE,
         }
-        self.schema = pa.schema([pa.field(kind, types[kind]) for kind in kinds])
+        self.schema: pa.Schema = pa.schema([pa.field(kind, types[kind]) for kind in kinds])
         self._nothing = self.schema.empty_table()
 
     def values(self, actions: Iterable[Action]) -> pa.Table:

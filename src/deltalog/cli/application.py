@@ -41,7 +41,7 @@ Columns = Annotated[
 ]
 Where = Annotated[str | None, typer.Option("--where", "-w", help="A condition in Spark SQL.")]
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="Look into Delta tables and keep them in order.",
     no_args_is_help=True,
     add_completion=False,

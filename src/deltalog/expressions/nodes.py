@@ -25,7 +25,10 @@ class Expression:
     """Any node. Operators build new nodes: `(col("a") > 5) & col("b").is_null()`."""
 
     __slots__ = ()
-    __hash__ = object.__hash__
+
+    def __hash__(self) -> int:
+        """Hash the node by its identity."""
+        return object.__hash__(self)
 
     def __eq__(self, other: object) -> Comparison:  # type: ignore[override]
         """`=` of SQL: NULL if either side is NULL."""

@@ -67,17 +67,17 @@ def node_of(sql: str, tokens: list[Token], kind: type[Expr]) -> Expr:
 class SparkConditions(SparkValues):
     """The grammar of one expression: sqlglot's, wherever it is as strict as Spark's."""
 
-    EXPRESSION_PARSERS: ClassVar = {
+    EXPRESSION_PARSERS: ClassVar[dict[Any, Any]] = {
         exp.Condition: lambda self: self._parse_whole(),
         exp.DataType: lambda self: self._parse_types() or self.raise_error("expected a type"),
     }
     # In Spark all comparisons have one precedence, and a predicate such as IS NULL applies to the
     # whole comparison before it (`_parse_equality`).
-    EQUALITY: ClassVar = {}
-    COMPARISON: ClassVar = {**SparkParser.EQUALITY, **SparkParser.COMPARISON}
-    DISJUNCTION: ClassVar = {TokenType.OR: exp.Or}
-    CONJUNCTION: ClassVar = {TokenType.AND: exp.And}
-    RANGE_PARSERS: ClassVar = {
+    EQUALITY: ClassVar[dict[Any, Any]] = {}
+    COMPARISON: ClassVar[dict[Any, Any]] = {**SparkParser.EQUALITY, **SparkParser.COMPARISON}
+    DISJUNCTION: ClassVar[dict[Any, Any]] = {TokenType.OR: exp.Or}
+    CONJUNCTION: ClassVar[dict[Any, Any]] = {TokenType.AND: exp.And}
+    RANGE_PARSERS: ClassVar[dict[Any, Any]] = {
         **{
             kind: SparkParser.RANGE_PARSERS[kind]
             for kind in (TokenType.IS, TokenType.IN, TokenType.BETWEEN)
@@ -205,8 +205,8 @@ class SparkConditions(SparkValues):
 class SparkExpressions(Spark):
     """The dialect with this grammar and these tokens."""
 
-    Tokenizer = SparkTokenizer
-    Parser = SparkConditions
+    Tokenizer: type[SparkTokenizer] = SparkTokenizer
+    Parser: type[SparkConditions] = SparkConditions
 
 
 _DIALECT: Final = SparkExpressions()

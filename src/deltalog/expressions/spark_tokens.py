@@ -7,7 +7,7 @@ every error has its position.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import TokenError
@@ -74,10 +74,10 @@ class SparkTokenizer(Spark.Tokenizer):
     }
     # Inside quotes, two quotes are one quote character.
     STRING_ESCAPES: ClassVar = ["\\", "'", '"']
-    NESTED_COMMENTS: ClassVar = False
+    NESTED_COMMENTS: ClassVar[bool] = False
     # `5L` is a number for `sql_constants`; sqlglot would make it a cast.
-    NUMERIC_LITERALS: ClassVar = {}
-    COMMANDS: ClassVar = set()
+    NUMERIC_LITERALS: ClassVar[dict[Any, Any]] = {}
+    COMMANDS: ClassVar[set[Any]] = set()
 
     def tokenize(self, sql: str) -> list[Token]:
         """The tokens of a text.

@@ -44,11 +44,11 @@ _MESSAGES: Final = {
 class SparkValues(SparkParser):
     """The grammar of one side of a comparison."""
 
-    STRICT_CAST: ClassVar = True  # CAST is not TRY_CAST
-    FUNCTIONS: ClassVar = {}  # a call keeps its name and its arguments
-    NO_PAREN_FUNCTIONS: ClassVar = {}
-    NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": lambda self: self._parse_case()}
-    FUNCTION_PARSERS: ClassVar = {
+    STRICT_CAST: ClassVar[bool] = True  # CAST is not TRY_CAST
+    FUNCTIONS: ClassVar[dict[Any, Any]] = {}  # a call keeps its name and its arguments
+    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[Any, Any]] = {"CASE": lambda self: self._parse_case()}
+    FUNCTION_PARSERS: ClassVar[dict[Any, Any]] = {
         "CAST": lambda self: self._closed(self._parse_cast(strict=True)),
         "TRY_CAST": lambda self: self._closed(self._parse_cast(strict=False, safe=True)),
         "EXTRACT": lambda self: self._closed(self._parse_extract_call()),
@@ -57,31 +57,34 @@ class SparkValues(SparkParser):
         "SUBSTR": lambda self: self._closed(self._parse_substring_call()),
         "POSITION": lambda self: self._closed(self._parse_position_call()),
     }
-    ARRAY_CONSTRUCTORS: ClassVar = {}
-    RESERVED_TOKENS: ClassVar = set(TokenType) - {TokenType.VAR, TokenType.IDENTIFIER}
-    SUBQUERY_PREDICATES: ClassVar = {}
+    ARRAY_CONSTRUCTORS: ClassVar[dict[Any, Any]] = {}
+    RESERVED_TOKENS: ClassVar[set[TokenType]] = {*TokenType} - {
+        TokenType.VAR,
+        TokenType.IDENTIFIER,
+    }
+    SUBQUERY_PREDICATES: ClassVar[dict[Any, Any]] = {}
     # INTERVAL is a column, or starts a literal; it is never a function.
-    FUNC_TOKENS: ClassVar = set(NAMES - {TokenType.INTERVAL})
-    ID_VAR_TOKENS: ClassVar = set(NAMES)
-    COLON_PLACEHOLDER_TOKENS: ClassVar = {TokenType.VAR, TokenType.IDENTIFIER}
-    TERM: ClassVar = {
+    FUNC_TOKENS: ClassVar[set[TokenType]] = set(NAMES - {TokenType.INTERVAL})
+    ID_VAR_TOKENS: ClassVar[set[TokenType]] = set(NAMES)
+    COLON_PLACEHOLDER_TOKENS: ClassVar[set[TokenType]] = {TokenType.VAR, TokenType.IDENTIFIER}
+    TERM: ClassVar[dict[Any, Any]] = {
         TokenType.PLUS: exp.Add,
         TokenType.DASH: exp.Sub,
         TokenType.DPIPE: exp.DPipe,
     }
-    FACTOR: ClassVar = {
+    FACTOR: ClassVar[dict[Any, Any]] = {
         TokenType.STAR: exp.Mul,
         TokenType.SLASH: exp.Div,
         TokenType.MOD: exp.Mod,
         TokenType.DIV: exp.IntDiv,
     }
-    UNARY_PARSERS: ClassVar = {
+    UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
         TokenType.PLUS: SparkParser.UNARY_PARSERS[TokenType.PLUS],
         TokenType.TILDE: SparkParser.UNARY_PARSERS[TokenType.TILDE],
         TokenType.DASH: lambda self: self._parse_negative(),
         TokenType.L_PAREN: lambda self: self._parse_column_ops(self._parse_brackets()),
     }
-    PRIMARY_PARSERS: ClassVar = {
+    PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {
         **{
             kind: SparkParser.PRIMARY_PARSERS[kind]
             for kind in (
@@ -96,11 +99,11 @@ class SparkValues(SparkParser):
             "* stands for all columns and cannot be part of an expression", token
         ),
     }  # fmt: skip
-    PLACEHOLDER_PARSERS: ClassVar = {
+    PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {
         TokenType.PLACEHOLDER: lambda self: self.expression(exp.Placeholder(), self._prev),
         TokenType.COLON: lambda self: self._parse_name_of_parameter(),
     }
-    COLUMN_OPERATORS: ClassVar = {
+    COLUMN_OPERATORS: ClassVar[dict[Any, Any]] = {
         kind: SparkParser.COLUMN_OPERATORS[kind] for kind in (TokenType.DOT, TokenType.DCOLON)
     }
 

@@ -124,9 +124,9 @@ class Reply:
         self._what = what
         self._budget = budget
         self._is_decoded = is_decoded
-        self.status = response.status
+        self.status: int = response.status
         self.headers: Mapping[str, str] = response.headers
-        self.num_bytes = 0
+        self.num_bytes: int = 0
 
     async def read(self) -> bytes:
         """Return the whole body of a message.

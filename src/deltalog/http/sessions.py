@@ -20,11 +20,11 @@ from deltalog.http.reach import Reach, reach_of, reach_of_all
 try:
     import aiohttp
     import yarl
-except ImportError as error:  # pragma: no cover -- the tests' environment has it
+except ImportError as _error:  # pragma: no cover -- the tests' environment has it
     raise InvalidInputError(
         "cannot send requests to a server of shares or a catalog: aiohttp is not installed; "
         "pip install 'deltalog[sharing]' or 'deltalog[catalogs]'"
-    ) from error
+    ) from _error
 
 if TYPE_CHECKING:
     from deltalog.http.options import HttpOptions

@@ -177,7 +177,7 @@ class Room:
     """The room left in a step; the first file always fits."""
 
     def __init__(self, options: FollowOptions) -> None:
-        self.max_files = options.max_files
+        self.max_files: int = options.max_files
         self.tasks: list[ScanTask] = []
         self._bytes = options.max_bytes
 

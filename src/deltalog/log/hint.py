@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deltalog.paths import FileInfo
     from deltalog.storage.store import Store
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _CHECKSUM_KEY: Final = "checksum"
 

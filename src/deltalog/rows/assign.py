@@ -167,7 +167,7 @@ class Assignments:
     def __init__(self, schema: StructType, nodes: Mapping[str, Node]) -> None:
         self._schema = schema
         self._nodes = nodes
-        self.names = tuple(name for name in schema.names if name in nodes)
+        self.names: tuple[str, ...] = tuple(name for name in schema.names if name in nodes)
 
     @property
     def columns(self) -> set[Path]:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from deltalog.write.spec import WriteSpec
     from deltalog.write.written import WrittenFiles
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 # Small batches are joined: the fixed work per batch costs more than a copy of its rows.
 _JOINED_ROWS: Final = 64 * 1024
@@ -232,7 +232,7 @@ class Counted:
     def __init__(self, batches: Iterable[pa.RecordBatch], *, joins: bool = True) -> None:
         self._batches = batches
         self._least_rows = _JOINED_ROWS if joins else 1
-        self.count = 0
+        self.count: int = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield batches of at least `_JOINED_ROWS` rows, and the rest as the last one."""

@@ -112,7 +112,9 @@ def _indexed(configuration: TableConfiguration) -> list[tuple[tuple[str, ...], F
     keys = set(configuration.physical_partition_columns)
     data = StructType([field for field in configuration.physical_schema if field.name not in keys])
     return indexed_columns(
-        data, num_indexed_columns=configuration.properties.data_skipping_num_indexed_cols
+        data,
+        num_indexed_columns=configuration.properties.data_skipping_num_indexed_cols,
+        columns=configuration.physical_stats_columns,
     )
 
 

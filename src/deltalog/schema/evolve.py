@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Final
 from deltalog.errors import SchemaMismatchError
 from deltalog.schema.columns import map_fields
 from deltalog.schema.primitives import Family
-from deltalog.schema.types import VOID, ArrayType, Field, MapType, PrimitiveType, StructType
+from deltalog.schema.types import (
+    GENERATION_EXPRESSION_KEY,
+    VOID,
+    ArrayType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+)
 from deltalog.schema.widening import TypeChange, is_widening, with_change
 
 if TYPE_CHECKING:
@@ -72,7 +80,8 @@ def merge_schemas(
         allow_widening: a wider type of the same kind widens the column, which remembers it.
 
     Raises:
-        SchemaMismatchError: the data's type cannot go into the column.
+        SchemaMismatchError: the data's type cannot go into the column, or a new column is a
+            generated one.
 
     Protocol: Type Widening
     """
@@ -121,11 +130,21 @@ def _merge_structs(
     for field in incoming.fields:
         known = fields.get(field.name.lower())
         fields[field.name.lower()] = (
-            new_field(field)
+            _evolved_field(field)
             if known is None
             else _merge_field(known, field, path, allow_widening=allow_widening)
         )
     return StructType(list(fields.values()))
+
+
+def _evolved_field(field: Field) -> Field:
+    if GENERATION_EXPRESSION_KEY in field.metadata:
+        raise SchemaMismatchError(
+            f"cannot add the column {field.name!r} of the data: its metadata has "
+            f"{GENERATION_EXPRESSION_KEY}, and rows that are there have no value for it; leave "
+            "the metadata out, or create the table with the column"
+        )
+    return new_field(field)
 
 
 def _merge_field(current: Field, incoming: Field, parent: Path, *, allow_widening: bool) -> Field:

@@ -42,14 +42,15 @@ __all__ = [
     "load_table_changes_as_pandas",
 ]
 
+if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
 
-def __getattr__(name: str) -> Any:
-    """Load a public name from its module (PEP 562)."""
-    if name not in __all__:
-        raise AttributeError(f"module 'deltalog.sharing' has no attribute {name!r}")
-    value = getattr(import_module("deltalog.sharing.client"), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Load a public name from its module (PEP 562)."""
+        if name not in __all__:
+            raise AttributeError(f"module 'deltalog.sharing' has no attribute {name!r}")
+        value = getattr(import_module("deltalog.sharing.client"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

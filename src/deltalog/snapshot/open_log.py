@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deltalog.catalog import LogTail
     from deltalog.context import TableContext
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def open_log(

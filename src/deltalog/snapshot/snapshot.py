@@ -74,9 +74,9 @@ class Snapshot:
         protocol: Protocol,
         metadata: Metadata,
     ) -> None:
-        self.context = context
-        self.protocol = protocol
-        self.metadata = metadata
+        self.context: TableContext = context
+        self.protocol: Protocol = protocol
+        self.metadata: Metadata = metadata
         self._state = state
         self._knows_file_time = True
 

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from deltalog.paths import FileInfo
     from deltalog.storage.store import Store
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _Action = TypeVar("_Action")
 
@@ -109,7 +109,7 @@ class LogState:
     ) -> None:
         self.store = store
         self.segment = segment
-        self.unreadable = unreadable or {}
+        self.unreadable: Mapping[str, str] = unreadable or {}
         self._parsed = parsed
         self._parsed_to = parsed_to
         self._retained = dict(retained or {})

@@ -64,15 +64,16 @@ __all__ = [
     "write",
 ]
 
+if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
 
-def __getattr__(name: str) -> Any:
-    """Load a public name from its module (PEP 562)."""
-    origin = _ORIGINS.get(name)
-    if origin is None:
-        raise AttributeError(f"module 'deltalog.spark' has no attribute {name!r}")
-    value = getattr(import_module(origin), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Load a public name from its module (PEP 562)."""
+        origin = _ORIGINS.get(name)
+        if origin is None:
+            raise AttributeError(f"module 'deltalog.spark' has no attribute {name!r}")
+        value = getattr(import_module(origin), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -152,8 +152,8 @@ class Cursor:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.arraysize = 1
-        self.rowcount = -1
-        self.lastrowid = None  # rows have no ids that PEP 249 means
+        self.rowcount: int = -1
+        self.lastrowid: None = None  # rows have no ids that PEP 249 means
         self._result: SqlResult | None = None
         self._rows: Any = None
         self._is_closed = False

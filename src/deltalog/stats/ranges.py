@@ -126,7 +126,14 @@ class Constant:
         """The value."""
         return to_sql(self.literal)
 
-    upper, high_text = lower, low_text
+    def upper(self, facts: Facts) -> Datum:
+        """Return the same."""
+        return self.lower(facts)
+
+    @property
+    def high_text(self) -> str:
+        """As `low_text`."""
+        return self.low_text
 
     @property
     def stored(self) -> tuple[Stored, ...]:
@@ -149,7 +156,14 @@ class PartitionValue:
         """The expression."""
         return to_sql(self.expression)
 
-    upper, high_text = lower, low_text
+    def upper(self, facts: Facts) -> Datum:
+        """Return the same."""
+        return self.lower(facts)
+
+    @property
+    def high_text(self) -> str:
+        """As `low_text`."""
+        return self.low_text
 
     @property
     def stored(self) -> tuple[Stored, ...]:

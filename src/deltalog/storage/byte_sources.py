@@ -36,7 +36,7 @@ class LocalBytes:
 
     def __init__(self, native: str) -> None:
         self._file = os.open(native, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-        self.size_bytes = os.fstat(self._file).st_size
+        self.size_bytes: int = os.fstat(self._file).st_size
 
     def read(self, start: int, end: int) -> bytes:
         """The bytes from `start` to `end`.
@@ -104,7 +104,7 @@ class EncodedBytes:
 
     def __init__(self, data: pa.Buffer) -> None:
         self._view = memoryview(data)
-        self.size_bytes = len(self._view)
+        self.size_bytes: int = len(self._view)
 
     def read(self, start: int, end: int) -> bytes:
         """The bytes from `start` to `end`.

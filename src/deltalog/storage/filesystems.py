@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from importlib import import_module
+from inspect import signature
 from typing import Any, Final
 
 from deltalog.errors import InvalidInputError, StorageError
 from deltalog.storage.fsspec_files import FsspecFiles
 from deltalog.storage.local_files import LocalFiles
-from deltalog.storage.options import translate
+from deltalog.storage.options import check_spelling, translate
 from deltalog.store_kinds import LOCAL, Address, StoreKind, kind_named
 
 CommitLock = Callable[[], AbstractContextManager[Any]]
@@ -99,7 +100,7 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
         location: a URL, from which HDFS and others take host and port.
 
     Raises:
-        InvalidInputError: fsspec does not know this kind.
+        InvalidInputError: fsspec does not know this kind, or an argument is misspelt.
         StorageError: its package is not installed.
     """
     try:
@@ -112,12 +113,27 @@ def make_filesystem(kind: StoreKind, arguments: Mapping[str, Any], location: str
         raise StorageError(f"cannot open {kind.name!r} locations: {error}; {advice}") from error
     except ValueError:
         raise InvalidInputError(f"no file system is known for {kind.name!r} locations") from None
-    made, arguments = files_class(kind).prepare(made, arguments)
+    files = files_class(kind)
+    _check_names(made, arguments, files.option_names)
+    made, arguments = files.prepare(made, arguments)
     if kind.address in {Address.HOST, Address.UNKNOWN}:
         from_url = made._get_kwargs_from_urls(location)  # noqa: SLF001  # fsspec has no other way
         arguments = {**from_url, **arguments}
     arguments = {"use_listings_cache": False, "skip_instance_cache": True, **arguments}
     return _shared.get(made, arguments)
+
+
+def _check_names(made: type, arguments: Mapping[str, Any], options: Mapping[str, str]) -> None:
+    """Refuse an argument that the class drops, and that is nearly one of its own or an option."""
+    if not options:  # a class that may hand on whatever it does not know
+        return
+    makers = [vars(cls)["__init__"] for cls in made.__mro__[:-1] if "__init__" in vars(cls)]
+    own = {name for maker in makers for name in signature(maker).parameters}
+    for name in arguments.keys() - own:
+        if not name.startswith("!"):
+            check_spelling(
+                name, name.lower(), [*options, *sorted(own - {"self", "args", "kwargs"})]
+            )
 
 
 def own_path(kind: StoreKind, authority: str, path: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog import _json
 from deltalog.errors import DeltaError, InvalidInputError
@@ -12,18 +14,26 @@ from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials, millis
 from deltalog.storage.options import truth
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+# Names a file that the SDK of Google reads by itself.
+_VARIABLE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
+# What gcsfs can make credentials of.
+_FIELDS: Final[Mapping[Any, Sequence[str]]] = {
+    "service_account": ("client_email", "private_key", "token_uri"),
+    "authorized_user": ("client_id", "client_secret", "refresh_token"),
+}
 
 
 class GoogleFiles(FsspecFiles):
     """The calls of a store over gcsfs."""
 
     option_names: ClassVar[Mapping[str, str]] = {
-        "service_account": "token",
-        "service_account_path": "token",
+        "service_account": "!key_file",
+        "service_account_path": "!key_file",
         "service_account_key": "!service_account_key",
         "oauth_token": "!oauth_token",
-        "application_credentials": "token",
+        "application_credentials": "!key_file",
         "skip_signature": "!anonymous",
         "endpoint": "endpoint_url",
         "base_url": "endpoint_url",
@@ -39,11 +49,15 @@ class GoogleFiles(FsspecFiles):
         del location
         if (key := arguments.pop("!service_account_key", None)) is not None:
             arguments["token"] = _parsed_key(key) if isinstance(key, str | bytes) else key
+        if (path := arguments.pop("!key_file", None)) is not None:
+            arguments["token"] = _checked_file(str(path))
         if (lent := arguments.pop("!oauth_token", None)) is not None:
             # gcsfs takes a text for the path of a file.
             arguments["token"] = import_module("google.oauth2.credentials").Credentials(token=lent)
         if truth("skip_signature", arguments.pop("!anonymous", False)):
             arguments["token"] = "anon"  # noqa: S105  # gcsfs's word for no credentials
+        if "token" not in arguments and (path := os.environ.get(_VARIABLE)):
+            _key_in(path)  # without it Google's SDK would look for a machine of Google's, for long
         return arguments
 
     @staticmethod
@@ -118,6 +132,43 @@ class GoogleFiles(FsspecFiles):
         if (moment := found.expiry) is not None:
             until_ms = milliseconds(moment)
         return IssuedCredentials("gcpOauthToken", {"oauthToken": found.token}, until_ms)
+
+
+def _checked_file(path: str) -> str:
+    """The path of a file of credentials; gcsfs would send that of a missing one as a token."""
+    path = str(Path(path).expanduser())
+    found = _key_in(path)
+    kind = found.get("type")
+    needed = _FIELDS.get(kind)
+    if needed is None:
+        raise InvalidInputError(
+            f"cannot use the credentials of Google in {path!r}: expected the type "
+            f"{' or '.join(_FIELDS)}, found {kind!r}; the variable {_VARIABLE} takes other types"
+        )
+    if missing := [name for name in needed if not isinstance(found.get(name), str)]:
+        raise InvalidInputError(
+            f"cannot use the credentials of Google in {path!r}: a file of the type {kind!r} has "
+            f"{', '.join(needed)}, and this one lacks {', '.join(missing)}"
+        )
+    return path
+
+
+def _key_in(path: str) -> dict[str, Any]:
+    """The JSON object in a file of credentials; its content is never shown."""
+    try:
+        found = _json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise InvalidInputError(
+            f"cannot read the credentials of Google in {path!r}: {error.strerror}; the storage "
+            f"option google_service_account, or the variable {_VARIABLE}, names a JSON file"
+        ) from error
+    except DeltaError:  # whose message may quote the file
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidInputError(
+            f"cannot use the credentials of Google in {path!r}: expected a JSON object"
+        )
+    return found
 
 
 def _parsed_key(key: str | bytes) -> Any:

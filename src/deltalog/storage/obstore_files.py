@@ -129,7 +129,7 @@ class ObstoreFiles(S3Files):
     """
 
     clients = ObstoreClients
-    settings = staticmethod(obstore_settings)
+    settings: Final = staticmethod(obstore_settings)
 
     def __init__(
         self,

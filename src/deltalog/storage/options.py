@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
@@ -93,19 +93,43 @@ def translate(
         elif short in _WITHOUT_EFFECT.split():
             continue
         elif owner is not None:
-            _check_spelling(name, short, names)
+            check_spelling(name, short, names)
             _logger.warning("storage option %r is not known and has no effect", name)
         elif own:
             merge(arguments, {name: value})
     return arguments
 
 
-def _check_spelling(name: str, short: str, names: Mapping[str, str]) -> None:
-    """Refuse a name that is nearly a known one: its value, a key perhaps, would have no effect."""
-    close = get_close_matches(short, names, n=1, cutoff=_NEARLY)
+def check_spelling(name: str, short: str, names: Iterable[str]) -> None:
+    """Refuse a name that is nearly a known one: its value, a key perhaps, would have no effect.
+
+    Args:
+        name: as the user gave it.
+        short: the same without its prefix, lower case.
+        names: the known ones, without prefixes.
+
+    Raises:
+        InvalidInputError: one of them differs by a slip of the pen.
+    """
+    known = list(names)
+    close = [one for one in known if _is_slip(one, short)]
+    close += get_close_matches(short, known, n=1, cutoff=_NEARLY)
     if close:
         meant = name[: len(name) - len(short)] + (close[0].upper() if name.isupper() else close[0])
         raise InvalidInputError(f"there is no storage option {name!r}: did you mean {meant!r}?")
+
+
+def _is_slip(one: str, other: str) -> bool:
+    """Whether two names differ in one letter, or in two that changed places."""
+    start = next(
+        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
+        min(len(one), len(other)),
+    )
+    one, other = sorted((one[start:], other[start:]), key=len)
+    if len(one) < len(other):
+        return one == other[1:]
+    swapped = one[1:2] + one[:1] + one[2:]
+    return one != other and (one[1:] == other[1:] or swapped == other)
 
 
 def trusted_locations(options: Mapping[str, Any]) -> tuple[str, ...]:

@@ -111,13 +111,13 @@ class ParquetReader:
         self._opened: pq.ParquetFile | None = None
         if self._native is None and size_bytes is None and tail is None:
             self._size = store.stat(path).size_bytes
-        self.footer = footer or (
+        self.footer: Footer = footer or (
             self._fetch_footer(footer_only=footer_only)
             if self._native is None
             else self._local_footer(self._native)
         )
-        self.metadata = self.footer.metadata
-        self.arrow_schema = self.footer.arrow_schema
+        self.metadata: pq.FileMetaData = self.footer.metadata
+        self.arrow_schema: pa.Schema = self.footer.arrow_schema
 
     def _fetch_footer(self, *, footer_only: bool) -> Footer:
         tail = fetch_tail(self._store, self.path, self._size, footer_only=footer_only)

@@ -101,7 +101,7 @@ class FetchedParts:
     """
 
     def __init__(self) -> None:
-        self.segments = Segments()
+        self.segments: Segments = Segments()
 
     def read(self, start: int, end: int) -> bytes:
         """The bytes from `start` to `end`."""

@@ -108,7 +108,7 @@ class SplicedFile:
     def __init__(self, store: Store, path: str, template: StoredFooter) -> None:
         self._file = NewFile(store, path, is_unsought=True)
         self._template = template
-        self.size_bytes = 0
+        self.size_bytes: int = 0
         self._groups: list[Struct] = []
         # Indexes go behind all row groups, as readers expect them beside the footer.
         self._later: list[tuple[Struct, str, bytes]] = []

@@ -48,11 +48,17 @@ _ORIGINS = {
     "write_files": "deltalog.table.write",
 }
 
+if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
 
-def __getattr__(name: str) -> Any:
-    """Load a name from the file that has it (PEP 562)."""
-    if name not in _ORIGINS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_ORIGINS[name]), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Load a name from the file that has it (PEP 562)."""
+        if name not in _ORIGINS:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(_ORIGINS[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return __all__

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltalog.table.target import LatestTable
+    from deltalog.write.data import Rows
     from deltalog.write.options import WriterProperties
 
 
@@ -127,7 +128,7 @@ class Appender:
         self._committer = ThreadPoolExecutor(1, thread_name_prefix="deltalog-append")
         self._committer_thread: int | None = None
 
-    def append(self, data: object) -> Future[int]:
+    def append(self, data: Rows) -> Future[int]:
         """Hand rows over, and return the promise of the version that they will be in.
 
         Waits while too many rows of others wait. A promise that is cancelled before its version is
@@ -154,7 +155,7 @@ class Appender:
             raise
         return request.answer
 
-    async def append_async(self, data: object) -> int:
+    async def append_async(self, data: Rows) -> int:
         """Append rows, and return the version that they are in.
 
         Args:

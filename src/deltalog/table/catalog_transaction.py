@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from deltalog.transaction.commit_loop import CommitLoop
     from deltalog.verbs.verb import Verb
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _TRIES: Final = 3
 _VERBS: Final = (Write, Delete, Update, Merge, SetDomainMetadata, RemoveDomainMetadata)
@@ -185,7 +185,7 @@ class CatalogTransaction:
     """
 
     def __init__(self, catalog: TableCatalog, journals: Journals, options: CommitOptions) -> None:
-        self.transaction_id = str(uuid.uuid4())
+        self.transaction_id: str = str(uuid.uuid4())
         self.versions: dict[str, int] = {}
         self._catalog = catalog
         self._journals = journals
@@ -412,7 +412,7 @@ class TransactionTable(StagedOperations):
         self.name = name
         self.shown = table
         self.begin()
-        self.table_id = self.snapshot.metadata.id
+        self.table_id: str = self.snapshot.metadata.id
 
     def do(
         self, verb: Verb[Any], *, dry_run: bool = False, progress: Progress | None = None

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from deltalog.transaction.commit import Committed, Ran
     from deltalog.verbs.vacuum import VacuumPlan
     from deltalog.verbs.verb import Outcome, OutcomeT_co, Verb
+    from deltalog.write.data import Rows
     from deltalog.write.options import WriterProperties
     from deltalog.write.spec import WriteSpec
     from deltalog.write.written import WrittenFiles
@@ -92,9 +93,9 @@ class DeltaTable:
     - `predicate`: Spark SQL, an expression (`col("id") > 1`), deltalake's filter tuples or a
       pyarrow expression. None is all rows.
     - `parameters`: values for `?` or `:name` in SQL.
-    - `partitions`, `partition_filters`: filter tuples, such as `[("year", "=", 2024)]`; a list of
-      lists is an OR of ANDs, and `''` matches null partition values.
-    - `file_pruning_predicate`: a predicate besides; it, too, matches null with `''`.
+    - `file_pruning_predicate`: a predicate that chooses files. Filter tuples, such as
+      `[("year", "=", 2024)]`, match null partition values with `''`; a list of lists is an OR of
+      ANDs. `partitions` and `partition_filters` are deprecated names of it.
     - `columns`: names in the order wanted; None is all.
     - `filesystem` of methods that read: a file system at whose root the table is, from which data
       files are read; the constructor's reads the log, too.
@@ -117,9 +118,9 @@ class DeltaTable:
         version: None is the latest.
         storage_options: the usual names of the cloud SDKs and of deltalake, or fsspec's own; or a
             callable that gives them anew when credentials expire.
-        without_files: accepted for deltalake's users; file columns are read on demand anyway.
-        log_buffer_size: accepted likewise.
-        skip_stats: accepted likewise.
+        without_files: deprecated, and without effect: file columns are read on demand.
+        log_buffer_size: likewise.
+        skip_stats: likewise.
         filesystem: an fsspec or pyarrow file system to use instead.
         log_tail: the newest commits of a table whose commits a catalog decides on.
         default_timezone: of values without a zone where a zone counts: partition values, and
@@ -146,7 +147,9 @@ class DeltaTable:
         log_tail: LogTail | None = None,
         default_timezone: str = "UTC",
     ) -> None:
-        del without_files, log_buffer_size, skip_stats
+        arguments.warn_of_deprecated(
+            without_files=without_files, log_buffer_size=log_buffer_size, skip_stats=skip_stats
+        )
         context, at = locations.open_table_context(
             table_uri, storage_options, filesystem, time_zone=default_timezone
         )
@@ -465,6 +468,7 @@ class DeltaTable:
         """
         from deltalog.scan.dataset import DeltaDataset  # takes half a second
 
+        arguments.warn_of_deprecated(partitions=partitions)
         schema = arguments.as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
         schema = arguments.with_dictionaries(schema, self.schema(), parquet_read_options)
         predicate = self._pruning(partitions, file_pruning_predicate)
@@ -477,7 +481,8 @@ class DeltaTable:
         filesystem: Any = None,
         filters: Any = None,
     ) -> pa.Table:
-        """Return the rows in memory; `filters` is a predicate besides `partitions`."""
+        """Return the rows in memory; `filters` is a predicate."""
+        arguments.warn_of_deprecated(partitions=partitions)
         return self._filtered(partitions, columns, filters, filesystem).to_table()
 
     def to_pandas(
@@ -498,6 +503,7 @@ class DeltaTable:
                 `numpy_nullable` takes dtypes with NA, and keeps others that way. None has NumPy's,
                 where integers with NULL become floating-point numbers.
         """
+        arguments.warn_of_deprecated(partitions=partitions)
         found = self._filtered(partitions, columns, filters, filesystem)
         return found.to_pandas(dtype_backend, types_mapper=types_mapper)
 
@@ -633,6 +639,7 @@ class DeltaTable:
 
         Cost: the paths, and the statistics of the columns that the filters name.
         """
+        arguments.warn_of_deprecated(partition_filters=partition_filters)
         predicate = self._pruning(partition_filters, file_pruning_predicate)
         return file_reports.file_uris(self._snapshot, predicate)
 
@@ -640,6 +647,7 @@ class DeltaTable:
         self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
     ) -> list[dict[str, str | None]]:
         """Return the partitions that may hold a matching row, values as the log has them."""
+        arguments.warn_of_deprecated(partition_filters=partition_filters)
         predicate = self._pruning(partition_filters, file_pruning_predicate)
         return file_reports.partitions(self._snapshot, predicate)
 
@@ -1033,7 +1041,7 @@ class DeltaTable:
 
     def merge(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
         self,
-        source: object,
+        source: Rows,
         predicate: str | Expression,
         source_alias: str | None = None,
         target_alias: str | None = None,
@@ -1088,7 +1096,7 @@ class DeltaTable:
 
     def upsert(
         self,
-        data: object,
+        data: Rows,
         key: str | Sequence[str],
         *,
         null_safe: bool = False,
@@ -1262,7 +1270,7 @@ class DeltaTable:
         post_commithook_properties: PostCommitHookProperties | None = None,
         full: bool = False,
         keep_versions: Sequence[int] | None = None,
-        inventory: object = None,
+        inventory: Rows | None = None,
         progress: Progress | None = None,
     ) -> list[str]:
         """Delete files that no version within the retention needs; by default only list them.
@@ -1313,7 +1321,7 @@ class DeltaTable:
         enforce_retention_duration: bool = True,
         full: bool = False,
         keep_versions: Sequence[int] | None = None,
-        inventory: object = None,
+        inventory: Rows | None = None,
     ) -> pa.Table:
         """Return the files that `vacuum` would delete with these arguments.
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from deltalog.transaction import CommitOptions
     from deltalog.verbs.verb import Verb
     from deltalog.verbs.write import SchemaMode
+    from deltalog.write.data import Rows
     from deltalog.write.options import WriterProperties
 
 
@@ -98,7 +99,7 @@ class StagedOperations:
 
     def append(
         self,
-        data: object,
+        data: Rows,
         *,
         schema_mode: SchemaMode | None = None,
         target_file_size: int | None = None,
@@ -109,7 +110,7 @@ class StagedOperations:
 
     def overwrite(
         self,
-        data: object,
+        data: Rows,
         predicate: Any = None,
         *,
         parameters: Sequence[object] | Mapping[str, object] | None = None,
@@ -130,7 +131,7 @@ class StagedOperations:
 
     def _write(
         self,
-        data: object,
+        data: Rows,
         schema_mode: SchemaMode | None,
         target_file_size: int | None,
         writer_properties: WriterProperties | None,
@@ -181,7 +182,7 @@ class StagedOperations:
 
     def merge(
         self,
-        source: object,
+        source: Rows,
         predicate: str | Expression,
         source_alias: str | None = None,
         target_alias: str | None = None,
@@ -203,7 +204,7 @@ class StagedOperations:
         )
         return TableMerger(self, Merge(request))
 
-    def upsert(self, data: object, key: str | Sequence[str], *, null_safe: bool = False) -> None:
+    def upsert(self, data: Rows, key: str | Sequence[str], *, null_safe: bool = False) -> None:
         """Replace rows by key, and insert the others; arguments as in `DeltaTable.upsert`."""
         TableMerger(self, upsert(data, key, null_safe=null_safe)).execute()
 

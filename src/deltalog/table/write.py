@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
     from deltalog.transaction import CommitProperties, Committed, PostCommitHookProperties
     from deltalog.verbs.write import SchemaMode
+    from deltalog.write.data import Rows
     from deltalog.write.options import WriterProperties
     from deltalog.write.written import WrittenFiles
 
@@ -79,7 +80,7 @@ class WriteArguments(TypedDict, total=False):
 
 def write_deltalake(  # noqa: PLR0913  # deltalake's signature and some more
     table_or_uri: str | PurePath | Store | NamedTable | DeltaTable,
-    data: object,
+    data: Rows,
     *,
     partition_by: Sequence[str] | str | None = None,
     mode: Mode = "error",
@@ -355,7 +356,7 @@ def _open(
     return context, table, None
 
 
-def write_files(table: DeltaTable | WriteSpec, data: object) -> WrittenFiles:
+def write_files(table: DeltaTable | WriteSpec, data: Rows) -> WrittenFiles:
     """Write rows as data files without a commit: the worker's half of an append.
 
     Args:

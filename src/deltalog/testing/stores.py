@@ -122,7 +122,7 @@ class CountingStore(_Wrapper):
     def reset(self) -> None:
         """Forget what was counted."""
         self.calls: list[StoreCall] = []
-        self.footers_opened = 0
+        self.footers_opened: int = 0
 
     @property
     def counts(self) -> dict[str, int]:
@@ -218,9 +218,9 @@ class FaultyStore(_Wrapper):
 
     def __init__(self, store: Store, *faults: InjectedFault) -> None:
         super().__init__(store)
-        self.faults = list(faults)
+        self.faults: list[InjectedFault] = list(faults)
         self.calls: list[tuple[str, str]] = []
-        self.crashed = False
+        self.crashed: bool = False
 
     def _pass(
         self, verb: str, paths: tuple[str, ...], act: Callable[[], _Result], data: bytes = b""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
     from deltalog.transaction.backoff import Backoff
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _TRIES: Final = 4
 

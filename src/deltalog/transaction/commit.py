@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Committed", "Ran", "commit", "stage_and_commit"]
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 MAX_RERUNS: Final = 3

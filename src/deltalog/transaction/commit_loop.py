@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from deltalog.transaction.properties import PostCommitHookProperties
     from deltalog.transaction.winners import WinningCommit
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from deltalog.transaction.pending import PendingTransaction
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 @contextmanager

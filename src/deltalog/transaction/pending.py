@@ -112,7 +112,7 @@ class PendingTransaction:
         self.tags: dict[str, str] = {}
         self.preserves_row_ids = True
         self.copies_rows = False
-        self.read_set = ReadSet()
+        self.read_set: ReadSet = ReadSet()
         self.adds: list[AddFile] = []
         self.masks: list[Masks] = []
         self.cdc: list[AddCDCFile] = []
@@ -122,7 +122,7 @@ class PendingTransaction:
         self.is_sent = False
         self.checksum_before: VersionChecksum | None = None
         self.is_committed = False
-        self.progress = ProgressCount(None)
+        self.progress: ProgressCount = ProgressCount(None)
         self._configuration = configuration
         self._added_again: list[pa.Table] = []
         self._removes: list[tuple[pa.Table, bool]] = []

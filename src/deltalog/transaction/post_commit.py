@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from deltalog.transaction.pending import PendingTransaction
     from deltalog.transaction.properties import PostCommitHookProperties
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _MANY_COMMITS: Final = 200
 

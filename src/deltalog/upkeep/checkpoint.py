@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from deltalog.snapshot.state import LogState
     from deltalog.storage.store import Store
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

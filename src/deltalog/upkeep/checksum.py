@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
     from deltalog.snapshot.state import LogState
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def write_checksum(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _DAY_MS: Final = 86_400_000
 _MOST_TABLES: Final = 1_000

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deltalog.transaction.commit_loop import CommitLoop
     from deltalog.verbs.verb import Verb
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 def do(

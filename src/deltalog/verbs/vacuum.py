@@ -53,7 +53,7 @@ __all__ = [
     "remember_lite",
 ]
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 Mode = Literal["lite", "full", "inventory"]
 START: Final = "VACUUM START"

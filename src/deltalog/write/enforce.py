@@ -102,7 +102,7 @@ class Enforcer:
     ) -> None:
         self._table = table
         self._logical = configuration.schema
-        self.schema = to_arrow_schema(configuration.schema)
+        self.schema: pa.Schema = to_arrow_schema(configuration.schema)
         identities = _identities(configuration)
         generated = _generated(configuration)
         defaults = _defaults(configuration)

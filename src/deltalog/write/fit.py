@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 Path = tuple[str, ...]
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _NUMBERS: Final = frozenset({Family.INTEGRAL, Family.FLOATING, Family.DECIMAL})
 _VARIANT_PARTS: Final = {"metadata", "value"}
@@ -141,7 +141,7 @@ class Fit:
             _check_nested_moments(incoming, schema, supplied, problems)
         problems.check(schema)
         arrow = to_arrow_schema(schema)
-        self.missing = tuple(name for name in schema.names if name not in supplied)
+        self.missing: tuple[str, ...] = tuple(name for name in schema.names if name not in supplied)
         self._columns = [
             (
                 field.name,

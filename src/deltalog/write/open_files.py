@@ -8,7 +8,6 @@ Protocol: Data Files, Per-file Statistics
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import secrets
 import string
@@ -19,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog import column_mapping
-from deltalog.errors import InvalidInputError
 from deltalog.partition_values import hive_directory
 from deltalog.schema import StructType
 from deltalog.schema.types import TIMESTAMP, VOID
@@ -130,12 +128,10 @@ class FilePlan:
         """Return a statistics collector for a new file."""
         table = self.spec.configuration
         properties = table.properties
-        chosen = properties.data_skipping_stats_columns
-        columns = None if chosen is None else _physical_paths(table, chosen)
         return StatsCollector(
             self._schema,
             num_indexed_columns=properties.data_skipping_num_indexed_cols,
-            columns=columns,
+            columns=table.physical_stats_columns,
             prefix_length=properties.data_skipping_string_prefix_length,
             tight_bounds=table.may_have_deletion_vectors,
         )
@@ -163,7 +159,7 @@ class FileQueue:
         # None closes the file.
         self._work: deque[pa.Table | None] = deque()
         self._file: _GrowingFile | None = None
-        self.size_bytes = 0
+        self.size_bytes: int = 0
         # Two counters instead of one: `put` changes the first without the lock, `run` the second
         # under it, so no update is lost.
         self._num_put = 0
@@ -281,19 +277,6 @@ def _moment(text: str | None) -> str | None:
     if text is None:
         return None
     return text.removesuffix("Z").replace("T", " ").rstrip("0").removesuffix(".")
-
-
-def _physical_paths(
-    table: TableConfiguration, columns: tuple[tuple[str, ...], ...]
-) -> list[tuple[str, ...]]:
-    found = []
-    for path in columns:
-        # The property may still contain a dropped column.
-        with contextlib.suppress(InvalidInputError):
-            found.append(
-                column_mapping.physical_path(table.schema, path, table.column_mapping_mode)
-            )
-    return found
 
 
 def _without_void(schema: StructType) -> StructType:

@@ -251,8 +251,8 @@ class WaitingRows:
 
     def __init__(self) -> None:
         self.batches: list[pa.RecordBatch] = []
-        self.num_rows = 0
-        self.num_bytes = 0
+        self.num_rows: int = 0
+        self.num_bytes: int = 0
 
     def add(self, rows: pa.RecordBatch, size: int) -> None:
         """Add rows of this many bytes in memory."""

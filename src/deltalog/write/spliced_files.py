@@ -107,8 +107,8 @@ class SplicedFiles:
         self._is_local = is_local(plan.store)
         self._target = max(1, plan.spec.target_file_size_bytes)
         self._max_bytes = min(limits.row_group_bytes, max(1, self._target // 2))
-        self.copied = CopiedGroups()
-        self.template = empty_footer(schema, **plan.options)
+        self.copied: CopiedGroups = CopiedGroups()
+        self.template: StoredFooter = empty_footer(schema, **plan.options)
 
     def begin(self, values: Values, num_bytes: int) -> None:
         """Begin with the rows of another file: they go into a new one if they do not fit.

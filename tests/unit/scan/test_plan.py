@@ -288,7 +288,7 @@ def test_partition_columns_in_another_case_than_the_schema() -> None:
     assert table.rows("P = 'a'", ["id"]) == [1]
     assert table.rows("p is null", ["id"]) == [3]
     made = DeltaTable(table.store)
-    assert [one["P"] for one in made.partitions([("p", "!=", "b")])] == ["a"]
+    assert [one["P"] for one in made.partitions(file_pruning_predicate=[("p", "!=", "b")])] == ["a"]
     write_deltalake(made, [{"id": 4, "P": "a"}], mode="overwrite", predicate="P = 'a'")
     made.create_checkpoint()
     assert sorted(table.rows(), key=str) == [(2, "b"), (3, None), (4, "a")]

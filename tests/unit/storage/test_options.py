@@ -48,6 +48,7 @@ def test_a_table_under_a_dynamodb_lock_is_not_written() -> None:
     [
         ("AWS_ACCES_KEY_ID", "AWS_ACCESS_KEY_ID"),
         ("aws_secret_acces_key", "aws_secret_access_key"),
+        ("AWS_REGOIN", "AWS_REGION"),
     ],
 )
 def test_a_name_that_is_nearly_one_is_refused_and_its_value_not_shown(
@@ -63,3 +64,25 @@ def test_a_table_whose_lock_is_in_dynamodb_is_not_written() -> None:
     options = {"DELTA_DYNAMO_TABLE_NAME": "locks", "key": "k", "secret": "s"}
     with pytest.raises(StorageError, match="delta_dynamo_table_name='locks'"):
         open_store("s3://b/t", options).put_if_absent("_delta_log/x.json", b"")
+
+
+@pytest.mark.parametrize(
+    ("url", "wrong", "right"),
+    [
+        ("s3://b/t", "regoin", "region"),
+        ("s3://b/t", "acess_key_id", "access_key_id"),
+        ("s3://b/t", "secrets", "secret"),
+        ("s3://b/t", "client_kwarg", "client_kwargs"),
+        ("gs://b/t", "service_acount", "service_account"),
+        ("gs://b/t", "projct", "project"),
+        ("abfss://c@a.dfs.core.windows.net/t", "acount_key", "account_key"),
+    ],
+)
+def test_names_without_a_prefix_are_checked_against_the_class_too(
+    url: str, wrong: str, right: str
+) -> None:
+    """The classes of fsspec drop what they do not know; a request would go out without a key."""
+    store = open_store(url, {wrong: "hush-hush"})
+    with pytest.raises(InvalidInputError, match=f"'{wrong}': did you mean '{right}'") as error:
+        store.read("x")
+    assert "hush" not in str(error.value)

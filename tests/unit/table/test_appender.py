@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -377,7 +377,7 @@ def test_the_data_is_read_at_once(table: DeltaTable) -> None:
     with table.appender() as appender:
         assert appender.append(batches()).result(60) == 1
         with pytest.raises(InvalidInputError, match="expected"):
-            appender.append(5)
+            appender.append(cast("Any", 5))
     assert rows(table, "id") == [0, 1, 2]
 
 

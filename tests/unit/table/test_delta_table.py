@@ -152,7 +152,9 @@ def test_opening_reads_no_file_column_twice() -> None:
 
 
 def test_what_deltalake_users_pass_does_no_harm() -> None:
-    assert DeltaTable(hourly(), 1, None, True, 4, True).version() == 1
+    with pytest.deprecated_call(match="is ignored") as told:
+        assert DeltaTable(hourly(), 1, None, True, 4, True).version() == 1
+    assert len(told) == 3
 
 
 def test_a_table_that_cannot_be_read_is_a_table(tmp_path: Path) -> None:
@@ -387,8 +389,11 @@ def test_parameters_are_values(data: DataTable) -> None:
 
 def test_partition_filters_and_predicates_go_together(data: DataTable) -> None:
     table = DeltaTable(data.store)
-    assert len(table.file_uris([("p", "=", "a")], file_pruning_predicate="id > 0")) == 1
-    assert table.partitions([("p", "=", "a")], file_pruning_predicate="p = 'b'") == []
+    chosen = [("p", "=", "a")]
+    with pytest.deprecated_call(match="partition_filters is deprecated: use `file_pruning"):
+        assert len(table.file_uris(chosen, file_pruning_predicate="id > 0")) == 1
+    with pytest.deprecated_call(match="partition_filters is deprecated"):
+        assert table.partitions(chosen, file_pruning_predicate="p = 'b'") == []
 
 
 def test_the_zone_of_zoneless_partition_values_counts_everywhere() -> None:
@@ -416,17 +421,19 @@ def test_the_zone_of_zoneless_partition_values_counts_everywhere() -> None:
     ):
         assert read["at"].to_pylist() == [expected]
     assert table.get_add_actions(True)["partition.at"].to_pylist() == [expected]
-    assert len(table.file_uris([("at", "<", FIRST)])) == 1
+    assert len(table.file_uris(file_pruning_predicate=[("at", "<", FIRST)])) == 1
 
 
 @pytest.mark.parametrize("value", ["", None])
 def test_an_empty_text_is_a_null_partition(data: DataTable, value: str | None) -> None:
     data.commit(data.add({"id": [5]}, path="null", partitionValues={"p": value}))
     table = DeltaTable(data.store)
-    assert table.file_uris([("p", "=", "")]) == ["memory://table/null"]
-    assert table.partitions([[("p", "=", "")]]) == [{"p": value}]
-    assert table.to_pyarrow_table([("p", "=", "")], ["id"]).to_pydict() == {"id": [5]}
-    assert len(table.file_uris([("p", "!=", "")])) == 2
+    null = [("p", "=", "")]
+    assert table.file_uris(file_pruning_predicate=null) == ["memory://table/null"]
+    assert table.partitions(file_pruning_predicate=[null]) == [{"p": value}]
+    with pytest.deprecated_call(match="use `filters` instead"):
+        assert table.to_pyarrow_table(null, ["id"]).to_pydict() == {"id": [5]}
+    assert len(table.file_uris(file_pruning_predicate=[("p", "!=", "")])) == 2
 
 
 @pytest.mark.parametrize(
@@ -436,7 +443,7 @@ def test_an_empty_text_is_a_null_partition(data: DataTable, value: str | None) -
         ("load_version", "load_as_version"),
         ("load_with_datetime", "load_as_version"),
         ("pyarrow_schema", "schema().to_arrow()"),
-        ("files_by_partitions", "file_uris(partition_filters)"),
+        ("files_by_partitions", "file_uris(file_pruning_predicate=…)"),
         ("table_config", "properties"),
     ],
 )

@@ -120,6 +120,7 @@ ONE: Any = Transaction("a", 1)
 
 
 TEXT: Any = "text"
+SERIES: Any = pd.Series([1])
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,10 @@ TEXT: Any = "text"
         (lambda t: t.optimize.z_order(["id"], target_size=2**63), r"target_file_size: .* 2\^63"),
         (lambda t: write_deltalake(t, ROWS, target_file_size=2**64, **OPTIONS), r"below 2\^63"),
         *(
-            (lambda t, one=one: t.to_pyarrow_dataset([one]).to_table(), r"text column '[vV]' with")
+            (
+                lambda t, one=one: t.to_pyarrow_dataset(file_pruning_predicate=[one]).to_table(),
+                r"text column '[vV]' with",
+            )
             for one in (
                 ("v", "=", {"x": 1}),
                 ("v", "!=", ["x"]),
@@ -167,7 +171,7 @@ TEXT: Any = "text"
         (lambda t: t.alter.move_column("id", "up"), "expected 'first', 'last' or"),
         (lambda t: t.commit("written"), "expected what write_files gave"),
         (lambda _: write_files(TEXT, ROWS), "expected a DeltaTable"),
-        (lambda t: write_deltalake(t, pd.Series([1]), **OPTIONS), "one column, and no table"),
+        (lambda t: write_deltalake(t, SERIES, **OPTIONS), "one column, and no table"),
     ],
 )
 def test_options_of_the_wrong_kind(call: Call, message: str) -> None:

@@ -60,7 +60,7 @@ def test_workers_write_and_the_driver_commits(tmp_path: Path) -> None:
     found = DeltaTable(tmp_path / "t")
     assert rows(found) == [(1, 1), (2, 2), (3, 7), (4, 7)]
     assert found.history(1)[0]["operationMetrics"]["numOutputRows"] == "2"
-    assert all("zstd" in uri for uri in found.file_uris([("p", "=", 7)]))
+    assert all("zstd" in uri for uri in found.file_uris(file_pruning_predicate=[("p", "=", 7)]))
 
 
 def test_what_is_written_is_not_seen_before() -> None:

@@ -82,7 +82,7 @@ def test_batches_of_another_schema_are_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("data", [5, "text", {"id": 1}, [1, 2], object()])
-def test_anything_else_is_refused_by_name(data: object) -> None:
+def test_anything_else_is_refused_by_name(data: Any) -> None:
     made = make([{"id": 0}])
     with pytest.raises(InvalidInputError, match="cannot write"):
         write_deltalake(made, data, mode="append")

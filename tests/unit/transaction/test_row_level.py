@@ -30,7 +30,7 @@ DATA = [{"id": n, "v": 0} for n in range(10)]
 Verb = Callable[[DeltaTable], Any]
 
 
-def _busy(data: object = DATA, **configuration: str) -> BusyStore:
+def _busy(data: Any = DATA, **configuration: str) -> BusyStore:
     store = BusyStore()
     write_deltalake(store, data, configuration={**ROW_LEVEL, **configuration})
     return store

@@ -107,8 +107,8 @@ class UnityClient:
         lacks_token: bool = False,
     ) -> None:
         self.settings = settings
-        self.options = options or HttpOptions()
-        self.clock = clock or SystemClock()
+        self.options: HttpOptions = options or HttpOptions()
+        self.clock: Clock = clock or SystemClock()
         self._pickles = pickles_secrets
         self._lacks_token = lacks_token
         self._http = Http(self.options, FAULTS)

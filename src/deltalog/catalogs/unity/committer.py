@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
     from deltalog.transaction.winners import WinningCommit
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _OTHER_TABLE: Final = "UpdateRequirementConflictException"
 _BUSY: Final = "TooManyRequestsException"

@@ -51,7 +51,7 @@ class KeyIndex:
         groups = codes.drop_null()
         # `unique` numbers keys in the order of their first rows, and so does `value_counts`.
         counts = compute.value_counts(groups)
-        self.num_keys = len(counts)
+        self.num_keys: int = len(counts)
         self._rows = rows
         self._lists: Array = None
         if self.num_keys < len(groups):

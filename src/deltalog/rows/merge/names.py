@@ -46,7 +46,7 @@ class Names:
         parameters: Mapping[str, object] | None = None,
     ) -> None:
         self._sides = {TARGET: target, SOURCE: source}
-        self.schema = StructType(
+        self.schema: StructType = StructType(
             [Field(TARGET, target, nullable=False), Field(SOURCE, source, nullable=False)]
         )
         self._parameters = parameters

@@ -65,8 +65,8 @@ class MergeUpdate:
             for clause in self._clauses
         ]
         makers = [maker for maker in self._makers if maker is not None]
-        self.columns = {name for maker in makers for name in maker.columns}
-        self.reads = {name for maker in makers for name in maker.reads}
+        self.columns: set[str] = {name for maker in makers for name in maker.columns}
+        self.reads: set[str] = {name for maker in makers for name in maker.reads}
 
     def __call__(self, file: int, first: int, old: pa.RecordBatch) -> NewVersions:
         """Return the new versions of rows."""
@@ -156,7 +156,7 @@ class Inserts:
         self._matched = matched
         self.identity_marks: dict[str, int] = {}
         self.identity_starts: dict[str, int] = {}
-        self.num_rows = 0
+        self.num_rows: int = 0
 
     def write(self, writer: FileWriter, feed: ChangeWriter | None) -> None:
         """Write the new rows."""

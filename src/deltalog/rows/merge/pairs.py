@@ -68,8 +68,9 @@ class PairMatcher:
         self._plan = plan
         self._source = source
         self._table = table
-        self._rows, self.keys = _keys_of(plan, source)
-        self.num_source = len(self._rows)
+        self._rows, keys = _keys_of(plan, source)
+        self.keys: list[Array] = keys
+        self.num_source: int = len(self._rows)
         self._index = None
         if self.keys and self.num_source:
             self._index = KeyIndex(self.keys, [key.null_safe for key in plan.condition.keys])

@@ -47,7 +47,7 @@ class MergeSource:
         self._spilled: tempfile.TemporaryDirectory[str] | None = None
         reader = open_batches(data)
         found = from_arrow_schema(reader.schema)
-        self.schema = StructType(list(found.fields))
+        self.schema: StructType = StructType(list(found.fields))
         twice = duplicates(self.schema)
         if twice:
             raise InvalidInputError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from deltalog.errors import MalformedMessageError, ShareNotFoundError
 from deltalog.sharing.client.profile import read_profile
@@ -220,16 +220,16 @@ class AsyncSharedTable:
         """The server's endpoint and the table's name."""
         return self._table.table_uri
 
-    version = _in_thread(SharedTable.version)
-    schema = _in_thread(SharedTable.schema)
-    metadata = _in_thread(SharedTable.metadata)
-    protocol = _in_thread(SharedTable.protocol)
-    latest_version = _in_thread(SharedTable.latest_version)
-    scan = _rows_in_thread(SharedTable.scan)
-    load_cdf = _rows_in_thread(SharedTable.load_cdf)
-    to_pyarrow_table = _in_thread(SharedTable.to_pyarrow_table)
-    to_pandas = _in_thread(SharedTable.to_pandas)
-    count = _in_thread(SharedTable.count)
+    version: Final = _in_thread(SharedTable.version)
+    schema: Final = _in_thread(SharedTable.schema)
+    metadata: Final = _in_thread(SharedTable.metadata)
+    protocol: Final = _in_thread(SharedTable.protocol)
+    latest_version: Final = _in_thread(SharedTable.latest_version)
+    scan: Final = _rows_in_thread(SharedTable.scan)
+    load_cdf: Final = _rows_in_thread(SharedTable.load_cdf)
+    to_pyarrow_table: Final = _in_thread(SharedTable.to_pyarrow_table)
+    to_pandas: Final = _in_thread(SharedTable.to_pandas)
+    count: Final = _in_thread(SharedTable.count)
 
     def __repr__(self) -> str:
         """The server and the table."""

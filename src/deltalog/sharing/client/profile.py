@@ -23,7 +23,7 @@ from deltalog.http.texts import shown_location
 from deltalog.sharing.wire.listing import Table
 from deltalog.sharing.wire.profile import Profile, parse_profile
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _WARNED: Final[set[str]] = set()  # profiles whose mode was logged; once is enough
 _MOST_BYTES: Final = 1 << 20

@@ -96,10 +96,10 @@ class AsyncRestClient:
         capabilities: Capabilities = CAPABILITIES,
     ) -> None:
         self.profile = profile
-        self.options = options or HttpOptions()
-        self.clock = clock or SystemClock()
+        self.options: HttpOptions = options or HttpOptions()
+        self.clock: Clock = clock or SystemClock()
         self.capabilities = capabilities
-        self.http = Http(self.options, SHARING_FAULTS)
+        self.http: Http = Http(self.options, SHARING_FAULTS)
         self._authenticator = make_authenticator(profile, self.clock)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from deltalog.sharing.wire.listing import Table
     from deltalog.snapshot import Snapshot
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _MOST_ROWS: Final = 2**31 - 1
 

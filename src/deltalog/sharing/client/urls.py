@@ -88,7 +88,7 @@ class UrlBook:
     """
 
     def __init__(self, query: AnsweredQuery, urls: dict[str, str], expires_ms: int | None) -> None:
-        self.number = next(_NUMBERS)
+        self.number: int = next(_NUMBERS)
         self._query = query
         self._urls = urls
         self._lock = threading.Lock()

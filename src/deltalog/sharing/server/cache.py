@@ -83,7 +83,7 @@ class FileCache:
         # What is known of files that have left the cache, and the names by which they were told.
         self._measured: OrderedDict[str, CachedFile] = OrderedDict()
         self._told: OrderedDict[str, str] = OrderedDict()
-        self.size_bytes = 0
+        self.size_bytes: int = 0
         remove_left_over(Path(directory or gettempdir()))
 
     @cached_property

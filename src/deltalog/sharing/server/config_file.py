@@ -138,7 +138,7 @@ class ReloadingServer:
         self._key = secrets.token_bytes(32)
         self._loaded = self._seen = _FileState.of(self._path)
         self._next_check_s = time.monotonic() + seconds
-        self.config = load_config(self._path)
+        self.config: ServerConfig = load_config(self._path)
         self._server = make_server(self.config, self._key)
         _warn_of_modes(self._path, self.config)
 
@@ -185,7 +185,8 @@ class ReloadingServer:
         for name in _FIXED:
             if getattr(config, name) != getattr(self.config, name):
                 _LOG.warning("%s has changed, which needs a restart of the server", name)
-        self.config, self._server = config, server
+        self.config = config
+        self._server = server
         _warn_of_modes(self._path, config)
         self.after_reload(config)
         _LOG.info("the configuration is reloaded")

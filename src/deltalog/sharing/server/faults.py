@@ -55,7 +55,7 @@ class Fault(Exception):  # noqa: N818 -- an error response; the cause may be the
         self.status = status
         self.code = code
         self.message = message
-        self.headers = dict(headers or {})
+        self.headers: dict[str, str] = dict(headers or {})
         self.recipient = recipient
 
 

@@ -115,7 +115,7 @@ class FileLines:
         self._sign = request.signer()
         self._expires_ms = request.url_expiry_ms
         asked = (request.file_id_hash or "").strip().lower()
-        self.hash_name = asked or ("sha256" if response_format.is_delta else "md5")
+        self.hash_name: str = asked or ("sha256" if response_format.is_delta else "md5")
         if self.hash_name not in _HASHES:
             raise invalid(f"fileidhash: expected one of {', '.join(_HASHES)}")
 

@@ -130,8 +130,9 @@ class View:
         self._services = services
         latest = table.known_latest() if latest is None else latest
         try:
-            self.row_filter = None if config.row_filter is None else parse_sql(config.row_filter)
-            self.columns = _columns_in(snapshot, config.columns, self.row_filter, latest)
+            shown = None if config.row_filter is None else parse_sql(config.row_filter)
+            self.row_filter: Expression | None = shown
+            self.columns: tuple[str, ...] = _columns_in(snapshot, config.columns, shown, latest)
             self.schema: StructType = project(snapshot.configuration.schema, self.columns)
             self._scan = plan_scan(snapshot, columns=self.columns, predicate=self.row_filter)
         except InvalidInputError:

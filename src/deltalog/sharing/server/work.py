@@ -48,7 +48,7 @@ class Turns:
     """
 
     def __init__(self, at_once: int, per_recipient: int) -> None:
-        self.all = anyio.CapacityLimiter(at_once)
+        self.all: anyio.CapacityLimiter = anyio.CapacityLimiter(at_once)
         self._per_recipient = per_recipient
         self._own: dict[str, anyio.CapacityLimiter] = {}
 
@@ -126,7 +126,7 @@ class WorkResponse(Response):
     ) -> None:
         # No call of the base class's: it would declare the length of a body that is not there.
         self.status_code = status_code
-        self.background = None
+        self.background: Any = None
         self.body = b""
         self.init_headers(headers)
         self._make = partial(work.run, partial(next, chunks, None), turns, recipient)
@@ -134,7 +134,7 @@ class WorkResponse(Response):
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
         """Take the headers as they are."""
-        self.raw_headers = [
+        self.raw_headers: list[tuple[bytes, bytes]] = [
             (name.lower().encode("latin-1"), value.encode("latin-1"))
             for name, value in (headers or {}).items()
         ]

@@ -65,7 +65,7 @@ class TaskPartition(InputPartition):
 
     def __init__(self, tasks: Sequence[ScanTask]) -> None:
         super().__init__(None)
-        self.tasks = tuple(tasks)
+        self.tasks: tuple[ScanTask, ...] = tuple(tasks)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle with the credentials of the store, as the format's partitions go to tasks."""
@@ -298,7 +298,7 @@ class PushFilters:
     `__func__`.
     """
 
-    __func__ = staticmethod(DataSourceReader.pushFilters)
+    __func__: Any = staticmethod(DataSourceReader.pushFilters)
 
     def __init__(self, reader: FilteringReader) -> None:
         self._reader = reader

@@ -23,6 +23,7 @@ from deltalog.testing.simulation.schedule import (
     NIGHT_MS,
     PAUSE_MS,
     Schedule,
+    TablePlan,
 )
 from deltalog.testing.simulation.store import SimulatedCatalog, SimulatedStore
 from deltalog.testing.simulation.workers import (
@@ -97,17 +98,19 @@ class History:
     """
 
     def __init__(self, seed: int, wrap_store: Callable[[Store], Store]) -> None:
-        self.schedule = Schedule(seed)
-        self.clock = SteadyClock()
-        self.machine = Machine(self.clock, self.schedule.chance("table"))
-        self.store = SimulatedStore(self.clock)
-        self.shared = CommonStore(wrap_store(self.store))
-        self.plan = self.schedule.table()
-        self.catalog = SimulatedCatalog() if self.plan.has_catalog else None
+        self.schedule: Schedule = Schedule(seed)
+        self.clock: SteadyClock = SteadyClock()
+        self.machine: Machine = Machine(self.clock, self.schedule.chance("table"))
+        self.store: SimulatedStore = SimulatedStore(self.clock)
+        self.shared: CommonStore = CommonStore(wrap_store(self.store))
+        self.plan: TablePlan = self.schedule.table()
+        self.catalog: SimulatedCatalog | None = (
+            SimulatedCatalog() if self.plan.has_catalog else None
+        )
         self.made: list[Made] = []
         self.trace: list[str] = []
         self.outcomes: dict[int, StatementRun] = {}
-        self.steps = 0
+        self.steps: int = 0
         self.writers: list[Writer] = []
 
     @property

@@ -142,8 +142,8 @@ class Worker:
         self.at: tuple[str, tuple[str, ...]] | None = None
         self.result: Any = None
         self.error: BaseException | None = None
-        self.is_done = False
-        self.steps = 0
+        self.is_done: bool = False
+        self.steps: int = 0
         self._fate = Fate.FINE
         self._is_killed = False
         self._shared = shared

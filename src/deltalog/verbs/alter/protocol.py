@@ -33,7 +33,7 @@ class AddFeature(Alteration):
 
     features: str | Sequence[str]
     allow_protocol_versions_increase: bool = False
-    name: ClassVar[str] = "UPGRADE PROTOCOL"
+    name: ClassVar[str] = "ADD FEATURE"  # deltalake's; Delta Spark sets a property instead
 
     def change(self, transaction: PendingTransaction) -> dict[str, Any]:
         """Change the protocol.
@@ -59,7 +59,7 @@ class AddFeature(Alteration):
                 + "; pass allow_protocol_versions_increase=True if that is meant"
             )
         change_features(transaction, names)
-        return protocol_parameters(transaction)
+        return {"name": names}
 
 
 @dataclass(frozen=True, slots=True)

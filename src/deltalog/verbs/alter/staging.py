@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deltalog.schema import Field, StructType
     from deltalog.transaction import PendingTransaction
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

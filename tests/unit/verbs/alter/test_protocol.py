@@ -24,8 +24,7 @@ def test_features_are_added() -> None:
     )
     assert set(after.configuration.features) == {"appendOnly", "invariants", "deletionVectors"}
     operation, parameters = told(table)
-    assert operation == "UPGRADE PROTOCOL"
-    assert parameters["newProtocol"]["readerFeatures"] == ["deletionVectors"]
+    assert (operation, parameters) == ("ADD FEATURE", {"name": ["deletionVectors"]})
     assert set(last(table)) == {"commitInfo", "protocol"}
     apply(table, alter.AddFeature("changeDataFeed"))
 

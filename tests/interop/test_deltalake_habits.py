@@ -1,0 +1,131 @@
+"""What deltalake's users do by habit is answered in the same way: warnings, the history."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+import deltalog
+from deltalog import table_defaults
+
+LIBRARIES = (deltalake, deltalog)
+BY_P = [("p", "=", "a")]
+
+
+def _made(library: Any, place: Path, **options: Any) -> Any:
+    place = place / library.__name__
+    library.write_deltalake(place, pa.table({"id": [1, 2], "p": ["a", "b"]}), **options)
+    return library.DeltaTable(place)
+
+
+def _deprecated(ask: Callable[[], object]) -> list[str]:
+    """What is said of deprecated arguments of a call."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        ask()
+    return [str(one.message) for one in seen if one.category is DeprecationWarning]
+
+
+@pytest.mark.parametrize("argument", ["without_files", "log_buffer_size", "skip_stats"])
+def test_arguments_without_effect_are_deprecated(argument: str, tmp_path: Path) -> None:
+    for library in LIBRARIES:
+        made: Any = _made(library, tmp_path)
+        place = made.table_uri
+        (told,) = _deprecated(lambda: library.DeltaTable(place, **{argument: 1}))  # noqa: B023
+        assert argument in told
+        assert "ignored" in told
+        assert _deprecated(lambda: library.DeltaTable(place)) == []  # noqa: B023
+
+
+def test_the_caller_is_warned(tmp_path: Path) -> None:
+    table = _made(deltalog, tmp_path, partition_by="p")
+    with pytest.warns(DeprecationWarning, match="partition_filters") as seen:
+        table.file_uris(BY_P)
+    assert [one.filename for one in seen] == [__file__]
+
+
+@pytest.mark.parametrize(
+    ("argument", "ask"),
+    [
+        ("partition_filters", lambda table: table.file_uris(BY_P)),
+        ("partition_filters", lambda table: table.partitions(partition_filters=BY_P)),
+        ("partitions", lambda table: table.to_pyarrow_dataset(BY_P)),
+        ("partitions", lambda table: table.to_pyarrow_table(partitions=BY_P)),
+        ("partitions", lambda table: table.to_pandas(partitions=BY_P)),
+    ],
+)
+def test_filters_under_their_old_names_are_deprecated(
+    argument: str, ask: Callable[[Any], Any], tmp_path: Path
+) -> None:
+    for library in LIBRARIES:
+        table = _made(library, tmp_path, partition_by="p")
+        (told,) = _deprecated(lambda: ask(table))  # noqa: B023
+        assert argument in told
+
+
+@pytest.mark.parametrize(
+    "features", ["ChangeDataFeed", ["DeletionVectors", "ColumnMapping"]], ids=str
+)
+def test_an_added_feature_is_told_as_there(features: Any, tmp_path: Path) -> None:
+    told = []
+    for library in LIBRARIES:
+        table = _made(library, tmp_path)
+        known = library.TableFeatures
+        wanted = (
+            getattr(known, features)
+            if isinstance(features, str)
+            else [getattr(known, name) for name in features]
+        )
+        table.alter.add_feature(wanted, allow_protocol_versions_increase=True)
+        entry = table.history(1)[0]
+        told.append((entry["operation"], entry["operationParameters"]))
+    assert told[0] == told[1]
+    assert told[0][0] == "ADD FEATURE"
+
+
+def test_spaces_in_names_need_column_mapping(tmp_path: Path) -> None:
+    rows = pa.table({"first name": ["x"]})
+    with pytest.raises(deltalog.errors.InvalidInputError, match=r"delta\.columnMapping\.mode"):
+        deltalog.write_deltalake(tmp_path / "t", rows)
+    with table_defaults({"delta.columnMapping.mode": "name"}):
+        deltalog.write_deltalake(tmp_path / "t", rows)
+    assert deltalog.DeltaTable(tmp_path / "t").to_pyarrow_table().equals(rows)
+
+
+def test_a_new_column_of_the_data_is_not_generated(tmp_path: Path) -> None:
+    """Rows that are there have NULL in it, which is another value than the expression's."""
+    fields = [pa.field("id", pa.int64()), pa.field("g", pa.int32())]
+    fields[1] = fields[1].with_metadata({"delta.generationExpression": "5"})
+    rows = pa.table({"id": [3], "g": [5]}, schema=pa.schema(fields))
+    for library in LIBRARIES:
+        table = _made(library, tmp_path)
+        with pytest.raises(library.exceptions.SchemaMismatchError):
+            library.write_deltalake(table, rows, mode="append", schema_mode="merge")
+        merger = table.merge(rows, "s.id = t.id", "s", "t", merge_schema=True)
+        with pytest.raises(library.exceptions.SchemaMismatchError):
+            merger.when_not_matched_insert_all().execute()
+
+
+def test_only_columns_that_get_statistics_are_reported(tmp_path: Path) -> None:
+    for library in LIBRARIES:
+        table = _made(library, tmp_path, configuration={"delta.dataSkippingStatsColumns": "id"})
+        found = pa.table(table.get_add_actions(flatten=True))
+        assert {"null_count.id", "min.id", "max.id"} <= set(found.column_names)
+        assert not [name for name in found.column_names if name.endswith(".p")]
+
+
+def test_modules_are_attributes_without_an_import_of_their_own() -> None:
+    names = ("exceptions", "query", "schema", "table", "transaction", "writer")
+    for library in LIBRARIES:
+        asked = [f"print(library.{name})" for name in names]
+        code = "\n".join([f"import {library.__name__} as library", *asked])
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        assert all(f"{library.__name__}.{name}" in run.stdout.decode() for name in names)
