@@ -189,12 +189,13 @@ class ConvertStatement(SqlStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Write a log for the files that are there; a Delta table stays as it is."""
-        store = session.place(self.table, None).context.store
+        context = session.place(self.table, None).context
+        store = context.store
         if has_table(store):
             return StatementAnswer(None)
         columns = None if self.partitions is None else Schema(self.partitions)
         convert_to_deltalake(store, partition_by=columns, collect_stats=self.collects_stats)
-        session.note(self.table, session.open(self.table))
+        session.note(self.table, DeltaTable.from_context(context, session.engine))
         return StatementAnswer(None)
 
 

@@ -5,6 +5,7 @@ Protocol: none
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -72,13 +73,15 @@ def noting_class(noting: type, kind: type) -> type:
 
 
 def begin_noting(one: Any, noting: type, asked: object) -> Any:
-    """Let an object of PySpark note what it is told.
+    """Return an object of PySpark that notes what it is told.
 
     Args:
         one: a reader, a writer or a catalog.
         noting: the methods that are overridden.
         asked: where they note it.
     """
-    one.__class__ = noting_class(noting, type(one))
+    one = copy(one)  # a session keeps its catalog
+    kinds: Any = noting, type(one)
+    one.__class__ = noting_class(*kinds)
     vars(one)["_asked"] = asked
     return one

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 class AskedStream(Noted):
