@@ -1,8 +1,8 @@
 """The door of registered sessions: PySpark's own spellings lead to deltalog.
 
 Owns the attributes of PySpark's classes that are replaced, and their undoing: of sessions, `read`,
-`readStream`, `sql`, `table` and `catalog`; of data frames, `write` and `writeStream`. What stands in
-their place is PySpark's own, of a subclass that notes what it is told and passes it on (`spellings`).
+`readStream`, `sql`, `table` and `catalog`; of data frames, `write` and `writeStream`. What stands
+in their place is PySpark's own, of a subclass that notes what it is told and passes it on.
 
 Protocol: none
 """

@@ -116,8 +116,7 @@ def run_statement(
         found = parse_statement(statement, parameters)
     except InvalidInputError as error:
         return _by_spark(spark, statement, parameters, error)
-    is_new = isinstance(found, CreateStatement) and not found.clauses.uses_delta
-    if is_new and not session.is_default(found.table):
+    if isinstance(found, CreateStatement) and not session.makes(found):
         return None
     return _answer(spark, session, found)
 
@@ -206,9 +205,10 @@ class ClusterSession:
             for name in names_in(statement)
         )
 
-    def is_default(self, name: QualifiedName) -> bool:
-        """Whether a new table of this name, whose format is not said, is one of ours."""
-        if name.format in self._own or self._catalogs.keeps(name):
+    def makes(self, statement: CreateStatement) -> bool:
+        """Whether a new table is one of ours; if its format is not said, the session's holds."""
+        name = statement.table
+        if statement.clauses.uses_delta or name.format in self._own or self._catalogs.keeps(name):
             return True
         return str(self._spark.conf.get("spark.sql.sources.default", "")).lower() in self._own
 

@@ -1,8 +1,8 @@
 """Which columns Spark may take for NOT NULL: those of the table whose values were looked at.
 
-Files are not checked when they are read, so Spark must not rely on what a table says of its columns:
-it would compute nonsense from a NULL that some writer has let in. Partition values are in the log,
-and are looked at. Values in files are only where the session asks for it, since conditions on such a
+Files are not checked when they are read, so Spark must not rely on what a table says of columns: it
+would compute nonsense from a NULL that some writer has let in. Partition values are in the log, and
+are looked at. Values in files are only where the session asks for it, since conditions on such a
 column are not handed to the Parquet reader.
 
 Protocol: Column Invariants
@@ -81,8 +81,7 @@ def not_null_columns(
     found = {
         field.name: F.coalesce(F.col(quoted(field.name)), F.expr(_SOME[field.type]))
         for field in strict
-        if field.name in partitions
-        and not _has_null(pieces, spec.physical_names[field.name])
+        if field.name in partitions and not _has_null(pieces, spec.physical_names[field.name])
     }
     rest = [
         field for field in strict if field.name in spec.output.names and field.name not in found

@@ -20,7 +20,6 @@ from deltalog.schema import ArrayType, MapType, StructType
 from deltalog.spark.session.formats import left_to_spark
 from deltalog.spark.session.types import as_nullable, to_spark_schema, to_spark_type
 
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql import types as spark_types
@@ -107,7 +106,9 @@ def default_location(spark: SparkSession, name: QualifiedName) -> str | None:
     """Return where Spark puts the files of a new table; None if another catalog has the name."""
     parts = _in_spark(name)
     with left_to_spark():
-        if parts is None or (len(parts) < 3 and spark.catalog.currentCatalog() != _SPARKS):  # as above
+        if parts is None or (
+            len(parts) < 3 and spark.catalog.currentCatalog() != _SPARKS
+        ):  # as above
             return None
         schema = parts[-2] if len(parts) > 1 else spark.catalog.currentDatabase()
         rows = spark.sql(f"DESCRIBE DATABASE EXTENDED {quote_name(schema)}").collect()
@@ -135,9 +136,8 @@ def make_entry(spark: SparkSession, entry: SparkEntry, schema: StructType) -> No
         )
         where = quote_text(_spark_path(entry.location or ""))
         managed = f" TBLPROPERTIES ({quote_text(_MANAGED)} = 'true')" if entry.is_managed else ""
-        spark.sql(
-            f"CREATE TABLE {entry.name} ({columns}) USING {entry.provider} LOCATION {where}{managed}"
-        )
+        what = f"{entry.name} ({columns}) USING {entry.provider}"
+        spark.sql(f"CREATE TABLE {what} LOCATION {where}{managed}")
 
 
 def drop_entry(spark: SparkSession, name: QualifiedName) -> None:

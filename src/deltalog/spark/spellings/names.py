@@ -17,7 +17,7 @@ from deltalog.spark.create import spark_schema
 from deltalog.spark.session.failures import as_analysis_errors
 from deltalog.spark.session.formats import formats_of, is_left_to_spark, left_to_spark
 from deltalog.spark.session.settings import session_defaults
-from deltalog.spark.spellings.noting import DEFAULT_FORMAT, Noted, as_text
+from deltalog.spark.spellings.noting import DEFAULT_FORMAT, PATH, Noted, as_text
 from deltalog.spark.spellings.rows import AskedRows, entry_of
 from deltalog.spark.statements import forget_table, run_statement
 from deltalog.spark.writing.named import NO_PLACE, place_of_name
@@ -25,8 +25,6 @@ from deltalog.spark.writing.options import PROPERTY_PREFIX
 from deltalog.table.creating import TableDefinition, create_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -97,7 +95,8 @@ class NotingCatalog:
             return super().createTable(tableName, path, source, schema, **more, **options)  # type: ignore[misc,no-any-return]  # PySpark's class comes next
         spark = asked.spark
         with as_analysis_errors():
-            _create(spark, tableName, path, provider, schema, description, options)
+            asked.note({**options, **({} if path is None else {PATH: path})})
+            _create(asked, tableName, provider, schema, description)
         return spark.table(tableName)
 
     def createExternalTable(  # noqa: N802  # PySpark's
@@ -124,16 +123,11 @@ class NotingCatalog:
 
 
 def _create(
-    spark: SparkSession,
-    name: str,
-    path: str | None,
-    provider: str,
-    schema: StructType | None,
-    description: str | None,
-    given: Mapping[str, Any],
+    asked: Noted, name: str, provider: str, schema: StructType | None, description: str | None
 ) -> None:
-    options = {key: as_text(value) for key, value in given.items()}
-    where = path or options.pop("path", None)
+    spark = asked.spark
+    options = {key: as_text(value) for key, value in asked.options.items()}
+    where = options.pop(PATH, None)
     unknown = [key for key in options if not key.lower().startswith(PROPERTY_PREFIX)]
     if unknown:
         raise InvalidInputError(
