@@ -8,6 +8,7 @@ Protocol: none
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -61,6 +62,11 @@ if TYPE_CHECKING:
 
 _FORMAT: Final = "deltalog"
 _SPARKS: Final = "spark_catalog"
+_OF_DELTA: Final = re.compile(
+    r"\bdelta(?:log)?\b|^\s*(?:convert|fsck|generate|optimize|reorg|restore|vacuum)\b",
+    re.IGNORECASE,
+)
+"""A statement of which our parser's error says more than Spark's."""
 _OWN_FORMATS: Final = frozenset({"delta", "deltalog"})
 
 
@@ -115,6 +121,8 @@ def run_statement(
     try:
         found = parse_statement(statement, parameters)
     except InvalidInputError as error:
+        if _OF_DELTA.search(statement) is None:
+            return None
         return _by_spark(spark, statement, parameters, error)
     if isinstance(found, CreateStatement) and not session.makes(found):
         return None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.query.names import QualifiedName
 from deltalog.spark.engine.engine import SparkEngine
+from deltalog.spark.session.catalogs import catalogs_of
 from deltalog.spark.session.failures import as_analysis_errors
 from deltalog.spark.session.formats import left_to_spark
 from deltalog.spark.session.names import location_of, view_location
@@ -131,10 +132,10 @@ class AskedWrite(Noted):
             return place_of_name(self.spark, by_location)
         if qualified.location is not None:
             return None
-        if entry_of(self.spark, name, formats) is None:
-            found = place_of_name(self.spark, qualified)
-            return None if found is None or found.entry is not None else found
-        return place_of_name(self.spark, qualified)
+        is_known = entry_of(self.spark, name, formats) or catalogs_of(self.spark).names.keeps(
+            qualified
+        )
+        return place_of_name(self.spark, qualified) if is_known else None
 
     @property
     def _mode(self) -> Mode:
@@ -165,8 +166,9 @@ class AskedWrite(Noted):
             )
         replaces = self._mode == "overwrite" if overwrite is None else overwrite
         location, storage, options = parse_write_options(given, overwrite=replaces)
-        if self.partition_by is not None:
-            options = replace(options, partition_by=self.partition_by)
+        if self.partition_by is not None or options.overwrite_schema:
+            # As in Delta, a table that gets another schema keeps no partitions that are not named.
+            options = replace(options, partition_by=self.partition_by or options.partition_by or ())
         return location, storage, replace(options, cluster_by=self.cluster_by)
 
 
