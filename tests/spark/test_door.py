@@ -19,7 +19,7 @@ from pyspark.sql import types as T  # noqa: N812  # as everywhere in PySpark's w
 import deltalog.spark
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import DeltaError, InvalidInputError, TableNotFoundError, VersionNotFoundError
-from deltalog.spark import door
+from deltalog.spark.session.formats import FORMATS
 from tests.spark.conftest import CONNECT
 from tests.spark.shapes import SHAPES, Build, partitioned, plain, tracked
 from tests.spark.test_native import rows
@@ -281,7 +281,7 @@ def test_unregister_puts_everything_back(spark: SparkSession, tmp_path: Path) ->
     deltalog.spark.unregister(spark, name="delta")
     assert kind.read is before
     assert type(spark.read) is reader
-    assert spark.conf.get(door.FORMATS, None) is None
+    assert spark.conf.get(FORMATS, None) is None
     assert not is_native(spark.read.format("deltalog").load(str(tmp_path)))
 
 

@@ -20,9 +20,10 @@ from deltalog.schema.types import (
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
 )
-from deltalog.spark.session.catalogs import catalogs_of, named_in
 from deltalog.spark.session.failures import (
+    SparkTableExistsError,
     SparkTableNotFoundError,
+    WrongIdentityTypeError,
     WrongTypeError,
     as_spark_does,
     check_type,
@@ -30,8 +31,9 @@ from deltalog.spark.session.failures import (
 from deltalog.spark.session.names import is_by_name, location_of
 from deltalog.spark.session.settings import session_defaults, session_settings
 from deltalog.spark.session.types import quoted
+from deltalog.spark.writing.named import NO_PLACE, NamedPlace, place_of_name
 from deltalog.spark.writing.plan import open_to_write
-from deltalog.table.creating import TableDefinition, TablePlace, create_table
+from deltalog.table.creating import TableDefinition, create_table
 from deltalog.transaction import CommitOptions
 
 if TYPE_CHECKING:
@@ -101,8 +103,8 @@ class DeltaTableBuilder:
     def tableName(self, identifier: str) -> Self:  # noqa: N802  # Delta's
         """Name the table; a name such as ``delta.`/path` `` or `uc://…` is a location.
 
-        A catalog that the session has registered keeps the name: without a location the catalog
-        chooses one.
+        A catalog that the session has registered keeps the name, or else Spark's, if the session
+        has registered a format: without a location the catalog chooses one.
         """
         check_type(identifier, str, "tableName", "a name")
         path = identifier if is_by_name(identifier) else location_of(identifier)
@@ -145,6 +147,7 @@ class DeltaTableBuilder:
 
         Raises:
             WrongTypeError: an argument is of another type.
+            WrongIdentityTypeError: values are numbered, and the type is not BIGINT.
             InvalidInputError: an argument has no meaning, or two of them contradict each other.
         """
         _check_column(colName, dataType, nullable, comment)
@@ -153,6 +156,8 @@ class DeltaTableBuilder:
             raise InvalidInputError(
                 f"column {colName!r}: generatedByDefaultAs and generatedAlwaysAs cannot both be set"
             )
+        if isinstance(generatedAlwaysAs or generatedByDefaultAs, IdentityGenerator):
+            _check_identity(colName, dataType)
         metadata: dict[str, Any] = {} if comment is None else {"comment": comment}
         if isinstance(generatedAlwaysAs, str):
             metadata[_GENERATION] = generatedAlwaysAs
@@ -205,11 +210,19 @@ class DeltaTableBuilder:
             InvalidInputError: no location is set, and no catalog of the session keeps the name.
         """
         with as_spark_does():
-            place = self._place()
+            named = self._place()
+        place = named.place
         store = place.context.store
+        shown = f"{self._name} " if self._name else ""
         if self._way == "replace" and not has_table(store):
             raise SparkTableNotFoundError(
-                f"cannot replace the table at {store.root}: there is none"
+                f"cannot replace the table {shown}at {store.root}: it cannot be found; "
+                "createOrReplace makes one"
+            )
+        if self._way == "create" and (named.is_known or has_table(store)):
+            raise SparkTableExistsError(
+                f"cannot create the table {shown}at {store.root}: it already exists; "
+                "createIfNotExists opens it, and createOrReplace replaces it"
             )
         properties = session_settings(self._spark).commit_properties()
         mode: Any = {"create": "error", "createIfNotExists": "ignore"}.get(self._way, "overwrite")
@@ -223,26 +236,24 @@ class DeltaTableBuilder:
                     description=self._comment,
                     configuration=self._properties,
                     cluster_by=self._clusters,
+                    arbitrary_properties=True,
                 ),
                 mode=mode,
                 options=CommitOptions(properties=properties),
             )
+        named.note(self._spark)
         return self._open(context)
 
-    def _place(self) -> TablePlace:
-        named = None if self._name is None else named_in(self._spark, self._name)
-        if self._name is not None and named is not None:
+    def _place(self) -> NamedPlace:
+        found = None
+        if self._name is not None:
             name = QualifiedName.parse(self._name)
-            found = catalogs_of(self._spark).names.place(name, self._location)
-            if found is not None:
-                return found
-        if self._location is None:
-            raise InvalidInputError(
-                f"cannot make the table {self._name!r}: deltalog does not write Spark's catalog; "
-                "give its location(…), and register it with CREATE TABLE … LOCATION, or let "
-                "deltalog.spark.register(spark, catalogs=…) know the catalog that keeps the name"
-            )
-        return open_to_write(self._location, self._storage)
+            found = place_of_name(self._spark, name, self._location, self._storage)
+        elif self._location is not None:
+            found = NamedPlace(place=open_to_write(self._location, self._storage))
+        if found is None:
+            raise InvalidInputError(f"cannot make the table {self._name!r}: {NO_PLACE}")
+        return found
 
 
 def spark_schema(schema: str | spark_types.StructType) -> StructType:
@@ -286,6 +297,14 @@ def _check_generated(name: str, always: object, by_default: object) -> None:
     if by_default is not None:
         what = f"column {name!r}: generatedByDefaultAs"
         check_type(by_default, IdentityGenerator, what, "an IdentityGenerator")
+
+
+def _check_identity(name: str, data_type: str | spark_types.DataType) -> None:
+    text = data_type if isinstance(data_type, str) else data_type.simpleString()
+    if text.strip().lower() not in {"bigint", "long"}:
+        raise WrongIdentityTypeError(
+            f"column {name!r}: an identity column is of the type BIGINT, found {text!r}"
+        )
 
 
 def names_of(given: tuple[Any, ...]) -> tuple[str, ...]:

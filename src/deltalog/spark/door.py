@@ -1,61 +1,68 @@
-"""`spark.read` of registered sessions, by which the formats are planned as `deltalog.spark.read`.
+"""The door of registered sessions: PySpark's own spellings lead to deltalog.
 
-Owns the one attribute of PySpark that is replaced, `SparkSession.read`, and its undoing. Readers
-made through it note what they are told, and pass everything on to PySpark's own. Only `load` and
-`table` act otherwise, where the session has a format registered that they are about.
+Owns the attributes of PySpark's classes that are replaced, and their undoing: of sessions, `read`,
+`readStream`, `sql`, `table` and `catalog`; of data frames, `write` and `writeStream`. What stands
+in their place is PySpark's own, of a subclass that notes what it is told and passes it on.
 
 Protocol: none
 """
 
 from __future__ import annotations
 
-import re
-from functools import cache
+from dataclasses import dataclass, field
+from functools import wraps
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
-from deltalog.spark.reading.by_options import frame_by_options
+from deltalog.spark.session.formats import FORMATS, formats_of
+from deltalog.spark.spellings.frames import AskedWrite, NotingWriter
+from deltalog.spark.spellings.names import NotingCatalog, statement_rows, table_rows
+from deltalog.spark.spellings.noting import Noted, begin_noting
+from deltalog.spark.spellings.rows import AskedRows, NotingReader, NotingStreamReader
+from deltalog.spark.spellings.streams import AskedStream, NotingStreamWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Self
+    from collections.abc import Callable
 
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import SparkSession
 
-FORMATS: Final = "spark.deltalog.formats"
-"""Session setting: names of the formats that `spark.read` plans here. It is the session's, and so
-holds for every Python object of it."""
-_DEFAULT_FORMAT: Final = "spark.sql.sources.default"
-_PATH: Final = "path"
-_BY_LOCATION: Final = re.compile(r"\s*`?(\w+)`?\s*\.\s*`((?:[^`]|``)+)`\s*")
+_OF_SESSIONS: Final = {
+    "read": (NotingReader, AskedRows),
+    "readStream": (NotingStreamReader, Noted),
+    "catalog": (NotingCatalog, Noted),
+}
+"""Property → what it gives notes, and where."""
+_OF_FRAMES: Final = {
+    "write": (NotingWriter, AskedWrite),
+    "writeStream": (NotingStreamWriter, AskedStream),
+}
 
 _lock: Final = Lock()
 _doors: Final[dict[type, _Door]] = {}
 
 
 def open_door(spark: SparkSession, name: str) -> None:
-    """Have `spark.read` plan a format in a session; once or many times.
+    """Have PySpark's spellings lead to deltalog for a format of a session; once or many times.
 
     Args:
         spark: the session, classic or remote.
         name: of the format.
     """
     with _lock:
-        owner = next(one for one in type(spark).__mro__ if "read" in vars(one))
+        owner = _owner_of(type(spark), "read")
         door = _doors.get(owner)
         if door is None:
-            door = _doors[owner] = _Door(owner)
+            door = _doors[owner] = _Door(_hangings(owner, type(spark.range(0))))
             door.hang()
         door.sessions.add(spark)
-        spark.conf.set(FORMATS, ",".join(sorted({*_formats(spark), name})))
+        spark.conf.set(FORMATS, ",".join(sorted({*formats_of(spark), name})))
 
 
 def close_door(spark: SparkSession, name: str) -> None:
     """Leave a format of a session to PySpark again; with its last session the door goes."""
     with _lock:
-        left = _formats(spark) - {name}
+        left = formats_of(spark) - {name}
         if left:
             spark.conf.set(FORMATS, ",".join(sorted(left)))
             return
@@ -66,153 +73,104 @@ def close_door(spark: SparkSession, name: str) -> None:
                 del _doors[owner]
 
 
-def _formats(spark: SparkSession) -> frozenset[str]:
-    text = spark.conf.get(FORMATS, None) or ""
-    return frozenset(name for name in text.split(",") if name)
+def _owner_of(kind: type, name: str) -> type:
+    return next(one for one in kind.__mro__ if name in vars(one))
+
+
+@dataclass(slots=True)
+class _Hanging:
+    """One replaced attribute.
+
+    Args:
+        owner: the class that has it.
+        name: of the attribute.
+        replaced: makes what hangs in its place.
+    """
+
+    owner: Any
+    name: str
+    replaced: Callable[[Any], Any]
+    before: Any = field(init=False)
+    hung: Any = field(init=False)
+
+    def hang(self) -> None:
+        """Replace the attribute."""
+        self.before = vars(self.owner)[self.name]
+        self.hung = self.replaced(self.before)
+        setattr(self.owner, self.name, self.hung)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether nobody has replaced it since."""
+        return vars(self.owner)[self.name] is self.hung
+
+    def unhang(self) -> None:
+        """Put the attribute back."""
+        setattr(self.owner, self.name, self.before)
+
+
+def _hangings(session: type, frame: type) -> list[_Hanging]:
+    found = [
+        _Hanging(session, name, _noting(noting, asked))
+        for name, (noting, asked) in _OF_SESSIONS.items()
+    ]
+    found += [_Hanging(session, "sql", _sql), _Hanging(session, "table", _table)]
+    return found + [
+        _Hanging(_owner_of(frame, name), name, _noting(noting, asked))
+        for name, (noting, asked) in _OF_FRAMES.items()
+    ]
+
+
+def _noting(noting: type, asked: Callable[[Any], object]) -> Callable[[Any], Any]:
+    """Return how a property is replaced by one whose values note what they are told."""
+
+    def replaced(before: Any) -> property:
+        def get(owner: Any) -> Any:
+            return begin_noting(before.__get__(owner, type(owner)), noting, asked(owner))
+
+        return property(get, doc=before.__doc__)
+
+    return replaced
+
+
+def _sql(before: Any) -> Any:
+    @wraps(before)
+    def sql(spark: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803  # PySpark's
+        found = None if kwargs else statement_rows(spark, sqlQuery, args)
+        return before(spark, sqlQuery, args, **kwargs) if found is None else found
+
+    return sql
+
+
+def _table(before: Any) -> Any:
+    @wraps(before)
+    def table(spark: SparkSession, tableName: str) -> Any:  # noqa: N803  # PySpark's
+        found = table_rows(spark, tableName)
+        return before(spark, tableName) if found is None else found
+
+    return table
 
 
 class _Door:
-    """The replaced property of one class of sessions.
+    """The replaced attributes of one class of sessions, and of its data frames.
 
     Args:
-        owner: the class.
+        hangings: the attributes.
     """
 
-    def __init__(self, owner: type) -> None:
-        self._owner: Any = owner
-        self._before: Any = vars(owner)["read"]
-        self._hung = property(self._read, doc=self._before.__doc__)
+    def __init__(self, hangings: list[_Hanging]) -> None:
+        self._hangings = hangings
         self.sessions: WeakSet[SparkSession] = WeakSet()
 
     def hang(self) -> None:
-        """Replace the property."""
-        self._owner.read = self._hung
+        """Replace the attributes."""
+        for one in self._hangings:
+            one.hang()
 
     def unhang(self) -> bool:
-        """Put the property back; False if somebody else has replaced it since."""
-        if vars(self._owner)["read"] is not self._hung:
+        """Put back the attributes; False if somebody else has replaced one of them since."""
+        if not all(one.is_ours for one in self._hangings):
             return False
-        self._owner.read = self._before
+        for one in self._hangings:
+            one.unhang()
         return True
-
-    def _read(self, spark: SparkSession) -> DataFrameReader:
-        reader: DataFrameReader = self._before.fget(spark)
-        reader.__class__ = _reader_class(type(reader))  # type: ignore[arg-type]  # it can be hashed
-        vars(reader)["_asked"] = _Asked(spark)
-        return reader
-
-
-class _Asked:
-    """What a reader was told.
-
-    Args:
-        spark: its session.
-    """
-
-    def __init__(self, spark: SparkSession) -> None:
-        self.spark = spark
-        self.format: str | None = None
-        self.schema: StructType | str | None = None
-        self.options: dict[str, Any] = {}
-
-    def frame(self, path: object) -> DataFrame | None:
-        """Return the planned rows of a location; None if PySpark must answer.
-
-        Args:
-            path: as `load` got it.
-        """
-        formats = _formats(self.spark)
-        name = self.format or (formats and self.spark.conf.get(_DEFAULT_FORMAT, None)) or ""
-        if name.lower() not in formats:
-            return None
-        given = self._given()
-        if isinstance(path, list | tuple) and len(path) == 1:
-            path = path[0]
-        if given is None or not isinstance(path, str | None):
-            return None  # PySpark has errors for these
-        if path is not None:
-            if _PATH in (option.lower() for option in given):
-                return None  # as above
-            given[_PATH] = path
-        return frame_by_options(self.spark, given, self.schema)
-
-    def table(self, name: object) -> DataFrame | None:
-        """Return the planned rows of a format's name and a location; None for other tables."""
-        found = _BY_LOCATION.fullmatch(name) if isinstance(name, str) else None
-        if found is None or self.schema is not None:
-            return None
-        given = self._given()
-        if given is None or found[1].lower() not in _formats(self.spark):
-            return None
-        return frame_by_options(self.spark, {**given, _PATH: found[2].replace("``", "`")})
-
-    def _given(self) -> dict[str, str] | None:
-        """Return the options as texts; None if PySpark takes one of them for none."""
-        found: dict[str, str] = {}
-        for name, value in self.options.items():
-            if value is None:
-                return None
-            found[name] = str(value).lower() if isinstance(value, bool) else str(value)
-        return found
-
-
-class _Noting:
-    """The part of a reader that notes what it is told."""
-
-    _asked: _Asked
-
-    def format(self, source: str) -> Self:
-        self._asked.format = source
-        super().format(source)  # type: ignore[misc]  # PySpark's class comes next
-        return self
-
-    def schema(self, schema: StructType | str) -> Self:
-        super().schema(schema)  # type: ignore[misc]  # as above; it refuses other types
-        self._asked.schema = schema
-        return self
-
-    def option(self, key: str, value: Any) -> Self:
-        self._note({key: value})
-        super().option(key, value)  # type: ignore[misc]  # as above
-        return self
-
-    def options(self, **options: Any) -> Self:
-        self._note(options)
-        super().options(**options)  # type: ignore[misc]  # as above
-        return self
-
-    def load(
-        self,
-        path: Any = None,
-        format: str | None = None,  # noqa: A002  # PySpark's
-        schema: StructType | str | None = None,
-        **options: Any,
-    ) -> DataFrame:
-        if format is not None:
-            self.format(format)
-        if schema is not None:
-            self.schema(schema)
-        self.options(**options)
-        found = self._asked.frame(path)
-        return super().load(path) if found is None else found  # type: ignore[misc]  # as above
-
-    def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's
-        found = self._asked.table(tableName)
-        return super().table(tableName) if found is None else found  # type: ignore[misc]  # as above
-
-    def _note(self, options: Mapping[str, Any]) -> None:
-        known = self._asked.options
-        for name, value in options.items():  # Spark's options ignore case: the last one holds
-            for same in [one for one in known if one.lower() == name.lower()]:
-                del known[same]
-            known[name] = value
-
-
-@cache
-def _reader_class(kind: type) -> type:
-    own = {
-        "__doc__": kind.__doc__,
-        "__module__": kind.__module__,
-        "__qualname__": kind.__qualname__,
-    }
-    return type(kind.__name__, (_Noting, kind), own)

@@ -15,6 +15,7 @@ from deltalog.spark.session.environment import (
 from deltalog.spark.session.failures import (
     SparkTableExistsError,
     SparkTableNotFoundError,
+    WrongIdentityTypeError,
     WrongTypeError,
 )
 
@@ -32,6 +33,7 @@ __all__ = [
     "SparkTableNotFoundError",
     "UnsupportedPySparkError",
     "WorkerMismatchError",
+    "WrongIdentityTypeError",
     "WrongTypeError",
 ]
 

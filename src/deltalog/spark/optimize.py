@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from deltalog.conditions import as_condition
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import columns
 from deltalog.spark.create import names_of
 from deltalog.spark.results import optimized_frame
 from deltalog.spark.session.failures import check_type
@@ -48,7 +51,12 @@ class DeltaOptimizeBuilder:
         return self
 
     def executeCompaction(self) -> DataFrame:  # noqa: N802  # Delta's
-        """Compact small files, and drop deleted rows."""
+        """Compact small files, and drop deleted rows.
+
+        Raises:
+            InvalidInputError: a filter uses a column that is not a partition column.
+        """
+        self._check_filters()
         found = self._table.optimize.compact(
             self._where(), self._target_bytes, commit_properties=self._commit_properties
         )
@@ -57,13 +65,40 @@ class DeltaOptimizeBuilder:
     def executeZOrderBy(self, *cols: str | list[str]) -> DataFrame:  # noqa: N802  # Delta's
         """Cluster rows by Z-order, so that predicates on any of the columns prune many files."""
         names = list(names_of(cols))
+        self._check_filters()
+        own = {name.lower() for name in self._partition_columns}
+        for name in names:
+            if name.lower() in own:
+                raise InvalidInputError(
+                    f"cannot z-order by {name!r}: {name} is a partition column. Z-Ordering can "
+                    "only be performed on data columns, as a file has one value of the others"
+                )
         found = self._table.optimize.z_order(
             names,
             self._where(),
             self._target_bytes,
             commit_properties=self._commit_properties,
         )
-        return optimized_frame(self._spark, self._table.table_uri, found)
+        return optimized_frame(self._spark, self._table.table_uri, found, is_z_order=True)
+
+    @property
+    def _partition_columns(self) -> tuple[str, ...]:
+        return tuple(self._table.metadata().partition_columns)
+
+    def _check_filters(self) -> None:
+        """Refuse filters of rows: files are rewritten whole."""
+        snapshot = self._table.snapshot
+        schema, session = snapshot.configuration.schema, snapshot.context.session
+        condition = as_condition(schema, self._where(), session=session)
+        used = () if condition is None else sorted({path[0] for path in columns(condition)})
+        known = ", ".join(self._partition_columns)
+        for name in used:
+            if name not in self._partition_columns:
+                raise InvalidInputError(
+                    f"cannot optimize: Predicate references non-partition column '{name}'. Only "
+                    f"the partition columns may be referenced: [{known}], as files are rewritten "
+                    "whole"
+                )
 
     def _where(self) -> str | None:
         return " AND ".join(self._filters) or None

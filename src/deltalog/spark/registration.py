@@ -1,8 +1,8 @@
 """Register the formats in a session.
 
 PySpark finds `deltalog` and `deltalog_sharing` by itself if the driver's Python has this package;
-registering has `spark.read` plan Delta tables in the session, makes the formats known to sessions
-that do not search, such as remote ones, and gives `deltalog` another name.
+registering has PySpark's own spellings lead to deltalog in the session, makes the formats known to
+sessions that do not search, such as remote ones, and gives `deltalog` another name.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException
 from deltalog.errors import InvalidInputError
 from deltalog.spark.door import close_door, open_door
 from deltalog.spark.session.catalogs import set_catalogs
+from deltalog.spark.session.formats import check_catalog
 from deltalog.spark.sharing.source import SharingSource
 from deltalog.spark.source import DeltalogSource, DeltaSource
 
@@ -37,14 +38,16 @@ def register(
 ) -> None:
     """Register the formats for Delta tables and for shared tables in a session.
 
-    Batches that `spark.read` loads in the format `name` are planned as by `deltalog.spark.read`;
-    `unregister` ends that.
+    PySpark's own spellings lead to deltalog for the format `name`: batches that `spark.read` loads
+    are planned as by `deltalog.spark.read`, `df.write` writes as `deltalog.spark.write`, and
+    `spark.sql`, `spark.table`, `spark.catalog`, `saveAsTable`, `insertInto` and `toTable` know its
+    tables by their names, which Spark's catalog holds. `unregister` ends that.
 
     Args:
         spark: the session, classic or remote.
         name: `delta` lets pipelines with `format("delta")` run without Delta's jar.
         push_filters: let Spark push filters to Python sources; by default sessions do not.
-        native: False leaves reads to Python workers.
+        native: False leaves all spellings to PySpark, and reads to Python workers.
         catalogs: name → catalog: `DeltaTable.forName`, `DeltaTable.create` and
             `deltalog.spark.sql` know the catalog's tables by names that begin with it, such as
             `uc.main.sales.orders`. A text is `uc://` for the Unity Catalog of the environment, the
@@ -52,9 +55,11 @@ def register(
             leaves what is registered.
 
     Raises:
-        InvalidInputError: another name, or Spark has that format already, as from Delta's jar.
+        InvalidInputError: another name, or Spark has that format already, as from Delta's jar; or
+            the session's settings ask for the catalog of that jar, which is not there.
     """
     _check_name(name)
+    check_catalog(spark, spark.conf.getAll)
     try:
         spark.dataSource.register(_NAMED[name])
     except AnalysisException as error:
@@ -76,7 +81,7 @@ def register(
 
 
 def unregister(spark: SparkSession, *, name: Literal["deltalog", "delta"] = "deltalog") -> None:
-    """Leave what `spark.read` loads in a format to Python workers, as before `register`.
+    """Leave PySpark's spellings of a format to PySpark, as before `register`.
 
     Spark has no way to forget a format: it stays known to the session.
 

@@ -107,14 +107,34 @@ def detail_frame(spark: SparkSession, detail: Mapping[str, Any]) -> DataFrame:
     return spark.createDataFrame([_named(_DETAIL, {**detail, **moments})], _DETAIL)
 
 
-def optimized_frame(spark: SparkSession, path: str, found: Mapping[str, Any]) -> DataFrame:
+def optimized_frame(
+    spark: SparkSession, path: str, found: Mapping[str, Any], *, is_z_order: bool = False
+) -> DataFrame:
     """One row with the result of an optimization."""
     metrics = {name: found.get(name) for name in _METRICS}
+    if is_z_order:
+        metrics["zOrderStats"] = _z_ordered(found)
     metrics["deletionVectorStats"] = {
         "numDeletionVectorsRemoved": found.get("numDeletionVectorsRemoved"),
         "numDeletionVectorRowsRemoved": found.get("numDeletedRowsPurged"),
     }
     return spark.createDataFrame([(path, metrics)], _OPTIMIZED)
+
+
+def _z_ordered(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return Delta's figures of a Z-order, which takes all files of a partition as one cube."""
+    removed = found.get("filesRemoved") or {}
+    none = {"num": 0, "size": 0}
+    merged = {"num": found.get("numFilesRemoved"), "size": removed.get("totalSize")}
+    return {
+        "strategyName": "all",
+        "inputCubeFiles": none,
+        "inputOtherFiles": merged,
+        "inputNumCubes": 0,
+        "mergedFiles": merged,
+        "numOutputCubes": found.get("partitionsOptimized"),
+        "mergedNumCubes": None,
+    }
 
 
 def restored_frame(spark: SparkSession, detail: Mapping[str, Any], found: Any) -> DataFrame:

@@ -16,25 +16,34 @@ from deltalog.spark.registration import register
 from deltalog.spark.session.opening import session_time_zone
 
 if TYPE_CHECKING:
+    from pathlib import PurePath
+
     from pyspark.sql import DataFrame
 
 _REGISTERED: Final[WeakSet[SparkSession]] = WeakSet()
 
 
-def load_as_spark(url: str, version: int | None = None, timestamp: str | None = None) -> DataFrame:
+def load_as_spark(
+    url: str,
+    version: int | None = None,
+    timestamp: str | None = None,
+    delta_sharing_profile: str | PurePath | None = None,
+) -> DataFrame:
     """Return a shared table as a DataFrame of the active session.
 
     Args:
-        url: `<profile>#<share>.<schema>.<table>`.
+        url: `<profile>#<share>.<schema>.<table>`; with `delta_sharing_profile` the last three
+            parts alone.
         version: of the table, if the server shares its history.
         timestamp: the version of a moment; without a zone it is the session's.
+        delta_sharing_profile: location of the profile.
 
     Raises:
         InvalidInputError: there is no active session.
         AnalysisException: PySpark's, around our error: no such profile or table, the server
             refuses.
     """
-    return _load(url, versionAsOf=version, timestampAsOf=timestamp)
+    return _load(url, versionAsOf=version, timestampAsOf=timestamp, profile=delta_sharing_profile)
 
 
 def load_table_changes_as_spark(

@@ -8,37 +8,39 @@ Protocol: none
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
-from deltalog.errors import DeltaError, InvalidInputError, SchemaMismatchError, TableNotFoundError
-from deltalog.expressions import to_sql
+from deltalog.errors import DeltaError, InvalidInputError, TableNotFoundError
 from deltalog.expressions.render import quote_text
 from deltalog.locations import named_table
 from deltalog.log.listing import has_table
 from deltalog.query.names import QualifiedName
 from deltalog.query.translate import TableChangesCall, bound, located
-from deltalog.spark.engine.assign import as_type_of, checked_values
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.by_options import frame_by_options
 from deltalog.spark.session.catalogs import catalogs_of, shown_by
 from deltalog.spark.session.failures import as_spark_does, check_session
-from deltalog.spark.session.names import find_location, note_location
+from deltalog.spark.session.formats import left_to_spark
+from deltalog.spark.session.names import find_location, note_location, view_location
 from deltalog.spark.session.opening import open_latest, session_time_zone
-from deltalog.spark.session.settings import session_defaults
+from deltalog.spark.session.settings import enforces_retention, session_defaults
+from deltalog.spark.session.spark_tables import drop_entry, find_entry, make_entry, rename_entry
 from deltalog.spark.session.types import quoted
 from deltalog.spark.table import DeltaTable as SparkTable
+from deltalog.spark.tending import delete_table
+from deltalog.spark.writing.fitted import fitted
+from deltalog.spark.writing.named import NO_PLACE, place_of_name
 from deltalog.spark.writing.plan import open_to_write
-from deltalog.statements.create import CreateStatement
+from deltalog.statements.create import ConvertStatement, CreateStatement
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.mentioned import names_in
 from deltalog.statements.namespaces import NamespaceStatement, UseStatement
 from deltalog.statements.slices import Query
-from deltalog.statements.statement import absent_partitions
 from deltalog.table.creating import TablePlace
 from deltalog.table.queries import at_version
 
@@ -46,19 +48,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import SparkSession
 
     from deltalog.catalogs.named import NamedTable
     from deltalog.catalogs.protocol import CatalogTable
     from deltalog.context import TableContext
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
+    from deltalog.spark.writing.named import NamedPlace
     from deltalog.statements.reader import Parameters
     from deltalog.statements.statement import SqlStatement
     from deltalog.table import DeltaTable
 
 _FORMAT: Final = "deltalog"
 _SPARKS: Final = "spark_catalog"
+_OF_DELTA: Final = re.compile(
+    r"\bdelta(?:log)?\b|^\s*(?:convert|fsck|generate|optimize|reorg|restore|vacuum)\b",
+    re.IGNORECASE,
+)
+"""A statement of which our parser's error says more than Spark's."""
 _OWN_FORMATS: Final = frozenset({"delta", "deltalog"})
 
 
@@ -91,10 +99,42 @@ def sql(
         found = parse_statement(statement, parameters)
     except InvalidInputError as error:
         return _by_spark(spark, statement, parameters, error)
+    rows = _answer(spark, session, found)
+    return _by_spark(spark, statement, parameters, None) if rows is None else rows
+
+
+def run_statement(
+    spark: SparkSession, statement: str, parameters: Parameters, *, own: frozenset[str]
+) -> DataFrame | None:
+    """Return the rows of a statement about tables in formats of ours; None if Spark must run it.
+
+    Args:
+        spark: the session.
+        statement: as `spark.sql` got it.
+        parameters: likewise.
+        own: the formats that are deltalog's in the session.
+
+    Raises:
+        DeltaError: as the verb that it does.
+    """
+    session = ClusterSession(spark, None, own=own)
+    try:
+        found = parse_statement(statement, parameters)
+    except InvalidInputError as error:
+        if _OF_DELTA.search(statement) is None:
+            return None
+        return _by_spark(spark, statement, parameters, error)
+    if isinstance(found, CreateStatement) and not session.makes(found):
+        return None
+    return _answer(spark, session, found)
+
+
+def _answer(spark: SparkSession, session: ClusterSession, found: SqlStatement) -> DataFrame | None:
+    """Run a statement; None if it is about nothing of ours."""
     if not session.is_concerned(found):
         if isinstance(found, UseStatement):
             catalogs_of(spark).names.leave()
-        return _by_spark(spark, statement, parameters, None)
+        return None
     with as_spark_does(), session_defaults(spark):
         answer = found.run(session)
     if isinstance(answer.rows, DataFrame):
@@ -108,11 +148,26 @@ def _by_spark(
     """Let Spark run a statement; what Spark can't read either is our error."""
     given: Any = parameters if isinstance(parameters, dict) or parameters is None else [*parameters]
     try:
-        return spark.sql(statement, args=given)
+        with left_to_spark():
+            return spark.sql(statement, args=given)
     except Exception as refused:
         if error is not None and "PARSE_SYNTAX_ERROR" in str(refused):
             raise error from refused
         raise
+
+
+def forget_table(spark: SparkSession, name: QualifiedName) -> bool:
+    """Take a table out of Spark's catalog, or drop the view of one; return whether it was there.
+
+    The files go too if deltalog has chosen their place, as with a managed table of Spark.
+    """
+    entry = find_entry(spark, name)
+    if entry is None:
+        return bool(spark.catalog.dropTempView(name.parts[-1]))
+    drop_entry(spark, name)
+    if entry.is_managed and entry.location is not None:
+        delete_table(open_to_write(entry.location).context.store)
+    return True
 
 
 class ClusterSession:
@@ -121,31 +176,54 @@ class ClusterSession:
     Args:
         spark: the session, classic or remote.
         storage_options: of tables that are named by their location.
+        own: the formats that are deltalog's.
     """
 
-    def __init__(self, spark: SparkSession, storage_options: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        storage_options: Mapping[str, Any] | None,
+        *,
+        own: frozenset[str] = _OWN_FORMATS,
+    ) -> None:
         self._spark = spark
+        self._own = own
         self._catalogs = catalogs_of(spark).names
         self._storage_options = storage_options
         self.engine: Engine = SparkEngine(spark)
         # Tables that the statement opened, by their roots; and those that its queries read.
         self._seen: dict[str, DeltaTable] = {}
         self._read: set[str] = set()
+        self._placed: dict[tuple[str, ...], NamedPlace] = {}
 
     def is_concerned(self, statement: SqlStatement) -> bool:
         """Whether a statement is about a table of ours: one of its names, or of its query's."""
         if isinstance(statement, CreateStatement) and statement.clauses.uses_delta:
             return True
+        if isinstance(statement, ConvertStatement):
+            return True
         if isinstance(statement, NamespaceStatement):
             is_of_spark = [one.lower() for one in statement.namespace[:1]] == [_SPARKS]
             return not is_of_spark and self._catalogs.keeps_namespace(statement.namespace)
         return any(
-            name.format in _OWN_FORMATS
+            name.format in self._own
             or self._catalogs.keeps(name)
             or self._shown(name) is not None
             or self._location(name) is not None
             for name in names_in(statement)
         )
+
+    def makes(self, statement: CreateStatement) -> bool:
+        """Whether a new table is one of ours; if its format is not said, the session's holds."""
+        name = statement.table
+        if statement.clauses.uses_delta or name.format in self._own or self._catalogs.keeps(name):
+            return True
+        return str(self._spark.conf.get("spark.sql.sources.default", "")).lower() in self._own
+
+    @property
+    def enforces_retention(self) -> bool:
+        """Whether VACUUM refuses a retention shorter than the table's."""
+        return enforces_retention(self._spark)
 
     # --- tables by their names
 
@@ -208,23 +286,31 @@ class ClusterSession:
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace:
         """Return where a new table goes."""
-        kept = self._catalogs.place(replace(name, version=None), location)
-        if kept is not None:
-            zone = session_time_zone(self._spark)
-            return replace(kept, context=replace(kept.context, time_zone=zone))
-        where = location or name.location or self._location(name)
-        if where is None:
-            raise InvalidInputError(
-                f"cannot tell where the table {name} goes: deltalog does not write Spark's "
-                "catalog; give its LOCATION, name it delta.`/path`, or register the catalog that "
-                "keeps the name with deltalog.spark.register(spark, catalogs=…)"
-            )
-        return open_to_write(where, self._storage_options)
+        bare = replace(name, version=None)
+        found = place_of_name(self._spark, bare, location or self._viewed(bare))
+        if found is None:
+            raise InvalidInputError(f"cannot tell where the table {name} goes: {NO_PLACE}")
+        self._placed[bare.key] = found
+        zone = session_time_zone(self._spark)
+        return replace(found.place, context=replace(found.place.context, time_zone=zone))
+
+    def _viewed(self, name: QualifiedName) -> str | None:
+        """Return the location of the table that a view of ours shows."""
+        return view_location(self._spark, str(name)) or view_location(self._spark, name.parts[-1])
 
     def note(self, name: QualifiedName, table: DeltaTable) -> None:
-        """Make a table known under its name: as a view, as Spark's catalog cannot hold it."""
+        """Make a table known under its name, or known as it is now.
+
+        Spark's catalog holds it if the session has registered a format; else it is a view.
+        """
         self._seen.clear()
-        if len(name.parts) == 1 and not self._catalogs.keeps(name):
+        if name.location is not None or self._catalogs.keeps(name):
+            return
+        placed = self._placed.pop(replace(name, version=None).key, None)
+        entry = placed.entry if placed else find_entry(self._spark, name)
+        if entry is not None:
+            make_entry(self._spark, entry, table.snapshot.configuration.schema)
+        elif len(name.parts) == 1:
             view = SparkTable.from_context(self._spark, table.snapshot.context)
             view.createOrReplaceTempView(name.parts[0])
 
@@ -232,12 +318,15 @@ class ClusterSession:
         """Drop a table from its catalog, or the view of a table."""
         if self._catalogs.keeps(name):
             return self._catalogs.forget(name)
-        return bool(self._spark.catalog.dropTempView(name.parts[-1]))
+        return forget_table(self._spark, name)
 
     def rename(self, name: QualifiedName, to: QualifiedName) -> None:
         """Give a table, or the view of one, another name."""
         if self._catalogs.keeps(name):
             self._catalogs.rename(name, to)
+            return
+        if find_entry(self._spark, name) is not None:
+            rename_entry(self._spark, name, to)
             return
         table = self.open(name)
         self.note(to, table)
@@ -248,6 +337,14 @@ class ClusterSession:
         self.open(name)
         if self._catalogs.keeps(name):
             self._catalogs.relocate(name, location)
+            return
+        entry = find_entry(self._spark, name)
+        if entry is not None:
+            elsewhere = self.open(QualifiedName(("delta", location)))
+            drop_entry(self._spark, name)
+            moved = replace(entry, location=location, is_managed=False)
+            make_entry(self._spark, moved, elsewhere.snapshot.configuration.schema)
+            self._seen.clear()
             return
         note_location(self._spark, name.parts[-1], location)
         self.note(name, self.open(QualifiedName(("delta", location))))
@@ -334,35 +431,14 @@ class ClusterSession:
         evolves: bool,
     ) -> DataFrame:
         """Return the rows of a query in the columns and types of a table."""
-        frame = self.source(query, target=target)
-        schema = table.snapshot.configuration.schema
-        known = {name.lower(): name for name in schema.names}
-        given = frame.columns
-        if columns is not None and len(columns) != len(given):
-            raise SchemaMismatchError(
-                f"cannot insert into {table.table_uri}: expected {len(columns)} columns "
-                f"({', '.join(columns)}), found {len(given)} ({', '.join(given)})"
-            )
-        frame = frame.toDF(*(f"c{place}" for place in range(len(given))))
-        values: dict[tuple[str, ...], Column] = {}
-        extra: list[Column] = []
-        for place, name in enumerate(given if columns is None else columns):
-            if name.lower() in known:
-                path = (known[name.lower()],)
-                values[path] = F.col(f"c{place}")
-            elif columns is None and evolves:
-                extra.append(F.col(f"c{place}").alias(name))
-            else:
-                raise SchemaMismatchError(
-                    f"cannot insert into {table.table_uri}: it has no column {name!r}"
-                )
-        given_names = (path[0] for path in values)
-        absent = absent_partitions(table, {*constants, *given_names})
-        for name, value in {**constants, **absent}.items():
-            values[(known.get(name.lower(), name),)] = F.expr(to_sql(value))
-        checked = checked_values(schema, values, self._spark)
-        fitted = [as_type_of(schema, path, value).alias(path[0]) for path, value in checked.items()]
-        return frame.select(*fitted, *extra)
+        return fitted(
+            self._spark,
+            self.source(query, target=target),
+            table,
+            columns=columns,
+            constants=constants,
+            evolves=evolves,
+        )
 
     def explain(self, query: Query) -> str:
         """Return Spark's plan of a query."""
@@ -422,9 +498,13 @@ class ClusterSession:
     def _location(self, name: QualifiedName) -> str | None:
         """Return where the Delta table of a name is; None if the name is no such table's."""
         if name.location is not None:
-            return name.location if name.format in _OWN_FORMATS else None
+            return name.location if name.format in self._own else None
+        bare = replace(name, version=None)
+        entry = find_entry(self._spark, bare)
+        if entry is not None and entry.provider in _OWN_FORMATS - self._own:
+            return None  # of another library, such as Delta's jar
         try:
-            found = find_location(self._spark, str(replace(name, version=None)))
+            found = find_location(self._spark, str(bare), entry)
         except TableNotFoundError:
             return None
         return found if self._context_at(found) is not None else None

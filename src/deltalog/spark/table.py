@@ -18,7 +18,6 @@ from pyspark.sql import types as spark_types
 
 from deltalog.catalogs.named import NamedTable
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import Expression
 from deltalog.rows.planned import RowCounts
 from deltalog.rows.request import ChangeRequest
 from deltalog.spark.create import DeltaTableBuilder, Way
@@ -29,6 +28,7 @@ from deltalog.spark.optimize import DeltaOptimizeBuilder
 from deltalog.spark.reading.scan import objection_to_native
 from deltalog.spark.results import detail_frame, history_frame, numbers, paths_frame, restored_frame
 from deltalog.spark.session.failures import (
+    WrongTypeError,
     as_spark_does,
     check_condition,
     check_optional,
@@ -36,6 +36,7 @@ from deltalog.spark.session.failures import (
     check_type,
     check_values,
 )
+from deltalog.spark.session.hadoop import check_hadoop_conf
 from deltalog.spark.session.names import (
     location_of,
     named_or_location,
@@ -117,14 +118,20 @@ class DeltaTable:
     ) -> Self:
         """Open the table at a location.
 
+        Args:
+            sparkSession: the session, classic or remote.
+            path: the location.
+            hadoopConf: settings of Hadoop's file systems, which are not used: those of other
+                schemes than the location's are passed over.
+            storage_options: credentials and settings for the store.
+            native: whether Spark's own Parquet reader is used where it is exact; see `read`.
+
         Raises:
             TableNotFoundError: there is none.
+            InvalidInputError: a setting of Hadoop is about this location.
         """
-        if hadoopConf:
-            raise InvalidInputError(
-                "cannot take hadoopConf: files are not read through Hadoop; give the store's "
-                "credentials as storage_options"
-            )
+        check_optional(hadoopConf, Mapping, "hadoopConf", "a dictionary of texts")
+        check_hadoop_conf(hadoopConf or {}, path)
         return cls(sparkSession, path, storage_options=storage_options, native=native)
 
     @classmethod
@@ -281,8 +288,8 @@ class DeltaTable:
         Returns:
             One row: num_affected_rows.
         """
-        check_condition(condition)
         check_values(set, "set")
+        check_condition(condition)
         return self._affected(Update.where(condition, set or {}, target_alias=self._alias))
 
     def _affected(self, verb: Verb[Any]) -> DataFrame:
@@ -299,8 +306,13 @@ class DeltaTable:
             source: the rows; give it and this table aliases for the condition.
             condition: which rows match: Spark SQL or a Spark column.
         """
-        check_type(source, DataFrame, "source", "a DataFrame")
-        check_type(condition, (str, Column, Expression), "condition", "Spark SQL or a Spark column")
+        if not isinstance(source, DataFrame):
+            raise WrongTypeError(
+                f"source must be DataFrame, found {source!r}, a {type(source).__name__}"
+            )
+        if condition is None:
+            raise WrongTypeError("condition must be a Spark SQL Column or a string, found None")
+        check_condition(condition)
         merges, alias = bool(session_settings(self._spark).merge_schema), self._alias
         request = ChangeRequest(
             condition=condition, clauses=(), source=source, target_alias=alias, merge_schema=merges
@@ -360,7 +372,14 @@ class DeltaTable:
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802  # Delta's
         """Restore the state at a timestamp; without a zone it is in the session's zone."""
         check_type(timestamp, (str, datetime), "timestamp", "a text")
-        return self._restore(moment_text(timestamp, session_time_zone(self._spark)))
+        try:
+            moment = moment_text(timestamp, session_time_zone(self._spark))
+        except (InvalidInputError, ValueError) as error:
+            raise InvalidInputError(
+                f"cannot restore: The provided timestamp ({timestamp!r}) cannot be converted to a "
+                "valid timestamp; expected one such as 2024-01-31 12:00:00"
+            ) from error
+        return self._restore(moment)
 
     def _restore(self, target: int | str) -> DataFrame:
         found = self._table.restore(target, commit_properties=self._commit_properties())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.errors import InvalidInputError, TableExistsError, TableNotFoundError
 from deltalog.log.listing import has_table
 from deltalog.query.names import QualifiedName
 from deltalog.schema import Field, Schema
@@ -86,6 +86,13 @@ class CreateStatement(SqlStatement):
             )
         known = session.find(replace(self.table, version=None))
         is_placed = clauses.location is not None or self.table.location is not None
+        if known is not None and self.table.location is None and self.mode != "overwrite":
+            if self.mode == "ignore":
+                return StatementAnswer(None)
+            raise TableExistsError(
+                f"cannot create the table {self.table}: it already exists, at {known.table_uri}; "
+                "CREATE OR REPLACE TABLE replaces it, CREATE TABLE IF NOT EXISTS keeps it"
+            )
         if self.must_exist and known is None and not is_placed:
             raise self._nothing_to_replace()
         place = session.place(self.table, clauses.location)
@@ -182,12 +189,13 @@ class ConvertStatement(SqlStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Write a log for the files that are there; a Delta table stays as it is."""
-        store = session.place(self.table, None).context.store
+        context = session.place(self.table, None).context
+        store = context.store
         if has_table(store):
             return StatementAnswer(None)
         columns = None if self.partitions is None else Schema(self.partitions)
         convert_to_deltalake(store, partition_by=columns, collect_stats=self.collects_stats)
-        session.note(self.table, session.open(self.table))
+        session.note(self.table, DeltaTable.from_context(context, session.engine))
         return StatementAnswer(None)
 
 

@@ -61,6 +61,7 @@ class LocalSession:
         self._database = connect_duckdb(settings)
         self._registered: dict[tuple[str, ...], tuple[QualifiedName, Any]] = {}
         self.engine: Engine = LocalEngine()
+        self.enforces_retention = True
         # Tables as this statement sees them, each at one version; and those that queries read.
         self._seen: dict[tuple[str, ...], DeltaTable] = {}
         self._read: set[str] = set()

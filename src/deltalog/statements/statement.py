@@ -65,6 +65,11 @@ class Session(Protocol):
         """The engine for work on rows and files."""
         ...
 
+    @property
+    def enforces_retention(self) -> bool:
+        """Whether VACUUM refuses a retention shorter than the table's."""
+        ...
+
     def open(self, name: QualifiedName) -> DeltaTable:
         """Return the table of a name, at the version that it names.
 

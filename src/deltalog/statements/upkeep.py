@@ -114,6 +114,7 @@ class VacuumStatement(SqlStatement):
         found = table.vacuum(
             self.retention_hours,
             dry_run=self.is_dry_run,
+            enforce_retention_duration=session.enforces_retention,
             full=self.is_full and inventory is None,
             inventory=inventory,
         )

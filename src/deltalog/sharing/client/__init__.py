@@ -7,10 +7,12 @@ from deltalog.http.replies import AnswerLimits
 from deltalog.http.retry import Retry
 from deltalog.sharing.client.aio import AsyncRows, AsyncSharedTable, AsyncSharingClient
 from deltalog.sharing.client.client import (
+    SharedMetadata,
     SharingClient,
     get_table_metadata,
     get_table_protocol,
     get_table_version,
+    load_as_arrow,
     load_as_pandas,
     load_table_changes_as_pandas,
 )
@@ -19,6 +21,7 @@ from deltalog.sharing.client.pages import LineList, TableHead, TablePage
 from deltalog.sharing.client.profile import parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient, TemporaryTableCredentials
 from deltalog.sharing.client.table import SharedTable
+from deltalog.sharing.wire.listing import Schema, Share, Table
 
 __all__ = [
     "AnswerLimits",
@@ -29,16 +32,21 @@ __all__ = [
     "HttpOptions",
     "LineList",
     "Retry",
+    "Schema",
+    "Share",
     "SharedFollowOptions",
     "SharedFollower",
+    "SharedMetadata",
     "SharedTable",
     "SharingClient",
+    "Table",
     "TableHead",
     "TablePage",
     "TemporaryTableCredentials",
     "get_table_metadata",
     "get_table_protocol",
     "get_table_version",
+    "load_as_arrow",
     "load_as_pandas",
     "load_table_changes_as_pandas",
     "parse_table_url",

@@ -47,11 +47,15 @@ class VersionHead:
         version: its number.
         protocol: of that version.
         metadata: of that version.
+        size_bytes: of all files, where the server says it.
+        num_files: likewise.
     """
 
     version: int
     protocol: Protocol
     metadata: Metadata
+    size_bytes: int | None = None
+    num_files: int | None = None
 
     @property
     def configuration(self) -> TableConfiguration:
@@ -95,7 +99,13 @@ async def fetch_head(
     head = await rest.table_metadata(table, version=version, timestamp_ms=timestamp_ms)
     metadata = table_metadata(head.metadata)
     protocol = table_protocol(head.protocol, metadata)
-    return VersionHead(version=_version_of(head, version), protocol=protocol, metadata=metadata)
+    return VersionHead(
+        version=_version_of(head, version),
+        protocol=protocol,
+        metadata=metadata,
+        size_bytes=head.metadata.size_bytes,
+        num_files=head.metadata.num_files,
+    )
 
 
 async def fetch_file_list(rest: AsyncRestClient, table: Table, query: TableQuery) -> TableAnswer:

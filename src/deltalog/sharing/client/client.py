@@ -8,7 +8,7 @@ Protocol: REST APIs
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,11 +26,12 @@ from deltalog.sharing.client.table import SharedTable
 from deltalog.sharing.wire.capabilities import DELTA, PARQUET
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     import pandas as pd
 
-    from deltalog.actions.model import Metadata, Protocol
+    from deltalog.actions.model import Format, Protocol
     from deltalog.http.options import HttpOptions
     from deltalog.sharing.client.profile import ProfileSource
     from deltalog.sharing.wire.listing import Schema, Share, Table
@@ -129,6 +130,38 @@ def load_as_pandas(  # noqa: PLR0917  # the official signature
     return scan.to_pandas()
 
 
+def load_as_arrow(  # as `load_as_pandas`
+    url: str,
+    limit: int | None = None,
+    version: int | None = None,
+    timestamp: str | None = None,
+    jsonPredicateHints: str | None = None,  # noqa: N803  # the official name
+    use_delta_format: bool | None = None,  # noqa: FBT001  # as above
+) -> pa.Table:
+    """The rows of a shared table as an Arrow table.
+
+    Args:
+        url: `<profile>#<share>.<schema>.<table>`.
+        limit: most rows.
+        version: of the table, if the server shares its history.
+        timestamp: read the version of this time, ISO 8601.
+        jsonPredicateHints: a JSON predicate; only rows for which it is true are returned.
+        use_delta_format: request the format `delta` (True) or `parquet` (False) only; None lets
+            the server choose.
+
+    Raises:
+        InvalidInputError: the URL or the hint is malformed.
+        SharingError: the server refuses.
+    """
+    scan = _table(url, use_delta_format).scan(
+        limit=limit,
+        version=version,
+        timestamp=timestamp,
+        json_predicate_hints=jsonPredicateHints,
+    )
+    return scan.to_table()
+
+
 def load_table_changes_as_pandas(  # noqa: PLR0917  # the official signature
     url: str,
     starting_version: int | None = None,
@@ -176,9 +209,47 @@ def get_table_version(url: str, starting_timestamp: str | None = None) -> int:
     return _table(url, None).latest_version(time_ms)
 
 
-def get_table_metadata(url: str, use_delta_format: bool | None = None) -> Metadata:  # noqa: FBT001  # the official signature
-    """Schema, partitioning and properties of a shared table."""
-    return _table(url, use_delta_format).metadata()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedMetadata:
+    """The metadata of a shared table, with the names of the official client.
+
+    Args:
+        version: that it is of.
+        size: bytes of all files, where the server says it.
+        num_files: where the server says it.
+        created_time: milliseconds since 1970, UTC.
+    """
+
+    id: str
+    name: str | None
+    description: str | None
+    format: Format
+    schema_string: str = field(repr=False)
+    configuration: Mapping[str, str]
+    partition_columns: Sequence[str]
+    version: int
+    size: int | None
+    num_files: int | None
+    created_time: int | None
+
+
+def get_table_metadata(url: str, use_delta_format: bool | None = None) -> SharedMetadata:  # noqa: FBT001  # the official signature
+    """Schema, partitioning, properties and, where the server says it, size of a shared table."""
+    head = _table(url, use_delta_format).head
+    metadata = head.metadata
+    return SharedMetadata(
+        id=metadata.id,
+        name=metadata.name,
+        description=metadata.description,
+        format=metadata.format,
+        schema_string=metadata.schema_string,
+        configuration=metadata.configuration,
+        partition_columns=metadata.partition_columns,
+        version=head.version,
+        size=head.size_bytes,
+        num_files=head.num_files,
+        created_time=metadata.created_time_ms,
+    )
 
 
 def get_table_protocol(url: str, use_delta_format: bool | None = None) -> Protocol:  # noqa: FBT001  # the official signature

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from deltalog.scan.dataset import DeltaDataset
     from deltalog.scan.pandas import DtypeBackend
     from deltalog.schema import Schema
+    from deltalog.sharing.client.answers import VersionHead
     from deltalog.sharing.client.profile import ProfileSource
     from deltalog.snapshot import Snapshot
 
@@ -122,6 +123,14 @@ class SharedTable:
     def schema(self) -> Schema:
         """The table's schema."""
         return self._shown.configuration.schema
+
+    @property
+    def head(self) -> VersionHead:
+        """What the shown version is, without its files.
+
+        Cost: one query, the first time.
+        """
+        return self._shown.head
 
     def metadata(self) -> Metadata:
         """The table's name, description, partitioning and properties, where the server has them."""

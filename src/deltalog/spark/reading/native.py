@@ -46,6 +46,7 @@ from deltalog.spark.reading.fitness import (
     objection_to_place,
 )
 from deltalog.spark.reading.hive_layout import hive_partitions
+from deltalog.spark.reading.not_null import not_null_columns
 from deltalog.spark.reading.options import MAX_PARTITION_BYTES
 from deltalog.spark.reading.positions import ROW, without_deleted
 from deltalog.spark.reading.task_frame import task_frame
@@ -249,16 +250,29 @@ def rows_frame(spark: SparkSession, plan: ReadPlan) -> DataFrame:
                 spark, tasks, rows, max_bytes=MAX_PARTITION_BYTES, what="; ".join(plan.of_workers)
             )
         )
-    return with_comments(reduce(DataFrame.union, frames), rows)
+    schema = scan.snapshot.configuration.schema
+    sure = not_null_columns(spark, schema, scan.spec, (*plan.groups, plan.unfit))
+    return with_comments(reduce(DataFrame.union, frames), rows, sure)
 
 
-def with_comments(frame: DataFrame, rows: StructType) -> DataFrame:
-    """Return the frame with the table's comments on its columns, which are those of `rows`."""
+def with_comments(
+    frame: DataFrame, rows: StructType, columns: Mapping[str, Column] = MappingProxyType({})
+) -> DataFrame:
+    """Return the frame with the table's comments on its columns.
+
+    Args:
+        frame: the rows.
+        rows: their schema.
+        columns: name → the column in another form.
+    """
     fields = to_spark_schema(rows).fields
-    if not any(one.metadata for one in fields):
+    if not columns and not any(one.metadata for one in fields):
         return frame
     return frame.select(
-        *(F.col(quoted(one.name)).alias(one.name, metadata=one.metadata) for one in fields)
+        *(
+            columns.get(one.name, F.col(quoted(one.name))).alias(one.name, metadata=one.metadata)
+            for one in fields
+        )
     )
 
 

@@ -30,14 +30,34 @@ MAX_FILES_PER_TRIGGER: Final = 1000
 """As Delta's, where neither limit is given."""
 # Delta's options that this request cannot have, with what to do instead.
 _ELSEWHERE: Final = {
-    "versionasof": "it goes with batch reads; a stream takes startingVersion",
-    "timestampasof": "it goes with batch reads; a stream takes startingTimestamp",
-    "endingversion": "it goes with batch reads of the change feed; a stream has no end",
-    "endingtimestamp": "it goes with batch reads of the change feed; a stream has no end",
-    "optimizewrite": "a format's writer cannot gather rows; use "
-    "deltalog.spark.write(…, optimize_write=True)",
-    "schematrackinglocation": "started again with a new load, a stream goes on in the new schema",
+    "versionAsOf": "it goes with batch reads; a stream takes startingVersion",
+    "timestampAsOf": "it goes with batch reads; a stream takes startingTimestamp",
+    "endingVersion": "it goes with batch reads of the change feed; a stream has no end",
+    "endingTimestamp": "it goes with batch reads of the change feed; a stream has no end",
+    "maxRecordsPerFile": "files are closed by their size: give targetFileSize, such as 64m",
+    "replaceOn": "rows are replaced by DeltaTable.merge, or by replaceWhere",
+    "replaceUsing": "rows are replaced by DeltaTable.merge, or by replaceWhere",
+    "excludeRegex": "a stream reads all files of a commit; filter its rows by "
+    "option('metadataColumns', 'file_path')",
+    **dict.fromkeys(
+        ("schemaTrackingLocation", "schemaLocation"),
+        "started again with a new load, a stream goes on in the new schema",
+    ),
+    **dict.fromkeys(
+        (
+            "allowSourceColumnRename",
+            "allowSourceColumnDrop",
+            "allowSourceColumnRenameAndDrop",
+            "allowSourceColumnTypeChange",
+        ),
+        "a stream ends where its source's columns change; started again with a new load, it goes "
+        "on in the new schema",
+    ),
 }
+_LOWERED: Final = {name.lower(): name for name in _ELSEWHERE}
+"""Spark hands a format its options in lower case."""
+# What Spark's catalog hands to a format of a table that it holds, besides the table's properties.
+_OF_A_CATALOG: Final = frozenset({"owner", "provider"})
 _SIZE_UNITS: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 _TIME_TRAVEL: Final = ("versionAsOf", "timestampAsOf")
@@ -157,6 +177,7 @@ class Options:
         self._names = {name.lower(): name for name in known}
         self._values: dict[str, str] = {}
         self.storage: dict[str, str] = {}
+        comes_from_catalog = {name.lower() for name in given} >= _OF_A_CATALOG
         for name, value in given.items():
             lower = name.lower()
             if lower.startswith(STORAGE_PREFIX):
@@ -165,12 +186,13 @@ class Options:
                 self.storage[name] = value
             elif lower in self._names:
                 self._values[lower] = value
-            elif lower not in _WITHOUT_EFFECT:
+            elif lower not in _WITHOUT_EFFECT and not comes_from_catalog:
                 raise InvalidInputError(self._unknown(name))
 
     def _unknown(self, name: str) -> str:
         close = get_close_matches(name.lower(), self._names, n=1)
-        hint = _ELSEWHERE.get(name.lower()) or (
+        name = _LOWERED.get(name.lower(), name)
+        hint = _ELSEWHERE.get(name) or (
             f"did you mean {self._names[close[0]]!r}?"
             if close
             else f"expected one of {sorted(self._names.values())}{self.others}"
@@ -328,7 +350,9 @@ def path_of(options: Options) -> str:
     if not path:
         raise InvalidInputError(
             "cannot find the table: expected its location in load(path), save(path) or "
-            "option('path', …)"
+            "option('path', …); Spark tells a format no names of tables: in a session that "
+            "deltalog.spark.register(spark) has prepared, spark.table, spark.sql, saveAsTable and "
+            "insertInto know them"
         )
     return path
 

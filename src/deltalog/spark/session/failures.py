@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql import Column
 
 from deltalog.errors import DeltaError, InvalidInputError, TableExistsError, TableNotFoundError
@@ -22,11 +23,32 @@ from deltalog.expressions import Expression
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_CONDITIONS: Final = (str, Column, Expression)
+_NEEDED: Final[dict[tuple[type, ...], str]] = {
+    (str,): "a string",
+    (str, datetime): "a string",
+    (int,): "an int",
+    (bool,): "a boolean",
+}
+
 
 class WrongTypeError(InvalidInputError, TypeError):
     """An argument is of another type than its method takes."""
 
     code = "wrong-type"
+
+
+class WrongIdentityTypeError(InvalidInputError, UnsupportedOperationException):
+    """An identity column is of another type than BIGINT."""
+
+    code = "wrong-identity-type"
+
+    def __init__(self, *args: object) -> None:
+        UnsupportedOperationException.__init__(self, message=str(args[0]), messageParameters={})
+        self.args = args
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class _Analysis(AnalysisException):
@@ -136,8 +158,12 @@ def check_type(value: object, expected: type | tuple[type, ...], what: str, word
         WrongTypeError: it is of another type.
     """
     kinds = expected if isinstance(expected, tuple) else (expected,)
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        raise WrongTypeError(f"{what}: expected {words}, found {value!r}, a {type(value).__name__}")
+    if isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds):
+        return
+    needed = _NEEDED.get(kinds)
+    if needed is not None:  # as code that was written for Delta's class may look for
+        what = f"{what} needs to be {needed} but got '{type(value)}'"
+    raise WrongTypeError(f"{what}: expected {words}, found {value!r}, a {type(value).__name__}")
 
 
 def check_optional(value: object, expected: type | tuple[type, ...], what: str, words: str) -> None:
@@ -154,14 +180,30 @@ def check_session(spark: object) -> None:
 
 def check_condition(condition: object, what: str = "condition") -> None:
     """Refuse what is no condition, unless it is None."""
-    check_optional(condition, (str, Column, Expression), what, "Spark SQL or a Spark column")
+    if condition is not None and not isinstance(condition, _CONDITIONS):
+        raise _wrong(f"{what} must be a Spark SQL Column or a string", condition)
 
 
 def check_values(values: object, what: str) -> None:
-    """Refuse what does not give columns values by SQL or columns, unless it is None."""
-    words = "a dictionary, column to Spark SQL or Spark column"
-    check_optional(values, Mapping, what, words)
-    for name, value in values.items() if isinstance(values, Mapping) else ():
-        check_type(name, str, f"{what}: column", "a name")
-        kinds = (str, Column, Expression)
-        check_type(value, kinds, f"{what}: column {name!r}", "Spark SQL or a Spark column")
+    """Refuse what does not give columns values by SQL or columns.
+
+    Raises:
+        InvalidInputError: there are none.
+        WrongTypeError: they are no dictionary, or some key or value in it is of another type.
+    """
+    if values is None:
+        raise InvalidInputError(
+            f"{what} cannot be None: expected a dictionary, column to Spark SQL or Spark column"
+        )
+    if not isinstance(values, Mapping):
+        raise _wrong(f"{what} must be a dict of columns and Spark SQL or Spark columns", values)
+    for name, value in values.items():
+        if not isinstance(name, str):
+            raise _wrong(f"Keys of dict in {what}: column must contain only names", name)
+        if not isinstance(value, _CONDITIONS):
+            column = f"Values of dict in {what}: column {name!r}"
+            raise _wrong(f"{column} must contain only Spark SQL or Spark columns", value)
+
+
+def _wrong(expected: str, value: object) -> WrongTypeError:
+    return WrongTypeError(f"{expected}, found {value!r}, a {type(value).__name__}")

@@ -276,7 +276,8 @@ uniform.iceberg.maxActionsToConvertForCommitLarge uniform.iceberg.retry.times
 uniform.iceberg.sync.convert.enabled v2.enableMode variant.disableVariantTableFeatureForSpark40
 """
 _OF_DELTA_S_TESTS: Final = """
-checkpointV2.exposeTableFeatureForTesting incremental.commit.forceVerifyInTests
+checkpointV2.exposeTableFeatureForTesting incremental.commit.forceVerifyInTests minReaderVersion
+minWriterVersion
 tableFeatures.dev.allowMetadataCleanupCheckpointExistenceCheck.disabled
 tableFeatures.dev.fastDropFeature.DVDiscoveryInVacuum.disabled
 tableFeatures.dev.unsupportedTableFeatures.enabled tableFeatures.testFeatures.enabled

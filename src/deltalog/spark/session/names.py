@@ -1,6 +1,6 @@
 """Resolve table names: a quoted location, a view made by deltalog, or a table of the catalog.
 
-Owns how the location is found for each. deltalog reads the catalog, but writes nothing to it.
+Owns how the location is found for each.
 
 Protocol: none
 """
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.errors import TableNotFoundError
+from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.locations import BY_NAME
+from deltalog.query.names import QualifiedName
 from deltalog.spark.session.catalogs import named_in, note_table, shown_by
+from deltalog.spark.session.formats import left_to_spark
 from deltalog.spark.session.opening import open_latest, session_time_zone
+from deltalog.spark.session.spark_tables import find_entry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from deltalog.catalogs.named import NamedTable
     from deltalog.context import TableContext
     from deltalog.spark.session.opening import Location
+    from deltalog.spark.session.spark_tables import SparkEntry
 
 _VIEW: Final = "spark.deltalog.view."
 """Prefix of the session settings that record which table a view shows."""
@@ -37,7 +41,7 @@ def open_by_name(spark: SparkSession, name: str) -> TableContext:
     if shown is not None:
         return shown
     where: str | NamedTable | None = name if is_by_name(name) else location_of(name)
-    where = where or _view_location(spark, name) or named_in(spark, name)
+    where = where or view_location(spark, name) or named_in(spark, name)
     where = where or _catalog_location(spark, name)
     return open_table(spark, where)
 
@@ -59,13 +63,21 @@ def named_or_location(spark: SparkSession, text: str) -> str | NamedTable:
     return location_of(text) or named_in(spark, text, by_alias=True) or text
 
 
-def find_location(spark: SparkSession, name: str) -> str:
+def find_location(spark: SparkSession, name: str, entry: SparkEntry | None = None) -> str:
     """Return the location of a table by its name.
+
+    Args:
+        spark: the session.
+        name: of the table.
+        entry: what Spark's catalog says of it, if that is known.
 
     Raises:
         TableNotFoundError: there is no such table, or the catalog has no location for it.
     """
-    return location_of(name) or _view_location(spark, name) or _catalog_location(spark, name)
+    found = location_of(name) or view_location(spark, name)
+    if found is None and entry is not None:
+        found = entry.location
+    return found or _catalog_location(spark, name)
 
 
 def note_view(spark: SparkSession, name: str, context: TableContext) -> None:
@@ -94,7 +106,7 @@ def is_by_name(text: str) -> bool:
     return text.strip().lower().startswith(BY_NAME)
 
 
-def _view_location(spark: SparkSession, name: str) -> str | None:
+def view_location(spark: SparkSession, name: str) -> str | None:
     """Return the location of the table that a view shows, if deltalog made the view."""
     known = spark.conf.get(_VIEW + name.lower(), None)
     return known if known and spark.catalog.tableExists(name) else None
@@ -106,8 +118,12 @@ def _catalog_location(spark: SparkSession, name: str) -> str:
     Raises:
         TableNotFoundError: there is no such table, or it has no location.
     """
+    entry = _entry(spark, name)
+    if entry is not None and entry.location is not None:
+        return entry.location
     try:
-        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+        with left_to_spark():
+            rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     except Exception as error:
         raise TableNotFoundError(
             f"cannot find the table {name!r}: the catalog does not know it ({error}); open it by "
@@ -120,3 +136,10 @@ def _catalog_location(spark: SparkSession, name: str) -> str:
             "its location with forPath"
         )
     return str(found[-1])
+
+
+def _entry(spark: SparkSession, name: str) -> SparkEntry | None:
+    try:
+        return find_entry(spark, QualifiedName.parse(name))
+    except InvalidInputError:
+        return None  # Spark says what is wrong with it

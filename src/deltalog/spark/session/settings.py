@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.spark.session.formats import check_catalog
 from deltalog.spark.session.known_settings import DELTA
 from deltalog.spark.session.refusals import DEFAULTS, TIME_ZONE, refuse_unfollowed
 from deltalog.table import table_defaults
@@ -114,7 +115,9 @@ def session_settings(spark: SparkSession) -> SessionSettings:
     Raises:
         InvalidInputError: as `read_settings`.
     """
-    return read_settings(spark.conf.getAll)
+    given = spark.conf.getAll
+    check_catalog(spark, given)
+    return read_settings(given)
 
 
 def check_reads(spark: SparkSession) -> None:
@@ -123,7 +126,9 @@ def check_reads(spark: SparkSession) -> None:
     Raises:
         InvalidInputError: one of them asks for what deltalog does not do.
     """
-    refuse_unfollowed(spark.conf.getAll, writes=False)
+    given = spark.conf.getAll
+    check_catalog(spark, given)
+    refuse_unfollowed(given, writes=False)
 
 
 def _truth(given: Mapping[str, str], name: str) -> bool | None:

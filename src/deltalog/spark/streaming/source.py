@@ -131,6 +131,21 @@ class StreamReader(MicroBatchReader):
         self._planned = (dict(start), end, tasks)
         return end
 
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  # PySpark's name
+        """Return the newest offset of the table, for the progress of a query (PySpark 4.2).
+
+        `versionsBehind` says how many versions the query has not ended yet.
+
+        Cost: one listing of the log's end for each trigger.
+        """
+        latest = self._latest()
+        newest = Offset(table_id=latest.metadata.id, version=latest.version + 1)
+        behind = {}
+        if self._planned is not None:
+            reached = decode_offset(self._planned[1]).version
+            behind = {"versionsBehind": max(0, newest.version - reached)}
+        return {**encode_offset(newest), **behind}
+
     def _between(self, start: Offset, end: Offset) -> list[ScanTask]:
         follower = self._follow(start, everything=True, until=end)
         tasks: list[ScanTask] = []

@@ -24,6 +24,7 @@ from deltalog.spark.writing.options import WriteOptions
 from deltalog.spark.writing.plan import check_options, new_configuration, open_to_write
 from deltalog.table import DeltaTable
 from deltalog.transaction.properties import AppTransaction, CommitOptions
+from deltalog.verbs.create import Create, WithRows
 from deltalog.verbs.do import make_table
 from deltalog.verbs.write import Write
 
@@ -122,8 +123,23 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         time_zone=session_time_zone(frame.sparkSession),
         properties=dict(properties or {}),
         optimize_write=optimize_write,
-    ).under(session_settings(frame.sparkSession))
-    place = open_to_write(table, storage_options)
+    )
+    return write_frame(frame, open_to_write(table, storage_options), options, mode=mode)
+
+
+def write_frame(
+    frame: DataFrame, place: TablePlace, options: WriteOptions, *, mode: Mode, name: str = ""
+) -> int | None:
+    """Write a data frame to a table; `write` explains the arguments.
+
+    Args:
+        frame: the rows.
+        place: of the table.
+        options: of the write; what they leave open is as the session says.
+        mode: what is done if there is a table.
+        name: of the table, for errors; empty shows its location.
+    """
+    options = options.under(session_settings(frame.sparkSession))
     context = replace(place.context, time_zone=options.zone)
     place = replace(place, context=context)
     objection = objection_to_native(context.store)
@@ -139,8 +155,8 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         return None
     if mode in _ERRORS:
         raise SparkTableExistsError(
-            f"cannot create a table at {context.store.root}: there is one; use mode='append' or "
-            "mode='overwrite'"
+            f"cannot create a table {f'{name} ' if name else ''}at {context.store.root}: it "
+            "already exists; use mode='append' or mode='overwrite'"
         )
     existing = DeltaTable.from_context(context, engine)
     check_options(existing.snapshot, options)
@@ -157,8 +173,10 @@ def _make(
 ) -> int | None:
     with session_defaults(frame.sparkSession):
         made = new_configuration(place, schema_of(frame.schema), options)
+    rows = Write(data=frame, **options.arguments(made))
+    clusters = options.cluster_by
     done = make_table(
-        Write(data=frame, **options.arguments(made)),
+        rows if clusters is None else WithRows(Create(clusters), rows),
         place.context,
         made,
         engine,

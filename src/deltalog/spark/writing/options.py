@@ -8,15 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from deltalog._json import dumps, loads
 from deltalog.errors import InvalidInputError
 from deltalog.rows.file_options import FileOptions
 from deltalog.spark.reading.options import Options, path_of
 from deltalog.spark.session.opening import zone_of
 from deltalog.transaction import CommitProperties
 from deltalog.transaction.properties import AppTransaction
+from deltalog.write.options import WriterProperties
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from deltalog.configuration import TableConfiguration
     from deltalog.spark.session.settings import SessionSettings
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from deltalog.verbs.write import SchemaMode
 
 PROPERTY_PREFIX: Final = "delta."
+_UNCOMPRESSED: Final = {"none": "uncompressed"}
+"""Spark's other name of a compression → Parquet's."""
 _WRITING: Final = (
     "path",
     "partitionBy",
@@ -36,6 +40,9 @@ _WRITING: Final = (
     "userMetadata",
     "targetFileSize",
     "timeZone",
+    "compression",
+    "optimizeWrite",
+    "dataChange",
 )
 # Other options that a stream's writer gets; Spark reads these itself.
 _OF_STREAMS: Final = ("checkpointLocation", "queryName", "truncate")
@@ -48,6 +55,7 @@ class WriteOptions:
     Args:
         mode: `append`, or `overwrite`.
         partition_by: partition columns of a new table, or of one that is overwritten whole.
+        cluster_by: clustering columns of a new table.
         merge_schema: add columns that only the data has to the table.
         overwrite_schema: the table gets the data's schema.
         replace_where: replace only rows for which it is true.
@@ -56,6 +64,7 @@ class WriteOptions:
         batch: the query of a stream and the number of its batch, for the history.
         user_metadata: a text for the history.
         target_file_size_bytes: None follows the table.
+        compression: of the files; None follows the table.
         time_zone: of moments that name none; None asks the session.
         properties: of a new table.
         streams: whether the batches of a stream are written.
@@ -65,6 +74,7 @@ class WriteOptions:
 
     mode: Literal["append", "overwrite"] = "append"
     partition_by: tuple[str, ...] | None = None
+    cluster_by: tuple[str, ...] | None = None
     merge_schema: bool = False
     overwrite_schema: bool = False
     replace_where: Any = None
@@ -73,6 +83,7 @@ class WriteOptions:
     batch: tuple[str, int] | None = None
     user_metadata: str | None = None
     target_file_size_bytes: int | None = None
+    compression: str | None = None
     time_zone: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     streams: bool = False
@@ -141,7 +152,12 @@ class WriteOptions:
     @property
     def files(self) -> FileOptions:
         """Return how files are written."""
-        return FileOptions(target_file_size_bytes=self.target_file_size_bytes)
+        writer = None
+        if self.compression is not None:
+            writer = WriterProperties(compression=self.compression)
+        return FileOptions(
+            target_file_size_bytes=self.target_file_size_bytes, writer_properties=writer
+        )
 
     @property
     def commit_properties(self) -> CommitProperties:
@@ -201,7 +217,12 @@ def parse_write_options(
     properties = {key: text for key, text in given.items() if _is_property(key)}
     rest = {key: text for key, text in given.items() if not _is_property(key)}
     options = Options(rest, (*_WRITING, *_OF_STREAMS) if streams else _WRITING)
-    partitions = options.names("partitionBy")
+    if not options.truth("dataChange", default=True):
+        raise InvalidInputError(
+            "cannot take dataChange=false: a write adds rows; DeltaTable.optimize() puts files "
+            "together without a change of data"
+        )
+    partitions = _partitions(options)
     return (
         path_of(options),
         options.storage,
@@ -216,10 +237,34 @@ def parse_write_options(
             app=_stream_app(options) if streams else _app(options),
             user_metadata=options.text("userMetadata"),
             target_file_size_bytes=options.size("targetFileSize"),
+            compression=_compression(options),
+            optimize_write=options.truth("optimizeWrite")
+            if options.text("optimizeWrite")
+            else None,
             time_zone=options.text("timeZone"),
             properties=properties,
         ),
     )
+
+
+def encode_names(names: Sequence[str]) -> str:
+    """Return the text of the option `partitionBy` for names of any kind."""
+    return dumps(list(names)).decode()
+
+
+def _partitions(options: Options) -> tuple[str, ...]:
+    text = options.text("partitionBy") or ""
+    if not text.lstrip().startswith("["):
+        return options.names("partitionBy")
+    found = loads(text.encode())
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise InvalidInputError(f"cannot take partitionBy={text!r}: expected names of columns")
+    return tuple(found)
+
+
+def _compression(options: Options) -> str | None:
+    name = options.text("compression")
+    return None if name is None else _UNCOMPRESSED.get(name.strip().lower(), name)
 
 
 def _is_property(name: str) -> bool:

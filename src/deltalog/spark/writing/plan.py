@@ -315,6 +315,7 @@ def new_configuration(
         source,
         partition_columns=options.partition_by or (),
         configuration=dict(options.properties),
+        clustering_columns=options.cluster_by,
         place=place.new,
     )
 
@@ -326,6 +327,11 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
         InvalidInputError: it has other partition columns, or what the predicate means depends on
             the session's time zone.
     """
+    if options.cluster_by is not None:
+        raise InvalidInputError(
+            f"cannot write to {snapshot.store.root} clustered by {list(options.cluster_by)}: the "
+            "table exists; ALTER TABLE … CLUSTER BY changes how it is clustered"
+        )
     own, schema = snapshot.configuration.partition_columns, snapshot.configuration.schema
     where, asked = options.replace_where, options.partition_by
     if isinstance(where, str):

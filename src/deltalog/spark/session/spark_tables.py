@@ -1,0 +1,179 @@
+"""Tables that Spark's own catalog holds: what it says of them, and how entries are made.
+
+To Spark a table of a format in Python is a name, columns and properties: it does not hand the
+format the location. So names are resolved here, and the table at the location is what counts.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import AnalysisException, PySparkException
+
+from deltalog.expressions.render import quote_name, quote_text
+from deltalog.paths import split_location, store_kind
+from deltalog.schema import ArrayType, MapType, StructType
+from deltalog.spark.session.formats import left_to_spark
+from deltalog.spark.session.types import as_nullable, to_spark_schema, to_spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql import types as spark_types
+
+    from deltalog.query.names import QualifiedName
+    from deltalog.schema import DataType
+
+_SPARKS: Final = "spark_catalog"
+_MANAGED: Final = "deltalog.managed"
+"""Property of an entry: deltalog has chosen the location, so the files go when the name goes."""
+_FACT: Final = re.compile(r"^(Provider|Location|Type|Table Properties): (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkEntry:
+    """What Spark's catalog says of a table.
+
+    Args:
+        name: as it was asked for.
+        provider: its format, in lower case.
+        location: of its files; None if the catalog has none.
+        is_managed: whether deltalog has chosen the location.
+    """
+
+    name: QualifiedName
+    provider: str
+    location: str | None
+    is_managed: bool = False
+
+
+def find_entry(spark: SparkSession, name: QualifiedName) -> SparkEntry | None:
+    """Return the entry of a table in Spark's catalog; None for views, and for what is not there.
+
+    Args:
+        spark: the session.
+        name: of up to three parts, without a version.
+
+    Cost: one call of Spark for a name that it does not know, two for a table.
+    """
+    parts = _in_spark(name)
+    if parts is None:
+        return None
+    with left_to_spark():
+        try:
+            known = spark.catalog.getTable(".".join(map(quote_name, parts)))
+        except (AnalysisException, PySparkException):
+            return None
+        if known.isTemporary or known.tableType == "VIEW" or known.catalog != _SPARKS:
+            return None
+        within = ".".join(map(quote_name, known.namespace or ()))
+        pattern = quote_text(known.name)
+        rows = spark.sql(f"SHOW TABLE EXTENDED IN {within} LIKE {pattern}").collect()
+    for row in rows:
+        if not row["isTemporary"] and row["tableName"].lower() == known.name.lower():
+            return _entry(name, row["information"])
+    return None
+
+
+def _in_spark(name: QualifiedName) -> tuple[str, ...] | None:
+    parts = name.parts
+    if name.location is not None or len(parts) > 3:  # catalog, schema, table
+        return None
+    return None if len(parts) == 3 and parts[0].lower() != _SPARKS else parts
+
+
+def _entry(name: QualifiedName, information: str) -> SparkEntry:
+    facts = dict(_FACT.findall(information))
+    location = facts.get("Location")
+    return SparkEntry(
+        name=name,
+        provider=facts.get("Provider", "").lower(),
+        location=None if location is None else _plain(location),
+        is_managed=f"{_MANAGED}=true" in facts.get("Table Properties", ""),
+    )
+
+
+def _plain(location: str) -> str:
+    """Return a location without `file:`: Spark shows paths as they are, not as URLs."""
+    found = re.fullmatch(r"file:(?://)?(/.*)", location, re.DOTALL)
+    return location if found is None else found[1]
+
+
+def default_location(spark: SparkSession, name: QualifiedName) -> str | None:
+    """Return where Spark puts the files of a new table; None if another catalog has the name."""
+    parts = _in_spark(name)
+    with left_to_spark():
+        if parts is None or (
+            len(parts) < 3 and spark.catalog.currentCatalog() != _SPARKS
+        ):  # as above
+            return None
+        schema = parts[-2] if len(parts) > 1 else spark.catalog.currentDatabase()
+        rows = spark.sql(f"DESCRIBE DATABASE EXTENDED {quote_name(schema)}").collect()
+    found = {row[0]: row[1] for row in rows}
+    return f"{_plain(found['Location']).rstrip('/')}/{parts[-1].lower()}"
+
+
+def make_entry(spark: SparkSession, entry: SparkEntry, schema: StructType) -> None:
+    """Let Spark's catalog hold a table, or hold it as it is now.
+
+    Spark deletes no file when such an entry is dropped: to it the table is an external one.
+
+    Args:
+        spark: the session.
+        entry: what it is to say.
+        schema: of the table.
+    """
+    with left_to_spark():
+        if spark.catalog.tableExists(str(entry.name)):
+            if _has_columns(spark, entry.name, schema):
+                return
+            spark.sql(f"DROP TABLE {entry.name}")
+        columns = ", ".join(
+            f"{quote_name(field.name)} {_type_text(field.type)}" for field in as_nullable(schema)
+        )
+        where = quote_text(_spark_path(entry.location or ""))
+        managed = f" TBLPROPERTIES ({quote_text(_MANAGED)} = 'true')" if entry.is_managed else ""
+        what = f"{entry.name} ({columns}) USING {entry.provider}"
+        spark.sql(f"CREATE TABLE {what} LOCATION {where}{managed}")
+
+
+def drop_entry(spark: SparkSession, name: QualifiedName) -> None:
+    """Take a table out of Spark's catalog; its files stay."""
+    with left_to_spark():
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def rename_entry(spark: SparkSession, name: QualifiedName, to: QualifiedName) -> None:
+    """Give a table of Spark's catalog another name."""
+    with left_to_spark():
+        spark.sql(f"ALTER TABLE {name} RENAME TO {to}")
+
+
+def _has_columns(spark: SparkSession, name: QualifiedName, schema: StructType) -> bool:
+    def shown(columns: spark_types.StructType) -> list[tuple[str, spark_types.DataType]]:
+        return [(field.name, field.dataType) for field in columns.fields]
+
+    return shown(spark.table(str(name)).schema) == shown(to_spark_schema(schema))
+
+
+def _type_text(kind: DataType) -> str:
+    """Return a type in Spark's DDL, with names quoted."""
+    match kind:
+        case ArrayType():
+            return f"ARRAY<{_type_text(kind.element_type)}>"
+        case MapType():
+            return f"MAP<{_type_text(kind.key_type)}, {_type_text(kind.value_type)}>"
+        case StructType():
+            inner = (f"{quote_name(field.name)}: {_type_text(field.type)}" for field in kind)
+            return f"STRUCT<{', '.join(inner)}>"
+        case _:
+            return to_spark_type(kind).simpleString()
+
+
+def _spark_path(location: str) -> str:
+    """Return a location as Hadoop's file systems expect it."""
+    kind = store_kind(location)
+    return f"{kind.name}://{split_location(location)[2]}" if kind.is_native else location

@@ -1,0 +1,163 @@
+# ruff: noqa: D102  # the docstrings are those of PySpark's own methods
+"""`spark.sql`, `spark.table` and `spark.catalog` of registered sessions.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import Column
+
+from deltalog.errors import InvalidInputError
+from deltalog.query.names import QualifiedName
+from deltalog.spark.create import spark_schema
+from deltalog.spark.session.failures import as_analysis_errors
+from deltalog.spark.session.formats import formats_of, is_left_to_spark, left_to_spark
+from deltalog.spark.session.settings import session_defaults
+from deltalog.spark.spellings.noting import DEFAULT_FORMAT, PATH, Noted, as_text
+from deltalog.spark.spellings.rows import AskedRows, entry_of
+from deltalog.spark.statements import forget_table, run_statement
+from deltalog.spark.writing.named import NO_PLACE, place_of_name
+from deltalog.spark.writing.options import PROPERTY_PREFIX
+from deltalog.table.creating import TableDefinition, create_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+# Statements that name no table of ours, whatever follows.
+_OF_SPARK: Final = frozenset(
+    "set reset add list cache uncache load declare begin call execute clear refresh analyze msck "  # noqa: SIM905  # words
+    "grant revoke".split()
+)
+_CREATING: Final = frozenset({"create", "replace"})
+_WORD: Final = re.compile(r"(?:\s|/\*.*?\*/|--[^\n]*\n|\()*([A-Za-z]+)", re.DOTALL)
+_NAMES_DELTA: Final = re.compile(r"\bdelta\s*\.\s*`|\busing\s+`?delta`?(?!\w)", re.IGNORECASE)
+_NAMES_OURS: Final = re.compile(r"delta|\bclone\b", re.IGNORECASE)
+
+
+def statement_rows(spark: SparkSession, text: object, given: Any) -> DataFrame | None:
+    """Return the rows of a statement about tables of ours; None if PySpark must run it.
+
+    Args:
+        spark: the session.
+        text: as `sql` got it.
+        given: its `args`.
+
+    Cost: of a statement that names tables, a call or two of Spark for each name.
+    """
+    if is_left_to_spark() or not isinstance(text, str):
+        return None
+    formats = formats_of(spark)
+    if not formats or not _may_concern(spark, text, formats):
+        return None
+    values = given.values() if isinstance(given, dict) else given or ()
+    if any(isinstance(value, Column) for value in values):
+        return None  # only Spark can compute them
+    with left_to_spark(), as_analysis_errors():
+        return run_statement(spark, text, given, own=formats)
+
+
+def _may_concern(spark: SparkSession, text: str, formats: frozenset[str]) -> bool:
+    found = _WORD.match(text)
+    word = found[1].lower() if found is not None else ""
+    if not word or word in _OF_SPARK:
+        return False
+    if "delta" not in formats and _NAMES_DELTA.search(text):
+        return False  # of another library, such as Delta's jar
+    if word not in _CREATING or _NAMES_OURS.search(text):
+        return True
+    return str(spark.conf.get(DEFAULT_FORMAT, "")).lower() in formats
+
+
+class NotingCatalog:
+    """The part of a catalog that makes and drops tables of ours."""
+
+    _asked: Noted
+
+    def createTable(  # noqa: N802  # PySpark's
+        self,
+        tableName: str,  # noqa: N803  # PySpark's
+        path: str | None = None,
+        source: str | None = None,
+        schema: StructType | None = None,
+        description: str | None = None,
+        **options: str,
+    ) -> DataFrame:
+        asked = self._asked
+        asked.format = source
+        provider = asked.meant(asked.own_formats())
+        if provider is None:
+            more = {} if description is None else {"description": description}
+            return super().createTable(tableName, path, source, schema, **more, **options)  # type: ignore[misc,no-any-return]  # PySpark's class comes next
+        spark = asked.spark
+        with as_analysis_errors():
+            asked.note({**options, **({} if path is None else {PATH: path})})
+            _create(asked, tableName, provider, schema, description)
+        return spark.table(tableName)
+
+    def createExternalTable(  # noqa: N802  # PySpark's
+        self,
+        tableName: str,  # noqa: N803  # PySpark's
+        path: str | None = None,
+        source: str | None = None,
+        schema: StructType | None = None,
+        **options: str,
+    ) -> DataFrame:
+        return self.createTable(tableName, path, source, schema, **options)
+
+    def dropTable(  # noqa: N802  # PySpark's
+        self,
+        tableName: str,  # noqa: N803  # PySpark's
+        ifExists: bool = False,  # noqa: FBT001, FBT002, N803  # PySpark's
+        purge: bool = False,  # noqa: FBT001, FBT002  # PySpark's
+    ) -> None:
+        formats = self._asked.own_formats()
+        if not formats or entry_of(self._asked.spark, tableName, formats) is None:
+            super().dropTable(tableName, ifExists, purge)  # type: ignore[misc]  # as above
+            return
+        forget_table(self._asked.spark, QualifiedName.parse(tableName))
+
+
+def _create(
+    asked: Noted, name: str, provider: str, schema: StructType | None, description: str | None
+) -> None:
+    spark = asked.spark
+    options = {key: as_text(value) for key, value in asked.options.items()}
+    where = options.pop(PATH, None)
+    unknown = [key for key in options if not key.lower().startswith(PROPERTY_PREFIX)]
+    if unknown:
+        raise InvalidInputError(
+            f"cannot create the table {name} with the option {unknown[0]!r}: expected properties "
+            f"of a table, which begin with {PROPERTY_PREFIX!r}"
+        )
+    found = place_of_name(spark, QualifiedName.parse(name), where, provider=provider)
+    if found is None:
+        raise InvalidInputError(f"cannot create the table {name}: {NO_PLACE}")
+    if found.is_known:
+        raise InvalidInputError(f"cannot create the table {name}: it already exists")
+    if not found.has_table:
+        if schema is None:
+            raise InvalidInputError(
+                f"cannot create the table {name}: there is no Delta table at "
+                f"{found.place.context.store.root}, and no schema of a new one; give schema="
+            )
+        definition = TableDefinition(
+            schema=spark_schema(schema), description=description, configuration=options
+        )
+        with session_defaults(spark), left_to_spark():
+            create_table(found.place, definition)
+    found.note(spark)
+
+
+def table_rows(spark: SparkSession, name: object) -> DataFrame | None:
+    """Return the rows of a table of ours by its name; None if PySpark must find it.
+
+    Args:
+        spark: the session.
+        name: as `table` got it.
+    """
+    return AskedRows(spark).table(name)
