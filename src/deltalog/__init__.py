@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deltalog import (
+        daft as daft,
+    )
+    from deltalog import (
+        dask as dask,
+    )
+    from deltalog import (
         errors as errors,
     )
     from deltalog import (
@@ -27,6 +33,9 @@ if TYPE_CHECKING:
     )
     from deltalog import (
         query as query,
+    )
+    from deltalog import (
+        ray as ray,
     )
     from deltalog import (
         schema as schema,
@@ -118,12 +127,15 @@ _ORIGINS = {
 }
 # Imported when `deltalog.errors`, say, is asked for without having been imported.
 _MODULES = (
+    "daft",
+    "dask",
     "errors",
     "exceptions",
     "expressions",
     "fs",
     "polars",
     "query",
+    "ray",
     "schema",
     "sharing",
     "spark",

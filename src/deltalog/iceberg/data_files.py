@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
-from deltalog.column_mapping import field_id, physical_path
+from deltalog.column_mapping import field_id
 from deltalog.errors import MalformedLogError
 from deltalog.iceberg.store_io import as_location
 from deltalog.kernels import compute
@@ -35,6 +35,7 @@ from deltalog.schema.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     PrimitiveType,
+    StructType,
 )
 from deltalog.stats import indexed_columns, stats_schema
 from deltalog.stats.bounds import correction
@@ -135,18 +136,12 @@ class FileColumns:
         """The leaf columns that have statistics, by physical path."""
         configuration = self.configuration
         properties = configuration.properties
-        chosen = properties.data_skipping_stats_columns
         partitions = set(configuration.physical_partition_columns)
         schema = configuration.physical_schema
-        data = type(schema)([field for field in schema.fields if field.name not in partitions])
-        columns = None
-        if chosen is not None:
-            mode = configuration.column_mapping_mode
-            columns = [physical_path(configuration.schema, path, mode) for path in chosen]
         return indexed_columns(
-            data,
+            StructType([field for field in schema.fields if field.name not in partitions]),
             num_indexed_columns=properties.data_skipping_num_indexed_cols,
-            columns=columns,
+            columns=configuration.physical_stats_columns,
         )
 
     def stats_schema(self) -> pa.Schema:
