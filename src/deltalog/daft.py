@@ -298,6 +298,10 @@ class _DeltaSink(DataSink):  # type: ignore[misc]  # as above
         self._places = count()
         self.reports: list[Report] = []
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the count here: a worker's begins anew."""
+        return _DeltaSink, (self._job,)
+
     def name(self) -> str:
         """Return the name in Daft's plans."""
         return "Delta"

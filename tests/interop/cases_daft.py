@@ -17,7 +17,7 @@ from daft import col
 from deltalog import DeltaTable, Field, Schema, write_deltalake
 from deltalog import daft as deltalog_daft
 from deltalog.daft import DaftSource
-from deltalog.distributed import VersionRead
+from deltalog.distributed import Sent, VersionRead
 from deltalog.errors import (
     ConstraintViolationError,
     InvalidInputError,
@@ -25,6 +25,7 @@ from deltalog.errors import (
     TableExistsError,
     UnsupportedFeatureError,
 )
+from deltalog.rows.write_task import WriteJob
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
 from tests.support.engines import DAY, bag, files_of, ids_of, make_table, rows_of_file
@@ -278,3 +279,6 @@ def test_workers_get_credentials_and_nobody_else_does(
     table = DeltaTable(path, storage_options=options)
     source = pickle.loads(pickle.dumps(DaftSource(VersionRead.of(table))))
     assert source._rows.value.snapshot.store._options == options
+    job = Sent(WriteJob(spec=table.write_spec()))
+    sink = pickle.loads(pickle.dumps(deltalog_daft._DeltaSink(job)))
+    assert sink._job.value.spec.store._options == options
