@@ -280,6 +280,11 @@ def test_files_are_put_together_and_cleaned_away(spark: SparkSession, tmp_path: 
     assert table.vacuum().collect() == []
     table.upgradeTableProtocol(1, 3)
     table.addFeatureSupport("changeDataFeed")
+    (told,) = table.history(1).collect()
+    assert (told["operation"], dict(told["operationParameters"])) == (
+        "SET TBLPROPERTIES",
+        {"properties": '{"delta.feature.changeDataFeed":"supported"}'},
+    )  # as Delta Spark, whose method sets the property
 
 
 def test_copies(spark: SparkSession, tmp_path: Path) -> None:

@@ -136,9 +136,9 @@ class Changes(Rows):
         if not then.is_active("changeDataFeed"):
             raise ChangeDataFeedNotEnabledError(
                 f"cannot read changes {self.first.version} to {self.end} of {table}: version "
-                f"{version} was written without a change data feed; the property "
-                "delta.enableChangeDataFeed = true records changes from the next version on, and "
-                "a range in which it was on can be read"
+                f"{version} was written without a change data feed; table.alter."
+                "set_table_properties({'delta.enableChangeDataFeed': 'true'}) switches it on from "
+                "the next version on, and a range in which it was on can be read"
             )
         mode = then.column_mapping_mode
         problem = incompatibility(then.schema, self.snapshot.configuration.schema, mode)

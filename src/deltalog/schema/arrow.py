@@ -18,7 +18,7 @@ import pyarrow.types as pt
 from deltalog._json import dumps, loads
 from deltalog.errors import InvalidInputError, MalformedLogError, UnsupportedTypeError
 from deltalog.kernels import arrow
-from deltalog.schema.interchange import Interchange
+from deltalog.schema.interchange import SchemaPart
 from deltalog.schema.primitives import primitive_of_arrow
 from deltalog.schema.types import (
     ArrayType,
@@ -294,5 +294,5 @@ def _from_arrow(value: Any, kind: type[Any]) -> Any:
     return _from_arrow_field(value, ()) if isinstance(value, pa.Field) else from_arrow_type(value)
 
 
-Interchange._to_arrow = staticmethod(_to_arrow)  # noqa: SLF001  # the seam that `interchange` describes
-Interchange._from_arrow = staticmethod(_from_arrow)  # noqa: SLF001  # as above
+SchemaPart._to_arrow = staticmethod(_to_arrow)  # noqa: SLF001  # the seam that `interchange` describes
+SchemaPart._from_arrow = staticmethod(_from_arrow)  # noqa: SLF001  # as above

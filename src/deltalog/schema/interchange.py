@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Interchange:
+class SchemaPart:
     """What a type, a field and a schema have in common: each can be handed over."""
 
     __slots__ = ()
@@ -26,7 +26,7 @@ class Interchange:
 
     def to_json(self) -> str:
         """Return the protocol's JSON, in one line."""
-        return Interchange._to_json(self)
+        return SchemaPart._to_json(self)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -36,7 +36,7 @@ class Interchange:
             InvalidMetadataError: the text is no JSON of a type or field.
             InvalidInputError: it is another kind of type.
         """
-        return cls._checked(Interchange._from_json(text, cls), text)
+        return cls._checked(SchemaPart._from_json(text, cls), text)
 
     def to_arrow(self, as_large_types: bool = False) -> Any:  # noqa: FBT001, FBT002  # deltalake's signature
         """Return a `pyarrow.Schema`, `Field` or `DataType`, with field metadata.
@@ -47,7 +47,7 @@ class Interchange:
         Raises:
             UnsupportedTypeError: the type is not known.
         """
-        return Interchange._to_arrow(self, as_large_types)
+        return SchemaPart._to_arrow(self, as_large_types)
 
     @classmethod
     def from_arrow(cls, value: Any) -> Self:
@@ -58,7 +58,7 @@ class Interchange:
         Raises:
             InvalidInputError: Delta has no such type, or it is another kind of type.
         """
-        return cls._checked(Interchange._from_arrow(value, cls), value)
+        return cls._checked(SchemaPart._from_arrow(value, cls), value)
 
     def __arrow_c_schema__(self) -> object:
         """Return the Arrow C data interface, for pyarrow, Polars, DuckDB and others."""

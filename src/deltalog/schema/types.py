@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._json import loads
 from deltalog.errors import InvalidInputError
 from deltalog.frozen import FrozenList
-from deltalog.schema.interchange import Interchange
+from deltalog.schema.interchange import SchemaPart
 from deltalog.schema.primitives import (
     PRIMITIVES,
     Family,
@@ -35,7 +35,7 @@ CURRENT_DEFAULT_KEY: Final = "CURRENT_DEFAULT"
 
 
 @dataclass(frozen=True, slots=True)
-class PrimitiveType(Interchange):
+class PrimitiveType(SchemaPart):
     """A type without parts: `PrimitiveType("long")`, `PrimitiveType("decimal(10,2)")`.
 
     Raises:
@@ -123,7 +123,7 @@ def decimal_type(precision: int, scale: int) -> PrimitiveType:
 
 
 @dataclass(frozen=True, slots=True)
-class VariantType(Interchange):
+class VariantType(SchemaPart):
     """A semi-structured value: numbers, texts, objects and lists, different in each row.
 
     Protocol: Variant Type
@@ -140,7 +140,7 @@ class VariantType(Interchange):
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownType(Interchange):
+class UnknownType(SchemaPart):
     """A type that the protocol has and deltalog cannot read: kept by name, refused on reading.
 
     The schema and the history of such a table can be shown, and its metadata is kept whole.
@@ -159,7 +159,7 @@ class UnknownType(Interchange):
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayType(Interchange):
+class ArrayType(SchemaPart):
     """A list of values of one type.
 
     Protocol: Array Type
@@ -188,7 +188,7 @@ class ArrayType(Interchange):
 
 
 @dataclass(frozen=True, slots=True)
-class MapType(Interchange):
+class MapType(SchemaPart):
     """Pairs of key and value; keys are never null.
 
     Protocol: Map Type
@@ -220,7 +220,7 @@ class MapType(Interchange):
 
 
 @dataclass(frozen=True, slots=True)
-class Field(Interchange):
+class Field(SchemaPart):
     """One column of a table, or one field of a struct.
 
     Args:
@@ -302,7 +302,7 @@ class Field(Interchange):
 
 
 @dataclass(frozen=True, slots=True)
-class StructType(Interchange):
+class StructType(SchemaPart):
     """Named fields in order.
 
     Protocol: Struct Type

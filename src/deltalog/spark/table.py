@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
+from deltalog.actions.properties import FEATURE_PREFIX
 from deltalog.catalogs.named import NamedTable
 from deltalog.errors import InvalidInputError
 from deltalog.rows.planned import RowCounts
@@ -394,9 +395,8 @@ class DeltaTable:
     def addFeatureSupport(self, featureName: str) -> None:  # noqa: N802, N803  # Delta's
         """Add a table feature; engines that do not support it lose access."""
         check_type(featureName, str, "featureName", "a name")
-        self._table.alter.add_feature(
-            featureName,
-            allow_protocol_versions_increase=True,
+        self._table.alter.set_table_properties(
+            {f"{FEATURE_PREFIX}{featureName}": "supported"},
             commit_properties=self._commit_properties(),
         )
 

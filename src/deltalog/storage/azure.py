@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -71,6 +72,11 @@ class AzureFiles(FsspecFiles):
         return arguments
 
     @staticmethod
+    def prepare(made: Any, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+        """Take a class that asks for credentials of the environment once, not for minutes."""
+        return _impatient(made), arguments
+
+    @staticmethod
     def temporary_credentials(
         location: str,
         options: Mapping[str, Any],
@@ -117,6 +123,53 @@ class FixedTokenCredential:
 
     def __repr__(self) -> str:
         return "FixedTokenCredential(***)"
+
+
+class ImpatientCredential:
+    """A credential whose refusal ends the request.
+
+    The client of the storage takes it for a failure of the network, and asks eight times.
+
+    Args:
+        inner: of azure.identity's asynchronous ones.
+    """
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    async def get_token(self, *scopes: str, **options: Any) -> Any:
+        """The token of the credential.
+
+        Raises:
+            PermissionError: it has none.
+        """
+        refused: Any = import_module("azure.core.exceptions").ClientAuthenticationError
+        try:
+            return await self._inner.get_token(*scopes, **options)
+        except refused as error:
+            told = str(error).strip().partition("\n")[0]
+            raise PermissionError(
+                f"{told} Give azure_storage_account_key, azure_storage_sas_token, or "
+                "azure_client_id and its secret, as storage_options; azure_skip_signature reads a "
+                "public container"
+            ) from None
+
+    async def close(self) -> None:
+        """Close the connections of the credential."""
+        await self._inner.close()
+
+    def __repr__(self) -> str:
+        return "ImpatientCredential(***)"
+
+
+@cache
+def _impatient(made: Any) -> Any:
+    class ImpatientFileSystem(made):  # type: ignore[misc]  # adlfs's, imported when it is needed
+        def _get_default_azure_credential(self, **options: Any) -> tuple[Any, Any]:
+            waiting, blocking = super()._get_default_azure_credential(**options)
+            return ImpatientCredential(waiting), blocking
+
+    return ImpatientFileSystem
 
 
 def _connection_string(endpoint: str, arguments: Mapping[str, Any]) -> str:

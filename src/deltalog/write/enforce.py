@@ -46,13 +46,14 @@ from deltalog.write.fit import Fit
 from deltalog.write.nested_paths import not_null_paths, rows_where, values_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from deltalog.configuration import TableConfiguration
     from deltalog.write.spec import WriteSpec
 
 
 _MAX_EXAMPLES: Final = 5
+_MOST_COMPARED: Final = 1000
 
 
 class _Rule(NamedTuple):
@@ -370,10 +371,10 @@ def _limits(configuration: TableConfiguration) -> tuple[LengthLimit, ...]:
 def _violation(
     what: str, name: str, batch: pa.RecordBatch, rows: Array
 ) -> ConstraintViolationError:
-    examples = batch.take(rows.slice(0, _MAX_EXAMPLES)).to_pylist()
     count = len(rows)
+    examples = distinct(batch.take(rows.slice(0, _MOST_COMPARED)).to_pylist())[:_MAX_EXAMPLES]
     shown = ", ".join(repr(example) for example in examples)
-    more = f" and {count - len(examples)} more" if count > len(examples) else ""
+    more = "" if len(examples) < _MAX_EXAMPLES or count == len(examples) else ", …"
     return ConstraintViolationError(
         f"cannot write the data: {what} is violated by {count} of the {batch.num_rows} rows that "
         f"were looked at: {shown}{more}",
@@ -381,6 +382,11 @@ def _violation(
         num_rows=count,
         examples=examples,
     )
+
+
+def distinct(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows that look different, each once: the same one says nothing twice."""
+    return list({repr(row): row for row in rows}.values())
 
 
 @contextlib.contextmanager

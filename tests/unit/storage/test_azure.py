@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any
 
 import pytest
+from azure.identity.aio import EnvironmentCredential
 
-from deltalog.storage.azure import FixedTokenCredential
-from deltalog.storage.filesystems import filesystem_options
+from deltalog.storage.azure import AzureFiles, FixedTokenCredential, ImpatientCredential
+from deltalog.storage.filesystems import files_over, filesystem_options, make_filesystem
 from deltalog.store_kinds import KINDS
 
 
@@ -63,3 +65,20 @@ def test_azure_bearer_tokens_become_credentials() -> None:
     assert isinstance(credential, FixedTokenCredential)
     assert asyncio.run(credential.get_token("scope"))[0] == "abc"
     assert "abc" not in repr(credential)
+
+
+def test_a_credential_that_is_refused_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """azure.storage would retry for a minute and a half."""
+    for name in [name for name in os.environ if name.startswith("AZURE_")]:
+        monkeypatch.delenv(name)
+    credential = ImpatientCredential(EnvironmentCredential())
+    with pytest.raises(PermissionError, match="Give azure_storage_account_key"):
+        asyncio.run(credential.get_token("https://storage.azure.com/.default"))
+    asyncio.run(credential.close())
+
+
+def test_credentials_of_the_environment_are_asked_impatiently() -> None:
+    arguments = filesystem_options(KINDS["az"], {}, "abfss://c@a.dfs.core.windows.net/t")
+    made = make_filesystem(KINDS["az"], arguments, "abfss://c@a.dfs.core.windows.net/t")
+    assert isinstance(made.credential, ImpatientCredential)
+    assert isinstance(files_over(made, KINDS["az"], None), AzureFiles)

@@ -69,12 +69,12 @@ def test_a_table_whose_lock_is_in_dynamodb_is_not_written() -> None:
 @pytest.mark.parametrize(
     ("url", "wrong", "right"),
     [
-        ("s3://b/t", "regoin", "region"),
+        ("s3://b/t", "regiom", "region"),
         ("s3://b/t", "acess_key_id", "access_key_id"),
         ("s3://b/t", "secrets", "secret"),
         ("s3://b/t", "client_kwarg", "client_kwargs"),
         ("gs://b/t", "service_acount", "service_account"),
-        ("gs://b/t", "projct", "project"),
+        ("gs://b/t", "projeKt", "project"),
         ("abfss://c@a.dfs.core.windows.net/t", "acount_key", "account_key"),
     ],
 )

@@ -88,7 +88,7 @@ def test_a_check_must_be_true(value: int | None) -> None:
         enforced(configuration, {"a": [1, value, value, 2]})
     error = caught.value
     assert (error.constraint, error.num_rows) == ("pos", 2)
-    assert error.examples == ({"a": value}, {"a": value})
+    assert error.examples == ({"a": value},)
 
 
 @pytest.mark.protocol("CON-06")
@@ -101,7 +101,7 @@ def test_a_check_counts_whatever_the_protocol_says() -> None:
 
 def test_at_most_five_rows_are_shown() -> None:
     configuration = table(Field("a", "long"), constraints__pos="a > 0")
-    with pytest.raises(ConstraintViolationError, match="and 4 more") as caught:
+    with pytest.raises(ConstraintViolationError, match=r"\{'a': -4\}, …$") as caught:
         enforced(configuration, {"a": [-n for n in range(9)]})
     assert (caught.value.num_rows, len(caught.value.examples)) == (9, 5)
 

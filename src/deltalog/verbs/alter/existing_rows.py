@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.errors import ConstraintViolationError, InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.scan import plan_scan
+from deltalog.write.enforce import distinct
 
 if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.transaction import PendingTransaction
 
 _EXAMPLES: Final = 5
+_MOST_COMPARED: Final = 1000
 
 
 def check_existing_rows(
@@ -50,9 +52,9 @@ def check_existing_rows(
     examples: list[dict[str, Any]] = []
     for batch in scan.to_batches():
         count += batch.num_rows
-        missing = _EXAMPLES - len(examples)
-        if missing > 0:
-            examples += batch.slice(0, missing).to_pylist()
+        if len(examples) < _EXAMPLES:
+            found = [*examples, *batch.slice(0, _MOST_COMPARED).to_pylist()]
+            examples = distinct(found)[:_EXAMPLES]
     if count:
         rows = "row breaks" if count == 1 else "rows break"
         raise ConstraintViolationError(
