@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from sphinx.application import Sphinx
 
-DOCS = Path(__file__).parent
-sys.path.insert(0, str(DOCS))
-from feature_table import (  # the folder of this file is no package
+sys.path.insert(0, str(Path(__file__).parent))
+from benchmark_rows import rows_against  # the folder of this file is no package
+from feature_table import (
     feature_table,
     function_list,
     property_table,
@@ -26,6 +26,8 @@ from feature_table import (  # the folder of this file is no package
 )
 from reference_index import reference_index
 from settings_table import settings_tables
+
+DOCS = Path(__file__).parent
 
 project = "deltalog"
 copyright = "the deltalog founders"
@@ -61,11 +63,13 @@ nitpick_ignore_regex = [
     ),
 ]
 
-# Two classes are called DeltaTable, deltalake's and delta.tables'; a bare name finds its module's own.
+# Two classes are called DeltaTable, deltalake's and delta.tables'; a name finds its module's own.
 suppress_warnings = ["ref.python"]
 
 # What pages take from the registries that the code itself asks.
 GENERATED: dict[str, dict[str, Callable[[], str]]] = {
+    "deltalog-and-delta-spark": {"benchmark_rows": lambda: rows_against("delta_spark_")},
+    "deltalog-and-deltalake": {"benchmark_rows": lambda: rows_against("deltalake_")},
     "features": {
         "feature_table": feature_table,
         "function_list": function_list,

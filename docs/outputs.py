@@ -7,10 +7,10 @@ A block is followed by what it prints:
     3 rows
     ```
 
-Nobody types that: `make outputs` runs the pages and writes it. What is different each time (moments,
-durations, sizes, ids) is compared by its kind, see `VARYING`; the page keeps the values of one run.
-`<!-- not run: reason -->` and `<!-- output not shown: reason -->` before a block say why it is an
-exception.
+Nobody types that: `make outputs` runs the pages and writes it. What is different each time
+(moments, durations, sizes, ids) is compared by its kind, see `VARYING`; the page keeps the values
+of one run. `<!-- not run: reason -->` and `<!-- output not shown: reason -->` before a block say
+why it is an exception.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Runs every Python block of the README and of these pages, and compares what they print.
 
-Pages use the table `flights` that the first block of `how-to/index.md` makes, but for those that begin
-with one of their own. Pages that name the profile `flights.share` have a server that shares it.
+Pages use the table `flights` that the first block of `how-to/index.md` makes, but for those that
+begin with one of their own. Pages that name the profile `flights.share` have a server that shares
+it.
 
-Blocks of one page share their names, as a reader would type them one after the other. What is not run
-or not shown says why: see `docs/outputs.py`. With `DOCS_OUTPUTS=write` the pages are brought up to date.
+Blocks of one page share their names, as a reader would type them one after the other. What is not
+run or not shown says why: see `docs/outputs.py`. With `DOCS_OUTPUTS=write` the pages are brought
+up to date.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 
 import pytest
+from docs.outputs import Block, disagreement, find_blocks, is_same, with_outputs
 
 from deltalog.sharing.server import app
-from docs.outputs import Block, disagreement, find_blocks, is_same, with_outputs
 from tests.support.asgi import serving
 from tests.support.sharing import config_of, write_profile
 
@@ -112,6 +114,7 @@ connect()
 
 
 def test_a_typed_output_is_noticed_and_put_right() -> None:
+    """A page cannot say what its code does not print."""
     blocks = find_blocks(PAGE)
     wrong = [disagreement(*pair) for pair in zip(blocks, ["2\n", "", "long\n", ""], strict=True)]
     assert wrong[0] is not None
@@ -122,6 +125,7 @@ def test_a_typed_output_is_noticed_and_put_right() -> None:
 
 
 def test_a_block_that_begins_or_ends_to_print_is_noticed() -> None:
+    """An output that is missing is as wrong as one that is too many."""
     blocks = find_blocks(PAGE)
     assert disagreement(blocks[1], "5\n")
     assert disagreement(blocks[0], "")
@@ -142,6 +146,7 @@ def test_a_block_that_begins_or_ends_to_print_is_noticed() -> None:
     ],
 )
 def test_what_varies_is_compared_by_its_kind(shown: str, printed: str) -> None:
+    """Moments, sizes, durations and ids are other ones in each run."""
     assert is_same(shown, printed)
 
 
@@ -157,4 +162,5 @@ def test_what_varies_is_compared_by_its_kind(shown: str, printed: str) -> None:
     ],
 )
 def test_what_does_not_vary_is_compared_to_the_letter(shown: str, printed: str) -> None:
+    """Everything else is not forgiven."""
     assert not is_same(shown, printed)

@@ -26,7 +26,7 @@ def _digest_of(names: list[str], rows: list[str]) -> str:
     return "v1:" + hashlib.sha256(header.encode() + b"".join(hashes)).hexdigest()
 
 
-MOMENT = dt.datetime(1970, 1, 1, 0, 0, 1, 5)
+MOMENT = dt.datetime(1970, 1, 1, 0, 0, 1, 5, tzinfo=dt.UTC)
 VARIANT = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
 EMPTY_NAMES = b"\x01\x00\x00"
 NAMES_A = b"\x01\x01\x00\x01a"  # one name, of one byte
@@ -39,10 +39,11 @@ MAPS = pa.map_(pa.string(), pa.int64())
         (pa.array([1, None], pa.int8()), ['"i:1"', "null"]),
         (pa.array([True, False]), ["true", "false"]),
         (pa.nulls(1), ["null"]),
-        (pa.array([0.1, float("nan"), -0.0, float("-inf")]), ['"f:0.1"', '"f:nan"', '"f:-0.0"', '"f:-inf"']),
+        (pa.array([0.1, float("nan")]), ['"f:0.1"', '"f:nan"']),
+        (pa.array([-0.0, float("-inf")]), ['"f:-0.0"', '"f:-inf"']),
         (pa.array([0.5], pa.float32()), ['"f:0.5"']),
         (pa.array([Decimal("1.50"), Decimal("-0.00")]), ['"d:1.5"', '"d:0"']),
-        (pa.array(["a\"é", ""], pa.large_string()), ['"s:a\\"é"', '"s:"']),
+        (pa.array(['a"é', ""], pa.large_string()), ['"s:a\\"é"', '"s:"']),
         (pa.array([b"\x00\xff"]), ['"x:00ff"']),
         (pa.array([dt.date(1970, 1, 3)]), ['"D:2"']),
         (pa.array([dt.date(1969, 12, 31)], pa.date64()), ['"D:-1"']),
@@ -72,7 +73,13 @@ MAPS = pa.map_(pa.string(), pa.int64())
                 ],
                 VARIANT,
             ),
-            ['{"@variant":"n:5"}', '{"@variant":null}', '{"@variant":"n:5"}', '{"@variant":{"a":"n:7"}}', "null"],
+            [
+                '{"@variant":"n:5"}',
+                '{"@variant":null}',
+                '{"@variant":"n:5"}',
+                '{"@variant":{"a":"n:7"}}',
+                "null",
+            ],
         ),
     ],
     ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
@@ -85,11 +92,8 @@ def test_a_digest_is_that_of_its_texts(column: Any, texts: list[str]) -> None:
 def test_neither_order_nor_chunks_nor_widths_change_a_digest() -> None:
     one = pa.table({"a": pa.array([1, 2, 2], pa.int64()), "b": ["x", "y", "y"]})
     parts = [one.slice(2), one.slice(0, 2)]
-    other = (
-        pa.concat_tables(parts)
-        .select(["b", "a"])
-        .cast(pa.schema([("b", pa.large_string()), ("a", pa.int8())]))
-    )
+    narrow = pa.table({"b": pa.array([], pa.large_string()), "a": pa.array([], pa.int8())}).schema
+    other = pa.concat_tables(parts).select(["b", "a"]).cast(narrow)
     assert digest(one) == digest(other)
     assert digest(one) != digest(one.slice(0, 2))  # equal rows count
 

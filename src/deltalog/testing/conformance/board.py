@@ -13,7 +13,7 @@ from deltalog.testing.conformance.corpus import BOARD, EVERYTHING
 from deltalog.testing.conformance.digest import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -92,7 +92,7 @@ class Score:
     def __str__(self) -> str:
         """Right of all; what was refused and what was wrong."""
         if not self.asked:
-            return "–"
+            return "-"
         rest = [
             f"{number} {word}"
             for number, word in ((self.refused, "refused"), (self.wrong, "wrong"))
@@ -119,7 +119,7 @@ def is_perfect(judged: Sequence[Judged]) -> bool:
     return total.right == total.asked
 
 
-def table_of(results: dict[str, Sequence[Judged]]) -> list[list[str]]:
+def table_of(results: Mapping[str, Sequence[Judged]]) -> list[list[str]]:
     """The board: a header, then a row per feature with a cell per reader.
 
     Args:

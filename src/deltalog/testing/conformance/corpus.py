@@ -1,7 +1,7 @@
 """Tables with the rows that they must give, in one of two layouts, as cases.
 
-- A directory with `manifest.json`: tables of any origin, each with digests of the rows of some versions
-  and of its change data feed, or with the statement that a read must fail.
+- A directory with `manifest.json`: tables of any origin, each with digests of the rows of some
+  versions and of its change data feed, or with the statement that a read must fail.
 - A release of Delta Acceptance Testing (DAT): a directory per table with `delta/`, and the rows of
   some versions as Parquet below `expected/`.
 
@@ -88,8 +88,8 @@ def load_corpus(directory: Path, writers: Sequence[str] = ()) -> Corpus:
         cases = list(_of_releases(directory))
         if not cases:
             raise InvalidInputError(
-                f"cannot read the corpus {directory}: expected a manifest.json, or directories with "
-                "test_case_info.json as in a release of Delta Acceptance Testing, found neither"
+                f"cannot read the corpus {directory}: expected a manifest.json, or directories "
+                "with test_case_info.json, as releases of Delta Acceptance Testing have; found none"
             )
     wanted = [case for case in cases if not writers or case.table.partition("/")[0] in writers]
     if not wanted:

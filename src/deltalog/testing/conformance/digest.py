@@ -1,8 +1,8 @@
 """A digest of rows that no order, chunk or width of integers changes: "digest v1" of a corpus.
 
-Each cell becomes a short text by its kind (`"i:5"`, `"d:1.5"`, `"T:0"`), each row the JSON array of
-its cells in the order of their columns' names, and the digest is SHA-256 over the names and the sorted
-SHA-256 of the rows. Equal rows count as often as they are there.
+Each cell becomes a short text by its kind (`"i:5"`, `"d:1.5"`, `"T:0"`), each row the JSON array
+of its cells in the order of their columns' names, and the digest is SHA-256 over the names and the
+sorted SHA-256 of the rows. Equal rows count as often as they are there.
 
 Protocol: none
 """
@@ -18,7 +18,7 @@ import pyarrow.types as pt
 
 from deltalog._json import dumps
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import pc
+from deltalog.kernels import compute
 from deltalog.variant.reader import PLAIN_READERS, read
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _plain(array: Any) -> Any:
     if pt.is_dictionary(kind):
         return _plain(array.dictionary_decode())
     if pt.is_run_end_encoded(kind):
-        return _plain(pc.run_end_decode(array))
+        return _plain(compute.run_end_decode(array))
     if pt.is_fixed_size_list(kind) or pt.is_list_view(kind) or pt.is_large_list_view(kind):
         return array.cast(pa.large_list(kind.value_field))
     return array
@@ -221,6 +221,10 @@ def _variant_text(kind: int, text: Callable[[Any], str]) -> Callable[[bytes], st
     return lambda data: text(plain(data))
 
 
+def _tag_text(tag: str) -> Callable[[Any], str]:
+    return lambda value: f'"{tag}:{value}"'
+
+
 _VARIANT_TEXTS: Final[dict[int, Callable[[Any], str]]] = {
     0: lambda _: _NULL,
     1: lambda _: "true",
@@ -232,7 +236,7 @@ _VARIANT_TEXTS: Final[dict[int, Callable[[Any], str]]] = {
     16: lambda value: _quoted(f"s:{value}"),
     20: lambda value: f'"u:{value.hex}"',
     **{
-        kind: (lambda value, tag=tag: f'"{tag}:{value}"')
+        kind: _tag_text(tag)
         for kind, tag in {11: "D", 12: "T", 13: "N", 17: "H", 18: "TN", 19: "NN"}.items()
     },
 }

@@ -1,4 +1,4 @@
-"""The pictures of these pages, as SVG that follows light and dark: `python -m docs.pictures`.
+"""The pictures of these pages, as SVG that follows light and dark: `python -m docs.drawings`.
 
 Boxes, lines and words by hand, as `benchmarks/chart.py` does it. Colours are those of the page
 (`currentColor`, and properties that the page's style may set), or of the reader's system where a
@@ -16,16 +16,19 @@ from typing import Final
 
 _HERE = Path(__file__).resolve().parent
 FOLDER = _HERE / "pictures"
-_STYLE = """\
-svg.dl{color:#1f2328;--dl-accent:#0a5cad;--dl-box:#f6f8fa;--dl-line:#afb8c1;\
-font-family:system-ui,-apple-system,"Segoe UI",sans-serif}\
-@media(prefers-color-scheme:dark){svg.dl{color:#e6edf3;--dl-accent:#6cb6ff;--dl-box:#161b22;\
---dl-line:#545d68}}\
-svg.dl text{fill:currentColor;font-size:13px}svg.dl .m{font-family:ui-monospace,monospace;font-size:12px}\
-svg.dl .s{font-size:11.5px;opacity:.8}svg.dl .h{font-weight:600}svg.dl .e{fill:var(--dl-accent)}\
-svg.dl .b{fill:var(--dl-box);stroke:var(--dl-line)}svg.dl .f{fill:var(--dl-accent);fill-opacity:.14;\
-stroke:var(--dl-accent)}svg.dl .o{fill:none;stroke:var(--dl-line);stroke-dasharray:4 3}\
-svg.dl .l{fill:none;stroke:currentColor;stroke-width:1.3}svg.dl .x{stroke:var(--dl-accent);stroke-width:1.6}"""
+_STYLE: Final = (
+    "svg.dl{color:#1f2328;--dl-accent:#0a5cad;--dl-box:#f6f8fa;--dl-line:#afb8c1;"
+    "font-family:system-ui,-apple-system,'Segoe UI',sans-serif}"
+    "@media(prefers-color-scheme:dark){svg.dl{color:#e6edf3;--dl-accent:#6cb6ff;"
+    "--dl-box:#161b22;--dl-line:#545d68}}"
+    "svg.dl text{fill:currentColor;font-size:13px}"
+    "svg.dl .m{font-family:ui-monospace,monospace;font-size:12px}"
+    "svg.dl .s{font-size:11.5px;opacity:.8}svg.dl .h{font-weight:600}"
+    "svg.dl .b{fill:var(--dl-box);stroke:var(--dl-line)}"
+    "svg.dl .f{fill:var(--dl-accent);fill-opacity:.14;stroke:var(--dl-accent)}"
+    "svg.dl .o{fill:none;stroke:var(--dl-line);stroke-dasharray:4 3}"
+    "svg.dl .l{fill:none;stroke:currentColor;stroke-width:1.3}"
+)
 
 
 @dataclass(slots=True)
@@ -51,7 +54,7 @@ class Drawing:
         )
 
     def text(self, x: float, y: float, words: str, kind: str = "", at: str = "start") -> None:
-        """One line; `m` is code, `s` small, `h` bold, `e` stressed, several with blanks."""
+        """One line; `m` is code, `s` small, `h` bold."""
         self.parts.append(
             f'<text class="{kind}" x="{x:g}" y="{y:g}" text-anchor="{at}">{escape(words)}</text>'
         )
@@ -150,7 +153,7 @@ def bands() -> list[tuple[str, str, list[str]]]:
     rooms = contract_rooms()
     starts = [rooms.index(first) for first, _, _ in BANDS] + [len(rooms)]
     if starts[0] != 0 or starts != sorted(starts):
-        raise LookupError("the bands of docs/pictures.py are not in the contract's order")
+        raise LookupError("the bands of docs/drawings.py are not in the contract's order")
     return [
         (title, meaning, rooms[start:end])
         for (_, title, meaning), start, end in zip(BANDS, starts, starts[1:], strict=False)
