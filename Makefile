@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, each of which would compile anew
 say = @printf '\n==> %s\n'
 
-.PHONY: help demo test test-long soak mutants reference reference-full matrix check lint doctest docs outputs pictures board bench bench-wire clean
+.PHONY: help demo test test-long soak mutants reference reference-full matrix check lint doctest docs outputs pictures board release bench bench-wire clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -55,6 +55,10 @@ pictures: $(BIN)/.ready-dev ## draw the pictures of the documentation anew
 	$(BIN)/python -m docs.drawings
 board: $(BIN)/.ready-dev ## score deltalog and its peers by the tables of DELTALOG_CORPUS; rewrites docs/conformance-board.md
 	$(BIN)/python -m deltalog.testing.conformance $(DELTALOG_CORPUS) --peer deltalake --peer deltalake-pyarrow --peer polars --markdown docs/conformance-board.md
+release: $(BIN)/.ready-release ## build what a tag publishes, and check it; publishing is the workflow's
+	rm -rf dist
+	$(say) "building" && SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m hatchling build
+	$(say) "checking" && $(BIN)/python -m twine check --strict dist/* && $(BIN)/python .ci/check_dist.py dist
 bench: $(BIN)/.ready-dev ## measure beside deltalake; rewrites docs/benchmarks.md
 	$(BIN)/python -m benchmarks $(BENCH)
 bench-wire: $(BIN)/.ready-dev $(WIRE)/versitygw ## measure over a slow network (needs Go); rewrites docs/benchmarks-wire.md

@@ -26,6 +26,7 @@ from feature_table import (
 )
 from reference_index import reference_index
 from settings_table import settings_tables
+from unreleased import unreleased_changes
 
 DOCS = Path(__file__).parent
 
@@ -36,6 +37,7 @@ release = importlib.metadata.version("deltalog")
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphinx_copybutton"]
 exclude_patterns = ["_build", "conformance-board.md"]
 html_theme = "furo"
+pygments_dark_style = "monokai"
 html_title = f"deltalog {release}"
 html_static_path = ["_static"]
 html_css_files = ["deltalog.css"]
@@ -47,6 +49,7 @@ copybutton_exclude = ".linenos, .gp, .go"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_custom_sections = [("Protocol", "notes_style"), ("Cost", "notes_style")]
+default_role = "code"  # `name` in a docstring is code, as in Markdown
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
@@ -68,6 +71,7 @@ suppress_warnings = ["ref.python"]
 
 # What pages take from the registries that the code itself asks.
 GENERATED: dict[str, dict[str, Callable[[], str]]] = {
+    "changelog": {"unreleased_changes": unreleased_changes},
     "deltalog-and-delta-spark": {"benchmark_rows": lambda: rows_against("delta_spark_")},
     "deltalog-and-deltalake": {"benchmark_rows": lambda: rows_against("deltalake_")},
     "features": {

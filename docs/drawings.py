@@ -127,14 +127,14 @@ def overview() -> Drawing:
 
 # The first room of each band of the picture, from the last rooms of the contract to the first.
 BANDS: Final = (
-    ("__main__", "edges", "command line, Spark, sharing, tests"),
+    ("__main__", "edges", "ways in and out"),
     ("table", "facade", "what users call"),
-    ("verbs", "doing", "what is to be done, who does it"),
+    ("verbs", "doing", "what, and who does it"),
     ("arguments", "naming", "from what callers say"),
     ("transaction", "changing", "files, and one commit"),
     ("scan", "reading", "plan, prune, read"),
     ("http", "doors", "bytes and requests"),
-    ("replay", "core", "pure functions, no I/O"),
+    ("replay", "core", "pure, no I/O"),
     ("clock", "ground", "small things for all"),
 )
 
@@ -196,11 +196,11 @@ def commit() -> Drawing:
     drawing = Drawing("commit", 780, 330)
     for number, who in enumerate(("your writer", "another writer")):
         y = 20 + 190 * number
-        drawing.labelled(10, y, 110, 44, who, style="h")
-        drawing.labelled(150, y, 150, 44, "data files", "nobody sees them yet")
-        drawing.arrow((120, y + 22), (148, y + 22))
-    drawing.arrow((300, 42), (352, 42), (352, 130), (400, 130))
-    drawing.arrow((300, 232), (352, 232), (352, 152), (400, 152))
+        drawing.labelled(10, y, 124, 44, who, style="h")
+        drawing.labelled(160, y, 150, 44, "data files", "nobody sees them yet")
+        drawing.arrow((134, y + 22), (158, y + 22))
+    drawing.arrow((310, 42), (352, 42), (352, 130), (400, 130))
+    drawing.arrow((310, 232), (352, 232), (352, 152), (400, 152))
     drawing.text(362, 96, "put …012.json,", "s")
     drawing.text(362, 112, "if it is not there", "s")
     drawing.labelled(402, 118, 130, 46, "the store", "lets one win", kind="f")
@@ -283,9 +283,7 @@ def shared_query() -> Drawing:
         away = 4 if end > start else -4
         drawing.arrow((start + away, y), (end - away, y), kind="l")
         drawing.text((start + end) / 2, y - 8, words, "s", "middle")
-    drawing.labelled(
-        10, 248, 290, 36, "5  predicate and limit once more: the rows are right", style="s"
-    )
+    drawing.labelled(10, 248, 290, 36, "5  predicate and limit once more, here", style="s")
     return drawing
 
 

@@ -52,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if one.verdict is Verdict.WRONG or (options.verbose and one.why):
                 sys.stdout.write(f"{title}: {one.verdict.value}: {one.case.name}: {one.why}\n")
     if options.markdown:
-        text = as_markdown(cells) + "\n" + _caption(corpus, readers)
+        caption = "".join(f"- {line}\n" for line in _caption(corpus, readers).splitlines())
+        text = as_markdown(cells) + "\n" + caption
         options.markdown.write_text(text, "utf-8")
     if options.json:
         options.json.write_bytes(b"".join(_lines(results)))
