@@ -7,18 +7,18 @@ same program.
 
 from __future__ import annotations
 
-from deltalog.testing.conformance.board import Judged, Score, Verdict, judge, scores
-from deltalog.testing.conformance.corpus import Case, Corpus, load_corpus
+from deltalog.testing.conformance.board import Ruling, Score, Verdict, judge, scores
+from deltalog.testing.conformance.corpus import Corpus, Trial, load_corpus
 from deltalog.testing.conformance.digest import digest
 from deltalog.testing.conformance.readers import READERS, Reader
 
 __all__ = [
     "READERS",
-    "Case",
     "Corpus",
-    "Judged",
     "Reader",
+    "Ruling",
     "Score",
+    "Trial",
     "Verdict",
     "digest",
     "judge",

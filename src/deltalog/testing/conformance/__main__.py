@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from deltalog._json import dumps
 from deltalog.errors import InvalidInputError
 from deltalog.testing.conformance.board import (
-    Judged,
+    Ruling,
     Verdict,
     as_markdown,
     as_text,
@@ -97,7 +97,7 @@ def _caption(corpus: Corpus, readers: Sequence[Reader]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _lines(results: dict[str, list[Judged]]) -> list[bytes]:
+def _lines(results: dict[str, list[Ruling]]) -> list[bytes]:
     return [
         dumps(
             {

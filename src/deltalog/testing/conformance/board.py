@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from deltalog.testing.conformance.corpus import Case
+    from deltalog.testing.conformance.corpus import Trial
     from deltalog.testing.conformance.readers import Reader
 
 
@@ -35,7 +35,7 @@ class Verdict(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Ruling:
     """A case with its verdict.
 
     Args:
@@ -44,30 +44,30 @@ class Judged:
         why: the error, or how the rows differ; empty where they are right.
     """
 
-    case: Case
+    case: Trial
     verdict: Verdict
     why: str = ""
 
 
-def judge(case: Case, reader: Reader) -> Judged:
+def judge(case: Trial, reader: Reader) -> Ruling:
     """What a reader makes of a case."""
     if case.changes and not reader.changes:
-        return Judged(case, Verdict.NOT_ASKED)
+        return Ruling(case, Verdict.NOT_ASKED)
     try:
         found = _digest_read(case, reader)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001  # panics of native readers are no Exceptions
         why = f"{type(error).__name__}: {error}".partition("\n")[0]
-        return Judged(case, Verdict.REFUSED if case.digest else Verdict.RIGHT, why)
+        return Ruling(case, Verdict.REFUSED if case.digest else Verdict.RIGHT, why)
     if case.digest is None:
-        return Judged(case, Verdict.WRONG, "rows, expected an error")
+        return Ruling(case, Verdict.WRONG, "rows, expected an error")
     if found == case.digest:
-        return Judged(case, Verdict.RIGHT)
-    return Judged(case, Verdict.WRONG, "other rows than expected")
+        return Ruling(case, Verdict.RIGHT)
+    return Ruling(case, Verdict.WRONG, "other rows than expected")
 
 
-def _digest_read(case: Case, reader: Reader) -> str:
+def _digest_read(case: Trial, reader: Reader) -> str:
     table: pa.Table
     if case.changes and reader.changes:
         table = reader.changes(str(case.path), *case.changes)
@@ -101,25 +101,25 @@ class Score:
         return f"{self.right} of {self.asked}" + (f" ({', '.join(rest)})" if rest else "")
 
 
-def scores(judged: Sequence[Judged]) -> dict[str, Score]:
+def scores(judged: Sequence[Ruling]) -> dict[str, Score]:
     """The score of each row of the board that has cases, in the board's order."""
     found = {feature for one in judged for feature in one.case.features}
     rows = [*(name for name in BOARD if name in found), *sorted(found - set(BOARD))]
     return {row: _score(one for one in judged if row in one.case.features) for row in rows}
 
 
-def _score(judged: Iterable[Judged]) -> Score:
+def _score(judged: Iterable[Ruling]) -> Score:
     verdicts = [one.verdict for one in judged]
     return Score(*(verdicts.count(verdict) for verdict in list(Verdict)[:3]))
 
 
-def is_perfect(judged: Sequence[Judged]) -> bool:
+def is_perfect(judged: Sequence[Ruling]) -> bool:
     """Whether every case that was asked is right."""
     total = scores(judged)[EVERYTHING]
     return total.right == total.asked
 
 
-def table_of(results: Mapping[str, Sequence[Judged]]) -> list[list[str]]:
+def table_of(results: Mapping[str, Sequence[Ruling]]) -> list[list[str]]:
     """The board: a header, then a row per feature with a cell per reader.
 
     Args:

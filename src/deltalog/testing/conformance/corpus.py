@@ -27,7 +27,7 @@ EVERYTHING: Final = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Trial:
     """One read, and what it must give.
 
     Args:
@@ -66,7 +66,7 @@ class Corpus:
         left_out: why cases are not judged, with how many there are.
     """
 
-    cases: tuple[Case, ...]
+    cases: tuple[Trial, ...]
     tables: int
     left_out: dict[str, int]
 
@@ -101,7 +101,7 @@ def load_corpus(directory: Path, writers: Sequence[str] = ()) -> Corpus:
     return Corpus(cases=tuple(wanted), tables=tables, left_out=left_out)
 
 
-def _of_manifest(directory: Path, left_out: dict[str, int]) -> Iterator[Case]:
+def _of_manifest(directory: Path, left_out: dict[str, int]) -> Iterator[Trial]:
     manifest = loads((directory / "manifest.json").read_bytes(), "manifest.json")
     for facts in manifest["tables"]:
         expected = facts["expected"]
@@ -117,7 +117,7 @@ def _of_manifest(directory: Path, left_out: dict[str, int]) -> Iterator[Case]:
                 left_out[reason] = left_out.get(reason, 0) + 1
                 continue
             gives_rows = one["outcome"] == "rows"
-            yield Case(
+            yield Trial(
                 table=facts["id"],
                 path=directory / facts["path"],
                 version=version,
@@ -153,7 +153,7 @@ def _has_type(*names: str) -> Callable[[Facts], bool]:
 _TABLES: Final[tuple[tuple[str, Callable[[Facts], bool]], ...]] = (
     ("partitions", lambda facts: bool(facts["partition_columns"])),
     ("nested types", _has_type("struct", "array", "map")),
-    ("timestamps without zone", _has_type("timestamp_ntz")),
+    ("timestamps without zone", _has("feature:timestampNtz")),
     ("variants", _has_type("variant")),
     ("classic checkpoints", _has("checkpoint:classic")),
     ("multi-part checkpoints", _has("checkpoint:multi-part")),
@@ -188,13 +188,13 @@ def _features(
     return tuple(found)
 
 
-def _of_releases(directory: Path) -> Iterator[Case]:
+def _of_releases(directory: Path) -> Iterator[Trial]:
     for info in sorted(directory.rglob("test_case_info.json")):
         home = info.parent
         table = home.relative_to(directory).as_posix()
         for metadata in sorted(home.glob("expected/*/table_version_metadata.json")):
             name = metadata.parent.name
-            yield Case(
+            yield Trial(
                 table=table,
                 path=home / "delta",
                 version=None if name == "latest" else int(name.removeprefix("v")),
