@@ -37,7 +37,6 @@ release = importlib.metadata.version("deltalog")
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphinx_copybutton"]
 exclude_patterns = ["_build", "conformance-board.md"]
 html_theme = "furo"
-pygments_dark_style = "monokai"
 html_title = f"deltalog {release}"
 html_static_path = ["_static"]
 html_css_files = ["deltalog.css"]
@@ -109,7 +108,7 @@ def _draw_in(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         return
     for image in list(doctree.findall(nodes.image)):
         picture = DOCS / image["uri"]
-        if picture.parent != DOCS / "pictures":
+        if picture.suffix != ".svg":
             continue
         svg = picture.read_text("utf-8")
         label = escape(image.get("alt", ""), quote=True)

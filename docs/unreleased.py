@@ -20,4 +20,5 @@ def unreleased_changes() -> str:
     )
     head, mark, rest = drafted.stdout.partition("## Unreleased")
     assert mark, f"towncrier drafted no section: {head}"
-    return f"## Unreleased{rest}"
+    _, _, sections = rest.partition("\n")  # the day on which it was drafted says nothing
+    return f"{mark}\n{sections}"
