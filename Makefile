@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, each of which would compile anew
 say = @printf '\n==> %s\n'
 
-.PHONY: help demo test test-long soak mutants reference reference-full matrix check lint doctest docs bench bench-wire clean
+.PHONY: help demo test test-long soak mutants reference reference-full matrix check lint doctest docs outputs pictures board release bench bench-wire clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -50,6 +50,16 @@ doctest: $(BIN)/.ready-dev ## the examples in docstrings, README and docs
 	$(say) "running the examples" && $(BIN)/python -m pytest -q --doctest-modules src docs/test_examples.py
 docs: $(BIN)/.ready-dev ## build the documentation; a warning is an error
 	$(say) "building docs/_build/html" && $(BIN)/sphinx-build -q -W --keep-going -n docs docs/_build/html
+outputs: $(BIN)/.ready-dev ## run the pages, and write below each block what it prints
+	DOCS_OUTPUTS=write $(BIN)/python -m pytest -q docs/test_examples.py
+pictures: $(BIN)/.ready-dev ## draw the pictures of the documentation anew
+	$(BIN)/python -m docs.drawings
+board: $(BIN)/.ready-dev ## score deltalog and its peers by the tables of DELTALOG_CORPUS; rewrites docs/conformance-board.md
+	$(BIN)/python -m deltalog.testing.conformance $(DELTALOG_CORPUS) --peer deltalake --peer deltalake-pyarrow --peer polars --markdown docs/conformance-board.md
+release: $(BIN)/.ready-release ## build what a tag publishes, and check it; publishing is the workflow's
+	rm -rf dist
+	$(say) "building" && SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m hatchling build
+	$(say) "checking" && $(BIN)/python -m twine check --strict dist/* && $(BIN)/python .ci/check_dist.py dist
 bench: $(BIN)/.ready-dev ## measure beside deltalake; rewrites docs/benchmarks.md
 	$(BIN)/python -m benchmarks $(BENCH)
 bench-wire: $(BIN)/.ready-dev $(WIRE)/versitygw ## measure over a slow network (needs Go); rewrites docs/benchmarks-wire.md

@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_WIDTH, _LABELS, _MARGIN = 960, 470, 60
+_WIDTH, _LABELS, _MARGIN = 980, 500, 60
 _ROW, _BAR, _TOP = 22, 13, 54
-_MET, _MISSED = "#2f6f9f", "#c8823c"
+# Colours of the page, where it sets them, or of the reader's system: light or dark.
+_MET, _MISSED = "var(--dl-accent)", "#c8823c"
+_STYLE = (
+    "svg.dl{color:#1f2328;--dl-accent:#2f6f9f;--dl-line:#8c959f}"
+    "@media(prefers-color-scheme:dark){svg.dl{color:#e6edf3;--dl-accent:#6cb6ff;--dl-line:#545d68}}"
+    "svg.dl text{fill:currentColor}"
+)
 _STEPS = (0.25, 0.5, 1, 2, 5, 10, 20, 50, 100, 200)
 
 
@@ -49,11 +55,11 @@ def draw(bars: list[Bar]) -> str:
     height = _TOP + _ROW * len(bars) + 12
     lines = [
         (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" '
-            'aria-label="How many times quicker deltalog is, by workload" '
-            'font-family="system-ui, sans-serif" font-size="12" fill="#24292f">'
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="dl" viewBox="0 0 {_WIDTH} {height}" '
+            'role="img" aria-label="How many times quicker deltalog is, by workload" '
+            'font-family="system-ui, sans-serif" font-size="12">'
         ),
-        f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
+        f"<style>{_STYLE}</style>",
         (
             f'<text x="{_LABELS}" y="16">times quicker than the other library; a tick is the goal, '
             "an open bar misses it</text>"
@@ -66,7 +72,7 @@ def draw(bars: list[Bar]) -> str:
             lines += [
                 (
                     f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP - 12}" y2="{height - 8}" '
-                    f'stroke="#8c959f" stroke-width="{width}"/>'
+                    f'stroke="var(--dl-line)" stroke-width="{width}"/>'
                 ),
                 f'<text x="{x:.1f}" y="{_TOP - 18}" text-anchor="middle">{step:g}</text>',
             ]
@@ -88,7 +94,7 @@ def _row(bar: Bar, top: int, at: Callable[[float], float]) -> list[str]:
         ),
         (
             f'<line x1="{goal:.1f}" x2="{goal:.1f}" y1="{top - 2}" y2="{top + _BAR + 2}" '
-            'stroke="#24292f" stroke-width="2"/>'
+            'stroke="currentColor" stroke-width="2"/>'
         ),
         f'<text x="{max(one, end, goal) + 5:.1f}" y="{middle}">{bar.ratio:.2f}</text>',
     ]

@@ -3,35 +3,52 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import sys
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from docutils import nodes
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent))
-from feature_table import (  # the folder of this file is no package
+from benchmark_rows import rows_against  # the folder of this file is no package
+from feature_table import (
     feature_table,
     function_list,
     property_table,
     refusal_table,
 )
+from reference_index import reference_index
 from settings_table import settings_tables
+from unreleased import unreleased_changes
+
+DOCS = Path(__file__).parent
 
 project = "deltalog"
 copyright = "the deltalog founders"
 release = importlib.metadata.version("deltalog")
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser"]
-exclude_patterns = ["_build"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphinx_copybutton"]
+exclude_patterns = ["_build", "conformance-board.md"]
 html_theme = "furo"
 html_title = f"deltalog {release}"
+html_static_path = ["_static"]
+html_css_files = ["deltalog.css"]
 myst_heading_anchors = 3
+# What one copies is what one types: no prompts, and no outputs.
+copybutton_selector = "div:not(.highlight-text) > div.highlight pre"
+copybutton_exclude = ".linenos, .gp, .go"
 
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_custom_sections = [("Protocol", "notes_style"), ("Cost", "notes_style")]
+default_role = "code"  # `name` in a docstring is code, as in Markdown
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
@@ -48,19 +65,58 @@ nitpick_ignore_regex = [
     ),
 ]
 
+# Two classes are called DeltaTable, deltalake's and delta.tables'; a name finds its module's own.
+suppress_warnings = ["ref.python"]
+
+# What pages take from the registries that the code itself asks.
+GENERATED: dict[str, dict[str, Callable[[], str]]] = {
+    "changelog": {"unreleased_changes": unreleased_changes},
+    "deltalog-and-delta-spark": {"benchmark_rows": lambda: rows_against("delta_spark_")},
+    "deltalog-and-deltalake": {"benchmark_rows": lambda: rows_against("deltalake_")},
+    "features": {
+        "feature_table": feature_table,
+        "function_list": function_list,
+        "refusal_table": refusal_table,
+    },
+    "how-to/spark-settings": {"settings_tables": settings_tables},
+    "reference/index": {"reference_index": reference_index},
+    "reference/protocol": {"property_table": property_table},
+}
+
+
+_USES_TABLE = re.compile(r"^```python\n.*?\bflights\b", re.MULTILINE | re.DOTALL)
+_TABLE = "The table `flights` of the examples is made by [these lines](index.md)."
+
 
 def _fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
     del app
-    if docname == "features":
-        source[0] = source[0].replace("{{ feature_table }}", feature_table())
-        source[0] = source[0].replace("{{ function_list }}", function_list())
-        source[0] = source[0].replace("{{ refusal_table }}", refusal_table())
-    if docname == "how-to/spark-settings":
-        source[0] = source[0].replace("{{ settings_tables }}", settings_tables())
-    if docname == "reference":
-        source[0] = source[0].replace("{{ property_table }}", property_table())
+    if (
+        docname.startswith("how-to/")
+        and docname != "how-to/index"
+        and _USES_TABLE.search(source[0])
+    ):
+        title, _, rest = source[0].partition("\n")
+        source[0] = f"{title}\n\n{_TABLE}\n{rest}"
+    for name, make in GENERATED.get(docname, {}).items():
+        source[0] = source[0].replace(f"{{{{ {name} }}}}", make())
+
+
+def _draw_in(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Put our pictures into the page itself, so that they follow its light and dark."""
+    del docname
+    if app.builder.format != "html":
+        return
+    for image in list(doctree.findall(nodes.image)):
+        picture = DOCS / image["uri"]
+        if picture.suffix != ".svg":
+            continue
+        svg = picture.read_text("utf-8")
+        label = escape(image.get("alt", ""), quote=True)
+        drawn = f'<div class="picture" role="img" aria-label="{label}">{svg}</div>'
+        image.replace_self(nodes.raw("", drawn, format="html"))
 
 
 def setup(app: Sphinx) -> None:
-    """Let pages read the registries when they are built."""
+    """Let pages read the registries when they are built, and hold their pictures."""
     app.connect("source-read", _fill_in)
+    app.connect("doctree-resolved", _draw_in)

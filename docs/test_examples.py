@@ -1,49 +1,47 @@
-"""Runs every Python block of the README and of these pages, beside a small table `flights`.
+"""Runs every Python block of the README and of these pages, and compares what they print.
 
-Pages that name the profile `flights.share` have a server that shares it.
+Pages use the table `flights` that the first block of `how-to/index.md` makes, but for those that
+begin with one of their own. Pages that name the profile `flights.share` have a server that shares
+it.
 
-Blocks of one page share their names, as a reader would type them one after the other. A block that
-is not run says why: `<!-- not run: reason -->` stands before it.
+Blocks of one page share their names, as a reader would type them one after the other. What is not
+run or not shown says why: see `docs/outputs.py`. With `DOCS_OUTPUTS=write` the pages are brought
+up to date.
 """
 
 from __future__ import annotations
 
-import re
+import io
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from docs.outputs import Block, disagreement, find_blocks, is_same, with_outputs
 
 from deltalog.sharing.server import app
 from tests.support.asgi import serving
 from tests.support.sharing import config_of, write_profile
 
 DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
 PAGES = [
-    DOCS.parent / "README.md",
+    ROOT / "README.md",
     *sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts),
 ]
-BLOCK = re.compile(
-    r"(?:<!-- not run: (?P<why>.+?) -->\n)?^```python\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL
-)
+# Pages whose reader begins with an empty directory.
+MAKE_THEIR_OWN = {"README.md", "docs/index.md", "docs/tutorial.md", "docs/how-to/index.md"}
+HERE = "/data"  # where the examples are said to run
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
 
 
 def _make_flights() -> None:
-    months = pa.array([1, 1, 1, 2, 2, 3], pa.int32())
-    table = pa.table(
-        {
-            "month": months,
-            "carrier": ["UA", "AA", "DL", "UA", "B6", "AA"],
-            "dep_delay": [2.0, 75.0, None, 130.0, -5.0, 61.0],
-        }
-    )
-    properties = {"delta.enableChangeDataFeed": "true"}
-    write_deltalake("flights", table, partition_by=["month"], configuration=properties)
-    write_deltalake("flights", table.slice(0, 2), mode="append")
-    DeltaTable("flights").delete("carrier = 'DL'")
+    first = find_blocks((DOCS / "how-to" / "index.md").read_text("utf-8"))[0]
+    exec(first.code, {})  # noqa: S102 - what a reader types to follow the pages
 
 
 @contextmanager
@@ -55,17 +53,114 @@ def _sharing() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS.parent).as_posix())
+def _run(page: Path, block: Block, names: dict[str, object]) -> str:
+    """What a block prints; nothing if it is not run."""
+    if not block.is_run:
+        return ""
+    # Line numbers of a traceback are the page's.
+    code = compile("\n" * block.line + block.code, str(page), "exec")
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(code, names)  # noqa: S102 - running the page is the test
+    return printed.getvalue().replace(str(Path.cwd()), HERE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page does what it shows."""
+    """The page does what it shows, and prints what stands below."""
     monkeypatch.chdir(tmp_path)
-    _make_flights()
+    monkeypatch.setenv("COLUMNS", "88")  # programs fit their tables to the terminal
+    if _name(page) not in MAKE_THEIR_OWN:
+        _make_flights()
     text = page.read_text("utf-8")
+    blocks = find_blocks(text)
     names: dict[str, object] = {"__name__": "__main__"}
     with _sharing() if "flights.share" in text else nullcontext():
-        for block in BLOCK.finditer(text):
-            if not block["why"]:
-                line = text.count("\n", 0, block.start("code"))
-                # Line numbers of a traceback are the page's.
-                code = compile("\n" * line + block["code"], str(page), "exec")
-                exec(code, names)  # noqa: S102 - running the page is the test
+        printed = [_run(page, block, names) for block in blocks]
+    if os.environ.get("DOCS_OUTPUTS") == "write":
+        page.write_text(with_outputs(text, printed), "utf-8")
+        return
+    wrong = [disagreement(block, output) for block, output in zip(blocks, printed, strict=True)]
+    assert not any(wrong), "\n".join(one for one in wrong if one)
+
+
+FIRST, SECOND = "0a1b2c3d-1111-4222-8333-0123456789ab", "ffffffff-9999-4888-b777-abcdefabcdef"
+PAGE = """\
+# A page
+
+```python
+print(1 + 1)
+```
+
+<!-- output -->
+```text
+3
+```
+
+```python
+x = 5
+```
+
+<!-- output not shown: it is long -->
+```python
+print("long")
+```
+
+<!-- not run: it needs a server -->
+```python
+connect()
+```
+"""
+
+
+def test_a_typed_output_is_noticed_and_put_right() -> None:
+    """A page cannot say what its code does not print."""
+    blocks = find_blocks(PAGE)
+    wrong = [disagreement(*pair) for pair in zip(blocks, ["2\n", "", "long\n", ""], strict=True)]
+    assert wrong[0] is not None
+    assert "--- printed\n2\n--- shown\n3\n" in wrong[0]
+    assert wrong[1:] == [None, None, None]
+    mended = with_outputs(PAGE, ["2\n", "", "long\n", ""])
+    assert mended == PAGE.replace("3\n", "2\n")
+
+
+def test_a_block_that_begins_or_ends_to_print_is_noticed() -> None:
+    """An output that is missing is as wrong as one that is too many."""
+    blocks = find_blocks(PAGE)
+    assert disagreement(blocks[1], "5\n")
+    assert disagreement(blocks[0], "")
+    longer = with_outputs(PAGE, ["", "5\n", "", ""])
+    assert "```python\nprint(1 + 1)\n```\n\n```python\nx = 5\n```\n\n<!-- output -->" in longer
+    assert with_outputs(longer, ["", "5\n", "", ""]) == longer
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed"),
+    [
+        ("2026-11-23 13:31:07.5 WRITE", "2031-01-02 03:04:05 WRITE"),
+        ("2026-11-23T13:31Z | 3", "2031-01-02T03:04Z | 3"),
+        ("name  size\n----  --------\na     1.2 KiB", "name  size\n----  -----\na     900 bytes"),
+        ("{'execution_time_ms': 12, 'n': 1}", "{'execution_time_ms': 7, 'n': 1}"),
+        ("{'timestamp': 1795440667123}", "{'timestamp': 1995440667123}"),
+        (f"part-0-{FIRST}.parquet", f"part-0-{SECOND}.parquet"),
+    ],
+)
+def test_what_varies_is_compared_by_its_kind(shown: str, printed: str) -> None:
+    """Moments, sizes, durations and ids are other ones in each run."""
+    assert is_same(shown, printed)
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed"),
+    [
+        ("3 rows", "4 rows"),
+        ("{'num_deleted_rows': 1}", "{'num_deleted_rows': 2}"),
+        ("2026-11-23 13:31:07 WRITE", "2026-11-23 13:31:07 DELETE"),
+        ("2026-11-23", "2026-11-24"),
+        ("0.5", "0.25"),
+        ("a\nb", "a"),
+    ],
+)
+def test_what_does_not_vary_is_compared_to_the_letter(shown: str, printed: str) -> None:
+    """Everything else is not forgiven."""
+    assert not is_same(shown, printed)

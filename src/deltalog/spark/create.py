@@ -101,7 +101,7 @@ class DeltaTableBuilder:
         self._properties: dict[str, str] = {}
 
     def tableName(self, identifier: str) -> Self:  # noqa: N802  # Delta's
-        """Name the table; a name such as ``delta.`/path` `` or `uc://…` is a location.
+        """Name the table; a name such as ``delta.`/path``` or `uc://…` is a location.
 
         A catalog that the session has registered keeps the name, or else Spark's, if the session
         has registered a format: without a location the catalog chooses one.

@@ -84,7 +84,7 @@ def sql(
 
     Args:
         spark: the session, classic or remote.
-        statement: one. A table is named ``delta.`/path` ``, or by a name that the session's catalog
+        statement: one. A table is named ``delta.`/path```, or by a name that the session's catalog
             has a location for, or by that of a view which deltalog made.
         parameters: values for `?` (a sequence) or `:name` (a mapping).
         storage_options: of the tables that are named by their location.

@@ -139,7 +139,7 @@ class DeltaTable:
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> Self:  # noqa: N802, N803  # Delta's
         """Open the table of a name.
 
-        It is ``delta.`/path` ``, `uc://…`, a view that `createOrReplaceTempView` made, a table of a
+        It is ``delta.`/path```, `uc://…`, a view that `createOrReplaceTempView` made, a table of a
         catalog of the session (`uc.main.sales.orders`), or one that Spark's catalog has.
 
         Raises:
@@ -168,7 +168,7 @@ class DeltaTable:
 
         Args:
             sparkSession: the session.
-            identifier: such as ``parquet.`/path` ``.
+            identifier: such as ``parquet.`/path```.
             partitionSchema: the partition columns; None takes them from the directories.
         """
         check_session(sparkSession)

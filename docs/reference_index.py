@@ -1,0 +1,69 @@
+"""The index of the reference: each name that its pages document, linked, with its first line."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+_REFERENCE = Path(__file__).parent / "reference"
+_TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^\.\. auto(?:class|function|module):: (\S+)$", re.MULTILINE)
+
+
+def reference_index() -> str:
+    """One Markdown table per page of the reference: name, and what its docstring says first."""
+    return "\n".join(_table(page) for page in reference_pages())
+
+
+def reference_pages() -> list[Path]:
+    """The pages in the order of the index's table of contents."""
+    found = _TOCTREE.search((_REFERENCE / "index.md").read_text("utf-8"))
+    assert found, "docs/reference/index.md has no toctree"
+    names = [line for line in found[1].splitlines() if line and not line.startswith(":")]
+    return [_REFERENCE / f"{name}.md" for name in names]
+
+
+def documented_names(page: Path) -> list[str]:
+    """The full names that a page documents, those of whole modules one by one."""
+    names = _DIRECTIVE.findall(page.read_text("utf-8"))
+    return [one for name in names for one in _members(name)]
+
+
+def _members(name: str) -> Iterator[str]:
+    value = _load(name)
+    if not inspect.ismodule(value):
+        yield name
+        return
+    own = [
+        key
+        for key, one in vars(value).items()
+        if not key.startswith("_") and getattr(one, "__module__", None) == name
+    ]
+    yield from (f"{name}.{key}" for key in own)
+
+
+def _load(name: str) -> object:
+    """A module, or a name of the deepest module that can be imported."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        module, _, last = name.rpartition(".")
+        return getattr(_load(module), last)
+
+
+def _table(page: Path) -> str:
+    title = _TITLE.search(page.read_text("utf-8"))
+    assert title, f"{page.name} has no title"
+    rows = [_row(name) for name in documented_names(page)]
+    return f"## [{title[1]}]({page.name})\n\n| name | |\n|---|---|\n" + "".join(rows)
+
+
+def _row(name: str) -> str:
+    value = _load(name)
+    role = "class" if inspect.isclass(value) else "func"
+    first = (inspect.getdoc(value) or "").partition("\n")[0].replace("|", "\\|")
+    return f"| {{py:{role}}}`~{name}` | {first} |\n"

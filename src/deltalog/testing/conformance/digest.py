@@ -1,0 +1,263 @@
+"""A digest of rows that no order, chunk or width of integers changes: "digest v1" of a corpus.
+
+Each cell becomes a short text by its kind (`"i:5"`, `"d:1.5"`, `"T:0"`), each row the JSON array
+of its cells in the order of their columns' names, and the digest is SHA-256 over the names and the
+sorted SHA-256 of the rows. Equal rows count as often as they are there.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import hashlib
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog._json import dumps
+from deltalog.errors import InvalidInputError
+from deltalog.kernels import compute
+from deltalog.variant.reader import PLAIN_READERS, read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Make = Callable[[Any], list[str]]
+
+_BATCH_ROWS: Final = 65_536  # bounds the texts that are held
+_NULL: Final = "null"
+_MICROSECONDS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+def digest(table: pa.Table) -> str:
+    """The digest of a table's rows: `v1:` and 64 hexadecimal digits.
+
+    Args:
+        table: any columns but of duplicate names.
+
+    Raises:
+        InvalidInputError: two columns share a name, or a type has no text.
+
+    Cost: a text per cell in Python.
+    """
+    names = sorted(table.column_names)
+    if len(set(names)) < len(names):
+        raise InvalidInputError(f"cannot digest a table whose columns share names: {names}")
+    rows = sorted(
+        hashlib.sha256(text.encode()).digest()
+        for batch in table.select(names).to_batches(max_chunksize=_BATCH_ROWS)
+        for text in _row_texts(batch)
+    )
+    whole = hashlib.sha256(dumps(names) + b"\n")
+    for row in rows:
+        whole.update(row)
+    return f"v1:{whole.hexdigest()}"
+
+
+def _row_texts(batch: pa.RecordBatch) -> Iterator[str]:
+    if not batch.num_columns:
+        yield from ["[]"] * batch.num_rows
+        return
+    columns = [_texts(column) for column in batch.columns]
+    for cells in zip(*columns, strict=True):
+        yield f"[{','.join(cells)}]"
+
+
+def _texts(array: Any) -> list[str]:
+    """One JSON text per value of an array."""
+    array = _plain(array)
+    for applies, make in _KINDS:
+        if applies(array.type):
+            return make(array)
+    raise InvalidInputError(f"cannot digest values of the Arrow type {array.type}")
+
+
+def _plain(array: Any) -> Any:
+    """The array without extension type, dictionary or run ends, lists with offsets."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(array.storage)
+    if pt.is_dictionary(kind):
+        return _plain(array.dictionary_decode())
+    if pt.is_run_end_encoded(kind):
+        return _plain(compute.run_end_decode(array))
+    if pt.is_fixed_size_list(kind) or pt.is_list_view(kind) or pt.is_large_list_view(kind):
+        return array.cast(pa.large_list(kind.value_field))
+    return array
+
+
+def _quoted(value: str) -> str:
+    return dumps(value).decode()
+
+
+def _each(text: Callable[[Any], str]) -> Make:
+    """Texts of Python values one by one."""
+    return lambda array: [_NULL if one is None else text(one) for one in array.to_pylist()]
+
+
+def _stored(width: Any, tag: str) -> Make:
+    """Texts of what is stored as integers."""
+    return lambda array: _tagged(array.view(width).to_pylist(), tag)
+
+
+def _tagged(numbers: list[int | None], tag: str) -> list[str]:
+    return [_NULL if number is None else f'"{tag}:{number}"' for number in numbers]
+
+
+def _in_micros(width: Any, tag: Callable[[Any], str]) -> Make:
+    """Texts of times in any unit, as microseconds; nanoseconds are rounded down."""
+
+    def make(array: Any) -> list[str]:
+        unit = array.type.unit
+        numbers = [
+            None if one is None else one // 1000 if unit == "ns" else one * _MICROSECONDS[unit]
+            for one in array.view(width).to_pylist()
+        ]
+        return _tagged(numbers, tag(array.type))
+
+    return make
+
+
+def _days_of_ms(array: Any) -> list[str]:
+    numbers = array.view(pa.int64()).to_pylist()
+    return _tagged([None if one is None else one // 86_400_000 for one in numbers], "D")
+
+
+def _decimal_text(value: Decimal) -> str:
+    digits = format(value, "f")
+    if "." in digits:
+        digits = digits.rstrip("0").rstrip(".")
+    return "0" if digits in {"", "-0"} else digits
+
+
+def _floating(array: Any) -> list[str]:
+    numbers = array.cast(pa.float64()).to_pylist()
+    return [_NULL if one is None else f'"f:{one!r}"' for one in numbers]
+
+
+def _list(array: Any) -> list[str]:
+    values = _ranges(array, _children(array, array.values))
+    return [_NULL if one is None else f"[{','.join(one)}]" for one in values]
+
+
+def _map(array: Any) -> list[str]:
+    keys, items = (_children(array, part) for part in (array.keys, array.items))
+    pairs = _ranges(array, list(zip(keys, items, strict=True)))
+    return [
+        _NULL
+        if one is None
+        else f'{{"@map":[{",".join(f"[{key},{item}]" for key, item in sorted(one))}]}}'
+        for one in pairs
+    ]
+
+
+def _children(array: Any, values: Any) -> list[str]:
+    """Texts of the values that a list or map names, however it is sliced."""
+    offsets = array.offsets
+    first, last = (offsets[at].as_py() for at in (0, len(offsets) - 1))
+    return _texts(values.slice(first, last - first))
+
+
+def _ranges(array: Any, values: list[Any]) -> list[list[Any] | None]:
+    offsets = array.offsets.to_pylist()
+    first = offsets[0]
+    return [
+        values[offsets[at] - first : offsets[at + 1] - first] if is_valid else None
+        for at, is_valid in enumerate(array.is_valid().to_pylist())
+    ]
+
+
+def _struct(array: Any) -> list[str]:
+    # `flatten` makes children of a null struct null.
+    children = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
+    valid = array.is_valid().to_pylist()
+    if sorted(children) == ["metadata", "value"] and all(
+        _is_binary(child.type) for child in children.values()
+    ):
+        metadata, values = (children[name].to_pylist() for name in ("metadata", "value"))
+        return [
+            _variant(meta, value) if is_valid and meta is not None and value is not None else _NULL
+            for is_valid, meta, value in zip(valid, metadata, values, strict=True)
+        ]
+    names = sorted(children)
+    columns = [[f"{_quoted(name)}:{one}" for one in _texts(children[name])] for name in names]
+    rows = zip(*columns, strict=True) if columns else ([()] * len(array))
+    return [
+        f"{{{','.join(row)}}}" if is_valid else _NULL
+        for is_valid, row in zip(valid, rows, strict=True)
+    ]
+
+
+def _variant(metadata: bytes, value: bytes) -> str:
+    return f'{{"@variant":{_nested(read(metadata, value, _VARIANT_READERS))}}}'
+
+
+def _nested(value: Any) -> str:
+    if isinstance(value, dict):
+        inner = ",".join(f"{_quoted(name)}:{_nested(value[name])}" for name in sorted(value))
+        return f"{{{inner}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_nested, value))}]"
+    return str(value)
+
+
+def _is_binary(kind: Any) -> bool:
+    return (
+        pt.is_binary(kind)
+        or pt.is_large_binary(kind)
+        or pt.is_binary_view(kind)
+        or pt.is_fixed_size_binary(kind)
+    )
+
+
+def _is_text(kind: Any) -> bool:
+    return pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
+
+
+def _variant_text(kind: int, text: Callable[[Any], str]) -> Callable[[bytes], str]:
+    plain = PLAIN_READERS[kind]
+    return lambda data: text(plain(data))
+
+
+def _tag_text(tag: str) -> Callable[[Any], str]:
+    return lambda value: f'"{tag}:{value}"'
+
+
+_VARIANT_TEXTS: Final[dict[int, Callable[[Any], str]]] = {
+    0: lambda _: _NULL,
+    1: lambda _: "true",
+    2: lambda _: "false",
+    **dict.fromkeys((3, 4, 5, 6), lambda value: f'"n:{value}"'),
+    **dict.fromkeys((7, 14), lambda value: f'"f:{value!r}"'),
+    **dict.fromkeys((8, 9, 10), lambda value: f'"n:{_decimal_text(value)}"'),
+    15: lambda value: f'"x:{value.hex()}"',
+    16: lambda value: _quoted(f"s:{value}"),
+    20: lambda value: f'"u:{value.hex}"',
+    **{
+        kind: _tag_text(tag)
+        for kind, tag in {11: "D", 12: "T", 13: "N", 17: "H", 18: "TN", 19: "NN"}.items()
+    },
+}
+_VARIANT_READERS: Final = {kind: _variant_text(kind, text) for kind, text in _VARIANT_TEXTS.items()}
+
+_KINDS: Final[tuple[tuple[Callable[[Any], bool], Make], ...]] = (
+    (pt.is_null, lambda array: [_NULL] * len(array)),
+    (pt.is_boolean, _each(lambda value: "true" if value else "false")),
+    (pt.is_integer, lambda array: _tagged(array.to_pylist(), "i")),
+    (pt.is_floating, _floating),
+    (pt.is_decimal, _each(lambda value: f'"d:{_decimal_text(value)}"')),
+    (_is_text, _each(lambda value: _quoted(f"s:{value}"))),
+    (_is_binary, _each(lambda value: f'"x:{value.hex()}"')),
+    (pt.is_date32, _stored(pa.int32(), "D")),
+    (pt.is_date64, _days_of_ms),
+    (pt.is_timestamp, _in_micros(pa.int64(), lambda kind: "T" if kind.tz else "N")),
+    (pt.is_time32, _in_micros(pa.int32(), lambda _: "H")),
+    (pt.is_time64, _in_micros(pa.int64(), lambda _: "H")),
+    (pt.is_duration, _in_micros(pa.int64(), lambda _: "U")),
+    (pt.is_map, _map),
+    (pt.is_list, _list),
+    (pt.is_large_list, _list),
+    (pt.is_struct, _struct),
+)

@@ -1,0 +1,77 @@
+"""What looks at a release before it is published: `.ci/check_dist.py`."""
+
+from __future__ import annotations
+
+import importlib.util
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def checker() -> Any:
+    spec = importlib.util.spec_from_file_location("check_dist", ROOT / ".ci" / "check_dist.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _build(dist: Path, checker: Any, *, without: str = "", beside: str = "") -> None:
+    """Archives as hatchling makes them, of empty files."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    stem = f"deltalog-{project['version']}"
+    packaged = checker._packaged() - {without}
+    facts = ["METADATA", "RECORD", "WHEEL", "licenses/LICENSE"]
+    with zipfile.ZipFile(dist / f"{stem}-py3-none-any.whl", "w") as wheel:
+        for name in [*packaged, *(f"{stem}.dist-info/{fact}" for fact in facts), beside]:
+            if name:
+                wheel.writestr(name, b"")
+        command = "[console_scripts]\ndeltalog = deltalog.__main__:main\n"
+        wheel.writestr(f"{stem}.dist-info/entry_points.txt", command)
+    with tarfile.open(dist / f"{stem}.tar.gz", "w:gz") as source:
+        for name in ["pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md"]:
+            source.add(ROOT / name, f"{stem}/{name}")
+        for name in packaged:
+            source.add(ROOT / "src" / name, f"{stem}/src/{name}")
+
+
+def test_what_is_whole_passes(checker: Any, tmp_path: Path) -> None:
+    _build(tmp_path, checker)
+    assert checker.main(tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"without": "deltalog/py.typed"}, "the wheel lacks deltalog/py.typed: checkers"),
+        ({"without": "deltalog/paths.py"}, "the source archive lacks src/deltalog/paths.py"),
+        ({"beside": "tests/conftest.py"}, "the wheel holds tests/conftest.py"),
+    ],
+)
+def test_what_is_missing_or_too_much_is_named(
+    change: dict[str, str],
+    message: str,
+    checker: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _build(tmp_path, checker, **change)
+    assert checker.main(tmp_path) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_leftover_of_another_version_is_named(
+    checker: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _build(tmp_path, checker)
+    (tmp_path / "deltalog-0.0.1.tar.gz").touch()
+    assert checker.main(tmp_path) == 1
+    assert "deltalog-0.0.1.tar.gz is no part of" in capsys.readouterr().err
