@@ -16,6 +16,7 @@ from deltalog.sharing.client import (
     get_table_metadata,
     get_table_protocol,
     get_table_version,
+    load_as_arrow,
     load_as_pandas,
     load_table_changes_as_pandas,
 )
@@ -67,6 +68,23 @@ def test_a_table_is_described(url: str, scripted: ScriptedServer) -> None:
     assert scripted.find("/version")[1].query == {"startingTimestamp": "2022-01-01T00:00:00Z"}
     assert get_table_metadata(url).configuration == {"delta.enableChangeDataFeed": "true"}
     assert get_table_protocol(url).min_reader_version == 1
+    found = get_table_metadata(url)
+    assert (found.version, found.partition_columns, found.format.provider) == (4, (), "parquet")
+    assert "id" in found.schema_string
+    assert found.size is None or found.size > 0
+
+
+def test_names_of_the_official_client_are_there(url: str) -> None:
+    assert load_as_arrow(url, limit=2)["id"].to_pylist() == [1, 2]
+    table = deltalog.sharing.Table(name="t", share="s", schema="d")
+    assert (table.share, table.schema, table.name) == ("s", "d", "t")
+    assert deltalog.sharing.Schema(name="d", share="s").share == "s"
+    assert deltalog.sharing.Share(name="s").name == "s"
+    official = pytest.importorskip("delta_sharing", reason="delta-sharing is not installed")
+    missing = set(official.__all__) - set(deltalog.sharing.__all__) - {"__version__"}
+    assert missing == {"load_as_spark", "load_table_changes_as_spark"}  # of deltalog.spark
+    metadata = set(inspect.get_annotations(official.protocol.Metadata))
+    assert metadata <= {*inspect.get_annotations(deltalog.sharing.SharedMetadata)}
 
 
 def test_signatures_are_the_official_ones() -> None:

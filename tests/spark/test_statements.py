@@ -11,7 +11,7 @@ from deltalog import DeltaTable
 from deltalog.errors import CommitConflictError, InvalidInputError, SchemaMismatchError
 from deltalog.query.names import QualifiedName
 from deltalog.spark import sql
-from deltalog.spark.statements import ClusterSession
+from deltalog.spark.cluster_session import ClusterSession
 from deltalog.statements import parse_statement
 
 if TYPE_CHECKING:

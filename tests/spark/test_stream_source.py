@@ -76,6 +76,20 @@ def test_offsets_are_plain_and_say_where_the_query_is(tmp_path: Path) -> None:
     assert (query.offset["version"], query.offset["isStartingVersion"]) == (1, False)
 
 
+def test_a_query_says_how_far_behind_it_is(tmp_path: Path) -> None:
+    make(tmp_path, 1)
+    query = Query(tmp_path)
+    told = query.reader.reportLatestOffset()
+    assert (told["version"], told.get("versionsBehind")) == (1, None)
+    query.ids()
+    append(tmp_path, 2)
+    append(tmp_path, 3)
+    told = query.reader.reportLatestOffset()
+    assert (told["version"], told["versionsBehind"]) == (3, 2)
+    assert query.ids() == [2, 3]
+    assert query.reader.reportLatestOffset()["versionsBehind"] == 0
+
+
 @pytest.mark.parametrize("stops", [1, 2, 3])
 def test_each_row_comes_once_however_often_the_query_is_stopped(tmp_path: Path, stops: int) -> None:
     make(tmp_path, 0)

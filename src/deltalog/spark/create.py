@@ -19,6 +19,7 @@ from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
     IDENTITY_START_KEY,
     IDENTITY_STEP_KEY,
+    LONG,
 )
 from deltalog.spark.session.failures import (
     SparkTableExistsError,
@@ -156,8 +157,6 @@ class DeltaTableBuilder:
             raise InvalidInputError(
                 f"column {colName!r}: generatedByDefaultAs and generatedAlwaysAs cannot both be set"
             )
-        if isinstance(generatedAlwaysAs or generatedByDefaultAs, IdentityGenerator):
-            _check_identity(colName, dataType)
         metadata: dict[str, Any] = {} if comment is None else {"comment": comment}
         if isinstance(generatedAlwaysAs, str):
             metadata[_GENERATION] = generatedAlwaysAs
@@ -171,6 +170,10 @@ class DeltaTableBuilder:
             if isinstance(dataType, str)
             else spark_schema(spark_types.StructType().add(colName, dataType)).fields[0]
         )
+        if IDENTITY_START_KEY in metadata and parsed.type != LONG:
+            raise WrongIdentityTypeError(
+                f"column {colName!r}: an identity column is of the type BIGINT, found {dataType!r}"
+            )
         self._fields.append(Field(parsed.name, parsed.type, nullable=nullable, metadata=metadata))
         return self
 
@@ -297,14 +300,6 @@ def _check_generated(name: str, always: object, by_default: object) -> None:
     if by_default is not None:
         what = f"column {name!r}: generatedByDefaultAs"
         check_type(by_default, IdentityGenerator, what, "an IdentityGenerator")
-
-
-def _check_identity(name: str, data_type: str | spark_types.DataType) -> None:
-    text = data_type if isinstance(data_type, str) else data_type.simpleString()
-    if text.strip().lower() not in {"bigint", "long"}:
-        raise WrongIdentityTypeError(
-            f"column {name!r}: an identity column is of the type BIGINT, found {text!r}"
-        )
 
 
 def names_of(given: tuple[Any, ...]) -> tuple[str, ...]:

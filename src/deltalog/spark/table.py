@@ -29,11 +29,11 @@ from deltalog.spark.optimize import DeltaOptimizeBuilder
 from deltalog.spark.reading.scan import objection_to_native
 from deltalog.spark.results import detail_frame, history_frame, numbers, paths_frame, restored_frame
 from deltalog.spark.session.failures import (
-    WrongTypeError,
     as_spark_does,
     check_condition,
     check_optional,
     check_session,
+    check_source,
     check_type,
     check_values,
 )
@@ -47,7 +47,7 @@ from deltalog.spark.session.names import (
 )
 from deltalog.spark.session.opening import moment_text, session_time_zone
 from deltalog.spark.session.settings import check_reads, session_settings
-from deltalog.spark.tending import convert, vacuumed
+from deltalog.spark.tending import convert, restorable_moment, vacuumed
 from deltalog.storage.store import Store
 from deltalog.table import DeltaTable as CoreTable
 from deltalog.transaction import CommitOptions, CommitProperties
@@ -307,13 +307,8 @@ class DeltaTable:
             source: the rows; give it and this table aliases for the condition.
             condition: which rows match: Spark SQL or a Spark column.
         """
-        if not isinstance(source, DataFrame):
-            raise WrongTypeError(
-                f"source must be DataFrame, found {source!r}, a {type(source).__name__}"
-            )
-        if condition is None:
-            raise WrongTypeError("condition must be a Spark SQL Column or a string, found None")
-        check_condition(condition)
+        check_source(source)
+        check_condition(condition, is_required=True)
         merges, alias = bool(session_settings(self._spark).merge_schema), self._alias
         request = ChangeRequest(
             condition=condition, clauses=(), source=source, target_alias=alias, merge_schema=merges
@@ -373,14 +368,7 @@ class DeltaTable:
     def restoreToTimestamp(self, timestamp: str) -> DataFrame:  # noqa: N802  # Delta's
         """Restore the state at a timestamp; without a zone it is in the session's zone."""
         check_type(timestamp, (str, datetime), "timestamp", "a text")
-        try:
-            moment = moment_text(timestamp, session_time_zone(self._spark))
-        except (InvalidInputError, ValueError) as error:
-            raise InvalidInputError(
-                f"cannot restore: The provided timestamp ({timestamp!r}) cannot be converted to a "
-                "valid timestamp; expected one such as 2024-01-31 12:00:00"
-            ) from error
-        return self._restore(moment)
+        return self._restore(restorable_moment(self._spark, timestamp))
 
     def _restore(self, target: int | str) -> DataFrame:
         found = self._table.restore(target, commit_properties=self._commit_properties())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from deltalog.errors import InvalidInputError
 from deltalog.paths import LOG_DIRECTORY
 from deltalog.spark.create import spark_schema
-from deltalog.spark.session.opening import session_time_zone
+from deltalog.spark.session.opening import moment_text, session_time_zone
 from deltalog.spark.session.settings import (
     RETENTION_CHECK,
     enforces_retention,
@@ -21,6 +21,8 @@ from deltalog.table.convert import convert_to_deltalake
 from deltalog.table.vacuum import TableVacuum
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
@@ -51,6 +53,21 @@ def vacuumed(
             f"{error}; here the session's setting {RETENTION_CHECK}=false says that"
         ) from error
     return vacuum.carry_out(plan, options)
+
+
+def restorable_moment(spark: SparkSession, timestamp: str | datetime) -> str:
+    """Return a moment as text for the core; without a zone it is in the session's.
+
+    Raises:
+        InvalidInputError: the text is no moment.
+    """
+    try:
+        return moment_text(timestamp, session_time_zone(spark))
+    except (InvalidInputError, ValueError) as error:
+        raise InvalidInputError(
+            f"cannot restore: The provided timestamp ({timestamp!r}) cannot be converted to a "
+            "valid timestamp; expected one such as 2024-01-31 12:00:00"
+        ) from error
 
 
 def convert(spark: SparkSession, path: str, partitions: str | StructType | None) -> None:

@@ -66,8 +66,8 @@ def test_a_table_that_is_there_is_kept_or_replaced(
 @pytest.mark.parametrize(
     ("sql", "error", "problem"),
     [
-        ("CREATE TABLE t (a INT)", TableExistsError, "there is one"),
-        ("CREATE TABLE t AS SELECT 1 AS a", TableExistsError, "there is one"),
+        ("CREATE TABLE t (a INT)", TableExistsError, "already exists"),
+        ("CREATE TABLE t AS SELECT 1 AS a", TableExistsError, "already exists"),
         ("CREATE TABLE t CLONE t", TableExistsError, "t"),
         ("CREATE TABLE new (a INT)", InvalidInputError, "give its LOCATION"),
         ("REPLACE TABLE new (a INT)", TableNotFoundError, "CREATE OR REPLACE TABLE makes one"),

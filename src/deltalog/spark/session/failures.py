@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import AnalysisException, UnsupportedOperationException
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 
 from deltalog.errors import DeltaError, InvalidInputError, TableExistsError, TableNotFoundError
 from deltalog.expressions import Expression
@@ -178,9 +178,19 @@ def check_session(spark: object) -> None:
         raise WrongTypeError(f"sparkSession: expected a SparkSession, found {spark!r}")
 
 
-def check_condition(condition: object, what: str = "condition") -> None:
-    """Refuse what is no condition, unless it is None."""
-    if condition is not None and not isinstance(condition, _CONDITIONS):
+def check_source(source: object) -> None:
+    """Refuse what is no data frame as the source of a merge."""
+    if not isinstance(source, DataFrame):
+        raise _wrong("source must be DataFrame", source)
+
+
+def check_condition(
+    condition: object, what: str = "condition", *, is_required: bool = False
+) -> None:
+    """Refuse what is no condition, unless it is None and need not be there."""
+    if condition is None and not is_required:
+        return
+    if not isinstance(condition, _CONDITIONS):
         raise _wrong(f"{what} must be a Spark SQL Column or a string", condition)
 
 

@@ -9,18 +9,12 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.paths import store_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _OF_A_SCHEME: Final = re.compile(r"(?:spark\.hadoop\.)?fs\.(?:abstractfilesystem\.)?([^.]+)\..*")
-_SCHEME: Final = re.compile(r"([A-Za-z][\w+.-]+)://")
-_SAME_STORE: Final = {
-    "s3": ("s3", "s3a", "s3n"),
-    "abfss": ("azure", "abfs", "abfss", "adl", "wasb", "wasbs"),
-    "gs": ("gs", "gcs"),
-    "file": ("file", "local"),
-}
 
 
 def check_hadoop_conf(given: Mapping[str, str], location: object) -> None:
@@ -45,7 +39,7 @@ def check_hadoop_conf(given: Mapping[str, str], location: object) -> None:
             )
 
 
-def _names_of(location: object) -> tuple[str, ...]:
-    found = _SCHEME.match(location) if isinstance(location, str) else None
-    scheme = "file" if found is None else found[1].lower()
-    return next((names for names in _SAME_STORE.values() if scheme in names), (scheme,))
+def _names_of(location: object) -> set[str]:
+    """Return what Hadoop calls the store of a location."""
+    kind = store_kind(str(getattr(location, "root", location)))
+    return {kind.name, *kind.aliases, *(one.rstrip("_") for one in kind.option_prefixes)}

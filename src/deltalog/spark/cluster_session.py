@@ -1,0 +1,418 @@
+"""The session of statements on a cluster: names, rows and engine, as data frames and tasks.
+
+Owns which table a name means; see `deltalog.statements.Session`.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import DataFrame
+
+from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.expressions.render import quote_text
+from deltalog.locations import named_table
+from deltalog.log.listing import has_table
+from deltalog.query.names import QualifiedName
+from deltalog.query.translate import TableChangesCall, bound, located
+from deltalog.spark.engine.engine import SparkEngine
+from deltalog.spark.reading.by_options import frame_by_options
+from deltalog.spark.session.catalogs import catalogs_of, shown_by
+from deltalog.spark.session.names import find_location, note_location, view_location
+from deltalog.spark.session.opening import open_latest, session_time_zone
+from deltalog.spark.session.settings import enforces_retention
+from deltalog.spark.session.spark_tables import drop_entry, find_entry, make_entry, rename_entry
+from deltalog.spark.session.types import quoted
+from deltalog.spark.table import DeltaTable as SparkTable
+from deltalog.spark.tending import delete_table
+from deltalog.spark.writing.fitted import fitted
+from deltalog.spark.writing.named import NO_PLACE, place_of_name
+from deltalog.spark.writing.plan import open_to_write
+from deltalog.statements.create import ConvertStatement, CreateStatement
+from deltalog.statements.mentioned import names_in
+from deltalog.statements.namespaces import NamespaceStatement
+from deltalog.statements.slices import Query
+from deltalog.table.creating import TablePlace
+from deltalog.table.queries import at_version
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from deltalog.catalogs.named import NamedTable
+    from deltalog.catalogs.protocol import CatalogTable
+    from deltalog.context import TableContext
+    from deltalog.engine import Engine
+    from deltalog.expressions import Expression
+    from deltalog.spark.writing.named import NamedPlace
+    from deltalog.statements.statement import SqlStatement
+    from deltalog.table import DeltaTable
+
+_FORMAT: Final = "deltalog"
+_SPARKS: Final = "spark_catalog"
+_OWN_FORMATS: Final = frozenset({"delta", "deltalog"})
+
+
+def forget_table(spark: SparkSession, name: QualifiedName) -> bool:
+    """Take a table out of Spark's catalog, or drop the view of one; return whether it was there.
+
+    The files go too if deltalog has chosen their place, as with a managed table of Spark.
+    """
+    entry = find_entry(spark, name)
+    if entry is None:
+        return bool(spark.catalog.dropTempView(name.parts[-1]))
+    drop_entry(spark, name)
+    if entry.is_managed and entry.location is not None:
+        delete_table(open_to_write(entry.location).context.store)
+    return True
+
+
+class ClusterSession:
+    """Runs statements on a cluster; see `deltalog.statements.Session`.
+
+    Args:
+        spark: the session, classic or remote.
+        storage_options: of tables that are named by their location.
+        own: the formats that are deltalog's.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        storage_options: Mapping[str, Any] | None,
+        *,
+        own: frozenset[str] = _OWN_FORMATS,
+    ) -> None:
+        self._spark = spark
+        self._own = own
+        self._catalogs = catalogs_of(spark).names
+        self._storage_options = storage_options
+        self.engine: Engine = SparkEngine(spark)
+        # Tables that the statement opened, by their roots; and those that its queries read.
+        self._seen: dict[str, DeltaTable] = {}
+        self._read: set[str] = set()
+        self._placed: dict[tuple[str, ...], NamedPlace] = {}
+
+    def is_concerned(self, statement: SqlStatement) -> bool:
+        """Whether a statement is about a table of ours: one of its names, or of its query's."""
+        if isinstance(statement, CreateStatement) and statement.clauses.uses_delta:
+            return True
+        if isinstance(statement, ConvertStatement):
+            return True
+        if isinstance(statement, NamespaceStatement):
+            is_of_spark = [one.lower() for one in statement.namespace[:1]] == [_SPARKS]
+            return not is_of_spark and self._catalogs.keeps_namespace(statement.namespace)
+        return any(
+            name.format in self._own
+            or self._catalogs.keeps(name)
+            or self._shown(name) is not None
+            or self._location(name) is not None
+            for name in names_in(statement)
+        )
+
+    def makes(self, statement: CreateStatement) -> bool:
+        """Whether a new table is one of ours; if its format is not said, the session's holds."""
+        name = statement.table
+        if statement.clauses.uses_delta or name.format in self._own or self._catalogs.keeps(name):
+            return True
+        return str(self._spark.conf.get("spark.sql.sources.default", "")).lower() in self._own
+
+    @property
+    def enforces_retention(self) -> bool:
+        """Whether VACUUM refuses a retention shorter than the table's."""
+        return enforces_retention(self._spark)
+
+    # --- tables by their names
+
+    def find(self, name: QualifiedName) -> DeltaTable | None:
+        """Return the table of a name; None if the name is not known."""
+        found = self._table(name)
+        if found is None:
+            return None
+        # A statement sees each table at one version.
+        core = self._seen.setdefault(found.core.snapshot.store.root, found.core)
+        return at_version(core, name.known_version)
+
+    def _table(self, name: QualifiedName) -> SparkTable | None:
+        if (shown := self._shown(name)) is not None:
+            return SparkTable.from_context(self._spark, shown)
+        named = self._named(name)
+        if named is not None:
+            if named.catalog.find(named.name) is None:
+                return None
+            return SparkTable.from_context(self._spark, named.catalog.open(named.name))
+        location = self._location(name)
+        context = None if location is None else self._context_at(location)
+        return None if context is None else SparkTable.from_context(self._spark, context)
+
+    def _context_at(self, location: str) -> TableContext | None:
+        """Return the context of the table at a location, if there is one."""
+        named = named_table(location, self._storage_options or None)
+        if named is not None and named.catalog.find(named.name) is None:
+            return None
+        zone, options = session_time_zone(self._spark), self._storage_options
+        context = open_latest(location, options, doing="open", time_zone=zone)
+        return context if has_table(context.store) else None
+
+    def _named(self, name: QualifiedName) -> NamedTable | None:
+        """Return the table of a name in a catalog of the session; views come before."""
+        if self._catalogs.is_empty or self._is_of_spark(name):
+            return None
+        return self._catalogs.named(replace(name, version=None))
+
+    def _shown(self, name: QualifiedName) -> TableContext | None:
+        """Return the table of a catalog that a view shows."""
+        return shown_by(self._spark, name.parts[0]) if len(name.parts) == 1 else None
+
+    def _is_of_spark(self, name: QualifiedName) -> bool:
+        return len(name.parts) == 1 and self._spark.catalog.tableExists(quoted(name.parts[0]))
+
+    def open(self, name: QualifiedName) -> DeltaTable:
+        """Return the table of a name, at the version that it names."""
+        found = self.find(name)
+        if found is None:
+            raise TableNotFoundError(
+                f"cannot find the table {name}: no Delta table has this name; a table without a "
+                "name is called by its location: delta.`/path`"
+            )
+        return found
+
+    def has_read(self, table: DeltaTable) -> bool:
+        """Whether a query of this statement has read the version that a table shows."""
+        return table.snapshot.store.root in self._read
+
+    def place(self, name: QualifiedName, location: str | None) -> TablePlace:
+        """Return where a new table goes."""
+        bare = replace(name, version=None)
+        found = place_of_name(self._spark, bare, location or self._viewed(bare))
+        if found is None:
+            raise InvalidInputError(f"cannot tell where the table {name} goes: {NO_PLACE}")
+        self._placed[bare.key] = found
+        zone = session_time_zone(self._spark)
+        return replace(found.place, context=replace(found.place.context, time_zone=zone))
+
+    def _viewed(self, name: QualifiedName) -> str | None:
+        """Return the location of the table that a view of ours shows."""
+        return view_location(self._spark, str(name)) or view_location(self._spark, name.parts[-1])
+
+    def note(self, name: QualifiedName, table: DeltaTable) -> None:
+        """Make a table known under its name, or known as it is now.
+
+        Spark's catalog holds it if the session has registered a format; else it is a view.
+        """
+        self._seen.clear()
+        if name.location is not None or self._catalogs.keeps(name):
+            return
+        placed = self._placed.pop(replace(name, version=None).key, None)
+        entry = placed.entry if placed else find_entry(self._spark, name)
+        if entry is not None:
+            make_entry(self._spark, entry, table.snapshot.configuration.schema)
+        elif len(name.parts) == 1:
+            view = SparkTable.from_context(self._spark, table.snapshot.context)
+            view.createOrReplaceTempView(name.parts[0])
+
+    def forget(self, name: QualifiedName) -> bool:
+        """Drop a table from its catalog, or the view of a table."""
+        if self._catalogs.keeps(name):
+            return self._catalogs.forget(name)
+        return forget_table(self._spark, name)
+
+    def rename(self, name: QualifiedName, to: QualifiedName) -> None:
+        """Give a table, or the view of one, another name."""
+        if self._catalogs.keeps(name):
+            self._catalogs.rename(name, to)
+            return
+        if find_entry(self._spark, name) is not None:
+            rename_entry(self._spark, name, to)
+            return
+        table = self.open(name)
+        self.note(to, table)
+        self.forget(name)
+
+    def relocate(self, name: QualifiedName, location: str) -> None:
+        """Let a name mean another location."""
+        self.open(name)
+        if self._catalogs.keeps(name):
+            self._catalogs.relocate(name, location)
+            return
+        entry = find_entry(self._spark, name)
+        if entry is not None:
+            elsewhere = self.open(QualifiedName(("delta", location)))
+            drop_entry(self._spark, name)
+            moved = replace(entry, location=location, is_managed=False)
+            make_entry(self._spark, moved, elsewhere.snapshot.configuration.schema)
+            self._seen.clear()
+            return
+        note_location(self._spark, name.parts[-1], location)
+        self.note(name, self.open(QualifiedName(("delta", location))))
+
+    def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
+        """Return the tables of a schema: of a catalog of the session, or of Spark's."""
+        if self._catalogs.keeps_namespace(schema):
+            return self._catalogs.tables(schema)
+        database = ".".join(schema) or None
+        found = self._spark.catalog.listTables(database)
+        return [QualifiedName((*(one.namespace or ()), one.name)) for one in found]
+
+    def entry(self, name: QualifiedName) -> CatalogTable | None:
+        """Return what a catalog says of a table; None if no catalog keeps the name."""
+        return self._catalogs.entry(name)
+
+    def catalogs(self) -> Sequence[str]:
+        """Return the catalogs of the session."""
+        return self._catalogs.catalogs()
+
+    def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
+        """Return the schemas of a catalog of the session."""
+        return self._catalogs.schemas(within)
+
+    def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
+        """Let shorter names begin with a schema of a catalog of the session."""
+        self._catalogs.use(namespace, is_catalog=is_catalog)
+
+    # --- rows
+
+    def select(self, query: Query) -> DataFrame:
+        """Return the rows of a query, in which our tables are views that Spark plans."""
+        text, tables = located(query.text)
+        frames: dict[str, DataFrame] = {}
+        parts: list[str] = []
+        copied = 0
+        for one in tables:
+            frame = self._frame_of(bound(one.table, query.parameters))
+            if frame is None:
+                continue
+            name = f"deltalog_table_{len(frames)}"
+            frames[name] = frame
+            own = one.table.table if isinstance(one.table, TableChangesCall) else one.table
+            alias = "" if one.is_aliased else f" AS `{own.parts[-1].replace('`', '``')}`"
+            parts += _escaped(text[copied : one.start]), f"{{{name}}}", _escaped(alias)
+            copied = one.end
+        parts.append(_escaped(text[copied:]) if frames else text)
+        # PySpark knows the frames by their names in braces, also on Spark Connect.
+        return self._spark.sql("".join(parts), args=dict(query.parameters), **frames)
+
+    def values(self, query: Query) -> pa.Table:
+        """Return the rows of a query in a condition."""
+        return self.select(query).toArrow()
+
+    def source(
+        self,
+        rows: Query | QualifiedName,
+        *,
+        target: QualifiedName | None = None,
+        alias: str | None = None,
+    ) -> DataFrame:
+        """Return the rows of a query or a table as a data frame."""
+        del target  # `_frame_of` keeps to the version that the statement has opened
+        if isinstance(rows, QualifiedName):
+            version = "" if rows.version is None else f" VERSION AS OF {rows.version}"
+            if isinstance(rows.version, str):
+                version = f" TIMESTAMP AS OF {quote_text(rows.version)}"
+            rows = Query(f"SELECT * FROM {rows}{version}")  # noqa: S608  # a quoted name
+        found = self.select(rows)
+        return found if alias is None else found.alias(alias)
+
+    def columns(self, source: DataFrame) -> Sequence[str]:
+        """Return the names of a data frame's columns."""
+        return source.columns
+
+    def insertable(
+        self,
+        query: Query,
+        table: DeltaTable,
+        *,
+        columns: Sequence[str] | None,
+        constants: Mapping[str, Expression],
+        target: QualifiedName,
+        evolves: bool,
+    ) -> DataFrame:
+        """Return the rows of a query in the columns and types of a table."""
+        return fitted(
+            self._spark,
+            self.source(query, target=target),
+            table,
+            columns=columns,
+            constants=constants,
+            evolves=evolves,
+        )
+
+    def explain(self, query: Query) -> str:
+        """Return Spark's plan of a query."""
+        text = "".join(str(row[0]) for row in self._explained(query))
+        return text.strip()
+
+    def _explained(self, query: Query) -> Any:
+        frame = self.select(query)
+        frame.createOrReplaceTempView("deltalog_explained")
+        try:
+            return self._spark.sql("EXPLAIN EXTENDED SELECT * FROM deltalog_explained").collect()
+        finally:
+            self._spark.catalog.dropTempView("deltalog_explained")
+
+    def frame(self, rows: pa.Table | None) -> DataFrame:
+        """Return the rows of an answer as a data frame; one without columns has no rows."""
+        if rows is None or not rows.num_columns:
+            return self._spark.sql("SELECT 1 AS done WHERE false").select()
+        return self._spark.createDataFrame(rows)
+
+    def _frame_of(self, table: QualifiedName | TableChangesCall) -> DataFrame | None:
+        """Return the rows of a table of ours; None if Spark is to find the name."""
+        name = table.table if isinstance(table, TableChangesCall) else table
+        named = self._named(name)
+        location = str(name) if named is not None else self._location(name)
+        if location is None:
+            return None
+        given = {} if named is not None else self._storage_options or {}
+        options: dict[str, str] = {**given, "path": location}
+        if isinstance(table, TableChangesCall):
+            options["readChangeFeed"] = "true"
+            for side, bound in (("starting", table.start), ("ending", table.end)):
+                if bound is not None:
+                    kind = "Version" if isinstance(bound, int) else "Timestamp"
+                    options[side + kind] = str(bound)
+        elif name.version is not None:
+            kind = "versionAsOf" if isinstance(name.version, int) else "timestampAsOf"
+            options[kind] = str(name.version)
+        elif self._seen:
+            # The table that the statement changes is read at the version that the change is of:
+            # Spark reads a frame when it needs rows, perhaps more than once.
+            root = self._root_of(named, location)
+            if root in self._seen:
+                self._read.add(root)
+                options["versionAsOf"] = str(self._seen[root].version())
+        found = frame_by_options(self._spark, options, table=named)
+        if found is None:
+            found = self._spark.read.format(_FORMAT).options(**options).load()
+        return found
+
+    def _root_of(self, named: NamedTable | None, location: str) -> str:
+        if named is not None:
+            return named.catalog.open(named.name).store.root
+        zone, options = session_time_zone(self._spark), self._storage_options
+        return open_latest(location, options, doing="read", time_zone=zone).store.root
+
+    def _location(self, name: QualifiedName) -> str | None:
+        """Return where the Delta table of a name is; None if the name is no such table's."""
+        if name.location is not None:
+            return name.location if name.format in self._own else None
+        bare = replace(name, version=None)
+        entry = find_entry(self._spark, bare)
+        if entry is not None and entry.provider in _OWN_FORMATS - self._own:
+            return None  # of another library, such as Delta's jar
+        try:
+            found = find_location(self._spark, str(bare), entry)
+        except TableNotFoundError:
+            return None
+        return found if self._context_at(found) is not None else None
+
+
+def _escaped(text: str) -> str:
+    """A part of a query in which braces stand for themselves."""
+    return text.replace("{", "{{").replace("}", "}}")
