@@ -20,8 +20,8 @@ try:
     from daft.io.source import DataSourceTask
     from daft.recordbatch import MicroPartition, RecordBatch
     from daft.runners import get_or_infer_runner_type
-except ImportError as error:
-    raise ImportError("deltalog.daft needs Daft: pip install 'deltalog[daft]'") from error
+except ImportError as _error:
+    raise ImportError("deltalog.daft needs Daft: pip install 'deltalog[daft]'") from _error
 
 from deltalog.distributed import (
     DistributedRows,
@@ -96,7 +96,7 @@ def read(
     """
     table = open_version(source, version, storage_options, delta_table_options)
     rows = VersionRead.of(table, columns=columns, predicates=(predicate,), parameters=parameters)
-    return DaftSource(rows).read()
+    return _DaftSource(rows).read()
 
 
 def write(
@@ -136,7 +136,7 @@ def write(
     return write_rows(_DaftRows(frame, batch_rows), table, **options)
 
 
-class DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for type checkers, too
+class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for type checkers, too
     """One version of a table, as a source of Daft.
 
     Args:

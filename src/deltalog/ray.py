@@ -15,8 +15,8 @@ try:
     import ray.data
     from ray.data import Datasink, Datasource, ReadTask
     from ray.data.block import BlockAccessor, BlockMetadata
-except ImportError as error:
-    raise ImportError("deltalog.ray needs Ray: pip install 'deltalog[ray]'") from error
+except ImportError as _error:
+    raise ImportError("deltalog.ray needs Ray: pip install 'deltalog[ray]'") from _error
 
 from deltalog.distributed import (
     DistributedRows,

@@ -16,7 +16,7 @@ from daft import col
 
 from deltalog import DeltaTable, Field, Schema, write_deltalake
 from deltalog import daft as deltalog_daft
-from deltalog.daft import DaftSource
+from deltalog.daft import _DaftSource
 from deltalog.distributed import Sent, VersionRead
 from deltalog.errors import (
     ConstraintViolationError,
@@ -277,7 +277,7 @@ def test_workers_get_credentials_and_nobody_else_does(
         deltalog_daft.write(frame, str(tmp_path / "copy"), storage_options=options)
     assert not any(secret in text for text in [repr(frame), caplog.text, *capfd.readouterr()])
     table = DeltaTable(path, storage_options=options)
-    source = pickle.loads(pickle.dumps(DaftSource(VersionRead.of(table))))
+    source = pickle.loads(pickle.dumps(_DaftSource(VersionRead.of(table))))
     assert source._rows.value.snapshot.store._options == options
     job = Sent(WriteJob(spec=table.write_spec()))
     sink = pickle.loads(pickle.dumps(deltalog_daft._DeltaSink(job)))

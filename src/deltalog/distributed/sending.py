@@ -23,7 +23,7 @@ class Sent(Generic[T]):
     __slots__ = ("value",)
 
     def __init__(self, value: T) -> None:
-        self.value = value
+        self.value: T = value
 
     def __reduce__(self) -> tuple[Any, ...]:
         with sent_to_tasks():

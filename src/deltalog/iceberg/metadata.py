@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deltalog.iceberg.store_io import StoreIO
     from deltalog.storage.store import Store
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 DELTA_VERSION: Final = "delta-version"
 DELTA_TIMESTAMP: Final = "delta-timestamp"

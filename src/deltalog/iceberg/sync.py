@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from deltalog.log.reader import CommitTable
     from deltalog.snapshot import Snapshot
 
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 _MOST_TRIES: Final = 10
 _MOST_COMMITS: Final = 100  # more are shown as one snapshot
