@@ -168,6 +168,23 @@ def test_columns_that_were_renamed_added_and_dropped(tmp_path: Path) -> None:
     assert found.schema().find_field("id").field_id == 1
 
 
+def test_files_from_before_column_mapping_are_read_by_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    inner = pa.array(
+        [{"x": 1, "l": [1]}], pa.struct([("x", pa.int64()), ("l", pa.list_(pa.int64()))])
+    )
+    write_deltalake(path, pa.table({"a": [1], "b": ["x"], "s": inner}))
+    table = DeltaTable(path)
+    table.alter.set_table_properties({**ON, "delta.columnMapping.mode": "name"})
+    table.alter.rename_column("a", "id")
+    table.alter.rename_column("b", "a")
+    table.alter.rename_column("s.x", "y")
+    write_deltalake(path, table.to_pyarrow_table(), mode="append")
+
+    same_rows(path)
+    assert DeltaTable(path).count() == 2
+
+
 def test_a_lost_step_is_made_up_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "t"
     write_deltalake(path, pa.table({"id": [1]}), configuration=ON)

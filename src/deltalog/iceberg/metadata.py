@@ -180,7 +180,7 @@ def with_properties(
         update={
             "properties": {
                 **own,
-                _NAME_MAPPING: name_mapping(metadata.schema()),
+                _NAME_MAPPING: name_mapping(configuration.schema),
                 DELTA_VERSION: str(version),
                 DELTA_TIMESTAMP: str(timestamp_ms),
             }

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pyiceberg import types
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table.name_mapping import create_mapping_from_schema
 from pyiceberg.transforms import IdentityTransform
 
+from deltalog._json import dumps
 from deltalog.column_mapping import field_id, physical_name
 from deltalog.errors import InvalidMetadataError, UnsupportedTypeError
 from deltalog.features.iceberg_compat import NESTED_IDS_KEY
@@ -98,9 +98,44 @@ def partition_spec(configuration: TableConfiguration, spec_id: int = 0) -> Parti
     )
 
 
-def name_mapping(schema: Schema) -> str:
-    """Return the name mapping as JSON, for data files without field ids."""
-    return create_mapping_from_schema(schema).model_dump_json()
+def name_mapping(schema: StructType) -> str:
+    """Return the name mapping as JSON: how columns are found in data files without field ids.
+
+    Those were written before the table had column mapping, under the names that are the physical
+    ones since: a column that was renamed has its old name there.
+
+    Args:
+        schema: with the ids and physical names of column mapping.
+    """
+    return dumps([_mapped(field) for field in schema.fields]).decode()
+
+
+def _mapped(field: Field) -> dict[str, Any]:
+    name = physical_name(field)
+    return _mapping(_id_of(field), name, _mapped_parts(field.type, field, name))
+
+
+def _mapped_parts(data_type: DataType, field: Field, path: str) -> list[dict[str, Any]]:
+    match data_type:
+        case StructType():
+            return [_mapped(inner) for inner in data_type.fields]
+        case ArrayType():
+            parts = {"element": data_type.element_type}
+        case MapType():
+            parts = {"key": data_type.key_type, "value": data_type.value_type}
+        case _:
+            parts = {}
+    return [
+        _mapping(
+            _nested_id(field, f"{path}.{name}"), name, _mapped_parts(part, field, f"{path}.{name}")
+        )
+        for name, part in parts.items()
+    ]
+
+
+def _mapping(number: int, name: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {"field-id": number, "names": [name]}
+    return {**found, "fields": parts} if parts else found
 
 
 def _nested_field(field: Field) -> types.NestedField:
