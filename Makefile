@@ -43,7 +43,7 @@ check: lint doctest docs ## everything but the tests
 lint: $(BIN)/.ready-dev ## format, lint, types, import contracts, spelling
 	$(say) "format, lint" && $(BIN)/ruff format --check . && $(BIN)/ruff check .
 	$(say) "types" && $(BIN)/mypy
-	$(say) "public types" && mkdir -p .cache && $(BIN)/basedpyright --verifytypes deltalog --ignoreexternal > .cache/public-types || { cat .cache/public-types; exit 1; }
+	$(say) "public types" && mkdir -p .cache && PATH="$(abspath $(BIN)):$$PATH" PYTHONPATH=src basedpyright --verifytypes deltalog --ignoreexternal > .cache/public-types || { cat .cache/public-types; exit 1; }
 	$(say) "import contracts" && $(BIN)/lint-imports
 	$(say) "spelling" && $(BIN)/codespell
 doctest: $(BIN)/.ready-dev ## the examples in docstrings, README and docs
