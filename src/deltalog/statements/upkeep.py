@@ -194,7 +194,10 @@ def read_reorg(reader: StatementReader) -> SqlStatement:
     where = reader.condition("APPLY") if reader.take("WHERE") else None
     reader.expect("APPLY (")
     if reader.is_at("UPGRADE"):
-        reader.fail("expected PURGE: UPGRADE UNIFORM needs Iceberg metadata, which is not written")
+        reader.fail(
+            "expected PURGE; for UPGRADE UNIFORM set delta.enableIcebergCompatV2 = true and "
+            "delta.universalFormat.enabledFormats = iceberg by ALTER TABLE … SET TBLPROPERTIES"
+        )
     reader.expect("PURGE )")
     return ReorgStatement(table, where)
 

@@ -79,7 +79,7 @@ def test_a_statement_that_ends_too_early_or_too_late_is_named_with_its_place(sql
         ("ALTER TABLE t ADD CONSTRAINT c CHECK a > 0", 38, "expected ("),
         ("COMMENT ON COLUMN a IS 'x'", 21, "expected the column as table.column"),
         ("REORG TABLE t APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = 2))", 22,
-         "expected PURGE: UPGRADE UNIFORM needs Iceberg metadata"),
+         "expected PURGE; for UPGRADE UNIFORM set delta.enableIcebergCompatV2"),
         ("VACUUM t RETAIN x HOURS", 17, "expected a constant"),
         ("VACUUM t RETAIN 'x' HOURS", 17, "expected a number of hours, found 'x'"),
         ("VACUUM t RETAIN 1 DAYS", 19, "expected HOURS"),
