@@ -68,17 +68,7 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
     Protocol: Writer Requirements for IcebergCompatV1, Writer Requirements for IcebergCompatV2
     """
     versions = enabled_versions(properties)
-    if "hudi" in properties.universal_format_enabled_formats:
-        raise InvalidInputError(
-            "cannot keep the table's metadata as Hudi: expected iceberg or nothing in "
-            "delta.universalFormat.enabledFormats; use an engine that writes Hudi"
-        )
     if not versions:
-        if "iceberg" in properties.universal_format_enabled_formats:
-            raise InvalidInputError(
-                "delta.universalFormat.enabledFormats = iceberg needs Iceberg compatibility: set "
-                "delta.enableIcebergCompatV2 = true as well"
-            )
         return
     name = f"icebergCompatV{versions[0]}"
     if len(versions) > 1:
@@ -98,6 +88,28 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
             + ("" if has_vectors else " and drop the feature")
         )
     _check_types(name, schema, allows_nested=versions[0] > 1)
+
+
+def check_formats(properties: TableProperties, before: TableProperties | None) -> None:
+    """Refuse formats that the table's metadata cannot be kept in; what stays is not checked again.
+
+    Raises:
+        InvalidInputError: Hudi is asked for, or Iceberg without Iceberg compatibility.
+    """
+    formats = properties.universal_format_enabled_formats
+    known = () if before is None else before.universal_format_enabled_formats
+    if "hudi" in formats and "hudi" not in known:
+        raise InvalidInputError(
+            "cannot keep the table's metadata as Hudi: expected iceberg or nothing in "
+            "delta.universalFormat.enabledFormats; use an engine that writes Hudi"
+        )
+    is_compatible = bool(enabled_versions(properties))
+    was_compatible = before is not None and bool(enabled_versions(before))
+    if "iceberg" in formats and not is_compatible and (was_compatible or "iceberg" not in known):
+        raise InvalidInputError(
+            "delta.universalFormat.enabledFormats = iceberg needs Iceberg compatibility: set "
+            "delta.enableIcebergCompatV2 = true as well"
+        )
 
 
 def with_nested_ids(schema: StructType, highest: int) -> tuple[StructType, int]:

@@ -125,6 +125,7 @@ class StoreIO(FileIO):
         super().__init__()
         self.store = store
         self._written: list[StoredOutput] = []
+        self._stored: list[str] = []
 
     def location(self, name: str) -> str:
         """The location of a metadata file by its name."""
@@ -151,5 +152,12 @@ class StoreIO(FileIO):
         Cost: one request for each file.
         """
         for output in self._written:
-            self.store.put(metadata_path(output.location, self.store), output.data)
+            path = metadata_path(output.location, self.store)
+            self.store.put(path, output.data)
+            self._stored.append(path)
         self._written.clear()
+
+    def discard(self) -> None:
+        """Delete what was stored, because nothing will name it."""
+        self.store.delete_many(self._stored)
+        self._stored.clear()

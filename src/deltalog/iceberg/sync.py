@@ -131,10 +131,11 @@ def sync(snapshot: Snapshot) -> IcebergVersion:
         before = read_newest(snapshot.store)
         if before is not None and before.delta_version >= snapshot.version:
             return _shown(snapshot, before, num_snapshots=0, is_whole=False)
+        io = StoreIO(snapshot.store)
         try:
-            return _write(snapshot, before)
+            return _write(io, snapshot, before)
         except AlreadyExistsError:
-            continue
+            io.discard()
     raise CommitRetriesExhaustedError(
         f"cannot store the Iceberg metadata of version {snapshot.version} of "
         f"{snapshot.store.root}: other writers were quicker {_MOST_TRIES} times; the table itself "
@@ -160,9 +161,8 @@ def _check(snapshot: Snapshot) -> None:
             )
 
 
-def _write(snapshot: Snapshot, before: StoredMetadata | None) -> IcebergVersion:
+def _write(io: StoreIO, snapshot: Snapshot, before: StoredMetadata | None) -> IcebergVersion:
     store, configuration = snapshot.store, snapshot.configuration
-    io = StoreIO(store)
     now_ms = snapshot.context.clock.now_ms()
     base = None if before is None or before.delta_version < 0 else before.metadata
     start = _nothing_yet(snapshot) if base is None else base

@@ -73,6 +73,7 @@ def check(
     )
     check_change_columns(properties, schema)
     iceberg_compat.check(made.features, properties, schema)
+    iceberg_compat.check_formats(properties, None if before is None else before.properties)
     check_reserved(schema, (made.row_id_column, made.row_commit_version_column))
 
 

@@ -4,7 +4,12 @@ import pytest
 
 from deltalog.actions.properties import TableProperties
 from deltalog.errors import InvalidInputError
-from deltalog.features.iceberg_compat import check, with_nested_ids, with_required_properties
+from deltalog.features.iceberg_compat import (
+    check,
+    check_formats,
+    with_nested_ids,
+    with_required_properties,
+)
 from deltalog.features.type_widening import (
     record_type_changes,
 )
@@ -55,3 +60,20 @@ def test_widenings_that_iceberg_knows(before: str, after: str, *, allowed: bool)
     else:
         with pytest.raises(InvalidInputError, match="whose type was changed"):
             check((), on, StructType([field]))
+
+
+def test_formats_are_refused_when_they_are_asked_for() -> None:
+    hudi = TableProperties({"delta.universalFormat.enabledFormats": "hudi"})
+    iceberg = TableProperties({"delta.universalFormat.enabledFormats": "iceberg"})
+    both = TableProperties(
+        {"delta.universalFormat.enabledFormats": "Iceberg", "delta.enableIcebergCompatV2": "true"}
+    )
+    with pytest.raises(InvalidInputError, match="as Hudi"):
+        check_formats(hudi, None)
+    with pytest.raises(InvalidInputError, match=r"enableIcebergCompatV2 = true"):
+        check_formats(iceberg, None)
+    with pytest.raises(InvalidInputError, match=r"enableIcebergCompatV2 = true"):
+        check_formats(iceberg, both)
+    check_formats(hudi, hudi)  # of another engine, which sees to it
+    check_formats(iceberg, iceberg)
+    check_formats(both, None)

@@ -19,6 +19,7 @@ from deltalog.iceberg.store_io import metadata_path
 from deltalog.snapshot import load_snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -47,6 +48,15 @@ def append(path: Path, *numbers: int) -> None:
 def ids(location: str) -> list[Any]:
     found: list[Any] = StaticTable.from_metadata(location).scan().to_arrow()["id"].to_pylist()
     return sorted(found)
+
+
+def _named(location: str) -> Iterator[str]:
+    """The manifest lists and manifests of all snapshots."""
+    found = StaticTable.from_metadata(location)
+    for snapshot in found.snapshots():
+        yield snapshot.manifest_list
+        for manifest in snapshot.manifests(found.io):
+            yield manifest.manifest_path
 
 
 def test_a_second_sync_writes_nothing(tmp_path: Path) -> None:
@@ -93,6 +103,9 @@ def test_writers_that_sync_at_once_agree(tmp_path: Path) -> None:
     last = sync(DeltaTable(path).snapshot)
     assert last.version == 4
     assert ids(last.metadata_location) == [1, 2, 3, 4, 5]
+    # Nothing is left of those who lost.
+    named = {file.rpartition("/")[2] for file in _named(last.metadata_location)}
+    assert {file.name for file in (path / "metadata").glob("*.avro")} == named
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"format-version": 9}', b"\xff\xfe"])
