@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
-from deltalog.column_mapping import field_id
 from deltalog.errors import MalformedLogError
+from deltalog.iceberg.schema import column_id
 from deltalog.iceberg.store_io import as_location
 from deltalog.kernels import compute
 from deltalog.partition_values import extract, parse_column
@@ -56,8 +56,10 @@ if TYPE_CHECKING:
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType, Field
 
+    Indexed = Sequence[tuple[Path, Field]]
+
 FILE_COLUMNS: Final = ("path", "partitionValues", "size")
-_FORMAT_VERSION: Final = 2
+FORMAT_VERSION: Final = 2
 
 _INT: Final = struct.Struct("<i").pack
 _LONG: Final = struct.Struct("<q").pack
@@ -166,19 +168,20 @@ class FileColumns:
                 f"found none of {path!r}; rewrite that file"
             )
         paths: Any = file_locations(adds.column("path"), self.root)
+        indexed = self.indexed()
         rows = zip(
             paths.to_pylist(),
             adds.column("size").to_pylist(),
             counts,
             self._partitions(adds),
-            self._null_counts(stats),
-            self._bounds(stats, MIN_VALUES),
-            self._bounds(stats, MAX_VALUES),
+            _null_counts(stats, indexed),
+            _bounds(stats, indexed, MIN_VALUES),
+            _bounds(stats, indexed, MAX_VALUES),
             strict=True,
         )
         for path, size, count, partition, nulls, lower, upper in rows:
             yield DataFile.from_args(
-                _table_format_version=_FORMAT_VERSION,
+                _table_format_version=FORMAT_VERSION,
                 content=DataFileContent.DATA,
                 file_path=as_location(path),
                 file_format=FileFormat.PARQUET,
@@ -209,27 +212,22 @@ class FileColumns:
         ]
         return (Record(*values) for values in zip(*columns, strict=True))
 
-    def _null_counts(self, stats: pa.Table) -> list[dict[int, int]]:
-        return _by_file(
-            len(stats),
-            [
-                (field_id(field) or 0, _listed(stats, (NULL_COUNT, *path)))
-                for path, field in self.indexed()
-            ],
-        )
 
-    def _bounds(self, stats: pa.Table, kind: str) -> list[dict[int, bytes]]:
-        columns = []
-        for path, field in self.indexed():
-            if not has_bounds(field):
-                continue
-            found = find_leaf(stats, (kind, *path))
-            if found is None:
-                continue
-            corrected = correction(field)
-            side = corrected.lower if kind == MIN_VALUES else corrected.upper
-            columns.append((field_id(field) or 0, _encoder(field.type)(side(_whole_array(found)))))
-        return _by_file(len(stats), columns)
+def _null_counts(stats: pa.Table, indexed: Indexed) -> list[dict[int, int]]:
+    found = [(column_id(field), _listed(stats, (NULL_COUNT, *path))) for path, field in indexed]
+    return _by_file(len(stats), found)
+
+
+def _bounds(stats: pa.Table, indexed: Indexed, kind: str) -> list[dict[int, bytes]]:
+    columns = []
+    for path, field in indexed:
+        stored = find_leaf(stats, (kind, *path)) if has_bounds(field) else None
+        if stored is None:
+            continue
+        corrected = correction(field)
+        side = corrected.lower if kind == MIN_VALUES else corrected.upper
+        columns.append((column_id(field), _encoder(field.type)(side(_whole_array(stored)))))
+    return _by_file(len(stats), columns)
 
 
 def _encoder(data_type: DataType) -> Callable[[Array], list[Any]]:

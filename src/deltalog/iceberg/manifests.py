@@ -35,6 +35,7 @@ from pyiceberg.manifest import (
 )
 
 from deltalog.errors import DeltaError, MalformedLogError
+from deltalog.iceberg.data_files import FORMAT_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-FORMAT_VERSION: Final = 2
 FILES_PER_MANIFEST: Final = 5_000
 _MANY_SMALL: Final = 100
 _SMALL: Final = FILES_PER_MANIFEST // 10

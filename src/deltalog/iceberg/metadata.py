@@ -68,28 +68,34 @@ def metadata_name(number: int) -> str:
     return f"v{number}.metadata.json"
 
 
-def read_newest(store: Store) -> StoredMetadata | None:
+def read_newest(store: Store, table_id: str) -> StoredMetadata | None:
     """The newest metadata of the table; None if there is none.
 
-    Metadata of another location (of a copied directory), of another format version, or that cannot
-    be read is None itself.
+    Metadata of another table (one that was here before), of another location (of a copied
+    directory), of another format version, or that cannot be read is None itself.
 
-    Cost: two requests and one for each file since the hint; a listing where there is no hint.
+    Args:
+        store: of the table.
+        table_id: `id` of its metadata.
+
+    Cost: two requests and one for each file since the hint; a listing where there is no hint, or a
+    wrong one.
     """
     number = _hinted(store)
-    if number is None:
+    found = None if number is None else _read(store, number)
+    if number is None or found is None:
         number = _listed(store)
-    found: bytes | None = None
-    while (data := _read(store, number + 1 if found is not None else number)) is not None:
-        number += found is not None
-        found = data
+        found = _read(store, number)
     if found is None:
         return None
+    while (newer := _read(store, number + 1)) is not None:
+        number, found = number + 1, newer
     try:
         metadata = TableMetadataUtil.parse_raw(found.decode())
     except (ValueError, KeyError, TypeError, ValidationError):
         return StoredMetadata(number, None)
-    is_ours = metadata.location.rstrip("/") == location_of(store)
+    is_here = metadata.location.rstrip("/") == location_of(store)
+    is_ours = is_here and metadata.table_uuid == _uuid(table_id)
     return StoredMetadata(
         number, metadata if is_ours and isinstance(metadata, TableMetadataV2) else None
     )
@@ -299,7 +305,8 @@ def _highest_id(configuration: TableConfiguration, schema: Schema) -> int:
 
 
 def _uuid(table_id: str) -> uuid.UUID:
+    """The id of the table as Iceberg has it; others than UUIDs are hashed to one."""
     try:
         return uuid.UUID(table_id)
     except ValueError:
-        return uuid.uuid4()
+        return uuid.uuid5(uuid.NAMESPACE_OID, table_id)

@@ -87,7 +87,7 @@ def partition_spec(configuration: TableConfiguration, spec_id: int = 0) -> Parti
     return PartitionSpec(
         *[
             PartitionField(
-                source_id=_id_of(field),
+                source_id=column_id(field),
                 field_id=FIRST_PARTITION_ID + number,
                 transform=IdentityTransform(),
                 name=field.name,
@@ -110,9 +110,24 @@ def name_mapping(schema: StructType) -> str:
     return dumps([_mapped(field) for field in schema.fields]).decode()
 
 
+def column_id(field: Field) -> int:
+    """Return the id that column mapping gave a column.
+
+    Raises:
+        InvalidMetadataError: it has none.
+    """
+    number = field_id(field)
+    if number is None:
+        raise InvalidMetadataError(
+            f"cannot show column {field.name!r} as Iceberg: expected an id of column mapping, "
+            "found none; set delta.columnMapping.mode = name"
+        )
+    return number
+
+
 def _mapped(field: Field) -> dict[str, Any]:
     name = physical_name(field)
-    return _mapping(_id_of(field), name, _mapped_parts(field.type, field, name))
+    return _mapping(column_id(field), name, _mapped_parts(field.type, field, name))
 
 
 def _mapped_parts(data_type: DataType, field: Field, path: str) -> list[dict[str, Any]]:
@@ -141,7 +156,7 @@ def _mapping(number: int, name: str, parts: list[dict[str, Any]]) -> dict[str, A
 def _nested_field(field: Field) -> types.NestedField:
     comment = field.metadata.get(_COMMENT)
     return types.NestedField(
-        field_id=_id_of(field),
+        field_id=column_id(field),
         name=field.name,
         field_type=_type(field.type, field, physical_name(field)),
         required=not field.nullable,
@@ -179,16 +194,6 @@ def _type(data_type: DataType, field: Field, path: str) -> types.IcebergType:
     raise UnsupportedTypeError(
         f"cannot show column {field.name!r} as Iceberg: it has no type for {data_type}"
     )
-
-
-def _id_of(field: Field) -> int:
-    number = field_id(field)
-    if number is None:
-        raise InvalidMetadataError(
-            f"cannot show column {field.name!r} as Iceberg: expected an id of column mapping, "
-            "found none; set delta.columnMapping.mode = name"
-        )
-    return number
 
 
 def _nested_id(field: Field, path: str) -> int:

@@ -50,6 +50,7 @@ from deltalog.iceberg.metadata import (
 )
 from deltalog.iceberg.store_io import StoreIO, as_location, metadata_path
 from deltalog.kernels import compute
+from deltalog.log.history import own_time_ms
 from deltalog.log.listing import list_commits
 from deltalog.log.reader import read_commits
 from deltalog.paths import file_locations
@@ -128,7 +129,7 @@ def sync(snapshot: Snapshot) -> IcebergVersion:
     """
     _check(snapshot)
     for _ in range(_MOST_TRIES):
-        before = read_newest(snapshot.store)
+        before = read_newest(snapshot.store, snapshot.metadata.id)
         if before is not None and before.delta_version >= snapshot.version:
             return _shown(snapshot, before, num_snapshots=0, is_whole=False)
         io = StoreIO(snapshot.store)
@@ -144,21 +145,13 @@ def sync(snapshot: Snapshot) -> IcebergVersion:
 
 
 def _check(snapshot: Snapshot) -> None:
-    configuration = snapshot.configuration
-    versions = enabled_versions(configuration.properties)
+    versions = enabled_versions(snapshot.configuration.properties)
     if not set(versions) & {1, 2}:
         found = f"icebergCompatV{versions[0]}" if versions else "neither"
         raise InvalidInputError(
             f"cannot write Iceberg metadata of {snapshot.store.root}: expected icebergCompatV1 or "
             f"icebergCompatV2, found {found}; set delta.enableIcebergCompatV2 = true"
         )
-    if configuration.may_have_deletion_vectors:
-        vectors = snapshot.files(["deletionVector"]).column("deletionVector")
-        if vectors.null_count < len(vectors):
-            raise InvalidInputError(
-                f"cannot write Iceberg metadata of {snapshot.store.root}: files have deletion "
-                "vectors, which its readers would ignore; rewrite them by optimize.purge()"
-            )
 
 
 def _write(io: StoreIO, snapshot: Snapshot, before: StoredMetadata | None) -> IcebergVersion:
@@ -251,14 +244,14 @@ def _commits(snapshot: Snapshot, base: TableMetadataV2) -> Iterator[_Commit]:
         raise _CannotFollowError(f"commits from version {first} on are missing")
     last_ms = max((one.timestamp_ms for one in base.snapshots), default=0)
     for commit in commits:
-        actions = read_commits(snapshot.store, [commit])
+        actions = read_commits(snapshot.store, [commit], commit_infos=True)
         is_last = commit.version == snapshot.version
         configuration = snapshot.configuration if is_last else _after(configuration, actions)
-        vectors = actions.adds.column("deletionVector")
-        if vectors.null_count < len(vectors) or not enabled_versions(configuration.properties):
+        if _has_vectors(actions.adds) or not enabled_versions(configuration.properties):
             raise _CannotFollowError(f"version {commit.version} was not written for Iceberg")
-        time_ms = snapshot.commit_timestamp_ms if is_last else commit.info.modified_ms
-        last_ms = max(last_ms, time_ms)
+        info = actions.commit_infos.get(commit.version, {})
+        own_ms = own_time_ms(info, commit.version, configuration.in_commit_timestamps)
+        last_ms = max(last_ms, commit.info.modified_ms if own_ms is None else own_ms)
         yield _Commit(actions=actions, configuration=configuration, timestamp_ms=last_ms)
 
 
@@ -313,7 +306,12 @@ def _whole(io: StoreIO, metadata: TableMetadataV2, snapshot: Snapshot) -> TableM
     """The metadata with a snapshot that lists all files of the version anew."""
     columns = _file_columns(snapshot, snapshot.configuration)
     change = _change(io, metadata)
-    files = snapshot.files(FILE_COLUMNS)
+    files = snapshot.files([*FILE_COLUMNS, "deletionVector"])
+    if _has_vectors(files):
+        raise InvalidInputError(
+            f"cannot write Iceberg metadata of {snapshot.store.root}: files have deletion vectors, "
+            "which its readers would ignore; rewrite them by optimize.purge()"
+        )
     stats = snapshot.stats(columns.stats_schema())
     hashes = pa.array([hash_of(one) for one in _locations(files, snapshot)], pa.int64())
     order = compute.sort_indices(hashes)
@@ -398,6 +396,11 @@ def _file_columns(snapshot: Snapshot, configuration: TableConfiguration) -> File
 def _locations(files: pa.Table, snapshot: Snapshot) -> list[str]:
     found: Any = file_locations(files.column("path"), snapshot.store.root)
     return [as_location(one) for one in found.to_pylist()]
+
+
+def _has_vectors(files: pa.Table) -> bool:
+    vectors = files.column("deletionVector")
+    return vectors.null_count < len(vectors)
 
 
 def _by_hash(data_files: Iterator[DataFile]) -> list[DataFile]:

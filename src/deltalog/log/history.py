@@ -75,7 +75,7 @@ def read_history(
     for batch in read_in_batches(store, wanted):
         for file, data in batch:
             info = commit_info_of(data, file.version)
-            own = _own_time_ms(info, file.version, in_commit_timestamps)
+            own = own_time_ms(info, file.version, in_commit_timestamps)
             time_ms = times[file.version] if own is None else own
             head = {"version": file.version, "timestamp": time_ms}
             # Twice, because `commitInfo` may have members of these names, such as Delta Spark's own
@@ -97,9 +97,10 @@ def commit_info_of(data: bytes, version: int) -> Mapping[str, Any]:
     return {}
 
 
-def _own_time_ms(
+def own_time_ms(
     info: Mapping[str, Any], version: int, in_commit_timestamps: InCommitTimestamps | None
 ) -> int | None:
+    """The in-commit timestamp of a commit by its `commitInfo`; None if it has none."""
     if in_commit_timestamps is None or not in_commit_timestamps.covers(version):
         return None
     own = info.get("inCommitTimestamp")
@@ -118,7 +119,7 @@ def read_commit_time_ms(
         own = None
         if commit is not None:
             info = commit_info_of(store.read(commit.path), version)
-            own = _own_time_ms(info, version, in_commit_timestamps)
+            own = own_time_ms(info, version, in_commit_timestamps)
         if own is None and segment.checksum is not None:
             own = _time_in_checksum(store, segment.checksum.path)
         if own is not None:
@@ -197,7 +198,7 @@ def _search_own_times(
     def time_ms(commit: LogFile) -> int:
         if commit.version not in known:
             info = commit_info_of(store.read(commit.info.path), commit.version)
-            found = _own_time_ms(info, commit.version, own)
+            found = own_time_ms(info, commit.version, own)
             if found is None:
                 raise MalformedLogError(
                     f"version {commit.version}: the table has in-commit timestamps, and commitInfo "

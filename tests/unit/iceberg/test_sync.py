@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -120,6 +122,51 @@ def test_damaged_metadata_is_written_anew(tmp_path: Path, data: bytes) -> None:
     assert made.is_whole
     assert made.metadata_location.endswith("/v2.metadata.json")
     assert ids(made.metadata_location) == [1]
+
+
+@pytest.mark.parametrize("hint", ["7", "0", "x", "", "99999999999999999999"])
+def test_a_wrong_hint_costs_a_listing(tmp_path: Path, hint: str) -> None:
+    path = tmp_path / "t"
+    append(path, 1)
+    sync(DeltaTable(path).snapshot)
+    (path / "metadata" / "version-hint.text").write_text(hint)
+    append(path, 2)
+
+    made = sync(DeltaTable(path).snapshot)
+
+    assert not made.is_whole
+    assert made.metadata_location.endswith("/v2.metadata.json")
+    assert ids(made.metadata_location) == [1, 2]
+
+
+def test_metadata_of_a_table_that_was_here_before_is_not_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    append(path, 1, 2, 3)
+    sync(DeltaTable(path).snapshot)
+    shutil.rmtree(path / "_delta_log")
+    append(path, 9)
+
+    made = sync(DeltaTable(path).snapshot)
+
+    assert (made.version, made.is_whole) == (0, True)
+    assert ids(made.metadata_location) == [9]
+
+
+def test_snapshots_have_the_times_of_their_commits(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    own = {**V2, "delta.enableInCommitTimestamps": "true"}
+    write_deltalake(path, one(1), configuration=own)
+    sync(DeltaTable(path).snapshot)
+    append(path, 2, 3)
+    for file in (path / "_delta_log").glob("*.json"):
+        os.utime(file, (4_000_000_000, 4_000_000_000))
+
+    made = sync(DeltaTable(path).snapshot)
+
+    times = [
+        one.timestamp_ms for one in StaticTable.from_metadata(made.metadata_location).snapshots()
+    ]
+    assert times == [one["timestamp"] for one in reversed(DeltaTable(path).history())]
 
 
 def test_a_copied_table_gets_metadata_of_its_own(tmp_path: Path) -> None:
