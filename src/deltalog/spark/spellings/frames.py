@@ -16,7 +16,7 @@ from deltalog.spark.session.catalogs import catalogs_of
 from deltalog.spark.session.failures import as_analysis_errors
 from deltalog.spark.session.formats import left_to_spark
 from deltalog.spark.session.names import location_of, view_location
-from deltalog.spark.spellings.noting import PATH, Noted, as_text
+from deltalog.spark.spellings.noting import PATH, NotedSink, NotingSink, as_text, flattened
 from deltalog.spark.spellings.rows import entry_of
 from deltalog.spark.writing.fitted import fitted
 from deltalog.spark.writing.frame import write_frame
@@ -26,7 +26,6 @@ from deltalog.spark.writing.plan import open_to_write
 from deltalog.table import DeltaTable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Self
 
     from pyspark.sql import DataFrame
@@ -45,7 +44,7 @@ _MODES: Final[dict[str, Mode]] = {
 }
 
 
-class AskedWrite(Noted):
+class AskedWrite(NotedSink):
     """What a writer was told.
 
     Args:
@@ -53,10 +52,8 @@ class AskedWrite(Noted):
     """
 
     def __init__(self, frame: DataFrame) -> None:
-        super().__init__(frame.sparkSession)
-        self.frame = frame
+        super().__init__(frame)
         self.mode: str | None = None
-        self.partition_by: tuple[str, ...] | None = None
         self.cluster_by: tuple[str, ...] | None = None
         self.buckets: str | None = None
 
@@ -172,7 +169,7 @@ class AskedWrite(Noted):
         return location, storage, replace(options, cluster_by=self.cluster_by)
 
 
-class NotingWriter:
+class NotingWriter(NotingSink):
     """The part of a writer that notes what it is told."""
 
     _asked: AskedWrite
@@ -181,26 +178,6 @@ class NotingWriter:
         super().mode(saveMode)  # type: ignore[misc]  # PySpark's class comes next; it refuses others
         if saveMode:
             self._asked.mode = saveMode
-        return self
-
-    def format(self, source: str) -> Self:
-        self._asked.format = source
-        super().format(source)  # type: ignore[misc]  # as above
-        return self
-
-    def option(self, key: str, value: Any) -> Self:
-        self._asked.note({key: value})
-        super().option(key, value)  # type: ignore[misc]  # as above
-        return self
-
-    def options(self, **options: Any) -> Self:
-        self._asked.note(options)
-        super().options(**options)  # type: ignore[misc]  # as above
-        return self
-
-    def partitionBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's
-        super().partitionBy(*cols)  # type: ignore[misc]  # as above
-        self._asked.partition_by = flattened(cols)
         return self
 
     def clusterBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's
@@ -259,10 +236,3 @@ class NotingWriter:
             self.partitionBy(partitions)
         if source is not None:
             self.format(source)
-
-
-def flattened(names: Sequence[Any]) -> tuple[str, ...]:
-    """Return names that were given one by one or as a list."""
-    if len(names) == 1 and isinstance(names[0], list | tuple):
-        return tuple(names[0])
-    return tuple(names)

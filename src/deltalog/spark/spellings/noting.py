@@ -1,3 +1,4 @@
+# ruff: noqa: D102  # the docstrings are those of PySpark's own methods
 """What noting subclasses have in common: options as texts, the format meant, and the subclass.
 
 Protocol: none
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.spark.session.formats import formats_of, is_left_to_spark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Self
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 DEFAULT_FORMAT: Final = "spark.sql.sources.default"
 PATH: Final = "path"
@@ -49,6 +51,58 @@ class Noted:
         known = frozenset(formats)
         name = self.format or (known and self.spark.conf.get(DEFAULT_FORMAT, None)) or ""
         return name.lower() if name.lower() in known else None
+
+
+class NotedSink(Noted):
+    """What the writer of a batch or a stream was told.
+
+    Args:
+        frame: the rows.
+    """
+
+    def __init__(self, frame: DataFrame) -> None:
+        super().__init__(frame.sparkSession)
+        self.frame = frame
+        self.partition_by: tuple[str, ...] | None = None
+
+
+class NotingOptions:
+    """The part of a reader or a writer that notes its format and its options."""
+
+    _asked: Noted
+
+    def format(self, source: str) -> Self:
+        self._asked.format = source
+        super().format(source)  # type: ignore[misc]  # PySpark's class comes next
+        return self
+
+    def option(self, key: str, value: Any) -> Self:
+        self._asked.note({key: value})
+        super().option(key, value)  # type: ignore[misc]  # as above
+        return self
+
+    def options(self, **options: Any) -> Self:
+        self._asked.note(options)
+        super().options(**options)  # type: ignore[misc]  # as above
+        return self
+
+
+class NotingSink(NotingOptions):
+    """The part of a batch's or a stream's writer that notes partition columns."""
+
+    _asked: NotedSink
+
+    def partitionBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's
+        super().partitionBy(*cols)  # type: ignore[misc]  # PySpark's class comes next
+        self._asked.partition_by = flattened(cols)
+        return self
+
+
+def flattened(names: Sequence[Any]) -> tuple[str, ...]:
+    """Return names that were given one by one or as a list."""
+    if len(names) == 1 and isinstance(names[0], list | tuple):
+        return tuple(names[0])
+    return tuple(names)
 
 
 def as_text(value: object) -> str:

@@ -14,7 +14,7 @@ from deltalog.query.names import QualifiedName
 from deltalog.spark.reading.by_options import frame_by_options
 from deltalog.spark.session.catalogs import named_in
 from deltalog.spark.session.spark_tables import find_entry
-from deltalog.spark.spellings.noting import PATH, Noted, as_text
+from deltalog.spark.spellings.noting import PATH, Noted, NotingOptions, as_text
 
 if TYPE_CHECKING:
     from typing import Self
@@ -90,29 +90,14 @@ def entry_of(spark: SparkSession, name: str, formats: frozenset[str]) -> SparkEn
     return entry
 
 
-class NotingReader:
+class NotingReader(NotingOptions):
     """The part of a reader that notes what it is told."""
 
     _asked: AskedRows
 
-    def format(self, source: str) -> Self:
-        self._asked.format = source
-        super().format(source)  # type: ignore[misc]  # PySpark's class comes next
-        return self
-
     def schema(self, schema: StructType | str) -> Self:
-        super().schema(schema)  # type: ignore[misc]  # as above; it refuses other types
+        super().schema(schema)  # type: ignore[misc]  # PySpark's class comes next; it refuses others
         self._asked.schema = schema
-        return self
-
-    def option(self, key: str, value: Any) -> Self:
-        self._asked.note({key: value})
-        super().option(key, value)  # type: ignore[misc]  # as above
-        return self
-
-    def options(self, **options: Any) -> Self:
-        self._asked.note(options)
-        super().options(**options)  # type: ignore[misc]  # as above
         return self
 
     def load(

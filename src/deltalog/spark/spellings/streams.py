@@ -15,31 +15,22 @@ from deltalog.query.names import QualifiedName
 from deltalog.spark.session.failures import as_analysis_errors
 from deltalog.spark.session.settings import session_defaults
 from deltalog.spark.session.types import schema_of
-from deltalog.spark.spellings.frames import flattened
-from deltalog.spark.spellings.noting import PATH, Noted, as_text
+from deltalog.spark.spellings.noting import PATH, NotedSink, NotingSink, as_text
 from deltalog.spark.spellings.rows import entry_of
 from deltalog.spark.writing.named import NO_PLACE, place_of_name
 from deltalog.spark.writing.options import encode_names, parse_write_options
 from deltalog.table.creating import TableDefinition, create_table
 
 if TYPE_CHECKING:
-    from typing import Self
-
-    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-class AskedStream(Noted):
+class AskedStream(NotedSink):
     """What a stream's writer was told.
 
     Args:
         frame: the stream.
     """
-
-    def __init__(self, frame: DataFrame) -> None:
-        super().__init__(frame.sparkSession)
-        self.frame = frame
-        self.partition_by: tuple[str, ...] | None = None
 
     @property
     def partitions(self) -> str | None:
@@ -90,30 +81,10 @@ class AskedStream(Noted):
         return provider, context.store.root
 
 
-class NotingStreamWriter:
+class NotingStreamWriter(NotingSink):
     """The part of a stream's writer that notes what it is told."""
 
     _asked: AskedStream
-
-    def format(self, source: str) -> Self:
-        self._asked.format = source
-        super().format(source)  # type: ignore[misc]  # PySpark's class comes next
-        return self
-
-    def option(self, key: str, value: Any) -> Self:
-        self._asked.note({key: value})
-        super().option(key, value)  # type: ignore[misc]  # as above
-        return self
-
-    def options(self, **options: Any) -> Self:
-        self._asked.note(options)
-        super().options(**options)  # type: ignore[misc]  # as above
-        return self
-
-    def partitionBy(self, *cols: Any) -> Self:  # noqa: N802  # PySpark's
-        super().partitionBy(*cols)  # type: ignore[misc]  # as above
-        self._asked.partition_by = flattened(cols)
-        return self
 
     def start(
         self,
@@ -127,8 +98,8 @@ class NotingStreamWriter:
         self._told(format, partitionBy, options)
         partitions = self._asked.partitions
         if partitions is not None:
-            super().option("partitionBy", partitions)  # type: ignore[misc]  # as above
-        return super().start(path, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # as above
+            super().option("partitionBy", partitions)
+        return super().start(path, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # PySpark's class comes next
 
     def toTable(  # noqa: N802  # PySpark's
         self,
@@ -147,7 +118,7 @@ class NotingStreamWriter:
         if found is None:
             return super().toTable(tableName, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # as above
         provider, location = found
-        super().format(provider)  # type: ignore[misc]  # as above
+        super().format(provider)
         return super().start(location, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # as above
 
     def _told(self, source: str | None, partitions: Any, options: dict[str, Any]) -> None:
