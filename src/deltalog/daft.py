@@ -29,7 +29,7 @@ from deltalog.distributed import (
     TaskGroup,
     VersionRead,
     open_version,
-    own_error,
+    own_errors,
     reported,
     share_by_bytes,
     write_rows,
@@ -274,12 +274,8 @@ class _DaftRows(DistributedRows):
                 "share out values; write frame.to_arrow() with write_deltalake"
             )
         sink = _DeltaSink(job)
-        try:
+        with own_errors():
             self._frame.write_sink(sink)
-        except Exception as error:
-            if (own := own_error(error)) is not None:
-                raise own from error
-            raise
         return sink.reports
 
 

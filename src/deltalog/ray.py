@@ -24,7 +24,7 @@ from deltalog.distributed import (
     TaskGroup,
     VersionRead,
     open_version,
-    own_error,
+    own_errors,
     reported,
     share_by_number,
     write_rows,
@@ -281,12 +281,8 @@ class _RayRows(DistributedRows):
     def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
         """Write the blocks in tasks."""
         sink = _DeltaDatasink(job)
-        try:
+        with own_errors():
             self._dataset.write_datasink(sink, **self._options)
-        except Exception as error:
-            if (own := own_error(error)) is not None:
-                raise own from error
-            raise
         return sink.reports
 
 

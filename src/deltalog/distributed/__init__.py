@@ -15,7 +15,7 @@ from deltalog.distributed.sending import Sent
 from deltalog.distributed.writing import (
     DistributedRows,
     Report,
-    own_error,
+    own_errors,
     reported,
     write_rows,
 )
@@ -27,7 +27,7 @@ __all__ = [
     "TaskGroup",
     "VersionRead",
     "open_version",
-    "own_error",
+    "own_errors",
     "reported",
     "share_by_bytes",
     "share_by_number",

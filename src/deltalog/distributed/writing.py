@@ -13,6 +13,7 @@ Protocol: none
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from deltalog.distributed.sending import Sent
@@ -30,7 +31,7 @@ from deltalog.write.source import Rereadable
 from deltalog.write.written import WrittenFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Unpack
 
     import pyarrow as pa
@@ -110,8 +111,19 @@ def write_rows(
     return None if committed is None or committed.skipped else committed.version
 
 
-def own_error(error: BaseException | None) -> DeltaError | None:
-    """The error of ours that an engine has wrapped; None if there is none."""
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """Raise the error of ours that an engine has wrapped instead of the engine's."""
+    try:
+        yield
+    except Exception as error:
+        own = _own_error(error)
+        if own is None:
+            raise
+        raise own from error
+
+
+def _own_error(error: BaseException | None) -> DeltaError | None:
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

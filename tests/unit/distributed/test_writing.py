@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.distributed import DistributedRows, Report, Sent, own_error, reported, write_rows
+from deltalog.distributed import DistributedRows, Report, Sent, own_errors, reported, write_rows
 from deltalog.errors import (
     CommitConflictError,
     ConstraintViolationError,
@@ -168,5 +168,10 @@ def test_functions_for_credentials_are_sent() -> None:
 def test_the_error_that_an_engine_wraps_is_found() -> None:
     own, wrapped = StorageError("no disk"), RuntimeError("a task failed")
     wrapped.__cause__ = own
-    assert own_error(wrapped) is own
-    assert own_error(RuntimeError("another")) is None
+    with pytest.raises(StorageError) as raised, own_errors():
+        raise wrapped
+    assert raised.value is own
+    another = RuntimeError("another")
+    with pytest.raises(RuntimeError) as passed, own_errors():
+        raise another
+    assert passed.value is another
