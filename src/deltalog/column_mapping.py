@@ -109,8 +109,13 @@ def logical_names(schema: StructType, mode: Mode) -> dict[str, str]:
     return {physical_name(field, mode): field.name for field in schema.fields}
 
 
+def physical_name_by_id(number: int) -> str:
+    """The physical name that follows from the id of a column, where it must."""
+    return f"col-{number}"
+
+
 def assign(
-    schema: StructType, max_id: int = 0, *, keep_names: bool = False
+    schema: StructType, max_id: int = 0, *, keep_names: bool = False, names_by_id: bool = False
 ) -> tuple[StructType, int]:
     """Assign an id and a physical name to every field that lacks them, at every level.
 
@@ -120,6 +125,7 @@ def assign(
         keep_names: True if an existing table gets column mapping: its files use the logical names.
             Otherwise names are random, so that a column added under the name of a dropped one does
             not show the old data.
+        names_by_id: True if new names follow from the ids instead, which are not given twice.
 
     Returns:
         The schema, and the highest id ever assigned.
@@ -137,7 +143,8 @@ def assign(
         # "Assign a globally unique identifier as the physical name for each new column that is
         # added to the schema. This is especially important for supporting cheap column deletions."
         if not isinstance(entries.get(PHYSICAL_NAME_KEY), str):
-            entries[PHYSICAL_NAME_KEY] = field.name if keep_names else f"col-{uuid.uuid4()}"
+            made = physical_name_by_id(entries[ID_KEY]) if names_by_id else f"col-{uuid.uuid4()}"
+            entries[PHYSICAL_NAME_KEY] = field.name if keep_names else made
         return replace(field, metadata=entries)
 
     return map_fields(schema, complete), highest

@@ -14,7 +14,11 @@ from pyiceberg.table import StaticTable
 from deltalog import DeltaTable, write_deltalake
 from deltalog.schema import ArrayType, Field, StructType
 
-ON = {"delta.universalFormat.enabledFormats": "iceberg", "delta.enableIcebergCompatV2": "true"}
+ON = {"delta.universalFormat.enabledFormats": "iceberg"}
+VERSIONS = (
+    {**ON, "delta.enableIcebergCompatV2": "true"},
+    {**ON, "delta.enableIcebergCompatV3": "true", "delta.enableDeletionVectors": "true"},
+)
 NAMES = st.sampled_from(["a", "b", "c é", None])
 ROWS = st.lists(st.tuples(st.integers(0, 9), NAMES), min_size=1, max_size=4)
 
@@ -90,18 +94,21 @@ def seen(table: pa.Table) -> list[str]:
 
 
 @settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    max_examples=14, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 @given(
     first=ROWS,
     steps=st.lists(st.tuples(st.sampled_from(STEPS), ROWS, st.booleans()), min_size=1, max_size=6),
     partitioned=st.booleans(),
+    on=st.sampled_from(VERSIONS),
 )
-def test_every_version_is_read_as_it_was(first: Any, steps: Any, *, partitioned: bool) -> None:
+def test_every_version_is_read_as_it_was(
+    first: Any, steps: Any, on: dict[str, str], *, partitioned: bool
+) -> None:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "t"
         by = ["k"] if partitioned else None
-        write_deltalake(path, rows(first), partition_by=by, configuration=ON)
+        write_deltalake(path, rows(first), partition_by=by, configuration=on)
         for step, pairs, loses_metadata in steps:
             step(path, pairs)
             if loses_metadata:  # as if the writer had died before it

@@ -30,6 +30,7 @@ SHORT = {
     "row-tracking",
     "clustering",
     "iceberg-compat-v2",
+    "iceberg-compat-v3",
     "char-varchar",
 }
 

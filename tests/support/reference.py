@@ -81,6 +81,10 @@ class Spark:
             for statement, reply in zip(statements, self._receive(), strict=True)
         ]
 
+    def iceberg(self, path: Path, snapshot: int | None = None) -> pa.Table:
+        """The rows of an Iceberg table, by Iceberg's own library: now or of a snapshot."""
+        return self.queries([{"iceberg": str(path), "snapshot": snapshot}])[0]
+
     def read(self, path: Path, version: int | None = None, *, columns: str = "*") -> pa.Table:
         """The rows of a table, now or at a version."""
         return self.query(select(path, version, columns=columns))

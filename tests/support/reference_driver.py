@@ -4,7 +4,8 @@ It runs in the reference's own virtual environment, which has PySpark and lacks 
 started by `tests.support.reference`. Each line of standard input is a JSON list of SQL statements
 that may run side by side, each line of output the list of their answers: Arrow IPC in base64, or
 the error. An object in place of a statement is a stream from one table to another, which ends with
-what is there. It ends when its input does, so it never outlives the tests.
+what is there, or a read of Iceberg metadata by Iceberg's own library. It ends when its input does,
+so it never outlives the tests.
 """
 
 from __future__ import annotations
@@ -64,14 +65,43 @@ def follow(session: Any, stream: dict[str, Any]) -> str:
     return "SELECT 1"
 
 
+def read_iceberg(session: Any, read: dict[str, Any]) -> Any:
+    """The rows of an Iceberg table in a directory, with their ids from format version 3 on."""
+    pyarrow = importlib.import_module("pyarrow")
+    iceberg = session._jvm.org.apache.iceberg
+    hadoop = session._jsc.hadoopConfiguration()
+    table = iceberg.hadoop.HadoopTables(hadoop).load(read["iceberg"])
+    scan = iceberg.data.IcebergGenerics.read(table)
+    snapshot = table.currentSnapshot()
+    if read["snapshot"] is not None:
+        snapshot = table.snapshot(read["snapshot"])
+        scan = scan.useSnapshot(read["snapshot"])
+    schema = table.schemas().get(snapshot.schemaId())
+    if snapshot.firstRowId() is not None:
+        schema = iceberg.MetadataColumns.schemaWithRowLineage(schema)
+    names = [column.name() for column in schema.columns()]
+    rows, found = [], scan.project(schema).build().iterator()
+    while found.hasNext():
+        record = found.next()
+        rows.append({name: _plain(record.getField(name)) for name in names})
+    return pyarrow.Table.from_pylist(rows).combine_chunks().to_batches()
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
 def answer(session: Any, statement: str | dict[str, Any]) -> dict[str, Any]:
     """The rows that a statement gives, or how it failed."""
     pyarrow = importlib.import_module("pyarrow")
     try:
-        if isinstance(statement, dict):
-            statement = follow(session, statement)
-        # toArrow() fails on a NULL variant: its cast wants fields of structs to be never null.
-        batches = session.sql(statement)._collect_as_arrow(empty_list_if_zero_records=False)
+        if isinstance(statement, dict) and "iceberg" in statement:
+            batches = read_iceberg(session, statement)
+        else:
+            if isinstance(statement, dict):
+                statement = follow(session, statement)
+            # toArrow() fails on a NULL variant: its cast wants fields of structs to be never null.
+            batches = session.sql(statement)._collect_as_arrow(empty_list_if_zero_records=False)
     except Exception as error:  # noqa: BLE001  # the test decides what an error means
         condition = getattr(error, "getCondition", lambda: None)()
         return {"error": type(error).__name__, "condition": condition, "message": str(error)}

@@ -315,6 +315,26 @@ ALL_SCENARIOS: Final = (
         after=("INSERT INTO T SELECT 4, NULL, 'p'",),
     ),
     Scenario(
+        name="iceberg-compat-v3",
+        create="CREATE TABLE T (id INT, m MAP<STRING, STRUCT<x: ARRAY<INT>>>, p STRING) USING delta"
+        " PARTITIONED BY (p)"
+        + _properties(
+            **_VECTORS,
+            **{"columnMapping.mode": "name"},
+            enableRowTracking="true",
+            enableIcebergCompatV3="true",
+        ),
+        steps=(
+            (
+                "INSERT INTO T SELECT CAST(id AS INT), map('k', named_struct('x', array(1))), 'p'"
+                " FROM range(0, 8, 1, 1)"
+            ),
+            "DELETE FROM T WHERE id = 3",
+        ),
+        append="SELECT 30 AS id, map('q', named_struct('x', array(7))) AS m, 'r' AS p",
+        after=("UPDATE T SET m = NULL WHERE id IN (4, 30)",),
+    ),
+    Scenario(
         name="char-varchar",
         create="CREATE TABLE T (id INT, v VARCHAR(6), p CHAR(3)) USING delta",
         steps=("INSERT INTO T VALUES (1, 'vé', 'abc'), (2, 'sixsix', NULL)",),

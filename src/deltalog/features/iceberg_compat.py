@@ -1,15 +1,17 @@
-"""Iceberg compatibility: what V1 and V2 require of schema and properties.
+"""Iceberg compatibility: what V1, V2 and V3 require of schema and properties.
 
-Protocol: Iceberg Compatibility V1, Iceberg Compatibility V2
+Protocol: Iceberg Compatibility V1, Iceberg Compatibility V2; RFC IcebergCompatV3
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from deltalog.column_mapping import Mode, field_id, physical_name
 from deltalog.errors import InvalidInputError
+from deltalog.expressions import Literal, parse_sql
+from deltalog.features.computed_columns import default_expressions
 from deltalog.schema.columns import map_fields, walk, walk_types
 from deltalog.schema.types import (
     VOID,
@@ -23,12 +25,54 @@ from deltalog.schema.types import (
 from deltalog.schema.widening import widening_changes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from deltalog.actions.properties import TableProperties
     from deltalog.schema.types import DataType
 
 NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
+
+
+ROW_ID_FIELD: Final = 2147483540
+"""The field id of materialized row ids in data files of V3: Iceberg's `_row_id`."""
+ROW_COMMIT_VERSION_FIELD: Final = 2147483539
+"""That of materialized row commit versions: Iceberg's `_last_updated_sequence_number`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompatibilityRules:
+    """What a version of Iceberg compatibility requires.
+
+    Args:
+        format_version: of the Iceberg metadata that such a table can have.
+        allows_nested: whether columns may be lists and maps.
+        allows_variants: whether columns may be variants.
+        allows_vectors: whether rows may be deleted by deletion vectors.
+        allows_vectors_feature: whether the protocol may support them.
+        needs_row_tracking: whether rows have ids.
+        needs_literal_defaults: whether defaults of columns are literals.
+    """
+
+    format_version: int = 2
+    allows_nested: bool = True
+    allows_variants: bool = False
+    allows_vectors: bool = False
+    allows_vectors_feature: bool = True
+    needs_row_tracking: bool = False
+    needs_literal_defaults: bool = False
+
+
+VERSIONS: Final[Mapping[int, CompatibilityRules]] = {
+    1: CompatibilityRules(allows_nested=False, allows_vectors_feature=False),
+    2: CompatibilityRules(),
+    3: CompatibilityRules(
+        format_version=3,
+        allows_variants=True,
+        allows_vectors=True,
+        needs_row_tracking=True,
+        needs_literal_defaults=True,
+    ),
+}
 
 
 def enabled_versions(properties: TableProperties) -> tuple[int, ...]:
@@ -41,16 +85,26 @@ def enabled_versions(properties: TableProperties) -> tuple[int, ...]:
     return tuple(number for number, is_on in enumerate(flags, 1) if is_on)
 
 
+def format_version(properties: TableProperties) -> int | None:
+    """The version of the Iceberg metadata that a table can have; None if it is not compatible."""
+    versions = enabled_versions(properties)
+    return VERSIONS[versions[0]].format_version if versions else None
+
+
 def with_required_properties(
     configuration: Mapping[str, str], properties: TableProperties
 ) -> dict[str, str]:
-    """The properties of a new table, with column mapping if Iceberg compatibility needs it.
+    """The properties of a table, with those that Iceberg compatibility needs.
 
-    An explicit mode stays; `check` refuses it if it does not fit.
+    What is set explicitly stays; `check` refuses it if it does not fit.
     """
-    if not enabled_versions(properties):
+    versions = enabled_versions(properties)
+    if not versions:
         return dict(configuration)
-    return {"delta.columnMapping.mode": Mode.NAME.value, **configuration}
+    needed = {"delta.columnMapping.mode": Mode.NAME.value}
+    if VERSIONS[versions[0]].needs_row_tracking:
+        needed["delta.enableRowTracking"] = "true"
+    return {**needed, **configuration}
 
 
 def check(features: Collection[str], properties: TableProperties, schema: StructType) -> None:
@@ -62,15 +116,16 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
         schema: of the table.
 
     Raises:
-        InvalidInputError: column mapping is off, deletion vectors are on, two versions are
-            enabled, or a column has a type that Iceberg does not have.
+        InvalidInputError: column mapping or row tracking is off, deletion vectors are on, two
+            versions are enabled, a column has a type that Iceberg does not have, or a default that
+            is no literal.
 
-    Protocol: Writer Requirements for IcebergCompatV1, Writer Requirements for IcebergCompatV2
+    Protocol: Writer Requirements for IcebergCompatV1, IcebergCompatV2, IcebergCompatV3
     """
     versions = enabled_versions(properties)
     if not versions:
         return
-    name = f"icebergCompatV{versions[0]}"
+    name, rules = f"icebergCompatV{versions[0]}", VERSIONS[versions[0]]
     if len(versions) > 1:
         raise InvalidInputError(
             f"only one version of Iceberg compatibility can be on, found "
@@ -80,14 +135,44 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
         raise InvalidInputError(
             f"{name} needs column mapping: set delta.columnMapping.mode = name as well"
         )
+    if rules.needs_row_tracking and not properties.enable_row_tracking:
+        raise InvalidInputError(
+            f"{name} needs row tracking: set delta.enableRowTracking = true as well"
+        )
     # V1 forbids the feature itself; V2 only that new deletion vectors are written.
-    has_vectors = properties.enable_deletion_vectors
-    if has_vectors or (versions[0] == 1 and "deletionVectors" in features):
+    has_vectors = properties.enable_deletion_vectors and not rules.allows_vectors
+    if has_vectors or (not rules.allows_vectors_feature and "deletionVectors" in features):
         raise InvalidInputError(
             f"{name} does not go with deletion vectors: set delta.enableDeletionVectors = false"
             + ("" if has_vectors else " and drop the feature")
         )
-    _check_types(name, schema, allows_nested=versions[0] > 1)
+    _check_types(name, schema, rules)
+    if rules.needs_literal_defaults:
+        _check_defaults(name, schema)
+
+
+def check_partitioning(
+    properties: TableProperties, before: Sequence[str], after: Sequence[str]
+) -> None:
+    """Refuse that the rows of a partitioned table are replaced by rows that others divide.
+
+    Args:
+        properties: of the new table.
+        before: partition columns of the current table.
+        after: partition columns of the new table.
+
+    Raises:
+        InvalidInputError: the names differ.
+
+    Protocol: Writer Requirements for IcebergCompatV1, IcebergCompatV2, IcebergCompatV3
+    """
+    versions = enabled_versions(properties)
+    folded = [[name.lower() for name in names] for names in (before, after)]
+    if versions and before and folded[0] != folded[1]:
+        raise InvalidInputError(
+            f"icebergCompatV{versions[0]} keeps the partition columns: expected {list(before)}, "
+            f"found {list(after)}; write another table"
+        )
 
 
 def check_formats(properties: TableProperties, before: TableProperties | None) -> None:
@@ -161,11 +246,21 @@ def _nested_paths(data_type: DataType, path: str) -> Iterator[str]:
             return
 
 
-def _check_types(name: str, schema: StructType, *, allows_nested: bool) -> None:
+def _check_defaults(name: str, schema: StructType) -> None:
+    for column, text in default_expressions(schema).items():
+        if not isinstance(parse_sql(text), Literal):
+            raise InvalidInputError(
+                f"{name} has no place for the default of column {column!r}: expected a literal, "
+                f"found {text}"
+            )
+
+
+def _check_types(name: str, schema: StructType, rules: CompatibilityRules) -> None:
     for path, field in walk(schema):
         for _, found in walk_types(field.type):
-            is_nested = isinstance(found, ArrayType | MapType)
-            if isinstance(found, VariantType) or found == VOID or (is_nested and not allows_nested):
+            is_nested = isinstance(found, ArrayType | MapType) and not rules.allows_nested
+            is_variant = isinstance(found, VariantType) and not rules.allows_variants
+            if is_nested or is_variant or found == VOID:
                 raise InvalidInputError(
                     f"{name} has no place for the type {found} of column {'.'.join(path)!r}"
                 )

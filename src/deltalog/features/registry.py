@@ -339,10 +339,9 @@ _TABLE: Final = (
     _writer(
         "icebergCompatV3",
         "As V2, with row tracking and deletion vectors.",
-        "Iceberg Compatibility V3",
+        "RFC IcebergCompatV3",
         requires=("columnMapping", "rowTracking"),
         enabled_by=lambda properties, _: properties.enable_iceberg_compat_v3,
-        write=Support.NONE,
         written_by=_SPARK_KERNEL,
     ),
     _writer(
@@ -350,7 +349,6 @@ _TABLE: Final = (
         "Writers keep to what Iceberg V2 tables can follow.",
         "RFC Iceberg writer compatibility",
         requires=("icebergCompatV2",),
-        write=Support.NONE,
         enabled_by=lambda properties, _: properties.enable_iceberg_writer_compat_v1,
     ),
     _writer(

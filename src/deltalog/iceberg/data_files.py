@@ -1,20 +1,20 @@
-"""Data files as Iceberg lists them: location, partition, counts and bounds of every added file.
+"""Data files as Iceberg lists them: location, partition, counts, bounds and row ids of added files.
 
 Owns the binary form of bounds. A bound is left out where it could be tighter than the rows; what
 is converted is columnar up to the one record that PyIceberg's writer takes for each file.
 
-Protocol: Add File, Per-file Statistics, Partition Values; Iceberg Table Spec: Manifests,
-Appendix D (Single-value serialization)
+Protocol: Add File, Per-file Statistics, Partition Values, Row Tracking; Iceberg Table Spec:
+Manifests, Row Lineage, Appendix D (Single-value serialization)
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.manifest import DATA_FILE_TYPE, DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
 from deltalog.errors import MalformedLogError
@@ -59,7 +59,10 @@ if TYPE_CHECKING:
     Indexed = Sequence[tuple[Path, Field]]
 
 FILE_COLUMNS: Final = ("path", "partitionValues", "size")
-FORMAT_VERSION: Final = 2
+ROW_ID_COLUMNS: Final = ("baseRowId", "defaultRowCommitVersion")
+LAYOUT: Final = 3
+"""The format version whose fields records have in memory, whatever is written."""
+_LAST_ROW_ID: Final = 2**63 - 1
 
 _INT: Final = struct.Struct("<i").pack
 _LONG: Final = struct.Struct("<q").pack
@@ -120,6 +123,18 @@ _BOUNDS: Final[dict[DataType, Callable[[Array], list[Any]]]] = {
 }
 
 
+class ListedFile(NamedTuple):
+    """A file of a table, as a manifest lists it.
+
+    Args:
+        data_file: the file; of deletion vectors, a part of one.
+        sequence_number: of the snapshot that wrote its rows; None is the one that lists it.
+    """
+
+    data_file: DataFile
+    sequence_number: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class FileColumns:
     """What is read of each file of a table, and how it becomes Iceberg's.
@@ -128,11 +143,18 @@ class FileColumns:
         configuration: of the table.
         root: its location, decoded.
         time_zone: of partition values that name none.
+        has_row_ids: whether files are listed with the ids of their rows.
     """
 
     configuration: TableConfiguration
     root: str
     time_zone: str
+    has_row_ids: bool
+
+    @property
+    def names(self) -> list[str]:
+        """The members of added files that are read."""
+        return [*FILE_COLUMNS, *(ROW_ID_COLUMNS if self.has_row_ids else ())]
 
     def indexed(self) -> list[tuple[Path, Field]]:
         """The leaf columns that have statistics, by physical path."""
@@ -150,40 +172,40 @@ class FileColumns:
         """The statistics that are read."""
         return stats_schema(self.indexed(), tight_bounds=False)
 
-    def data_files(self, adds: pa.Table, stats: pa.Table) -> Iterator[DataFile]:
+    def data_files(self, adds: pa.Table, stats: pa.Table) -> Iterator[ListedFile]:
         """Yield the data file of each row.
 
         Args:
-            adds: `FILE_COLUMNS` of added files.
+            adds: added files, with the columns `names`.
             stats: their statistics, of `stats_schema`, in the same order.
 
         Raises:
-            MalformedLogError: a file has no `numRecords`, which Iceberg requires.
+            MalformedLogError: a file has no `numRecords`, or no row id, which Iceberg requires.
         """
-        counts = stats.column(NUM_RECORDS).to_pylist()
+        counts: list[Any] = stats.column(NUM_RECORDS).to_pylist()
         if None in counts:
             path = adds["path"][counts.index(None)].as_py()
             raise MalformedLogError(
                 f"cannot list the files of {self.root} as Iceberg: expected numRecords of each, "
                 f"found none of {path!r}; rewrite that file"
             )
-        paths: Any = file_locations(adds.column("path"), self.root)
         indexed = self.indexed()
         rows = zip(
-            paths.to_pylist(),
+            self.locations(adds),
             adds.column("size").to_pylist(),
             counts,
-            self._partitions(adds),
+            self.partitions(adds),
             _null_counts(stats, indexed),
             _bounds(stats, indexed, MIN_VALUES),
             _bounds(stats, indexed, MAX_VALUES),
+            self._row_ids(adds, counts),
             strict=True,
         )
-        for path, size, count, partition, nulls, lower, upper in rows:
-            yield DataFile.from_args(
-                _table_format_version=FORMAT_VERSION,
+        for path, size, count, partition, nulls, lower, upper, (first_row_id, version) in rows:
+            data_file = DataFile.from_args(
+                _table_format_version=LAYOUT,
                 content=DataFileContent.DATA,
-                file_path=as_location(path),
+                file_path=path,
                 file_format=FileFormat.PARQUET,
                 partition=partition,
                 record_count=count,
@@ -191,9 +213,17 @@ class FileColumns:
                 null_value_counts=nulls or None,
                 lower_bounds=lower or None,
                 upper_bounds=upper or None,
+                first_row_id=first_row_id,
             )
+            yield ListedFile(data_file, version)
 
-    def _partitions(self, adds: pa.Table) -> Iterator[Record]:
+    def locations(self, files: pa.Table) -> list[str]:
+        """The locations of files by their column `path`."""
+        found: Any = file_locations(files.column("path"), self.root)
+        return [as_location(one) for one in found.to_pylist()]
+
+    def partitions(self, adds: pa.Table) -> Iterator[Record]:
+        """The partition of each file by its column `partitionValues`."""
         configuration = self.configuration
         fields = configuration.partition_schema.fields
         if not fields:
@@ -211,6 +241,35 @@ class FileColumns:
             for name, field in zip(configuration.physical_partition_columns, fields, strict=True)
         ]
         return (Record(*values) for values in zip(*columns, strict=True))
+
+    def _row_ids(
+        self, adds: pa.Table, counts: Sequence[int]
+    ) -> Sequence[tuple[int | None, int | None]]:
+        """The id of each file's first row, and the version that wrote its rows."""
+        if not self.has_row_ids:
+            return [(None, None)] * len(adds)
+        ids, versions = (adds.column(name).to_pylist() for name in ROW_ID_COLUMNS)
+        for place, (number, count) in enumerate(zip(ids, counts, strict=True)):
+            if number is None or not 0 <= number <= _LAST_ROW_ID - count:
+                raise MalformedLogError(
+                    f"cannot list the files of {self.root} as Iceberg: expected baseRowId of each, "
+                    f"found {number} of {adds['path'][place].as_py()!r}; rewrite that file"
+                )
+        return list(zip(ids, versions, strict=True))
+
+
+_PLACES: Final = {field.name: place for place, field in enumerate(DATA_FILE_TYPE[LAYOUT].fields)}
+
+
+def member(data_file: DataFile, name: str) -> Any:
+    """A member of a data file by its name in the specification."""
+    return data_file[_PLACES[name]]
+
+
+def key_of(data_file: DataFile) -> str:
+    """The location of the data file that an entry is about: a deletion vector's is another."""
+    referenced = member(data_file, "referenced_data_file")
+    return data_file.file_path if referenced is None else referenced
 
 
 def _null_counts(stats: pa.Table, indexed: Indexed) -> list[dict[int, int]]:

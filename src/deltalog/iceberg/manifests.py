@@ -1,10 +1,12 @@
 """Manifests: which files a snapshot has, changed by as few rewritten manifests as possible.
 
 Owns how manifests are divided. The name of each holds the range of hashes of the locations in it,
-so that a removed file is looked for in the few manifests that may hold it. Small manifests are put
-together once there are many; large ones are sorted by hash, and so have narrow ranges.
+so that a removed file is looked for in the few manifests that may hold it; a deletion vector has
+the hash of its data file. Small manifests are put together once there are many; large ones are
+sorted by hash, and so have narrow ranges. In memory records have the fields of format version 3,
+and are written by the schemas of the table's version.
 
-Protocol: Iceberg Table Spec: Manifests, Manifest Lists, Sequence Number Inheritance
+Protocol: Iceberg Table Spec: Manifests, Manifest Lists, Sequence Number Inheritance, Row Lineage
 """
 
 from __future__ import annotations
@@ -35,13 +37,14 @@ from pyiceberg.manifest import (
 )
 
 from deltalog.errors import DeltaError, MalformedLogError
-from deltalog.iceberg.data_files import FORMAT_VERSION
+from deltalog.iceberg.data_files import LAYOUT, ListedFile, key_of, member
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
+    from pyiceberg.typedef import TableVersion
 
     from deltalog.iceberg.store_io import StoreIO
 
@@ -53,6 +56,10 @@ _SMALL: Final = FILES_PER_MANIFEST // 10
 _RANGE: Final = re.compile(r"-([0-9a-f]{8})-([0-9a-f]{8})\.avro$")
 _ALL_HASHES: Final = (0, 0xFFFFFFFF)
 _CODEC: Final = {"avro.codec": "gzip"}
+_CONTENTS: Final = {
+    ManifestContent.DATA: "data",
+    ManifestContent.DELETES: "deletes",
+}
 
 
 def hash_of(location: str) -> int:
@@ -81,50 +88,85 @@ class ManifestChange:
 
     Args:
         io: of the table.
+        format_version: of the table's metadata.
         schemas: of the table, the current one last.
         specs: its partition specs by id.
         spec: of added files.
         snapshot_id: of the new snapshot.
         sequence_number: of the new snapshot.
+        first_row_id: that no row has yet; None where rows have no ids.
 
     Attributes:
-        added: what the snapshot adds.
-        removed: what it removes.
+        added: the data files that the snapshot adds.
+        removed: those that it removes.
+        added_vectors: the deletion vectors that it adds, with the rows that they delete.
+        removed_vectors: those that it removes.
+        next_row_id: that no row has afterwards.
         manifests: of the new snapshot.
     """
 
     io: StoreIO
+    format_version: TableVersion
     schemas: Sequence[Schema]
     specs: Mapping[int, PartitionSpec]
     spec: PartitionSpec
     snapshot_id: int
     sequence_number: int
+    first_row_id: int | None
     added: DataFileCounts = field(default_factory=DataFileCounts)
     removed: DataFileCounts = field(default_factory=DataFileCounts)
+    added_vectors: DataFileCounts = field(default_factory=DataFileCounts)
+    removed_vectors: DataFileCounts = field(default_factory=DataFileCounts)
+    next_row_id: int = field(init=False)
     manifests: list[ManifestFile] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.next_row_id = self.first_row_id or 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the new snapshot would be the one before."""
+        counts = self.added, self.removed, self.added_vectors, self.removed_vectors
+        return not any(one.files for one in counts)
 
     def keep(self, manifests: Iterable[ManifestFile]) -> None:
         """Keep manifests as they are, but for those without a live file."""
         self.manifests += [one for one in manifests if _num_live(one)]
 
-    def add(self, data_files: Iterable[DataFile]) -> None:
-        """Add files, in the order in which they come; manifests are stored as they fill up."""
-        for files in _slices(data_files, FILES_PER_MANIFEST):
+    def add(self, files: Iterable[ListedFile]) -> None:
+        """Add data files, in the order in which they come; manifests are stored as they fill up."""
+        self._add(files, ManifestContent.DATA, self.added)
+
+    def add_vectors(self, files: Iterable[ListedFile]) -> None:
+        """Add deletion vectors, in the order in which they come."""
+        self._add(files, ManifestContent.DELETES, self.added_vectors)
+
+    def _add(
+        self, files: Iterable[ListedFile], content: ManifestContent, counts: DataFileCounts
+    ) -> None:
+        for part in _slices(files, FILES_PER_MANIFEST):
             entries = []
-            for data_file in files:
-                self.added.count(data_file)
+            for data_file, sequence_number in part:
+                counts.count(data_file)
+                first_row_id = member(data_file, "first_row_id")
+                if first_row_id is not None:
+                    last = first_row_id + data_file.record_count
+                    self.next_row_id = max(self.next_row_id, last)
+                is_known = sequence_number is not None and sequence_number < self.sequence_number
                 entries.append(
                     ManifestEntry.from_args(
+                        _table_format_version=LAYOUT,
                         status=ManifestEntryStatus.ADDED,
                         snapshot_id=self.snapshot_id,
+                        sequence_number=sequence_number if is_known else None,
                         data_file=data_file,
                     )
                 )
-            self.manifests.append(self._write(entries, self.spec))
+            self.manifests.append(self._write(entries, self.spec, content))
             self.io.flush()
 
     def remove(self, manifests: Sequence[ManifestFile], locations: Collection[str]) -> set[str]:
-        """Keep manifests without some files; return the locations that were found.
+        """Keep manifests without the entries of some data files; return whose were found.
 
         Cost: one read for each manifest whose range has the hash of such a location, one written
         for each that holds one.
@@ -137,18 +179,19 @@ class ManifestChange:
                 self.keep([manifest])
                 continue
             entries = read_entries(self.io, manifest)
-            gone = [one for one in entries if one.data_file.file_path in locations]
+            gone = [one for one in entries if key_of(one.data_file) in locations]
             if not gone:
                 self.keep([manifest])
                 continue
-            found |= {entry.data_file.file_path for entry in gone}
-            kept = [_existing(one) for one in entries if one.data_file.file_path not in locations]
+            is_data = manifest.content == ManifestContent.DATA
+            counts = self.removed if is_data else self.removed_vectors
+            found |= {key_of(entry.data_file) for entry in gone}
+            kept = [_existing(one) for one in entries if key_of(one.data_file) not in locations]
             for entry in gone:
-                self.removed.count(entry.data_file)
+                counts.count(entry.data_file)
             deleted = [self._deleted(entry) for entry in gone]
-            self.manifests.append(
-                self._write([*kept, *deleted], self.specs[manifest.partition_spec_id])
-            )
+            spec = self.specs[manifest.partition_spec_id]
+            self.manifests.append(self._write([*kept, *deleted], spec, manifest.content))
         self.io.flush()
         return found
 
@@ -161,7 +204,8 @@ class ManifestChange:
         found: set[str] = set()
         for manifest in self.manifests:
             low, high = _hash_range(manifest)
-            if any(low <= one <= high for one in hashes):
+            is_data = manifest.content == ManifestContent.DATA
+            if is_data and any(low <= one <= high for one in hashes):
                 listed = {one.data_file.file_path for one in read_entries(self.io, manifest)}
                 found |= listed.intersection(locations)
         return found
@@ -171,19 +215,20 @@ class ManifestChange:
 
         Cost: each of them is read; their files are written once more.
         """
-        by_spec: dict[int, list[ManifestFile]] = {}
+        alike: dict[tuple[int, ManifestContent], list[ManifestFile]] = {}
         for manifest in self.manifests:
             if _num_live(manifest) < _SMALL and manifest.added_snapshot_id != self.snapshot_id:
-                by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
-        for spec_id, small in by_spec.items():
+                kind = manifest.partition_spec_id, manifest.content
+                alike.setdefault(kind, []).append(manifest)
+        for (spec_id, content), small in alike.items():
             if len(small) < _MANY_SMALL:
                 continue
             paths = {manifest.manifest_path for manifest in small}
             self.manifests = [one for one in self.manifests if one.manifest_path not in paths]
             entries = [_existing(entry) for one in small for entry in read_entries(self.io, one)]
-            entries.sort(key=lambda entry: hash_of(entry.data_file.file_path))
+            entries.sort(key=lambda entry: hash_of(key_of(entry.data_file)))
             for part in _slices(entries, FILES_PER_MANIFEST):
-                self.manifests.append(self._write(part, self.specs[spec_id]))
+                self.manifests.append(self._write(part, self.specs[spec_id], content))
 
     def write_list(self, parent_snapshot_id: int | None) -> str:
         """Store all that was written and the manifest list; return its location."""
@@ -192,49 +237,53 @@ class ManifestChange:
             "snapshot-id": str(self.snapshot_id),
             "parent-snapshot-id": "null" if parent_snapshot_id is None else str(parent_snapshot_id),
             "sequence-number": str(self.sequence_number),
-            "format-version": str(FORMAT_VERSION),
+            "format-version": str(self.format_version),
             **_CODEC,
         }
-        schema = MANIFEST_LIST_FILE_SCHEMAS[FORMAT_VERSION]
+        if self.first_row_id is not None:
+            metadata["first-row-id"] = str(self.first_row_id)
         output = self.io.new_output(location)
         with AvroOutputFile[ManifestFile](
-            output, schema, "manifest_file", metadata=metadata
+            output,
+            MANIFEST_LIST_FILE_SCHEMAS[self.format_version],
+            "manifest_file",
+            MANIFEST_LIST_FILE_SCHEMAS[LAYOUT],
+            metadata,
         ) as avro:
             avro.write_block(self.manifests)
         self.io.flush()
         return location
 
     def _deleted(self, entry: ManifestEntry) -> ManifestEntry:
-        return ManifestEntry.from_args(
-            status=ManifestEntryStatus.DELETED,
-            snapshot_id=self.snapshot_id,
-            sequence_number=entry.sequence_number,
-            file_sequence_number=entry.file_sequence_number,
-            data_file=entry.data_file,
-        )
+        return _with_status(entry, ManifestEntryStatus.DELETED, self.snapshot_id)
 
-    def _write(self, entries: Sequence[ManifestEntry], spec: PartitionSpec) -> ManifestFile:
-        hashes = [hash_of(entry.data_file.file_path) for entry in entries]
+    def _write(
+        self, entries: Sequence[ManifestEntry], spec: PartitionSpec, content: ManifestContent
+    ) -> ManifestFile:
+        hashes = [hash_of(key_of(entry.data_file)) for entry in entries]
         name = f"{uuid.uuid4()}-m0-{min(hashes):08x}-{max(hashes):08x}.avro"
         output = self.io.new_output(self.io.location(name))
         written = self._schema_of(spec)
         partition = spec.partition_type(written)
-        schema = manifest_entry_schema_with_data_file(
-            FORMAT_VERSION, data_file_with_partition(partition, FORMAT_VERSION)
+        stored, kept = (
+            manifest_entry_schema_with_data_file(
+                version, data_file_with_partition(partition, version)
+            )
+            for version in (self.format_version, LAYOUT)
         )
         metadata = {
             "schema": written.model_dump_json(),
             "partition-spec": to_json(spec.fields).decode(),
             "partition-spec-id": str(spec.spec_id),
-            "format-version": str(FORMAT_VERSION),
-            "content": "data",
+            "format-version": str(self.format_version),
+            "content": _CONTENTS[content],
             **_CODEC,
         }
         with AvroOutputFile[ManifestEntry](
-            output, schema, "manifest_entry", metadata=metadata
+            output, stored, "manifest_entry", kept, metadata
         ) as avro:
             avro.write_block(list(entries))
-        return self._described(output.location, len(output), entries, spec)
+        return self._described(output.location, len(output), entries, spec, content)
 
     def _schema_of(self, spec: PartitionSpec) -> Schema:
         """The newest schema that has all columns of a spec: an overwrite may have dropped some."""
@@ -243,7 +292,12 @@ class ManifestChange:
         return next(fits, self.schemas[-1])
 
     def _described(
-        self, location: str, size_bytes: int, entries: Sequence[ManifestEntry], spec: PartitionSpec
+        self,
+        location: str,
+        size_bytes: int,
+        entries: Sequence[ManifestEntry],
+        spec: PartitionSpec,
+        content: ManifestContent,
     ) -> ManifestFile:
         counts = {status: DataFileCounts() for status in ManifestEntryStatus}
         numbers = [self.sequence_number]
@@ -255,10 +309,11 @@ class ManifestChange:
         existing = counts[ManifestEntryStatus.EXISTING]
         deleted = counts[ManifestEntryStatus.DELETED]
         return ManifestFile.from_args(
+            _table_format_version=LAYOUT,
             manifest_path=location,
             manifest_length=size_bytes,
             partition_spec_id=spec.spec_id,
-            content=ManifestContent.DATA,
+            content=content,
             sequence_number=self.sequence_number,
             min_sequence_number=min(numbers),
             added_snapshot_id=self.snapshot_id,
@@ -271,6 +326,8 @@ class ManifestChange:
             partitions=construct_partition_summaries(
                 spec, self._schema_of(spec), [entry.data_file.partition for entry in entries]
             ),
+            # Every data file has its own, and none inherits this one; readers ask that it is set.
+            first_row_id=self.first_row_id if content == ManifestContent.DATA else None,
         )
 
 
@@ -286,7 +343,7 @@ def read_entries(io: StoreIO, manifest: ManifestFile) -> list[ManifestEntry]:
         _reading(manifest.manifest_path),
         AvroFile[ManifestEntry](
             io.new_input(manifest.manifest_path),
-            MANIFEST_ENTRY_SCHEMAS[FORMAT_VERSION],
+            MANIFEST_ENTRY_SCHEMAS[LAYOUT],
             read_types={-1: ManifestEntry, 2: DataFile},
             read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
         ) as reader,
@@ -310,7 +367,7 @@ def read_manifest_list(io: StoreIO, location: str) -> list[ManifestFile]:
         _reading(location),
         AvroFile[ManifestFile](
             io.new_input(location),
-            MANIFEST_LIST_FILE_SCHEMAS[FORMAT_VERSION],
+            MANIFEST_LIST_FILE_SCHEMAS[LAYOUT],
             read_types={-1: ManifestFile, 508: PartitionFieldSummary},
             read_enums={517: ManifestContent},
         ) as reader,
@@ -337,6 +394,7 @@ def _inherited(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
     file_number = entry.file_sequence_number
     is_added = entry.status == ManifestEntryStatus.ADDED
     return ManifestEntry.from_args(
+        _table_format_version=LAYOUT,
         status=entry.status,
         snapshot_id=manifest.added_snapshot_id if snapshot_id is None else snapshot_id,
         sequence_number=manifest.sequence_number if number is None and is_added else number,
@@ -348,9 +406,16 @@ def _inherited(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
 
 
 def _existing(entry: ManifestEntry) -> ManifestEntry:
+    return _with_status(entry, ManifestEntryStatus.EXISTING, entry.snapshot_id)
+
+
+def _with_status(
+    entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int | None
+) -> ManifestEntry:
     return ManifestEntry.from_args(
-        status=ManifestEntryStatus.EXISTING,
-        snapshot_id=entry.snapshot_id,
+        _table_format_version=LAYOUT,
+        status=status,
+        snapshot_id=snapshot_id,
         sequence_number=entry.sequence_number,
         file_sequence_number=entry.file_sequence_number,
         data_file=entry.data_file,

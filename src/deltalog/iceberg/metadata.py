@@ -4,7 +4,7 @@
 commit of Iceberg metadata. `metadata/version-hint.text` names the newest, as engines look for it
 that are given a directory.
 
-Protocol: Iceberg Table Spec: Table Metadata, File System Tables
+Protocol: Iceberg Table Spec: Table Metadata, Row Lineage, File System Tables
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from __future__ import annotations
 import logging
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.table.metadata import TableMetadataUtil, TableMetadataV2
+from pyiceberg.table.metadata import TableMetadataUtil, TableMetadataV2, TableMetadataV3
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
 from pyiceberg.table.snapshots import MetadataLogEntry, SnapshotLogEntry
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.typedef import IcebergBaseModel
 
 from deltalog.errors import ObjectNotFoundError, StorageError
+from deltalog.features.iceberg_compat import format_version
 from deltalog.iceberg.schema import FIRST_PARTITION_ID, iceberg_schema, name_mapping, partition_spec
 from deltalog.iceberg.store_io import METADATA_DIRECTORY, location_of
 
@@ -42,6 +44,10 @@ _OWN_PROPERTIES: Final = "delta.universalformat.config.iceberg."
 _HINT: Final = f"{METADATA_DIRECTORY}/version-hint.text"
 _MOST_LOGGED: Final = 100
 
+TableMetadata = TableMetadataV2 | TableMetadataV3
+MetadataT = TypeVar("MetadataT", TableMetadataV2, TableMetadataV3, TableMetadata)
+_MODELS: Final[dict[int, type[TableMetadata]]] = {2: TableMetadataV2, 3: TableMetadataV3}
+
 
 @dataclass(frozen=True, slots=True)
 class StoredMetadata:
@@ -53,7 +59,7 @@ class StoredMetadata:
     """
 
     number: int
-    metadata: TableMetadataV2 | None
+    metadata: TableMetadata | None
 
     @property
     def delta_version(self) -> int:
@@ -97,13 +103,11 @@ def read_newest(store: Store, table_id: str) -> StoredMetadata | None:
     is_here = metadata.location.rstrip("/") == location_of(store)
     is_ours = is_here and metadata.table_uuid == _uuid(table_id)
     return StoredMetadata(
-        number, metadata if is_ours and isinstance(metadata, TableMetadataV2) else None
+        number, metadata if is_ours and isinstance(metadata, TableMetadata) else None
     )
 
 
-def first_metadata(
-    store: Store, configuration: TableConfiguration, table_id: str
-) -> TableMetadataV2:
+def first_metadata(store: Store, configuration: TableConfiguration, table_id: str) -> TableMetadata:
     """Metadata of a table that has none yet, without a snapshot."""
     schema = iceberg_schema(configuration.schema)
     spec = partition_spec(configuration)
@@ -120,10 +124,18 @@ def first_metadata(
         "default-sort-order-id": UNSORTED_SORT_ORDER.order_id,
         "last-sequence-number": 0,
     }
-    return TableMetadataV2(**members)
+    return _MODELS[format_version(configuration.properties) or 2](**members)
 
 
-def with_shape(metadata: TableMetadataV2, configuration: TableConfiguration) -> TableMetadataV2:
+def upgraded(metadata: TableMetadata) -> TableMetadataV3:
+    """The metadata as that of format version 3; its snapshots stay as they are."""
+    if isinstance(metadata, TableMetadataV3):
+        return metadata
+    members = metadata.model_dump(by_alias=True, exclude_none=True, exclude={"format_version"})
+    return TableMetadataV3(**members)
+
+
+def with_shape(metadata: MetadataT, configuration: TableConfiguration) -> MetadataT:
     """The metadata with the schema and partition spec of a table; known ones keep their ids."""
     schema = iceberg_schema(configuration.schema)
     known = next((one for one in metadata.schemas if one.fields == schema.fields), None)
@@ -148,8 +160,16 @@ def with_shape(metadata: TableMetadataV2, configuration: TableConfiguration) -> 
     return metadata.model_copy(update=changes)
 
 
-def with_snapshot(metadata: TableMetadataV2, snapshot: IcebergSnapshot) -> TableMetadataV2:
+def next_row_id(metadata: TableMetadata) -> int | None:
+    """The id that no row has yet; None where rows have no ids."""
+    return metadata.next_row_id or 0 if isinstance(metadata, TableMetadataV3) else None
+
+
+def with_snapshot(metadata: MetadataT, snapshot: IcebergSnapshot) -> MetadataT:
     """The metadata with one more snapshot, which is the current one."""
+    rows: dict[str, Any] = {}
+    if snapshot.first_row_id is not None:
+        rows["next_row_id"] = snapshot.first_row_id + (snapshot.added_rows or 0)
     log: dict[str, Any] = {
         "snapshot-id": snapshot.snapshot_id,
         "timestamp-ms": snapshot.timestamp_ms,
@@ -165,17 +185,18 @@ def with_snapshot(metadata: TableMetadataV2, snapshot: IcebergSnapshot) -> Table
             "current_snapshot_id": snapshot.snapshot_id,
             "last_sequence_number": snapshot.sequence_number,
             "refs": {**metadata.refs, MAIN_BRANCH: SnapshotRef(**branch)},
+            **rows,
         }
     )
 
 
 def with_properties(
-    metadata: TableMetadataV2,
+    metadata: MetadataT,
     configuration: TableConfiguration,
     *,
     version: int,
     timestamp_ms: int,
-) -> TableMetadataV2:
+) -> MetadataT:
     """The metadata with the properties of a table version."""
     own = {
         key[len(_OWN_PROPERTIES) :]: value
@@ -195,8 +216,8 @@ def with_properties(
 
 
 def without_snapshots_before(
-    metadata: TableMetadataV2, oldest_ms: int
-) -> tuple[TableMetadataV2, list[IcebergSnapshot]]:
+    metadata: MetadataT, oldest_ms: int
+) -> tuple[MetadataT, list[IcebergSnapshot]]:
     """The metadata without snapshots whose files may be gone, and those snapshots."""
     current = metadata.current_snapshot_id
     expired = [
@@ -213,7 +234,7 @@ def without_snapshots_before(
 
 
 def store_next(
-    io: StoreIO, before: StoredMetadata | None, metadata: TableMetadataV2, *, at_ms: int
+    io: StoreIO, before: StoredMetadata | None, metadata: TableMetadata, *, at_ms: int
 ) -> tuple[StoredMetadata, list[str]]:
     """Store metadata under the next number.
 
@@ -247,7 +268,8 @@ def store_next(
             "last_updated_ms": max(at_ms, logged[-1].timestamp_ms if logged else 0),
         }
     )
-    text = metadata.model_dump_json().encode()
+    # PyIceberg's own model of version 3 refuses to be written, because its manifest writers cannot.
+    text = IcebergBaseModel.model_dump_json(metadata).encode()
     io.store.put_if_absent(f"{METADATA_DIRECTORY}/{metadata_name(number)}", text)
     try:
         io.store.put(_HINT, str(number).encode())
@@ -281,7 +303,7 @@ def _read(store: Store, number: int) -> bytes | None:
         return None
 
 
-def _numbered(spec: PartitionSpec, metadata: TableMetadataV2) -> PartitionSpec:
+def _numbered(spec: PartitionSpec, metadata: TableMetadata) -> PartitionSpec:
     """The spec under the next id, whose fields have the ids that they had in earlier specs."""
     known = {
         (field.source_id, str(field.transform)): field.field_id

@@ -13,6 +13,7 @@ from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStrea
 
 from deltalog.errors import ObjectNotFoundError, UnsafePathError
 from deltalog.paths import canonical_path, check_confined, container_of, is_absolute, join
+from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
     from deltalog.storage.store import Store
@@ -149,12 +150,11 @@ class StoreIO(FileIO):
     def flush(self) -> None:
         """Store what was written since the last call.
 
-        Cost: one request for each file.
+        Cost: one request for each file, sent together.
         """
-        for output in self._written:
-            path = metadata_path(output.location, self.store)
-            self.store.put(path, output.data)
-            self._stored.append(path)
+        written = [(metadata_path(one.location, self.store), one.data) for one in self._written]
+        self._stored += [path for path, _ in written]
+        map_in_pool(lambda file: self.store.put(*file), written)
         self._written.clear()
 
     def discard(self) -> None:

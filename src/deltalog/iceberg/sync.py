@@ -2,9 +2,11 @@
 
 Each commit since the last converted version becomes an Iceberg snapshot; where those commits cannot
 be followed one by one, the version's files become one snapshot. One metadata file is stored at the
-end, and only if nobody stored another meanwhile.
+end, and only if nobody stored another meanwhile. The sequence number of a snapshot is the table
+version, and row ids are the table's, so that the lineage of rows is the same in both formats.
 
-Protocol: Iceberg Compatibility V1, V2; Iceberg Table Spec: Snapshots, Commit Conflict Resolution
+Protocol: Iceberg Compatibility V1, V2, V3, Row Tracking; Iceberg Table Spec: Snapshots, Row
+Lineage, Commit Conflict Resolution
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from pyiceberg.manifest import ManifestContent
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
@@ -28,12 +31,13 @@ from deltalog.errors import (
     MalformedLogError,
     ObjectNotFoundError,
 )
-from deltalog.features.iceberg_compat import enabled_versions
-from deltalog.iceberg.data_files import FILE_COLUMNS, FileColumns
+from deltalog.features.iceberg_compat import enabled_versions, format_version
+from deltalog.iceberg.data_files import FileColumns, ListedFile, key_of
 from deltalog.iceberg.manifests import (
     FILES_PER_MANIFEST,
     ManifestChange,
     hash_of,
+    read_entries,
     read_manifest_list,
 )
 from deltalog.iceberg.metadata import (
@@ -41,28 +45,30 @@ from deltalog.iceberg.metadata import (
     StoredMetadata,
     first_metadata,
     metadata_name,
+    next_row_id,
     read_newest,
     store_next,
+    upgraded,
     with_properties,
     with_shape,
     with_snapshot,
     without_snapshots_before,
 )
-from deltalog.iceberg.store_io import StoreIO, as_location, metadata_path
+from deltalog.iceberg.store_io import StoreIO, metadata_path
+from deltalog.iceberg.vectors import VECTOR_COLUMNS, has_vectors, write_vectors
 from deltalog.kernels import compute
 from deltalog.log.history import own_time_ms
 from deltalog.log.listing import list_commits
 from deltalog.log.reader import read_commits
-from deltalog.paths import file_locations
 from deltalog.snapshot import load_snapshot
 from deltalog.stats import parse_stats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pyiceberg.manifest import DataFile, ManifestFile
-    from pyiceberg.table.metadata import TableMetadataV2
+    from pyiceberg.manifest import ManifestFile
 
+    from deltalog.iceberg.metadata import TableMetadata
     from deltalog.log.reader import CommitTable
     from deltalog.snapshot import Snapshot
 
@@ -71,10 +77,13 @@ logger: logging.Logger = logging.getLogger(__name__)
 _MOST_TRIES: Final = 10
 _MOST_COMMITS: Final = 100  # more are shown as one snapshot
 _ID_BITS: Final = 63
+_WITH_VECTORS: Final = 3  # and row ids: the format version
 _TOTALS: Final = (
     ("total-data-files", "added-data-files", "deleted-data-files"),
     ("total-records", "added-records", "deleted-records"),
     ("total-files-size", "added-files-size", "removed-files-size"),
+    ("total-delete-files", "added-delete-files", "removed-delete-files"),
+    ("total-position-deletes", "added-position-deletes", "removed-position-deletes"),
 )
 
 
@@ -120,12 +129,14 @@ def sync(snapshot: Snapshot) -> IcebergVersion:
         What stands now.
 
     Raises:
-        InvalidInputError: the table is not written for Iceberg, or a file has a deletion vector.
+        InvalidInputError: the table is not written for Iceberg, or a file has a deletion vector,
+            for which Iceberg has a place under icebergCompatV3 only.
         CommitRetriesExhaustedError: other writers kept storing metadata.
 
     Cost: a manifest and a manifest list for each commit since the last converted version, one
-        manifest more for each that holds a removed file, the commits, and four requests. Without
-        metadata to go on from: a pass over all files, and a manifest for each 5,000.
+        manifest more for each that holds a removed file, a file for each deletion vector, the
+        commits, and four requests. Without metadata to go on from: a pass over all files, and a
+        manifest for each 5,000.
     """
     _check(snapshot)
     for _ in range(_MOST_TRIES):
@@ -145,12 +156,10 @@ def sync(snapshot: Snapshot) -> IcebergVersion:
 
 
 def _check(snapshot: Snapshot) -> None:
-    versions = enabled_versions(snapshot.configuration.properties)
-    if not set(versions) & {1, 2}:
-        found = f"icebergCompatV{versions[0]}" if versions else "neither"
+    if not enabled_versions(snapshot.configuration.properties):
         raise InvalidInputError(
-            f"cannot write Iceberg metadata of {snapshot.store.root}: expected icebergCompatV1 or "
-            f"icebergCompatV2, found {found}; set delta.enableIcebergCompatV2 = true"
+            f"cannot write Iceberg metadata of {snapshot.store.root}: expected icebergCompatV1, V2 "
+            "or V3, found none; set delta.enableIcebergCompatV2 = true"
         )
 
 
@@ -158,6 +167,8 @@ def _write(io: StoreIO, snapshot: Snapshot, before: StoredMetadata | None) -> Ic
     store, configuration = snapshot.store, snapshot.configuration
     now_ms = snapshot.context.clock.now_ms()
     base = None if before is None or before.delta_version < 0 else before.metadata
+    if base is not None and base.format_version > (format_version(configuration.properties) or 0):
+        base = None  # no metadata of an older format can have its snapshots
     start = _nothing_yet(snapshot) if base is None else base
     followed = None
     if base is not None:
@@ -165,7 +176,7 @@ def _write(io: StoreIO, snapshot: Snapshot, before: StoredMetadata | None) -> Ic
             followed = _follow(io, base, snapshot)
         except _CannotFollowError as error:
             logger.warning("the Iceberg metadata of %s is written anew: %s", store.root, error)
-            start = with_shape(base, configuration) if error.is_sound else _nothing_yet(snapshot)
+            start = _shaped(base, configuration) if error.is_sound else _nothing_yet(snapshot)
     metadata, made = followed or (_whole(io, start, snapshot), 1)
     metadata = with_properties(
         metadata,
@@ -180,7 +191,13 @@ def _write(io: StoreIO, snapshot: Snapshot, before: StoredMetadata | None) -> Ic
     return _shown(snapshot, stored, num_snapshots=made, is_whole=followed is None)
 
 
-def _nothing_yet(snapshot: Snapshot) -> TableMetadataV2:
+def _shaped(metadata: TableMetadata, configuration: TableConfiguration) -> TableMetadata:
+    """The metadata with the format, the schema and the partition spec of a table."""
+    is_older = metadata.format_version != format_version(configuration.properties)
+    return with_shape(upgraded(metadata) if is_older else metadata, configuration)
+
+
+def _nothing_yet(snapshot: Snapshot) -> TableMetadata:
     return first_metadata(snapshot.store, snapshot.configuration, snapshot.metadata.id)
 
 
@@ -201,12 +218,13 @@ def _shown(
 class _Commit:
     """One commit that is not shown yet, and the table as it left it."""
 
+    version: int
     actions: CommitTable
     configuration: TableConfiguration
     timestamp_ms: int
 
 
-def _follow(io: StoreIO, base: TableMetadataV2, snapshot: Snapshot) -> tuple[TableMetadataV2, int]:
+def _follow(io: StoreIO, base: TableMetadata, snapshot: Snapshot) -> tuple[TableMetadata, int]:
     """The metadata with a snapshot for each commit since, and how many those are.
 
     Raises:
@@ -214,7 +232,7 @@ def _follow(io: StoreIO, base: TableMetadataV2, snapshot: Snapshot) -> tuple[Tab
     """
     metadata, made = base, 0
     for commit in _commits(snapshot, base):
-        metadata = with_shape(metadata, commit.configuration)
+        metadata = _shaped(metadata, commit.configuration)
         try:
             metadata, is_new = _followed(io, metadata, snapshot, commit)
         except (MalformedLogError, ObjectNotFoundError) as error:
@@ -223,7 +241,7 @@ def _follow(io: StoreIO, base: TableMetadataV2, snapshot: Snapshot) -> tuple[Tab
     return metadata, made
 
 
-def _commits(snapshot: Snapshot, base: TableMetadataV2) -> Iterator[_Commit]:
+def _commits(snapshot: Snapshot, base: TableMetadata) -> Iterator[_Commit]:
     """The commits since the version that `base` shows.
 
     Raises:
@@ -247,12 +265,19 @@ def _commits(snapshot: Snapshot, base: TableMetadataV2) -> Iterator[_Commit]:
         actions = read_commits(snapshot.store, [commit], commit_infos=True)
         is_last = commit.version == snapshot.version
         configuration = snapshot.configuration if is_last else _after(configuration, actions)
-        if _has_vectors(actions.adds) or not enabled_versions(configuration.properties):
-            raise _CannotFollowError(f"version {commit.version} was not written for Iceberg")
+        if format_version(configuration.properties) != base.format_version:
+            raise _CannotFollowError(f"version {commit.version} was written for another format")
+        if has_vectors(actions.adds) and not _takes_vectors(configuration):
+            raise _CannotFollowError(f"version {commit.version} has deletion vectors")
         info = actions.commit_infos.get(commit.version, {})
         own_ms = own_time_ms(info, commit.version, configuration.in_commit_timestamps)
         last_ms = max(last_ms, commit.info.modified_ms if own_ms is None else own_ms)
-        yield _Commit(actions=actions, configuration=configuration, timestamp_ms=last_ms)
+        yield _Commit(
+            version=commit.version,
+            actions=actions,
+            configuration=configuration,
+            timestamp_ms=last_ms,
+        )
 
 
 def _after(configuration: TableConfiguration, actions: CommitTable) -> TableConfiguration:
@@ -265,34 +290,32 @@ def _after(configuration: TableConfiguration, actions: CommitTable) -> TableConf
 
 
 def _followed(
-    io: StoreIO, metadata: TableMetadataV2, snapshot: Snapshot, commit: _Commit
-) -> tuple[TableMetadataV2, bool]:
+    io: StoreIO, metadata: TableMetadata, snapshot: Snapshot, commit: _Commit
+) -> tuple[TableMetadata, bool]:
     """The metadata with the snapshot of one commit, and whether it made one."""
     actions = commit.actions
     columns = _file_columns(snapshot, commit.configuration)
-    adds, removed = actions.adds, set(_locations(actions.removes, snapshot))
+    adds, removed = actions.adds, set(columns.locations(actions.removes))
     if not len(adds) and not removed:
         return metadata, False
-    added = _locations(adds, snapshot)
+    added = columns.locations(adds)
     # A file that is added again is in its manifest already.
     again = removed.intersection(added)
     removed -= again
     changes_data = adds.column("dataChange").to_pylist()
     suspects = {one for one, changes in zip(added, changes_data, strict=True) if not changes}
-    change = _change(io, metadata)
-    manifests = _manifests(io, metadata)
-    found = change.remove(manifests, removed) if removed else set()
-    if not removed:
-        change.keep(manifests)
-    if found != removed:
-        missing = f"it does not list {min(removed - found)!r}, which was removed"
-        raise _CannotFollowError(missing, is_sound=False)
+    change = _change(io, metadata, commit.version)
+    data, vectors = _manifests(io, metadata)
+    _remove(change, data, removed, removed)
     known = again | (change.present(suspects - again) if suspects - again else set())
+    had_vectors = actions.removes.filter(actions.removes.column("deletionVector").is_valid())
+    _remove(change, vectors, removed | known, set(columns.locations(had_vectors)))
     is_new = pa.array([location not in known for location in added], pa.bool_())
     fresh = adds.filter(is_new)
     stats = parse_stats(fresh.column("stats"), columns.stats_schema())
-    change.add(_by_hash(columns.data_files(fresh.select(FILE_COLUMNS), stats)))
-    if not change.added.files and not change.removed.files:
+    change.add(_by_hash(columns.data_files(fresh.select(columns.names), stats)))
+    change.add_vectors(_by_hash(write_vectors(io, columns, adds.select(VECTOR_COLUMNS))))
+    if change.is_empty:
         return metadata, False
     change.merge_small()
     keeps_rows = not any(changes_data) and not _any_change(actions.removes)
@@ -302,55 +325,87 @@ def _followed(
     return _with_change(metadata, change, commit.timestamp_ms, operation, earlier), True
 
 
-def _whole(io: StoreIO, metadata: TableMetadataV2, snapshot: Snapshot) -> TableMetadataV2:
+def _remove(
+    change: ManifestChange,
+    manifests: Sequence[ManifestFile],
+    locations: set[str],
+    listed: set[str],
+) -> None:
+    """Keep manifests without the entries of some data files.
+
+    Raises:
+        _CannotFollowError: a file that must be `listed` is not.
+    """
+    if not locations:
+        change.keep(manifests)
+        return
+    missing = listed - change.remove(manifests, locations)
+    if missing:
+        reason = f"it does not list {min(missing)!r}, which was removed"
+        raise _CannotFollowError(reason, is_sound=False)
+
+
+def _whole(io: StoreIO, metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata:
     """The metadata with a snapshot that lists all files of the version anew."""
     columns = _file_columns(snapshot, snapshot.configuration)
-    change = _change(io, metadata)
-    files = snapshot.files([*FILE_COLUMNS, "deletionVector"])
-    if _has_vectors(files):
+    change = _change(io, metadata, snapshot.version)
+    files = snapshot.files([*columns.names, "deletionVector"])
+    if has_vectors(files) and not _takes_vectors(snapshot.configuration):
         raise InvalidInputError(
             f"cannot write Iceberg metadata of {snapshot.store.root}: files have deletion vectors, "
             "which its readers would ignore; rewrite them by optimize.purge()"
         )
     stats = snapshot.stats(columns.stats_schema())
-    hashes = pa.array([hash_of(one) for one in _locations(files, snapshot)], pa.int64())
+    hashes = pa.array([hash_of(one) for one in columns.locations(files)], pa.int64())
     order = compute.sort_indices(hashes)
 
-    def data_files() -> Iterator[DataFile]:
+    def data_files() -> Iterator[ListedFile]:
         for start in range(0, len(order), FILES_PER_MANIFEST):
             part = order.slice(start, FILES_PER_MANIFEST)
             yield from columns.data_files(files.take(part), stats.take(part))
 
     change.add(data_files())
+    change.add_vectors(_by_hash(write_vectors(io, columns, files.select(VECTOR_COLUMNS))))
     is_first = metadata.current_snapshot_id is None
     operation = Operation.APPEND if is_first else Operation.OVERWRITE
     return _with_change(metadata, change, snapshot.commit_timestamp_ms, operation, {})
 
 
-def _change(io: StoreIO, metadata: TableMetadataV2) -> ManifestChange:
+def _change(io: StoreIO, metadata: TableMetadata, version: int) -> ManifestChange:
     return ManifestChange(
         io=io,
+        format_version=metadata.format_version,
         schemas=[*metadata.schemas, metadata.schema()],
         specs=metadata.specs(),
         spec=metadata.spec(),
         snapshot_id=secrets.randbits(_ID_BITS),
-        sequence_number=metadata.last_sequence_number + 1,
+        sequence_number=version,
+        first_row_id=next_row_id(metadata),
     )
 
 
+def _takes_vectors(configuration: TableConfiguration) -> bool:
+    return (format_version(configuration.properties) or 0) >= _WITH_VECTORS
+
+
 def _operation(change: ManifestChange) -> Operation:
-    if not change.removed.files:
-        return Operation.APPEND
-    return Operation.OVERWRITE if change.added.files else Operation.DELETE
+    if change.added.files:
+        is_append = not change.removed.files and not change.added_vectors.files
+        return Operation.APPEND if is_append else Operation.OVERWRITE
+    # A vector that is replaced by a smaller one brings rows back.
+    brings_rows = change.removed_vectors.rows > change.added_vectors.rows and not (
+        change.removed.files
+    )
+    return Operation.OVERWRITE if brings_rows else Operation.DELETE
 
 
 def _with_change(
-    metadata: TableMetadataV2,
+    metadata: TableMetadata,
     change: ManifestChange,
     timestamp_ms: int,
     operation: Operation,
     earlier: Mapping[str, Any],
-) -> TableMetadataV2:
+) -> TableMetadata:
     """The metadata with a snapshot of the changed manifests; `earlier` has the totals before."""
     parent = metadata.current_snapshot_id
     manifest_list = change.write_list(parent)
@@ -363,6 +418,9 @@ def _with_change(
         "summary": Summary(operation=operation, **_summary(change, earlier)),
         "schema-id": metadata.current_schema_id,
     }
+    if change.first_row_id is not None:
+        members["first-row-id"] = change.first_row_id
+        members["added-rows"] = change.next_row_id - change.first_row_id
     return with_snapshot(metadata, IcebergSnapshot(**members))
 
 
@@ -375,6 +433,12 @@ def _summary(change: ManifestChange, earlier: Mapping[str, Any]) -> dict[str, st
         "deleted-data-files": removed.files,
         "deleted-records": removed.rows,
         "removed-files-size": removed.size_bytes,
+        "added-delete-files": change.added_vectors.files,
+        "added-dvs": change.added_vectors.files,
+        "added-position-deletes": change.added_vectors.rows,
+        "removed-delete-files": change.removed_vectors.files,
+        "removed-dvs": change.removed_vectors.files,
+        "removed-position-deletes": change.removed_vectors.rows,
     }
     totals = {
         total: int(earlier.get(total) or 0) + counts[plus] - counts[minus]
@@ -384,27 +448,27 @@ def _summary(change: ManifestChange, earlier: Mapping[str, Any]) -> dict[str, st
     return {**named, **{name: str(max(0, number)) for name, number in totals.items()}}
 
 
-def _manifests(io: StoreIO, metadata: TableMetadataV2) -> Sequence[ManifestFile]:
+def _manifests(
+    io: StoreIO, metadata: TableMetadata
+) -> tuple[list[ManifestFile], list[ManifestFile]]:
+    """The manifests of the current snapshot: of data files, and of deletion vectors."""
     current = metadata.current_snapshot()
-    return [] if current is None else read_manifest_list(io, current.manifest_list)
+    found = [] if current is None else read_manifest_list(io, current.manifest_list)
+    vectors = [one for one in found if one.content == ManifestContent.DELETES]
+    return [one for one in found if one.content != ManifestContent.DELETES], vectors
 
 
 def _file_columns(snapshot: Snapshot, configuration: TableConfiguration) -> FileColumns:
-    return FileColumns(configuration, snapshot.store.root, snapshot.context.time_zone)
+    return FileColumns(
+        configuration,
+        snapshot.store.root,
+        snapshot.context.time_zone,
+        has_row_ids=_takes_vectors(configuration),
+    )
 
 
-def _locations(files: pa.Table, snapshot: Snapshot) -> list[str]:
-    found: Any = file_locations(files.column("path"), snapshot.store.root)
-    return [as_location(one) for one in found.to_pylist()]
-
-
-def _has_vectors(files: pa.Table) -> bool:
-    vectors = files.column("deletionVector")
-    return vectors.null_count < len(vectors)
-
-
-def _by_hash(data_files: Iterator[DataFile]) -> list[DataFile]:
-    return sorted(data_files, key=lambda one: hash_of(one.file_path))
+def _by_hash(files: Iterable[ListedFile]) -> list[ListedFile]:
+    return sorted(files, key=lambda one: hash_of(key_of(one.data_file)))
 
 
 def _any_change(removes: pa.Table) -> bool:
@@ -413,7 +477,7 @@ def _any_change(removes: pa.Table) -> bool:
 
 def _delete_expired(
     io: StoreIO,
-    metadata: TableMetadataV2,
+    metadata: TableMetadata,
     expired: Sequence[IcebergSnapshot],
     dropped: Sequence[str],
 ) -> None:
@@ -422,14 +486,29 @@ def _delete_expired(
         paths = [metadata_path(one, io.store) for one in dropped]
         if expired:
             # A manifest that an expired snapshot has and the oldest one left has not is in no
-            # later one either.
+            # later one either, nor is a deletion vector.
             oldest = min(metadata.snapshots, key=lambda one: one.sequence_number or 0)
-            kept = {one.manifest_path for one in read_manifest_list(io, oldest.manifest_list)}
+            kept = read_manifest_list(io, oldest.manifest_list)
+            names = {one.manifest_path for one in kept}
+            gone: dict[str, ManifestFile] = {}
             for one in expired:
-                manifests = {m.manifest_path for m in read_manifest_list(io, one.manifest_list)}
-                paths += [metadata_path(path, io.store) for path in manifests - kept]
                 paths.append(metadata_path(one.manifest_list, io.store))
+                for manifest in read_manifest_list(io, one.manifest_list):
+                    if manifest.manifest_path not in names:
+                        gone[manifest.manifest_path] = manifest
+            vectors = _vectors_of(io, gone.values()) - _vectors_of(io, kept)
+            paths += [metadata_path(one, io.store) for one in (*gone, *vectors)]
         if paths:
             io.store.delete_many(sorted(set(paths)))
     except DeltaError as error:
         logger.warning("old Iceberg metadata of %s stays: %s", io.store.root, error)
+
+
+def _vectors_of(io: StoreIO, manifests: Iterable[ManifestFile]) -> set[str]:
+    """The locations of the deletion vectors that manifests list."""
+    return {
+        entry.data_file.file_path
+        for manifest in manifests
+        if manifest.content == ManifestContent.DELETES
+        for entry in read_entries(io, manifest)
+    }

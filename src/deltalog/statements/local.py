@@ -15,7 +15,7 @@ from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.locations import named_table
 from deltalog.log.listing import has_table
-from deltalog.query.duckdb import connect_duckdb
+from deltalog.query.duckdb import connect_duckdb, shared_duckdb
 from deltalog.query.names import QualifiedName
 from deltalog.query.pruning import EVERYTHING, TableRead
 from deltalog.query.running import query_translated
@@ -58,7 +58,7 @@ class LocalSession:
     ) -> None:
         self._catalogs = catalogs or CatalogNames(None, None)
         self._storage_options = storage_options
-        self._database = connect_duckdb(settings)
+        self._own_database = connect_duckdb(settings) if settings else None
         self._registered: dict[tuple[str, ...], tuple[QualifiedName, Any]] = {}
         self.engine: Engine = LocalEngine()
         self.enforces_retention = True
@@ -268,9 +268,8 @@ class LocalSession:
             name: self._rows_of(bound(reference, given), found.reads[name], given)
             for name, reference in found.tables.items()
         }
-        return query_translated(
-            self._database, found, tables, given, prefix=prefix, shown=query.text
-        )
+        database = self._own_database or shared_duckdb()
+        return query_translated(database, found, tables, given, prefix=prefix, shown=query.text)
 
     def _rows_of(
         self,

@@ -51,6 +51,12 @@ _METRICS: Final[dict[str, pa.DataType]] = {
     "numDeletionVectorsRemoved": pa.int64(),
     "numDeletedRowsPurged": pa.int64(),
 }
+_PLANNED: Final[dict[str, pa.DataType]] = {
+    "numFiles": pa.int64(),
+    "numFilesToRewrite": pa.int64(),
+    "sizeInBytesToRewrite": pa.int64(),
+    "properties": pa.map_(pa.string(), pa.string()),
+}
 _OPTIMIZED: Final[dict[str, pa.DataType]] = {
     "path": pa.string(),
     "metrics": pa.struct(list(_METRICS.items())),
@@ -95,6 +101,29 @@ class ReorgStatement(SqlStatement):
             condition_of(session, self.where, table, qualifiers_of(self.table))
         )
         return _optimized(table.table_uri, found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeUniformStatement(SqlStatement):
+    """`REORG TABLE table APPLY (UPGRADE UNIFORM (ICEBERG_COMPAT_VERSION = n)) [DRY RUN]`."""
+
+    table: QualifiedName
+    version: int
+    is_dry_run: bool = False
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Make the table one that Iceberg's readers can read."""
+        table = session.open(self.table)
+        found = table.optimize.upgrade_uniform(self.version, dry_run=self.is_dry_run)
+        if found.metrics is not None:
+            return _optimized(table.table_uri, found.metrics)
+        row = (
+            found.num_files,
+            found.num_files_to_rewrite,
+            found.size_bytes_to_rewrite,
+            list(found.properties.items()),
+        )
+        return StatementAnswer(table_of(_PLANNED, [row]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,13 +222,16 @@ def read_reorg(reader: StatementReader) -> SqlStatement:
     table = reader.table()
     where = reader.condition("APPLY") if reader.take("WHERE") else None
     reader.expect("APPLY (")
-    if reader.is_at("UPGRADE"):
-        reader.fail(
-            "expected PURGE; for UPGRADE UNIFORM set delta.enableIcebergCompatV2 = true and "
-            "delta.universalFormat.enabledFormats = iceberg by ALTER TABLE … SET TBLPROPERTIES"
-        )
-    reader.expect("PURGE )")
-    return ReorgStatement(table, where)
+    if not reader.take("UPGRADE"):
+        reader.expect("PURGE )")
+        return ReorgStatement(table, where)
+    if where is not None:
+        reader.fail("UPGRADE UNIFORM is of the whole table: leave WHERE out")
+    reader.expect("UNIFORM ( ICEBERG_COMPAT_VERSION =")
+    version = reader.integer()
+    reader.expect(") )")
+    is_dry_run = reader.take("DRY RUN")
+    return UpgradeUniformStatement(table=table, version=version, is_dry_run=is_dry_run)
 
 
 def read_vacuum(reader: StatementReader) -> SqlStatement:

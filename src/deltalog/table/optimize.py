@@ -14,6 +14,8 @@ from deltalog.rows.bins import RunOptions
 from deltalog.rows.external_sort import DEFAULT_MEMORY_BYTES, SortLimits
 from deltalog.rows.file_options import FileOptions
 from deltalog.transaction.properties import CommitOptions
+from deltalog.verbs.alter import SetTableProperties
+from deltalog.verbs.alter.iceberg import UniformUpgrade, plan_upgrade
 from deltalog.verbs.optimize import Cluster, Compact, CubeSizes, Optimized, Purge, ZOrder
 
 if TYPE_CHECKING:
@@ -207,6 +209,55 @@ class TableOptimizer:
 
         verb = Purge(filters=partition_filters, options=options, dropped_columns=dropped_columns)
         return self._run(verb, commit_properties, post_commithook_properties, progress)
+
+    def upgrade_uniform(
+        self,
+        iceberg_compat_version: int = 2,
+        *,
+        dry_run: bool = False,
+        target_size: int | None = None,
+        max_concurrent_tasks: int | None = None,
+        min_commit_interval: float | timedelta | None = None,
+        writer_properties: WriterProperties | None = None,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        progress: Progress | None = None,
+    ) -> UniformUpgrade:
+        """Make a table one that Iceberg's readers can read (`REORG … APPLY (UPGRADE UNIFORM …)`).
+
+        Sets the properties that are missing, and rewrites files with deletion vectors where the
+        version does not take them, in a commit before. The last commit switches Iceberg metadata
+        on; what was done before it does no harm alone.
+
+        Args:
+            iceberg_compat_version: 1, 2 or 3.
+            dry_run: whether only to say what it takes.
+
+        Raises:
+            InvalidInputError: the table cannot have that version; nothing was changed.
+            CommitConflictError: as for `compact`.
+        """
+        plan = plan_upgrade(self._table.snapshot, iceberg_compat_version)
+        if dry_run:
+            return plan
+        metrics = Optimized(strategy="none").result()
+        options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
+        if plan.num_files_to_rewrite:
+            if plan.preparation:
+                self._table.carry_out(SetTableProperties(plan.preparation), options)
+            metrics = self.purge(
+                dropped_columns=False,
+                target_size=target_size,
+                max_concurrent_tasks=max_concurrent_tasks,
+                min_commit_interval=min_commit_interval,
+                writer_properties=writer_properties,
+                commit_properties=commit_properties,
+                post_commithook_properties=post_commithook_properties,
+                progress=progress,
+            )
+        if plan.properties:
+            self._table.carry_out(SetTableProperties(plan.properties), options)
+        return plan.done(metrics)
 
     def _run(
         self,

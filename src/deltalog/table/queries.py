@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from deltalog.errors import InvalidInputError
-from deltalog.query.duckdb import connect_duckdb
+from deltalog.query.duckdb import shared_duckdb
 from deltalog.query.running import query_translated
 from deltalog.query.translate import TableChangesCall, bound, translated
 
@@ -85,7 +85,7 @@ def query_table(
         else:
             seen = at_version(table, name.known_version)
             rows[key] = rows_for(seen, found.reads[key], parameters)
-    return query_translated(connect_duckdb(), found, rows, parameters, shown=query)
+    return query_translated(shared_duckdb(), found, rows, parameters, shown=query)
 
 
 def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, object]) -> Any:

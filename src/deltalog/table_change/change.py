@@ -14,7 +14,7 @@ from deltalog.actions.properties import TableProperties
 from deltalog.column_mapping import Mode, field_id
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
-from deltalog.features import iceberg_compat
+from deltalog.features import iceberg_compat, iceberg_writer_compat
 from deltalog.features.protocol_change import (
     NEW_TABLE,
     least_protocol,
@@ -76,7 +76,8 @@ def new_table(  # noqa: PLR0913  # what a statement can say of a table
     given = properties.checked_configuration(
         {}, configuration or {}, is_lenient=arbitrary_properties
     )
-    asked = iceberg_compat.with_required_properties(given, TableProperties(given))
+    asked = iceberg_writer_compat.with_required_properties(given, TableProperties(given))
+    asked = iceberg_compat.with_required_properties(asked, TableProperties(asked))
     wanted = (*features, *((_CLUSTERING,) if clustering_columns is not None else ()))
     properties.check_dialect(asked, NEW_TABLE, wanted)
     own = columns.without_table_metadata(schema)

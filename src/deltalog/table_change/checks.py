@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.column_mapping import Mode, check_mode_change
 from deltalog.errors import InvalidInputError
-from deltalog.features import iceberg_compat
+from deltalog.features import iceberg_compat, iceberg_writer_compat
 from deltalog.features.clustering import check_clustering_columns
 from deltalog.features.declarations import check_declarations, dependents
 from deltalog.features.guards import check_change_columns
@@ -73,6 +73,13 @@ def check(
     )
     check_change_columns(properties, schema)
     iceberg_compat.check(made.features, properties, schema)
+    iceberg_writer_compat.check(
+        made.features,
+        properties,
+        schema,
+        before=None if before is None else before.schema,
+        is_active=made.is_active,
+    )
     iceberg_compat.check_formats(properties, None if before is None else before.properties)
     check_reserved(schema, (made.row_id_column, made.row_commit_version_column))
 
@@ -104,6 +111,10 @@ def check_change(
         raise InvalidInputError(
             f"cannot change the partition columns from {list(before.partition_columns)} to "
             f"{list(after.partition_columns)}: files are laid out by them; overwrite the table"
+        )
+    if replaces_data:
+        iceberg_compat.check_partitioning(
+            after.properties, before.partition_columns, after.partition_columns
         )
     if changed:
         _check_dependents(before, after, changed)

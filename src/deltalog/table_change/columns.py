@@ -90,7 +90,12 @@ def with_mapping(
     if properties.column_mapping_mode == Mode.NONE:
         return schema, dict(configuration)
     own = strip(schema) if keep_names else schema
-    mapped, highest = assign(own, properties.column_mapping_max_column_id, keep_names=keep_names)
+    mapped, highest = assign(
+        own,
+        properties.column_mapping_max_column_id,
+        keep_names=keep_names,
+        names_by_id=properties.enable_iceberg_writer_compat_v1,
+    )
     if set(enabled_versions(properties)) & {2, 3}:
         mapped, highest = with_nested_ids(mapped, highest)
     # "This value must increase monotonically as new columns are introduced": also when the column

@@ -17,6 +17,11 @@ import pyarrow as pa
 from deltalog import column_mapping
 from deltalog.column_mapping import Mode
 from deltalog.errors import InvalidInputError
+from deltalog.features.iceberg_compat import (
+    NESTED_IDS_KEY,
+    ROW_COMMIT_VERSION_FIELD,
+    ROW_ID_FIELD,
+)
 from deltalog.kernels import Array, arrow, compute, pc
 from deltalog.schema import (
     VARIANT_STORAGE,
@@ -37,7 +42,6 @@ if TYPE_CHECKING:
     from deltalog.schema import DataType, Field
 
 
-_NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
 _FIELD_ID: Final = "PARQUET:field_id"
 # Each of these requires partition columns in data files, after the other columns.
 _MATERIALISING: Final = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
@@ -118,9 +122,13 @@ class Layout:
             raise InvalidInputError(
                 "cannot write rows of void columns alone: data files would have no column"
             )
-        self._hidden = [
-            name
-            for name in (configuration.row_id_column, configuration.row_commit_version_column)
+        numbers: tuple[int | None, ...] = (None, None)
+        if configuration.is_active("icebergCompatV3"):
+            numbers = ROW_ID_FIELD, ROW_COMMIT_VERSION_FIELD
+        hidden = configuration.row_id_column, configuration.row_commit_version_column
+        self._hidden: list[pa.Field[Any]] = [
+            pa.field(name, pa.int64(), metadata=_id_metadata(number))
+            for name, number in zip(hidden, numbers, strict=True)
             if name is not None
         ]
         self._plain = pa.schema([*(column.field for column in self._columns), *extra])
@@ -129,8 +137,7 @@ class Layout:
         """Return the Arrow schema of a file."""
         if not with_row_ids:
             return self._plain
-        hidden: list[pa.Field[Any]] = [pa.field(name, pa.int64()) for name in self._hidden]
-        return pa.schema([*self._plain, *hidden])
+        return pa.schema([*self._plain, *self._hidden])
 
     def leaves(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield for each leaf column its path by logical names, and Parquet's dotted path."""
@@ -183,7 +190,7 @@ def is_materialising(configuration: TableConfiguration) -> bool:
 def _physical_field(field: Field, mode: Mode) -> pa.Field[Any]:
     name = column_mapping.physical_name(field, mode)
     number = None if mode is Mode.NONE else column_mapping.field_id(field)
-    nested: Any = {} if mode is Mode.NONE else field.metadata.get(_NESTED_IDS_KEY, {})
+    nested: Any = {} if mode is Mode.NONE else field.metadata.get(NESTED_IDS_KEY, {})
     arrow_type = _physical_type(field.type, mode, nested, name)
     return pa.field(name, arrow_type, metadata=_id_metadata(number))
 

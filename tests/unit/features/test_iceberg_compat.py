@@ -7,13 +7,15 @@ from deltalog.errors import InvalidInputError
 from deltalog.features.iceberg_compat import (
     check,
     check_formats,
+    check_partitioning,
+    format_version,
     with_nested_ids,
     with_required_properties,
 )
 from deltalog.features.type_widening import (
     record_type_changes,
 )
-from deltalog.schema import ArrayType, Field, MapType, StructType
+from deltalog.schema import ArrayType, Field, MapType, StructType, VariantType
 
 
 def properties(**texts: str) -> TableProperties:
@@ -77,3 +79,55 @@ def test_formats_are_refused_when_they_are_asked_for() -> None:
     check_formats(hudi, hudi)  # of another engine, which sees to it
     check_formats(iceberg, iceberg)
     check_formats(both, None)
+
+
+V3 = TableProperties(
+    with_required_properties(
+        {"delta.enableIcebergCompatV3": "true"}, properties(enableIcebergCompatV3="true")
+    )
+)
+
+
+@pytest.mark.protocol("B-53")
+def test_v3_has_row_ids_and_takes_deletion_vectors_and_variants() -> None:
+    assert V3.column_mapping_mode == "name"
+    assert V3.enable_row_tracking
+    assert (format_version(V3), format_version(properties())) == (3, None)
+    assert format_version(properties(enableIcebergCompatV2="true")) == 2
+    vectors = TableProperties({**V3.configuration, "delta.enableDeletionVectors": "true"})
+    check(("deletionVectors",), vectors, StructType([Field("v", VariantType())]))
+    with pytest.raises(InvalidInputError, match="needs row tracking"):
+        check(
+            (),
+            TableProperties({**V3.configuration, "delta.enableRowTracking": "false"}),
+            StructType(),
+        )
+    with pytest.raises(InvalidInputError, match="no place for the type void"):
+        check((), V3, StructType([Field("v", "void")]))
+
+
+@pytest.mark.protocol("B-53")
+@pytest.mark.parametrize(
+    ("default", "is_literal"),
+    [("1", True), ("-1", True), ("'x'", True), ("NULL", True), ("1 + 1", False),
+     ("current_date()", False)],
+)  # fmt: skip
+def test_defaults_of_v3_are_literals(default: str, *, is_literal: bool) -> None:
+    schema = StructType([Field("c", "string", metadata={"CURRENT_DEFAULT": default})])
+    if is_literal:
+        check((), V3, schema)
+    else:
+        with pytest.raises(InvalidInputError, match="expected a literal"):
+            check((), V3, schema)
+
+
+@pytest.mark.protocol("B-53")
+@pytest.mark.parametrize("version", ["V1", "V2", "V3"])
+def test_partitioned_tables_keep_their_partition_columns(version: str) -> None:
+    on = properties(**{f"enableIcebergCompat{version}": "true"})
+    check_partitioning(on, ["a"], ["A"])
+    check_partitioning(on, [], ["a"])
+    check_partitioning(properties(), ["a"], ["b"])
+    for other in (["b"], [], ["a", "b"]):
+        with pytest.raises(InvalidInputError, match="keeps the partition columns"):
+            check_partitioning(on, ["a"], other)

@@ -57,7 +57,7 @@ def files_of(stats: str) -> Any:
         mode="overwrite",
     )
     configuration = table.snapshot.configuration
-    columns = FileColumns(configuration, "s3://bucket/t", "UTC")
+    columns = FileColumns(configuration, "s3://bucket/t", "UTC", has_row_ids=False)
     names = [field.name for field in configuration.physical_schema.fields]
     text = stats.replace("ID", names[0]).replace("AT", names[1])
     adds = pa.table(
@@ -67,7 +67,8 @@ def files_of(stats: str) -> Any:
             "partitionValues": pa.array([[]], pa.map_(pa.string(), pa.string())),
         }
     )
-    return list(columns.data_files(adds, parse_stats(pa.array([text]), columns.stats_schema())))
+    found = parse_stats(pa.array([text]), columns.stats_schema())
+    return [one.data_file for one in columns.data_files(adds, found)]
 
 
 def test_a_maximum_that_was_cut_to_milliseconds_is_later_there() -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import deltalog
 from deltalog import DeltaTable, QueryBuilder
 from deltalog.errors import InvalidInputError
-from deltalog.query.duckdb import connect_duckdb, query_duckdb
+from deltalog.query.duckdb import connect_duckdb, query_duckdb, shared_duckdb
 
 
 @pytest.mark.parametrize(
@@ -81,3 +86,45 @@ def test_a_table_answers_queries_about_itself_and_nothing_else(tmp_path: Path) -
         table.sql("SELECT * FROM other")
     with pytest.raises(InvalidInputError, match="expected a table"):
         table.sql(f"SELECT * FROM read_text('{tmp_path}')")
+
+
+def test_queries_without_settings_share_a_database_and_nothing_else() -> None:
+    assert shared_duckdb() is shared_duckdb()
+    assert connect_duckdb() is not shared_duckdb()
+
+    def total(number: int) -> list[Any]:
+        t = pa.table({"x": pa.array([number, number], pa.int64())})
+        found = deltalog.sql("SELECT sum(pmod(x, 1000)) AS s FROM t", t=t)
+        answer: list[Any] = found.to_arrow()["s"].to_pylist()
+        return answer
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(total, range(100))) == [[2 * one] for one in range(100)]
+    with pytest.raises(InvalidInputError, match="t"):
+        query_duckdb(shared_duckdb(), "SELECT * FROM t", {})
+
+
+_FORKED = """
+import os, sys
+import pyarrow as pa
+import deltalog
+
+def asked():
+    rows = pa.table({"x": [1, 2]})
+    return deltalog.sql("SELECT sum(pmod(x, 2)) AS s FROM t", t=rows).to_arrow()
+
+print(asked()["s"].to_pylist(), flush=True)
+if os.fork() == 0:
+    print(asked()["s"].to_pylist(), flush=True)
+    sys.exit(0)
+_, status = os.wait()
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no forks")
+def test_a_fork_has_a_database_of_its_own() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _FORKED], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (0, "[1]\n[1]\n"), ended.stderr

@@ -13,6 +13,7 @@ from deltalog.actions.settable import canonical_key
 from deltalog.errors import InvalidInputError
 from deltalog.features.iceberg_compat import enabled_versions
 from deltalog.table_change import changed_table, is_set_by_writers
+from deltalog.verbs.alter.iceberg import check_files
 from deltalog.verbs.alter.row_tracking import stage_all_row_ids
 from deltalog.verbs.alter.staging import Alteration, change_properties
 
@@ -65,8 +66,10 @@ class SetTableProperties(Alteration):
         )
         if after.row_ids_enabled and not before.row_ids_enabled:
             stage_all_row_ids(transaction)
-        if enabled_versions(after.properties) and not enabled_versions(before.properties):
-            _check_files_for_iceberg(transaction)
+        compatible = enabled_versions(after.properties)
+        is_new = compatible != enabled_versions(before.properties)
+        if compatible and is_new and transaction.snapshot is not None:
+            check_files(transaction.snapshot, compatible[0])
         return {"properties": dict(self.properties)}
 
 
@@ -138,15 +141,3 @@ def _spelled(key: str, *, lenient: bool) -> str:
         if lenient:
             return key
         raise
-
-
-def _check_files_for_iceberg(transaction: PendingTransaction) -> None:
-    """Raise if files have deletion vectors, which Iceberg readers would ignore."""
-    if transaction.snapshot is None:
-        return
-    vectors = transaction.snapshot.files(["deletionVector"]).column("deletionVector")
-    if vectors.null_count < len(vectors):
-        raise InvalidInputError(
-            "cannot switch on Iceberg compatibility: files have deletion vectors; rewrite them "
-            "first"
-        )

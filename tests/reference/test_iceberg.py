@@ -1,0 +1,78 @@
+"""Iceberg metadata of our tables, read by Iceberg's own library: each snapshot, with row ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.table import StaticTable
+
+from deltalog import DeltaTable, write_deltalake
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.reference import Spark
+
+ON = {"delta.universalFormat.enabledFormats": "iceberg"}
+VERSIONS = {
+    "V2": {**ON, "delta.enableIcebergCompatV2": "true"},
+    "V3": {**ON, "delta.enableIcebergCompatV3": "true", "delta.enableDeletionVectors": "true"},
+}
+
+
+def rows(*numbers: int) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "k": pa.array([f"k{number % 2}" for number in numbers]),
+            "real": pa.array([number / 4 for number in numbers]),
+        }
+    )
+
+
+def story(path: Path, configuration: dict[str, str], partition_by: list[str] | None) -> None:
+    """A table with all that can happen to its files."""
+    write_deltalake(path, rows(*range(10)), configuration=configuration, partition_by=partition_by)
+    write_deltalake(path, rows(*range(10, 20)), mode="append")
+    DeltaTable(path).delete("id IN (1, 2, 14)")
+    DeltaTable(path).update(predicate="id = 3", updates={"real": "-1.0"})
+    merger = DeltaTable(path).merge(rows(4, 30), "t.id = s.id", "s", "t")
+    merger.when_matched_update({"real": "-2.0"}).when_not_matched_insert_all().execute()
+    DeltaTable(path).delete("id = 5")
+    DeltaTable(path).restore(2)
+    DeltaTable(path).optimize.compact()
+    DeltaTable(path).delete("id > 15")
+    DeltaTable(path).alter.rename_column("real", "ratio")
+    write_deltalake(path, rows(40).rename_columns(["id", "k", "ratio"]), mode="append")
+
+
+def as_rows(table: pa.Table) -> list[dict[str, Any]]:
+    return sorted(table.to_pylist(), key=lambda row: int(row["id"]))
+
+
+@pytest.mark.parametrize("partition_by", [None, ["k"]], ids=["plain", "partitioned"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_snapshot_is_read_as_it_was(
+    tmp_path: Path, spark: Spark, version: str, partition_by: list[str] | None
+) -> None:
+    path = tmp_path / "t"
+    story(path, VERSIONS[version], partition_by)
+    table = DeltaTable(path)
+    shown = StaticTable.from_metadata(table.sync_iceberg().metadata_location)
+    hidden = ["_metadata.row_id", "_metadata.row_commit_version"] if version == "V3" else []
+    names = ["_row_id", "_last_updated_sequence_number"] if version == "V3" else []
+
+    for snapshot in shown.snapshots():
+        number = snapshot.sequence_number
+        assert number is not None
+        old = DeltaTable(path, version=number)
+        columns = [field.name for field in old.schema()]
+        expected = old.scan([*columns, *hidden]).to_table().rename_columns([*columns, *names])
+        found = spark.iceberg(path, snapshot.snapshot_id).select(expected.column_names)
+        assert as_rows(found) == as_rows(expected), f"version {number}"
+    assert len(shown.snapshots()) == 10
+    assert as_rows(spark.iceberg(path).select(["id"])) == as_rows(
+        table.to_pyarrow_table(columns=["id"])
+    )
