@@ -29,7 +29,6 @@ SHORT = {
     "generated-columns",
     "row-tracking",
     "clustering",
-    "iceberg-compat-v2",
     "iceberg-compat-v3",
     "char-varchar",
 }

@@ -52,8 +52,9 @@ def as_rows(table: pa.Table) -> list[dict[str, Any]]:
     return sorted(table.to_pylist(), key=lambda row: int(row["id"]))
 
 
-@pytest.mark.parametrize("partition_by", [None, ["k"]], ids=["plain", "partitioned"])
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("version", "partition_by"), [("V2", ["k"]), ("V3", None), ("V3", ["k"])], ids=str
+)
 def test_every_snapshot_is_read_as_it_was(
     tmp_path: Path, spark: Spark, version: str, partition_by: list[str] | None
 ) -> None:
@@ -72,7 +73,7 @@ def test_every_snapshot_is_read_as_it_was(
         expected = old.scan([*columns, *hidden]).to_table().rename_columns([*columns, *names])
         found = spark.iceberg(path, snapshot.snapshot_id).select(expected.column_names)
         assert as_rows(found) == as_rows(expected), f"version {number}"
-    assert len(shown.snapshots()) == 10
+    assert len(shown.snapshots()) == table.version()  # all but the one that renames
     assert as_rows(spark.iceberg(path).select(["id"])) == as_rows(
         table.to_pyarrow_table(columns=["id"])
     )

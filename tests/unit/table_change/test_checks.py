@@ -256,14 +256,14 @@ def test_columns_of_the_change_feed_are_reserved() -> None:
 
 
 @pytest.mark.parametrize(
-    "feature", ["catalogManaged", "collations", "geospatial", "icebergCompatV3", "liquid"]
+    "feature", ["catalogManaged", "collations", "geospatial", "icebergWriterCompatV3", "liquid"]
 )
 def test_a_change_never_bricks_the_table(feature: str) -> None:
     with pytest.raises(DeltaError) as caught:
         changed_table(table(), features=[feature])
     assert feature in str(caught.value)
     with pytest.raises(UnsupportedFeatureError):
-        table(configuration={"delta.enableIcebergCompatV3": "true"})
+        table(configuration={"delta.enableIcebergWriterCompatV3": "true"})
 
 
 @pytest.mark.parametrize(
