@@ -2,30 +2,26 @@
 
 Each commit since the last converted version becomes an Iceberg snapshot; where those commits cannot
 be followed one by one, the version's files become one snapshot. One metadata file is stored at the
-end, and only if nobody stored another meanwhile. The sequence number of a snapshot is the table
-version, and row ids are the table's, so that the lineage of rows is the same in both formats.
+end, and only if nobody stored another meanwhile.
 
-Protocol: Iceberg Compatibility V1, V2, V3, Row Tracking; Iceberg Table Spec: Snapshots, Row
-Lineage, Commit Conflict Resolution
+Protocol: Iceberg Compatibility V1, V2, V3, Row Tracking; Iceberg Table Spec: Snapshots, Commit
+Conflict Resolution
 """
 
 from __future__ import annotations
 
 import logging
-import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyiceberg.manifest import ManifestContent
-from pyiceberg.table.snapshots import Operation, Summary
-from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
+from pyiceberg.table.snapshots import Operation
 
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import (
     AlreadyExistsError,
     CommitRetriesExhaustedError,
-    DeltaError,
     DeltaProtocolError,
     InvalidInputError,
     MalformedLogError,
@@ -33,11 +29,11 @@ from deltalog.errors import (
 )
 from deltalog.features.iceberg_compat import enabled_versions, format_version
 from deltalog.iceberg.data_files import FileColumns, ListedFile, key_of
+from deltalog.iceberg.expiry import delete_expired
 from deltalog.iceberg.manifests import (
     FILES_PER_MANIFEST,
     ManifestChange,
     hash_of,
-    read_entries,
     read_manifest_list,
 )
 from deltalog.iceberg.metadata import (
@@ -45,16 +41,15 @@ from deltalog.iceberg.metadata import (
     StoredMetadata,
     first_metadata,
     metadata_name,
-    next_row_id,
     read_newest,
     store_next,
     upgraded,
     with_properties,
     with_shape,
-    with_snapshot,
     without_snapshots_before,
 )
-from deltalog.iceberg.store_io import StoreIO, metadata_path
+from deltalog.iceberg.snapshots import new_change, operation_of, with_change
+from deltalog.iceberg.store_io import StoreIO
 from deltalog.iceberg.vectors import VECTOR_COLUMNS, has_vectors, write_vectors
 from deltalog.kernels import compute
 from deltalog.log.history import own_time_ms
@@ -64,7 +59,7 @@ from deltalog.snapshot import load_snapshot
 from deltalog.stats import parse_stats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyiceberg.manifest import ManifestFile
 
@@ -76,15 +71,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 _MOST_TRIES: Final = 10
 _MOST_COMMITS: Final = 100  # more are shown as one snapshot
-_ID_BITS: Final = 63
 _WITH_VECTORS: Final = 3  # and row ids: the format version
-_TOTALS: Final = (
-    ("total-data-files", "added-data-files", "deleted-data-files"),
-    ("total-records", "added-records", "deleted-records"),
-    ("total-files-size", "added-files-size", "removed-files-size"),
-    ("total-delete-files", "added-delete-files", "removed-delete-files"),
-    ("total-position-deletes", "added-position-deletes", "removed-position-deletes"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +174,7 @@ def _write(io: StoreIO, snapshot: Snapshot, before: StoredMetadata | None) -> Ic
     retention_ms = configuration.properties.deleted_file_retention_ms
     metadata, expired = without_snapshots_before(metadata, now_ms - retention_ms)
     stored, dropped = store_next(io, before, metadata, at_ms=now_ms)
-    _delete_expired(io, metadata, expired, dropped)
+    delete_expired(io, metadata, expired, dropped)
     return _shown(snapshot, stored, num_snapshots=made, is_whole=followed is None)
 
 
@@ -304,7 +291,7 @@ def _followed(
     removed -= again
     changes_data = adds.column("dataChange").to_pylist()
     suspects = {one for one, changes in zip(added, changes_data, strict=True) if not changes}
-    change = _change(io, metadata, commit.version)
+    change = new_change(io, metadata, commit.version)
     data, vectors = _manifests(io, metadata)
     _remove(change, data, removed, removed)
     known = again | (change.present(suspects - again) if suspects - again else set())
@@ -319,10 +306,10 @@ def _followed(
         return metadata, False
     change.merge_small()
     keeps_rows = not any(changes_data) and not _any_change(actions.removes)
-    operation = Operation.REPLACE if keeps_rows else _operation(change)
+    operation = Operation.REPLACE if keeps_rows else operation_of(change)
     current = metadata.current_snapshot()
     earlier = {} if current is None or current.summary is None else current.summary
-    return _with_change(metadata, change, commit.timestamp_ms, operation, earlier), True
+    return with_change(metadata, change, commit.timestamp_ms, operation, earlier), True
 
 
 def _remove(
@@ -348,7 +335,7 @@ def _remove(
 def _whole(io: StoreIO, metadata: TableMetadata, snapshot: Snapshot) -> TableMetadata:
     """The metadata with a snapshot that lists all files of the version anew."""
     columns = _file_columns(snapshot, snapshot.configuration)
-    change = _change(io, metadata, snapshot.version)
+    change = new_change(io, metadata, snapshot.version)
     files = snapshot.files([*columns.names, "deletionVector"])
     if has_vectors(files) and not _takes_vectors(snapshot.configuration):
         raise InvalidInputError(
@@ -368,84 +355,11 @@ def _whole(io: StoreIO, metadata: TableMetadata, snapshot: Snapshot) -> TableMet
     change.add_vectors(_by_hash(write_vectors(io, columns, files.select(VECTOR_COLUMNS))))
     is_first = metadata.current_snapshot_id is None
     operation = Operation.APPEND if is_first else Operation.OVERWRITE
-    return _with_change(metadata, change, snapshot.commit_timestamp_ms, operation, {})
-
-
-def _change(io: StoreIO, metadata: TableMetadata, version: int) -> ManifestChange:
-    return ManifestChange(
-        io=io,
-        format_version=metadata.format_version,
-        schemas=[*metadata.schemas, metadata.schema()],
-        specs=metadata.specs(),
-        spec=metadata.spec(),
-        snapshot_id=secrets.randbits(_ID_BITS),
-        sequence_number=version,
-        first_row_id=next_row_id(metadata),
-    )
+    return with_change(metadata, change, snapshot.commit_timestamp_ms, operation, {})
 
 
 def _takes_vectors(configuration: TableConfiguration) -> bool:
     return (format_version(configuration.properties) or 0) >= _WITH_VECTORS
-
-
-def _operation(change: ManifestChange) -> Operation:
-    if change.added.files:
-        is_append = not change.removed.files and not change.added_vectors.files
-        return Operation.APPEND if is_append else Operation.OVERWRITE
-    # A vector that is replaced by a smaller one brings rows back.
-    brings_rows = change.removed_vectors.rows > change.added_vectors.rows and not (
-        change.removed.files
-    )
-    return Operation.OVERWRITE if brings_rows else Operation.DELETE
-
-
-def _with_change(
-    metadata: TableMetadata,
-    change: ManifestChange,
-    timestamp_ms: int,
-    operation: Operation,
-    earlier: Mapping[str, Any],
-) -> TableMetadata:
-    """The metadata with a snapshot of the changed manifests; `earlier` has the totals before."""
-    parent = metadata.current_snapshot_id
-    manifest_list = change.write_list(parent)
-    members: dict[str, Any] = {
-        "snapshot-id": change.snapshot_id,
-        "parent-snapshot-id": parent,
-        "sequence-number": change.sequence_number,
-        "timestamp-ms": timestamp_ms,
-        "manifest-list": manifest_list,
-        "summary": Summary(operation=operation, **_summary(change, earlier)),
-        "schema-id": metadata.current_schema_id,
-    }
-    if change.first_row_id is not None:
-        members["first-row-id"] = change.first_row_id
-        members["added-rows"] = change.next_row_id - change.first_row_id
-    return with_snapshot(metadata, IcebergSnapshot(**members))
-
-
-def _summary(change: ManifestChange, earlier: Mapping[str, Any]) -> dict[str, str]:
-    added, removed = change.added, change.removed
-    counts = {
-        "added-data-files": added.files,
-        "added-records": added.rows,
-        "added-files-size": added.size_bytes,
-        "deleted-data-files": removed.files,
-        "deleted-records": removed.rows,
-        "removed-files-size": removed.size_bytes,
-        "added-delete-files": change.added_vectors.files,
-        "added-dvs": change.added_vectors.files,
-        "added-position-deletes": change.added_vectors.rows,
-        "removed-delete-files": change.removed_vectors.files,
-        "removed-dvs": change.removed_vectors.files,
-        "removed-position-deletes": change.removed_vectors.rows,
-    }
-    totals = {
-        total: int(earlier.get(total) or 0) + counts[plus] - counts[minus]
-        for total, plus, minus in _TOTALS
-    }
-    named = {name: str(number) for name, number in counts.items() if number}
-    return {**named, **{name: str(max(0, number)) for name, number in totals.items()}}
 
 
 def _manifests(
@@ -473,42 +387,3 @@ def _by_hash(files: Iterable[ListedFile]) -> list[ListedFile]:
 
 def _any_change(removes: pa.Table) -> bool:
     return any(removes.column("dataChange").to_pylist())
-
-
-def _delete_expired(
-    io: StoreIO,
-    metadata: TableMetadata,
-    expired: Sequence[IcebergSnapshot],
-    dropped: Sequence[str],
-) -> None:
-    """Delete metadata that nothing names any longer; a failure costs space, and is logged."""
-    try:
-        paths = [metadata_path(one, io.store) for one in dropped]
-        if expired:
-            # A manifest that an expired snapshot has and the oldest one left has not is in no
-            # later one either, nor is a deletion vector.
-            oldest = min(metadata.snapshots, key=lambda one: one.sequence_number or 0)
-            kept = read_manifest_list(io, oldest.manifest_list)
-            names = {one.manifest_path for one in kept}
-            gone: dict[str, ManifestFile] = {}
-            for one in expired:
-                paths.append(metadata_path(one.manifest_list, io.store))
-                for manifest in read_manifest_list(io, one.manifest_list):
-                    if manifest.manifest_path not in names:
-                        gone[manifest.manifest_path] = manifest
-            vectors = _vectors_of(io, gone.values()) - _vectors_of(io, kept)
-            paths += [metadata_path(one, io.store) for one in (*gone, *vectors)]
-        if paths:
-            io.store.delete_many(sorted(set(paths)))
-    except DeltaError as error:
-        logger.warning("old Iceberg metadata of %s stays: %s", io.store.root, error)
-
-
-def _vectors_of(io: StoreIO, manifests: Iterable[ManifestFile]) -> set[str]:
-    """The locations of the deletion vectors that manifests list."""
-    return {
-        entry.data_file.file_path
-        for manifest in manifests
-        if manifest.content == ManifestContent.DELETES
-        for entry in read_entries(io, manifest)
-    }
