@@ -1,7 +1,7 @@
 """The methods of types that deltalake's users know: to and from JSON and Arrow.
 
-Owns the methods' names alone. The forms are owned by `codec` and `arrow`, which stand on `types`
-and therefore below this file; they join in here when the package is imported.
+Owns the methods' names alone. The forms are owned by `codec`, `arrow` and `tree`, which stand on
+`types` and therefore below this file; they join in here when the package is imported.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from deltalog.errors import InvalidInputError
+from deltalog.inherited import name_methods_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,10 +20,16 @@ class SchemaPart:
 
     __slots__ = ()
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let errors about arguments name the class that is called."""
+        super().__init_subclass__(**options)
+        name_methods_after(cls, SchemaPart)
+
     _to_json: ClassVar[Callable[[Any], str]]
     _from_json: ClassVar[Callable[[str, type[Any]], Any]]
     _to_arrow: ClassVar[Callable[[Any, bool], Any]]
     _from_arrow: ClassVar[Callable[[Any, type[Any]], Any]]
+    _to_card: ClassVar[Callable[[Any], str]]
 
     def to_json(self) -> str:
         """Return the protocol's JSON, in one line."""
@@ -63,6 +70,9 @@ class SchemaPart:
     def __arrow_c_schema__(self) -> object:
         """Return the Arrow C data interface, for pyarrow, Polars, DuckDB and others."""
         return self.to_arrow().__arrow_c_schema__()
+
+    def _card(self) -> str:
+        return SchemaPart._to_card(self)
 
     @classmethod
     def _checked(cls, value: Any, source: object) -> Self:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast, overload
 
 from deltalog import arguments, conditions, locations
 from deltalog.context import TableContext
-from deltalog.display import card, describe
+from deltalog.display import as_facts, card, describe
 from deltalog.errors import InvalidInputError
 from deltalog.log.listing import has_table
 from deltalog.progress import shown
@@ -833,9 +833,10 @@ class DeltaTable:
             # What would be done is done to the newest version, unless an old one was asked for.
             is_old = self._travelled or not verb.needs_latest
             seen = self._snapshot if is_old else self._snapshot.refresh()
-            return cast("ResultT", preview(verb, seen, self.engine))
+            return as_facts(cast("ResultT", preview(verb, seen, self.engine)), verb.name)
         done = self.carry_out(verb, options, progress=progress)
-        return cast("ResultT", {}) if done.value is None else done.value.result()
+        found = {} if done.value is None else done.value.result()
+        return as_facts(cast("ResultT", found), verb.name)
 
     def carry_out(
         self,
@@ -1135,7 +1136,8 @@ class DeltaTable:
         from deltalog.verbs.truncate import Truncate
 
         found = self.do(Truncate(), commit_properties, post_commithook_properties)
-        return {"num_removed_files": 0, "num_removed_bytes": 0, **found}
+        counts = {"num_removed_files": 0, "num_removed_bytes": 0, **found}
+        return as_facts(counts, "TRUNCATE")
 
     def write_spec(
         self,
