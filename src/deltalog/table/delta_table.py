@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from deltalog.insight.doctor import Report
     from deltalog.insight.follow import Follower
     from deltalog.insight.follow_steps import Offset
+    from deltalog.plot import TablePlots
     from deltalog.progress import Progress
     from deltalog.scan.dataset import DeltaDataset
     from deltalog.scan.pandas import DtypeBackend
@@ -375,6 +376,16 @@ class DeltaTable:
         Cost: the sizes of all files, from the log.
         """
         return describe(self._snapshot)
+
+    @property
+    def plot(self) -> TablePlots:
+        """Pictures of the version that this object shows: `commits()`, `file_sizes()` and others.
+
+        They are drawn by matplotlib, which the extra `plot` brings.
+        """
+        from deltalog.plot import TablePlots
+
+        return TablePlots(self._snapshot)
 
     def scan(
         self,
