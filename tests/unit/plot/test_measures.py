@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from deltalog import DeltaTable
+from deltalog._json import dumps
 from deltalog.errors import InvalidInputError
 from deltalog.plot import measures
 from tests.support import logs
@@ -90,7 +91,7 @@ def test_partitions_are_added_up_and_the_small_ones_put_together() -> None:
 
 def _ranges(*ranges: tuple[Any, Any], kind: str = "long") -> DeltaTable:
     adds = [
-        logs.add(f"f{place}", stats=logs.dumps(_stats(low, high)).decode())
+        logs.add(f"f{place}", stats=dumps(_stats(low, high)).decode())
         for place, (low, high) in enumerate(ranges)
     ]
     return _table(adds, schemaString=schema_string([column("v", kind)]))
