@@ -1,4 +1,4 @@
-# ruff: noqa: S608  # names and locations of tables are in the statements
+# names and locations of tables are in the statements
 """`df.writeTo`, `df.mergeInto`, CHAR and VARCHAR, rows per file: PySpark's spellings of tables."""
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def test_tables_are_created_replaced_and_appended_to(
     assert list(made.metadata().partition_columns) == ["name"]
     assert made.metadata().description == "what"
     assert made.metadata().configuration == {"delta.appendOnly": "false", "mine": "x"}
-    with pytest.raises(AnalysisException, match=r"spelt.*already exists.*createOrReplace") as caught:
+    with pytest.raises(
+        AnalysisException, match=r"spelt.*already exists.*createOrReplace"
+    ) as caught:
         frame.writeTo("spelt").using("delta").create()
     assert isinstance(caught.value, TableExistsError)
     frame.select("name", "id").writeTo("spelt").append()  # by names, not by places
@@ -74,7 +76,7 @@ def test_a_table_of_a_location_is_written_to(
     registered: SparkSession, frame: DataFrame, tmp_path: Path
 ) -> None:
     name = f"delta.`{tmp_path / 't'}`"
-    with pytest.raises(TableNotFoundError, match="cannot be found.*createOrReplace"):
+    with pytest.raises(TableNotFoundError, match=r"cannot be found.*createOrReplace"):
         frame.writeTo(name).replace()
     with pytest.raises(TableNotFoundError, match="create"):
         frame.writeTo(name).append()
@@ -100,10 +102,10 @@ def test_rows_are_overwritten(registered: SparkSession, frame: DataFrame) -> Non
     assert rows(registered.table("spelt")) == [(1, "a"), (9, "b")]
     registered.createDataFrame([(7, "a")], frame.schema).writeTo("spelt").overwritePartitions()
     assert rows(registered.table("spelt")) == [(7, "a"), (9, "b")]
-    frame.writeTo("spelt").overwrite(F.lit(True))  # noqa: FBT003  # Spark's
+    frame.writeTo("spelt").overwrite(F.lit(True))  # Spark's
     assert rows(registered.table("spelt")) == [(1, "a"), (2, "b")]
     with pytest.raises(InvalidInputError, match="overwriteSchema"):
-        frame.writeTo("spelt").option("overwriteSchema", "true").overwrite(F.lit(True))  # noqa: FBT003
+        frame.writeTo("spelt").option("overwriteSchema", "true").overwrite(F.lit(True))
     with pytest.raises(InvalidInputError, match="partitioned by columns"):
         frame.writeTo("spelt_2").using("delta").partitionedBy(F.bucket(2, "id"))
 
@@ -134,7 +136,9 @@ def test_tables_of_others_are_written_by_spark(registered: SparkSession, frame: 
 
 def test_a_frame_is_merged_into_a_table(registered: SparkSession, frame: DataFrame) -> None:
     frame.writeTo("spelt").using("delta").create()
-    source = registered.createDataFrame([(2, "B", 1.5), (3, "C", 2.5)], "id LONG, name STRING, x DOUBLE")
+    source = registered.createDataFrame(
+        [(2, "B", 1.5), (3, "C", 2.5)], "id LONG, name STRING, x DOUBLE"
+    )
     matches = F.expr("s.id = spelt.id")
     (
         source.alias("s").mergeInto("spelt", matches)
@@ -176,14 +180,14 @@ def test_a_merge_into_a_location(
     )  # fmt: skip
     assert DeltaTable(tmp_path / "t").count() == 1
     with pytest.raises(AnalysisException):
-        frame.mergeInto("nobody_knows", F.lit(True)).whenMatched().delete().merge()  # noqa: FBT003
+        frame.mergeInto("nobody_knows", F.lit(True)).whenMatched().delete().merge()
 
 
 # --- maxRecordsPerFile
 
 
 def _counts(path: Path) -> list[int]:
-    found = DeltaTable(path).get_add_actions()["num_records"].to_pylist()
+    found: list[Any] = DeltaTable(path).get_add_actions()["num_records"].to_pylist()
     return sorted(found, reverse=True)
 
 
@@ -239,7 +243,7 @@ def test_columns_of_limited_length(registered: SparkSession, tmp_path: Path) -> 
 
 def test_limits_inside_of_columns(registered: SparkSession, tmp_path: Path) -> None:
     fields = "tags ARRAY<VARCHAR(2)>, s STRUCT<a: CHAR(1), b: INT>, m MAP<STRING, VARCHAR(1)>"
-    schema = spark_types.StructType.fromDDL(fields)
+    schema: Any = spark_types.StructType.fromDDL(fields)
     built = SparkTable.create(registered).location(str(tmp_path / "t"))
     table = built.addColumns(schema).execute().core
     assert [field.metadata[KEY] for field in table.schema()] == [

@@ -39,8 +39,8 @@ def test_every_cell_shows_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     cells = [
         "".join(cell["source"])
-        for cell in loads(NOTEBOOK.read_bytes())["cells"]  # type: ignore[index, call-overload, union-attr]  # a notebook
-        if cell["cell_type"] == "code"  # type: ignore[index, call-overload]  # as above
+        for cell in loads(NOTEBOOK.read_bytes())["cells"]
+        if cell["cell_type"] == "code"
     ]
     assert len(cells) > 15
     names: dict[str, object] = {}
@@ -56,7 +56,7 @@ def test_every_cell_shows_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_notebook_is_stored_without_outputs() -> None:
-    for cell in loads(NOTEBOOK.read_bytes())["cells"]:  # type: ignore[index, call-overload, union-attr]  # a notebook
-        if cell["cell_type"] == "code":  # type: ignore[index, call-overload]  # as above
-            assert cell["outputs"] == []  # type: ignore[index, call-overload]  # as above
-            assert cell["execution_count"] is None  # type: ignore[index, call-overload]  # as above
+    for cell in loads(NOTEBOOK.read_bytes())["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []
+            assert cell["execution_count"] is None

@@ -13,6 +13,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BytesIO
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.cards import CardPiece, card
@@ -139,7 +140,7 @@ def draw_commits(figure: Any, data: pa.Table) -> None:
     axes = figure.subplots()
     rows = data.to_pylist()
     begins = sorted({row["begin_ms"] for row in rows})
-    gaps = [later - earlier for earlier, later in zip(begins, begins[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(begins)]
     width = min(gaps, default=60_000) / 86_400_000  # days, as matplotlib counts
     below: defaultdict[int, int] = defaultdict(int)
     for place, name in enumerate(dict.fromkeys(row["operation"] for row in rows)):

@@ -9,6 +9,7 @@ Protocol: Add File, Per-file Statistics, Delta Log Entries
 from __future__ import annotations
 
 from collections import Counter
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pyarrow as pa
 from deltalog.column_mapping import physical_path
 from deltalog.errors import InvalidInputError
 from deltalog.features import logical_clustering_columns
-from deltalog.kernels import compute, pc
+from deltalog.kernels import arrow, compute, pc
 from deltalog.log.listing import list_log
 from deltalog.partition_values import extract, parse_column
 from deltalog.schema import canonical_path_of, find_field, leaf_columns
@@ -39,34 +40,21 @@ _MOST_POINTS: Final = 100
 _MOST_COLUMNS: Final = 6
 _OTHERS: Final = "others"
 
-COMMITS: Final = pa.schema(
-    [("begin_ms", pa.int64()), ("operation", pa.string()), ("commits", pa.int64())]
+
+def _schema(**columns: pa.DataType) -> pa.Schema:
+    return pa.schema(columns)
+
+
+COMMITS: Final = _schema(begin_ms=pa.int64(), operation=pa.string(), commits=pa.int64())
+FILE_SIZES: Final = _schema(
+    from_bytes=pa.int64(), to_bytes=pa.int64(), files=pa.int64(), bytes=pa.int64()
 )
-FILE_SIZES: Final = pa.schema(
-    [
-        ("from_bytes", pa.int64()),
-        ("to_bytes", pa.int64()),
-        ("files", pa.int64()),
-        ("bytes", pa.int64()),
-    ]
+PARTITION_SIZES: Final = _schema(partition=pa.string(), files=pa.int64(), bytes=pa.int64())
+CLUSTERING: Final = _schema(
+    column=pa.string(), position=pa.float64(), files=pa.float64(), most_files=pa.int64()
 )
-PARTITION_SIZES: Final = pa.schema(
-    [("partition", pa.string()), ("files", pa.int64()), ("bytes", pa.int64())]
-)
-CLUSTERING: Final = pa.schema(
-    [
-        ("column", pa.string()),
-        ("position", pa.float64()),
-        ("files", pa.float64()),
-        ("most_files", pa.int64()),
-    ]
-)
-LOG: Final = pa.schema(
-    [("version", pa.int64()), ("kind", pa.string()), ("files", pa.int64()), ("bytes", pa.int64())]
-)
-SCAN: Final = pa.schema(
-    [("measure", pa.string()), ("outcome", pa.string()), ("amount", pa.int64())]
-)
+LOG: Final = _schema(version=pa.int64(), kind=pa.string(), files=pa.int64(), bytes=pa.int64())
+SCAN: Final = _schema(measure=pa.string(), outcome=pa.string(), amount=pa.int64())
 
 
 def commits(history: Sequence[dict[str, Any]]) -> pa.Table:
@@ -114,7 +102,9 @@ def file_sizes(snapshot: Snapshot) -> pa.Table:
     Cost: the size of every file, from the log.
     """
     sizes: Any = snapshot.files(["size"])["size"]
-    sizes = compute.fill_null(sizes, 0).filter(compute.greater_equal(compute.fill_null(sizes, 0), 0))
+    sizes = compute.fill_null(sizes, 0).filter(
+        compute.greater_equal(compute.fill_null(sizes, 0), 0)
+    )
     doublings: Any = pc.log2(compute.cast(compute.max_element_wise(sizes, 1), pa.float64()))
     bins = compute.cast(pc.floor(compute.multiply(doublings, float(_PER_DOUBLING))), pa.int64())
     counted = (
@@ -136,7 +126,7 @@ def file_sizes(snapshot: Snapshot) -> pa.Table:
 
 
 def _edge(number: int) -> int:
-    return round(2 ** (number / _PER_DOUBLING))
+    return ceil(2 ** (number / _PER_DOUBLING))
 
 
 def partition_sizes(snapshot: Snapshot, most: int) -> pa.Table:
@@ -184,7 +174,9 @@ def partition_sizes(snapshot: Snapshot, most: int) -> pa.Table:
     ]
     rest = counted.slice(most)
     if rest.num_rows:
-        files_left, bytes_left = (compute.sum(rest[f"size_{name}"]).as_py() for name in ("count", "sum"))
+        files_left, bytes_left = (
+            compute.sum(rest[f"size_{name}"]).as_py() for name in ("count", "sum")
+        )
         rows.append(
             {
                 "partition": f"{rest.num_rows:,} {_OTHERS}",
@@ -245,12 +237,12 @@ def _overlap(snapshot: Snapshot, path: tuple[str, ...], field: Field) -> pa.Tabl
     is_known = compute.and_(compute.is_valid(lows), compute.is_valid(highs))
     lows, highs = lows.filter(is_known), highs.filter(is_known)
     unknown = snapshot.num_files - len(lows)
-    ranks = compute.rank(pa.chunked_array([*_chunks(lows), *_chunks(highs)], lows.type), tiebreaker="dense")
+    ranks = compute.rank(
+        pa.chunked_array([*_chunks(lows), *_chunks(highs)], lows.type), tiebreaker="dense"
+    )
     ones, none = pa.repeat(pa.scalar(1), len(lows)), pa.repeat(pa.scalar(0), len(lows))
     steps = (
-        _table(
-            rank=ranks, low=pa.chunked_array([ones, none]), high=pa.chunked_array([none, ones])
-        )
+        _table(rank=ranks, low=pa.chunked_array([ones, none]), high=pa.chunked_array([none, ones]))
         .group_by("rank", use_threads=False)
         .aggregate([("low", "sum"), ("high", "sum")])
         .sort_by("rank")
@@ -260,7 +252,7 @@ def _overlap(snapshot: Snapshot, path: tuple[str, ...], field: Field) -> pa.Tabl
     begun, ended = (compute.cumulative_sum(steps[f"{side}_sum"]) for side in ("low", "high"))
     # Files that begin at this value or before, less those that end before it.
     held = compute.add(compute.subtract(begun, compute.subtract(ended, steps["high_sum"])), unknown)
-    places = pa.chunked_array([pa.arange(0, steps.num_rows)])
+    places = pa.chunked_array([arrow.arange(0, steps.num_rows)])
     width = -(-steps.num_rows // _MOST_POINTS)
     binned = (
         _table(bin=compute.divide(places, width), held=held)
@@ -331,11 +323,11 @@ def log_growth(snapshot: Snapshot) -> pa.Table:
     last = max((version for _, version, _ in found), default=0)
     width = -(-(last - first + 1) // _MOST_VERSIONS)
     kinds, versions, sizes = zip(*found, strict=True) if found else ((), (), ())
-    begins = pa.array([first + (version - first) // width * width for version in versions], pa.int64())
+    begins = pa.array(
+        [first + (version - first) // width * width for version in versions], pa.int64()
+    )
     counted = (
-        _table(
-            version=begins, kind=pa.array(kinds, pa.string()), size=pa.array(sizes, pa.int64())
-        )
+        _table(version=begins, kind=pa.array(kinds, pa.string()), size=pa.array(sizes, pa.int64()))
         .group_by(["version", "kind"], use_threads=False)
         .aggregate([("size", "count"), ("size", "sum")])
         .sort_by([("version", "ascending"), ("kind", "ascending")])

@@ -269,7 +269,8 @@ def spark_schema(schema: str | spark_types.StructType) -> StructType:
 
 
 def _fields_of(text: str) -> list[Field]:
-    return list(defined_schema(spark_types.StructType.fromDDL(text)).fields)
+    parsed: Any = spark_types.StructType.fromDDL(text)  # whose stubs say less than what it is
+    return list(defined_schema(parsed).fields)
 
 
 def _field_of(name: str, type_text: str) -> Field:

@@ -235,8 +235,10 @@ def create_table(
     clusters = definition.cluster_by
     made = Replace(wanted, clusters) if exists else Create(clusters)
     data = rows if is_rereadable(rows) else source
-    verb: Verb[Any] = made if source is None else WithRows(
-        made, Write(data=data, file_options=file_options or FileOptions())
+    verb: Verb[Any] = (
+        made
+        if source is None
+        else WithRows(made, Write(data=data, file_options=file_options or FileOptions()))
     )
     if exists:
         do(verb, lambda: load_snapshot(context), engine, options)

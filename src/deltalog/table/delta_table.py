@@ -846,8 +846,8 @@ class DeltaTable:
             seen = self._snapshot if is_old else self._snapshot.refresh()
             return as_facts(cast("ResultT", preview(verb, seen, self.engine)), verb.name)
         done = self.carry_out(verb, options, progress=progress)
-        found = {} if done.value is None else done.value.result()
-        return as_facts(cast("ResultT", found), verb.name)
+        found = cast("ResultT", {}) if done.value is None else done.value.result()
+        return as_facts(found, verb.name)
 
     def carry_out(
         self,

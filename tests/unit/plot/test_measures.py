@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable
@@ -19,6 +20,10 @@ HOUR = 3_600_000
 
 def _history(*named: tuple[int, Any]) -> list[dict[str, Any]]:
     return [{"timestamp": time, "operation": operation} for time, operation in named]
+
+
+def _values(found: pa.Table, name: str) -> list[Any]:
+    return found[name].to_pylist()
 
 
 def test_commits_are_counted_by_time_and_operation() -> None:
@@ -40,7 +45,7 @@ def test_many_commits_and_operations_are_put_together() -> None:
     history = _history(*((number * HOUR, f"OP{number % 50}") for number in range(10_000)))
     found = measures.commits([*history, *_history(*[(0, "WRITE")] * 500)])
     assert found.num_rows <= 60 * 8
-    assert sum(found["commits"].to_pylist()) == 10_500
+    assert sum(_values(found, "commits")) == 10_500
     names = set(found["operation"].to_pylist())
     assert {"WRITE", "others"} <= names
     assert len(names) == 8
@@ -102,8 +107,7 @@ def _stats(low: Any, high: Any) -> dict[str, Any]:
 
 
 def _depths(table: DeltaTable) -> list[float]:
-    found: list[float] = measures.clustering(table.snapshot, ["v"])["files"].to_pylist()
-    return found
+    return _values(measures.clustering(table.snapshot, ["v"]), "files")
 
 
 def test_overlap_is_the_number_of_files_that_hold_a_value() -> None:
@@ -120,8 +124,8 @@ def test_overlap_is_put_together_and_bounded() -> None:
     table = _ranges(*((number, number + 10) for number in range(1000)))
     found = measures.clustering(table.snapshot, None)
     assert 50 <= found.num_rows <= 100
-    assert max(found["most_files"].to_pylist()) == 11
-    positions = found["position"].to_pylist()
+    assert max(_values(found, "most_files")) == 11
+    positions = _values(found, "position")
     assert positions[0] == 0
     assert positions == sorted(positions)
     assert positions[-1] < 1

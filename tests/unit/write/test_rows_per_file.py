@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -13,7 +15,9 @@ from deltalog.verbs.write import Write
 from tests.support.logs import DictStore
 
 
-def _written(num_rows: int, most: int, *, by: list[str] | None = None, group: int = 7) -> DeltaTable:
+def _written(
+    num_rows: int, most: int, *, by: list[str] | None = None, group: int = 7
+) -> DeltaTable:
     store = DictStore()
     rows = pa.table({"id": range(num_rows), "p": [number % 2 for number in range(num_rows)]})
     write_deltalake(store, rows.slice(0, 0), partition_by=by)
@@ -25,19 +29,24 @@ def _written(num_rows: int, most: int, *, by: list[str] | None = None, group: in
     return table
 
 
+def _counts(table: DeltaTable) -> list[Any]:
+    return table.get_add_actions()["num_records"].to_pylist()
+
+
 @pytest.mark.parametrize("num_rows", [1, 9, 10, 11, 25])
 @pytest.mark.parametrize("most", [1, 5, 10, 1000])
 def test_no_file_has_more_rows(num_rows: int, most: int) -> None:
     table = _written(num_rows, most)
-    counts = table.get_add_actions()["num_records"].to_pylist()
+    counts = _counts(table)
     assert max(counts) <= most
     assert sum(counts) == num_rows
-    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == list(range(num_rows))
+    rows: list[Any] = table.to_pyarrow_table()["id"].to_pylist()
+    assert sorted(rows) == list(range(num_rows))
 
 
 def test_each_partition_has_files_of_its_own() -> None:
     table = _written(50, 10, by=["p"])
-    assert sorted(table.get_add_actions()["num_records"].to_pylist()) == [5, 5, 10, 10, 10, 10]
+    assert sorted(_counts(table)) == [5, 5, 10, 10, 10, 10]
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "ten", 1.5])

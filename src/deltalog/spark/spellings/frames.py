@@ -151,9 +151,7 @@ class AskedWrite(NotedSink):
         return location, storage, replace(options, cluster_by=self.cluster_by)
 
 
-def known_place(
-    spark: SparkSession, name: str, formats: frozenset[str]
-) -> NamedPlace | None:
+def known_place(spark: SparkSession, name: str, formats: frozenset[str]) -> NamedPlace | None:
     """Return the place of a table of ours that is there; None for those of others."""
     try:
         qualified = QualifiedName.parse(name)

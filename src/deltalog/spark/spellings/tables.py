@@ -28,6 +28,7 @@ from deltalog.spark.session.settings import session_defaults, session_settings
 from deltalog.spark.session.types import schema_of
 from deltalog.spark.spellings.frames import AskedWrite, known_place
 from deltalog.spark.spellings.noting import PATH, NotingOptions, flattened
+from deltalog.spark.spellings.rows import entry_of
 from deltalog.spark.table import DeltaTable as SparkTable
 from deltalog.spark.writing.frame import write_frame, write_over_column
 from deltalog.spark.writing.named import NO_PLACE, place_of_name
@@ -120,8 +121,12 @@ class AskedTable(AskedWrite):
             return None
         if name.location is not None:
             return name if name.format in formats else None
-        is_kept = catalogs_of(self.spark).names.keeps(name)
-        return name if is_kept or self.meant(formats) is not None else None
+        is_ours = (
+            self.meant(formats) is not None
+            or catalogs_of(self.spark).names.keeps(name)
+            or (self.format is None and entry_of(self.spark, self.name, formats) is not None)
+        )
+        return name if is_ours else None
 
     @staticmethod
     def _check(way: Way, name: QualifiedName, found: NamedPlace) -> None:

@@ -221,9 +221,7 @@ class OverwriteMatching(Write):
         request = deletion(self.where, file_options=self.file_options)
         replaced = engine.plan_change(transaction, request).apply()
         transaction.parameters.update(self.logged_parameters())
-        written = self._add(
-            transaction, engine, rows, tells_changes=replaced.num_change_files > 0
-        )
+        written = self._add(transaction, engine, rows, tells_changes=replaced.num_change_files > 0)
         changes = len(transaction.cdc)
         return RowsWritten(written=written, replaced=replaced, num_change_files=changes)
 
