@@ -187,7 +187,7 @@ def draw_file_sizes(figure: Any, data: pa.Table) -> None:
         _in_sizes(axes.xaxis)
         axes.xaxis.get_major_locator().set_params(numticks=6)
         axes.tick_params("x", rotation=30)
-    _in_sizes(panels[1].yaxis)
+    _in_sizes(panels[1].yaxis, most=max((row["bytes"] for row in rows), default=0))
     panels[0].yaxis.get_major_locator().set_params(integer=True)
 
 
@@ -201,7 +201,7 @@ def draw_partition_sizes(figure: Any, data: pa.Table) -> None:
     axes.invert_yaxis()
     axes.bar_label(bars, [_files(row["files"]) for row in rows], padding=3)
     axes.margins(x=0.12)
-    _in_sizes(axes.xaxis)
+    _in_sizes(axes.xaxis, most=max((row["bytes"] for row in rows), default=0))
 
 
 def _files(number: int) -> str:
@@ -218,6 +218,8 @@ def draw_clustering(figure: Any, data: pa.Table) -> None:
             [*(100 * row["position"] for row in own), 100],
             [row["files"] for row in (*own, own[-1])],
             where="post",
+            clip_on=False,  # a line at 0 is one, too
+            zorder=3,
             color=_COLOURS[place % len(_COLOURS)],
             label=label(name),
         )
@@ -286,9 +288,11 @@ def draw_scan(figure: Any, data: pa.Table) -> None:
         figure.legend(loc="outside right upper")
 
 
-def _in_sizes(axis: Any) -> None:
-    """Let an axis show sizes with their units."""
+def _in_sizes(axis: Any, *, most: int | None = None) -> None:
+    """Let an axis show sizes with their units; a linear one from 0 to the most at round sizes."""
     tickers: Any = require_library("matplotlib.ticker", extra="plot")
+    if most is not None:
+        axis.set_major_locator(tickers.MultipleLocator(1 << max(0, most // 4).bit_length()))
     axis.set_major_formatter(
         tickers.FuncFormatter(lambda size, _: readable_size(round(size)).replace(".0 ", " "))
     )
