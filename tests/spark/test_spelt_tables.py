@@ -82,7 +82,7 @@ def test_a_table_of_a_location_is_written_to(
         frame.writeTo(name).append()
     frame.writeTo(name).option("compression", "gzip").option("userMetadata", "why").create()
     assert rows(registered.table(name)) == [(1, "a"), (2, "b")]
-    (file,) = DeltaTable(tmp_path / "t").file_uris()
+    file = DeltaTable(tmp_path / "t").file_uris()[0]
     assert pq.read_metadata(file).row_group(0).column(0).compression == "GZIP"
     assert DeltaTable(tmp_path / "t").history(1)[0]["userMetadata"] == "why"
     where = tmp_path / "elsewhere"

@@ -20,8 +20,10 @@ from deltalog.errors import (
     DeltaError,
     InvalidInputError,
 )
+from deltalog.expressions import Literal as Constant
 from deltalog.log.listing import has_table
 from deltalog.rows.request import deletion
+from deltalog.schema.types import BOOLEAN
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.scan import objection_to_native
 from deltalog.spark.session.failures import SparkTableExistsError
@@ -221,7 +223,10 @@ class OverwriteMatching(Write):
         request = deletion(self.where, file_options=self.file_options)
         replaced = engine.plan_change(transaction, request).apply()
         transaction.parameters.update(self.logged_parameters())
-        written = self._add(transaction, engine, rows, tells_changes=replaced.num_change_files > 0)
+        tells = replaced.num_change_files > 0
+        # A task writes change files of rows that it compares with a condition: any row will do.
+        every = Constant(value=True, type=BOOLEAN) if tells else None
+        written = self._add(transaction, engine, rows, predicate=every, tells_changes=tells)
         changes = len(transaction.cdc)
         return RowsWritten(written=written, replaced=replaced, num_change_files=changes)
 
