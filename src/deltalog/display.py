@@ -32,7 +32,7 @@ _MAX_COLUMNS: Final = 20
 _MOST_SHOWN: Final = 20
 
 
-class Facts(dict[str, Any]):
+class ShownFacts(dict[str, Any]):
     """A dictionary with a notebook card: what an operation did, or what a table is.
 
     Args:
@@ -48,7 +48,7 @@ class Facts(dict[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the values with the title."""
-        return partial(Facts, title=self.title), (dict(self),)
+        return partial(ShownFacts, title=self.title), (dict(self),)
 
     def _repr_html_(self) -> str:
         """Return the notebook card."""
@@ -60,7 +60,7 @@ class Facts(dict[str, Any]):
 def as_facts(result: ResultT, title: str) -> ResultT:
     """Return the result of an operation; a dictionary gets a card."""
     if isinstance(result, dict):
-        return cast("ResultT", Facts(result, title=title))
+        return cast("ResultT", ShownFacts(result, title=title))
     return result
 
 
@@ -99,7 +99,7 @@ def _number(name: str, value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
 
-def describe(snapshot: Snapshot) -> Facts:
+def describe(snapshot: Snapshot) -> ShownFacts:
     """What Spark's `DESCRIBE DETAIL` tells, with its keys.
 
     Cost: the size of every file, from the log.
@@ -124,7 +124,7 @@ def describe(snapshot: Snapshot) -> Facts:
         "minWriterVersion": protocol.min_writer_version,
         "tableFeatures": sorted(configuration.features.values()),
     }
-    return Facts(facts, title=metadata.name or "Delta table")
+    return ShownFacts(facts, title=metadata.name or "Delta table")
 
 
 def _clustering(snapshot: Snapshot) -> list[str]:

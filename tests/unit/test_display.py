@@ -24,7 +24,7 @@ from deltalog import (
     col,
     write_deltalake,
 )
-from deltalog.display import Facts, readable_size
+from deltalog.display import ShownFacts, readable_size
 from deltalog.errors import UnsupportedFeatureError
 from deltalog.verbs.delete import Delete
 from tests.support import logs
@@ -57,7 +57,7 @@ class _Cells(HTMLParser):
 
 
 def _card_of(result: object) -> str:
-    assert isinstance(result, Facts)
+    assert isinstance(result, ShownFacts)
     return result._repr_html_()
 
 
@@ -281,7 +281,7 @@ def test_values_of_a_card_are_as_people_read_them() -> None:
         "names": list("abc") * 10,
         "files": pa.table({"path": ["<b>"] * 30}),
     }
-    page = Facts(facts, title="<i>")._repr_html_()
+    page = ShownFacts(facts, title="<i>")._repr_html_()
     rows = _Cells(page).rows
     assert ["execution_time_ms", "12.3 s"] in rows
     assert ["scan_time_ms", "8 ms"] in rows

@@ -25,7 +25,6 @@ from deltalog.actions.property_values import (
     parse_text,
     parse_whole,
 )
-from deltalog.cards import card, folding, grid
 from deltalog.errors import InvalidMetadataError
 
 if TYPE_CHECKING:
@@ -386,6 +385,8 @@ class TableProperties:
 
     def _repr_html_(self) -> str:
         """Return the notebook card: what is set, then what holds where nothing is."""
+        from deltalog.cards import card, folding, grid  # noqa: PLC0415  # only in notebooks
+
         known = {key: one for one in PROPERTIES.values() for key in (one.key, *one.aliases)}
         given = [
             (key, text, *_told_of(known.get(key), text)) for key, text in self.configuration.items()

@@ -31,7 +31,6 @@ from deltalog.schema.columns import (
 )
 from deltalog.schema.conform import conform, conform_array
 from deltalog.schema.evolve import can_promote, can_store, merge_schemas, new_field, reorder
-from deltalog.schema.tree import schema_card
 from deltalog.schema.types import (
     ArrayType,
     DataType,
@@ -94,7 +93,6 @@ __all__ = [
     "project",
     "rename_column",
     "reorder",
-    "schema_card",
     "to_arrow_schema",
     "to_arrow_type",
     "walk",

@@ -1,11 +1,12 @@
 """The methods of types that deltalake's users know: to and from JSON and Arrow.
 
-Owns the methods' names alone. The forms are owned by `codec`, `arrow` and `tree`, which stand on
-`types` and therefore below this file; they join in here when the package is imported.
+Owns the methods' names alone. The forms are owned by `codec` and `arrow`, which stand on `types`
+and therefore below this file; they join in here when the package is imported.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from deltalog.errors import InvalidInputError
@@ -29,7 +30,6 @@ class SchemaPart:
     _from_json: ClassVar[Callable[[str, type[Any]], Any]]
     _to_arrow: ClassVar[Callable[[Any, bool], Any]]
     _from_arrow: ClassVar[Callable[[Any, type[Any]], Any]]
-    _to_card: ClassVar[Callable[[Any], str]]
 
     def to_json(self) -> str:
         """Return the protocol's JSON, in one line."""
@@ -72,7 +72,9 @@ class SchemaPart:
         return self.to_arrow().__arrow_c_schema__()
 
     def _card(self) -> str:
-        return SchemaPart._to_card(self)
+        # Loaded in notebooks alone: it stands on the types, and they on this file.
+        found: str = import_module("deltalog.schema.tree").schema_card(self)
+        return found
 
     @classmethod
     def _checked(cls, value: Any, source: object) -> Self:

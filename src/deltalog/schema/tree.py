@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.cards import card, grid, indented
 from deltalog.schema.columns import walk
-from deltalog.schema.interchange import SchemaPart
 from deltalog.schema.types import (
     CURRENT_DEFAULT_KEY,
     GENERATION_EXPRESSION_KEY,
@@ -145,6 +144,3 @@ def _short(kind: DataType) -> str:
             return f"map<{_short(kind.key_type)},{_short(kind.value_type)}>"
         case _:
             return str(kind)
-
-
-SchemaPart._to_card = staticmethod(schema_card)  # noqa: SLF001  # the seam that `interchange` describes

@@ -262,7 +262,7 @@ def write_over_column(
     check_options(table.snapshot, options)
     told = options.arguments(table.snapshot.configuration)
     told |= {"dynamic": False, "logged": {**options.logged, "predicate": str(where)}}
-    wrong = F.raise_error(F.lit(_MISMATCH)).cast("boolean")
+    wrong = F.raise_error(F.lit(_MISMATCH))
     checked = frame.where(F.when(where, F.lit(True)).otherwise(wrong))  # noqa: FBT003  # Spark's
     verb = OverwriteMatching(data=checked, where=where, **told)
     try:
