@@ -53,7 +53,7 @@ docs: $(BIN)/.ready-dev ## build the documentation; a warning is an error
 outputs: $(BIN)/.ready-dev ## run the pages, and write below each block what it prints
 	DOCS_OUTPUTS=write $(BIN)/python -m pytest -q docs/test_examples.py
 pictures: $(BIN)/.ready-dev ## draw the pictures of the documentation anew
-	$(BIN)/python -m docs.drawings
+	$(BIN)/python -m docs.drawings && $(BIN)/python -m docs.plots
 board: $(BIN)/.ready-dev ## score deltalog and its peers by the tables of DELTALOG_CORPUS; rewrites docs/conformance-board.md
 	$(BIN)/python -m deltalog.testing.conformance $(DELTALOG_CORPUS) --peer deltalake --peer deltalake-pyarrow --peer polars --markdown docs/conformance-board.md
 release: $(BIN)/.ready-release ## build what a tag publishes, and check it; publishing is the workflow's

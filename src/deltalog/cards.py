@@ -26,12 +26,16 @@ class CardPiece(str):
 
 
 def card(title: str, *pieces: CardPiece) -> str:
-    """A card of pieces below a title."""
-    return f'<div style="{_SHEET}"><strong>{escape(title)}</strong>{"".join(pieces)}</div>'
+    """A card of pieces below a title; without one if it is empty."""
+    head = f"<strong>{escape(title)}</strong>" if title else ""
+    return f'<div style="{_SHEET}">{head}{"".join(pieces)}</div>'
 
 
 def grid(rows: Iterable[Sequence[object]], names: Sequence[str] = ()) -> CardPiece:
-    """A table of cells, with names above its columns if there are any; None is blank."""
+    """A table of cells, with names above its columns if there are any.
+
+    A cell is a text, a piece, or anything that is shown as text; None is blank.
+    """
     head = "".join(f'<th style="{_HEAD}">{_text(name)}</th>' for name in names)
     lines = [f"<tr>{head}</tr>"] if names else []
     lines += [
@@ -41,9 +45,15 @@ def grid(rows: Iterable[Sequence[object]], names: Sequence[str] = ()) -> CardPie
     return CardPiece(f"<table>{''.join(lines)}</table>")
 
 
-def folding(summary: str, piece: CardPiece) -> CardPiece:
-    """A piece that can be folded away."""
-    return CardPiece(f"<details open><summary>{escape(summary)}</summary>{piece}</details>")
+def indented(text: object, depth: int) -> CardPiece:
+    """A cell of a tree: its text, moved in by its depth."""
+    return CardPiece(f'<span style="padding-left:{depth * 1.4:g}em">{_text(text)}</span>')
+
+
+def folding(summary: str, piece: CardPiece, *, is_open: bool = True) -> CardPiece:
+    """A piece that can be folded away, and is so at first unless it is open."""
+    opened = " open" if is_open else ""
+    return CardPiece(f"<details{opened}><summary>{escape(summary)}</summary>{piece}</details>")
 
 
 def plain(text: str) -> CardPiece:
@@ -52,4 +62,6 @@ def plain(text: str) -> CardPiece:
 
 
 def _text(cell: object) -> str:
+    if isinstance(cell, CardPiece):
+        return cell
     return "" if cell is None else escape(str(cell))

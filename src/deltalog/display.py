@@ -1,4 +1,4 @@
-"""A table described for people: the notebook card and `detail()`.
+"""A table described for people: the notebook card, `detail()`, and results of operations.
 
 Owns the words and the layout; what they say comes from a snapshot.
 
@@ -8,7 +8,10 @@ Protocol: none
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import pyarrow as pa
 
 from deltalog.errors import DeltaError
 from deltalog.features import logical_clustering_columns
@@ -16,21 +19,94 @@ from deltalog.kernels import pc
 from deltalog.scan.plan import check_rows_readable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from deltalog.cards import CardPiece
     from deltalog.schema import Field
     from deltalog.snapshot import Snapshot
 
+ResultT = TypeVar("ResultT")
+
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _MAX_COLUMNS: Final = 20
+_MOST_SHOWN: Final = 20
 
 
-def describe(snapshot: Snapshot) -> dict[str, Any]:
+class ShownFacts(dict[str, Any]):
+    """A dictionary with a notebook card: what an operation did, or what a table is.
+
+    Args:
+        facts: names and values.
+        title: of the card.
+    """
+
+    def __init__(
+        self, facts: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), /, *, title: str = ""
+    ) -> None:
+        super().__init__(facts)
+        self.title = title
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the values with the title."""
+        return partial(ShownFacts, title=self.title), (dict(self),)
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card."""
+        from deltalog import cards  # noqa: PLC0415  # only in notebooks
+
+        return cards.card(self.title, _grid_of(self))
+
+
+def as_facts(result: ResultT, title: str) -> ResultT:
+    """Return the result of an operation; a dictionary gets a card."""
+    if isinstance(result, dict):
+        return cast("ResultT", ShownFacts(result, title=title))
+    return result
+
+
+def _grid_of(facts: Mapping[str, Any]) -> CardPiece:
+    from deltalog import cards  # noqa: PLC0415  # only in notebooks
+
+    return cards.grid((name, _value(name, value)) for name, value in facts.items())
+
+
+def _value(name: str, value: Any) -> object:
+    """Return a value as people read it: sizes with units, numbers in groups, rows as a table."""
+    from deltalog import cards  # noqa: PLC0415  # only in notebooks
+
+    if isinstance(value, dict):
+        return _grid_of(value)
+    if isinstance(value, pa.Table):
+        head = value.slice(0, _MOST_SHOWN)
+        rows = zip(*(column.to_pylist() for column in head.columns), strict=True)
+        return cards.folding(f"{value.num_rows:,} rows", cards.grid(rows, value.column_names))
+    if isinstance(value, list | tuple):
+        more = f", … {len(value) - _MOST_SHOWN} more" if len(value) > _MOST_SHOWN else ""
+        return ", ".join(map(str, value[:_MOST_SHOWN])) + more
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return _number(name, value)
+
+
+def _number(name: str, value: float) -> str:
+    words = name.lower()
+    if words.endswith(("_ms", "timems")):
+        return f"{value / 1000:,.3g} s" if value >= 1000 else f"{value:g} ms"
+    if words in {"createdat", "lastmodified"}:
+        return _moment(int(value))
+    if any(word in words for word in ("bytes", "size")) and isinstance(value, int):
+        return readable_size(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+
+
+def describe(snapshot: Snapshot) -> ShownFacts:
     """What Spark's `DESCRIBE DETAIL` tells, with its keys.
 
     Cost: the size of every file, from the log.
     """
     metadata, protocol = snapshot.metadata, snapshot.protocol
     configuration = snapshot.configuration
-    return {
+    facts = {
         "format": "delta",
         "id": metadata.id,
         "name": metadata.name,
@@ -48,6 +124,7 @@ def describe(snapshot: Snapshot) -> dict[str, Any]:
         "minWriterVersion": protocol.min_writer_version,
         "tableFeatures": sorted(configuration.features.values()),
     }
+    return ShownFacts(facts, title=metadata.name or "Delta table")
 
 
 def _clustering(snapshot: Snapshot) -> list[str]:

@@ -16,7 +16,7 @@ MOST_LINES = 450  # "about 400"
 # What is one table or one facade, however long.
 MAY_BE_LONG = {
     # The facade, one class: over sixty methods with deltalake's signatures, a parameter a line.
-    "src/deltalog/table/delta_table.py": 1550,
+    "src/deltalog/table/delta_table.py": 1570,
     # A read and its plan: which columns, which files, which tasks.
     "src/deltalog/scan/plan.py": 470,
     # One class: everything that reads a Parquet file.

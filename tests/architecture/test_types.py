@@ -42,6 +42,7 @@ TABLE = "schema/primitives/"
 # Where a type's name may stand besides: by folder or file, with the reason.
 ELSEWHERE = {
     "insight/commit_history.py": ({"timestamp"}, "the moment of a commit: a column of its frame"),
+    "plot/measures.py": ({"timestamp"}, "the moment of a commit, in its history"),
     "schema/types.py": (set(PRIMITIVES), "constants for the rules of single types: VOID, LONG"),
     "sharing/wire/": (
         {"byte", "short", "integer", "long", "float", "double", "string", "boolean", "date",

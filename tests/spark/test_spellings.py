@@ -128,7 +128,7 @@ def test_options_reach_the_writer(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"maxRecordsPerFile": 10}, "'maxRecordsPerFile'.*targetFileSize"),
+        ({"maxRecordsPerFile": "ten"}, "maxRecordsPerFile='ten'"),
         ({"dataChange": "false"}, "dataChange=false.*optimize"),
         ({"replaceUsing": "id"}, "'replaceUsing'.*merge"),
         ({"replaceOn": "t.id = s.id"}, "'replaceOn'.*merge"),

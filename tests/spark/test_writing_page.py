@@ -21,6 +21,6 @@ def test_the_page_runs(
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"spark": spark}
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)  # noqa: S102  # running the page is the test

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from deltalog import (
@@ -18,9 +22,11 @@ from deltalog import (
     StructType,
     VariantType,
     col,
+    write_deltalake,
 )
-from deltalog.display import readable_size
+from deltalog.display import ShownFacts, readable_size
 from deltalog.errors import UnsupportedFeatureError
+from deltalog.verbs.delete import Delete
 from tests.support import logs
 from tests.support.raw_tables import column, mapped, schema_string
 
@@ -48,6 +54,11 @@ class _Cells(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1] == "td":
             self.rows[-1][-1] += data
+
+
+def _card_of(result: object) -> str:
+    assert isinstance(result, ShownFacts)
+    return result._repr_html_()
 
 
 @pytest.fixture
@@ -220,8 +231,108 @@ def test_what_is_made_of_a_table_is_no_markup_either(tmp_path: Path) -> None:
         table.describe()._repr_html_(),
         table.history()._repr_html_(),
         table.doctor()._repr_html_(),
+        table.schema()._repr_html_(),
+        table.properties._repr_html_(),
+        _card_of(table.detail()),
+        _card_of(table.update({hostile: "1"}, predicate="id = 1")),
+        _card_of(table.delete("id = 1", dry_run=True)),
     ]
+    with table.transaction() as tx:
+        pages.append(_card_of(tx.do(Delete.where("id = 2"))))
     for page in pages:
         assert _Cells(page).open == []
         assert "<script" not in page
-        assert "&lt;script&gt;" in page
+        assert "&lt;script&gt;" in page or "num_" in page  # results are numbers alone
+
+
+def test_results_are_dictionaries_with_a_card(tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path / "t", Schema([Field("id", "long")]))
+    write_deltalake(table, pa.table({"id": range(2000)}), mode="append")
+    done = table.delete("id < 1500")
+    assert type(done).__mro__[1] is dict
+    assert json.loads(json.dumps(done))["num_deleted_rows"] == 1500
+    again = pickle.loads(pickle.dumps(done))
+    assert (again, again.title) == (done, "DELETE")
+    copied: Any = copy.copy(done)
+    assert copied.title == "DELETE"
+    page = _card_of(done)
+    assert "<strong>DELETE</strong>" in page
+    assert ["num_deleted_rows", "1,500"] in _Cells(page).rows
+    for result, title in (
+        (table.optimize.compact(), "OPTIMIZE"),
+        (table.merge(pa.table({"id": [1]}), "s.id = t.id", "s", "t").when_not_matched_insert_all()
+         .execute(), "MERGE"),
+        (table.restore(1), "RESTORE"),
+        (table.repair(), "FSCK"),
+        (table.truncate(), "TRUNCATE"),
+    ):  # fmt: skip
+        assert f"<strong>{title}</strong>" in _card_of(result)
+
+
+def test_values_of_a_card_are_as_people_read_them() -> None:
+    facts = {
+        "execution_time_ms": 12_345,
+        "scan_time_ms": 8,
+        "num_rows": 1_234_567,
+        "size_bytes": 3 << 20,
+        "filesAdded": {"avg": 0.5, "totalSize": 2048},
+        "is_so": True,
+        "nothing": None,
+        "names": list("abc") * 10,
+        "files": pa.table({"path": ["<b>"] * 30}),
+    }
+    page = ShownFacts(facts, title="<i>")._repr_html_()
+    rows = _Cells(page).rows
+    assert ["execution_time_ms", "12.3 s"] in rows
+    assert ["scan_time_ms", "8 ms"] in rows
+    assert ["num_rows", "1,234,567"] in rows
+    assert ["size_bytes", "3.0 MiB"] in rows
+    assert ["totalSize", "2.0 KiB"] in rows
+    assert ["is_so", "True"] in rows
+    assert ["nothing", ""] in rows
+    assert next(row[1] for row in rows if row[0] == "names").endswith(", … 10 more")
+    assert "30 rows" in page
+    assert rows.count(["<b>"]) == 20
+    assert "<b>" not in page
+
+
+def test_properties_show_what_is_set_and_what_holds_by_default(tmp_path: Path) -> None:
+    given = {"delta.appendOnly": "true", "mine": "x", "delta.checkpointInterval": "ten"}
+    table = DeltaTable.create(
+        tmp_path / "t", Schema([Field("id", "long")]), configuration={"delta.appendOnly": "true"}
+    )
+    page = type(table.properties)(given)._repr_html_()
+    rows = [row for row in _Cells(page).rows if row]
+    assert ["delta.appendOnly", "true", "false", "Refuse to delete or change rows."] in rows
+    assert ["mine", "x", "", ""] in rows
+    wrong = next(row for row in rows if row[0] == "delta.checkpointInterval")
+    assert wrong[2] == "10"
+    assert "found 'ten'" in wrong[3]
+    kept = next(row for row in rows if row[0] == "delta.logRetentionDuration")
+    assert kept[1] == "interval 30 days"
+    assert sum(row[0] == "delta.appendOnly" for row in rows) == 1
+    assert "3 set" in page
+
+
+def test_a_schema_is_shown_as_a_tree() -> None:
+    inner = Schema([Field("x", "long", nullable=False)])
+    limited = {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)", "comment": "<b>"}
+    schema = Schema(
+        [
+            Field("code", "string", metadata=limited),
+            Field("pairs", MapType("string", ArrayType(inner))),
+            Field("n", "long").identity(start=5),
+            Field("d", "date", metadata={"delta.columnMapping.physicalName": "col-1"}).default("1"),
+            Field("g", "long").generated_as("n + 1"),
+        ]
+    )
+    page = schema._repr_html_()
+    rows = _Cells(page).rows
+    assert page.count("<b>") == 0
+    assert ["", "varchar(3)", "", "<b>"] in rows  # the name is in a piece of its own
+    assert "value.element.x" in page
+    assert "identity from 5 by 1" in page
+    assert "default 1; stored as col-1" in page
+    assert "generated as n + 1" in page
+    many = Schema([Field(f"c{number}", "long") for number in range(1000)])._repr_html_()
+    assert "… 700 more" in many

@@ -383,8 +383,50 @@ class TableProperties:
     def __repr__(self) -> str:
         return f"TableProperties({dict(self.configuration)!r})"
 
+    def _repr_html_(self) -> str:
+        """Return the notebook card: what is set, then what holds where nothing is."""
+        from deltalog.cards import card, folding, grid  # noqa: PLC0415  # only in notebooks
+
+        known = {key: one for one in PROPERTIES.values() for key in (one.key, *one.aliases)}
+        given = [
+            (key, text, *_told_of(known.get(key), text)) for key, text in self.configuration.items()
+        ]
+        set_keys = {known[key].key for key in self.configuration if key in known}
+        rest = [
+            (one.key, _as_text(one, one.default), one.doc)
+            for one in PROPERTIES.values()
+            if one.settable and one.key not in set_keys
+        ]
+        return card(
+            "Table properties",
+            folding(f"{len(given)} set", grid(given, ("property", "value", "default", "meaning"))),
+            folding("defaults", grid(rest, ("property", "value", "meaning")), is_open=False),
+        )
+
 
 PROPERTIES: Final[Mapping[str, Property[Any]]] = {
     found.key: found for found in vars(TableProperties).values() if isinstance(found, Property)
 }
 """Every known property by its key."""
+
+
+def _told_of(known: Property[Any] | None, text: str) -> tuple[str, str]:
+    """Return the default of a property, and what it is for or what is wrong with its value."""
+    if known is None:
+        return "", ""
+    try:
+        known.value_of(text)
+    except InvalidMetadataError as error:
+        return _as_text(known, known.default), str(error)
+    return _as_text(known, known.default), known.doc
+
+
+def _as_text(known: Property[Any], value: object) -> str:
+    """Return a value as one would write it into the property."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if known.parse is parse_interval_ms and isinstance(value, int):
+        return f"interval {value / 86_400_000:g} days"
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from deltalog.inherited import name_methods_after
+
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from os import PathLike
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 
 class OffersTransactions:
     """A catalog whose users begin a transaction over several of its tables here."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let errors about arguments name the class that is called."""
+        super().__init_subclass__(**options)
+        name_methods_after(cls, OffersTransactions)
 
     def transaction(
         self,

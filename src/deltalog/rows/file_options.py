@@ -22,22 +22,29 @@ class FileOptions:
 
     Args:
         target_file_size_bytes: None uses `delta.targetFileSize`, or else 128 MiB.
+        max_rows_per_file: so many rows at most in each file; None is no limit.
         writer_properties: of Parquet.
         casts: whether columns of new rows are cast, see `write.fit.Fit`.
     """
 
     target_file_size_bytes: int | None = None
+    max_rows_per_file: int | None = None
     writer_properties: WriterProperties | None = None
     casts: bool = False
 
     def __post_init__(self) -> None:
         """Raise now for values that would fail in the middle of a write."""
+        rows: object = self.max_rows_per_file
         size: object = self.target_file_size_bytes
         writer = self.writer_properties
         if size is not None and (not isinstance(size, int) or not 1 <= size <= MAX_LONG):
             raise InvalidInputError(
                 "target_file_size: expected a number of bytes above 0 and below 2^63, found "
                 f"{size!r}"
+            )
+        if rows is not None and (not isinstance(rows, int) or rows < 1):
+            raise InvalidInputError(
+                f"max_rows_per_file: expected a number of rows above 0, found {rows!r}"
             )
         if not isinstance(writer, WriterProperties | None):
             raise InvalidInputError(
@@ -68,6 +75,7 @@ class FileOptions:
             configuration=configuration,
             time_zone=context.time_zone,
             target_file_size_bytes=target or DEFAULT_TARGET_FILE_SIZE_BYTES,
+            max_rows_per_file=self.max_rows_per_file,
             writer_properties=self.writer_properties,
             data_change=data_change,
             now_ms=now_ms,

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from deltalog.cached import cached_property
 from deltalog.errors import InvalidInputError
+from deltalog.inherited import name_methods_after
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,11 @@ class Rows:
 
     `read_next_batch` and `close` work as in `pyarrow.RecordBatchReader`: they share one position.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let errors about arguments name the class that is called."""
+        super().__init_subclass__(**options)
+        name_methods_after(cls, Rows)
 
     @property
     def schema(self) -> pa.Schema:

@@ -6,9 +6,11 @@ and therefore below this file; they join in here when the package is imported.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from deltalog.errors import InvalidInputError
+from deltalog.inherited import name_methods_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +20,11 @@ class SchemaPart:
     """What a type, a field and a schema have in common: each can be handed over."""
 
     __slots__ = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let errors about arguments name the class that is called."""
+        super().__init_subclass__(**options)
+        name_methods_after(cls, SchemaPart)
 
     _to_json: ClassVar[Callable[[Any], str]]
     _from_json: ClassVar[Callable[[str, type[Any]], Any]]
@@ -63,6 +70,11 @@ class SchemaPart:
     def __arrow_c_schema__(self) -> object:
         """Return the Arrow C data interface, for pyarrow, Polars, DuckDB and others."""
         return self.to_arrow().__arrow_c_schema__()
+
+    def _card(self) -> str:
+        # Loaded in notebooks alone: it stands on the types, and they on this file.
+        found: str = import_module("deltalog.schema.tree").schema_card(self)
+        return found
 
     @classmethod
     def _checked(cls, value: Any, source: object) -> Self:

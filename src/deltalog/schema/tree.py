@@ -1,4 +1,4 @@
-"""A schema as people read it: a tree, and a row for each column at every depth.
+"""A schema as people read it: a tree, its notebook card, and a row for each column at every depth.
 
 Owns the words; types are named as Spark names them.
 
@@ -7,15 +7,29 @@ Protocol: Schema Serialization Format
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
+from deltalog.cards import card, grid, indented
 from deltalog.schema.columns import walk
-from deltalog.schema.types import ArrayType, MapType, StructType
+from deltalog.schema.types import (
+    CURRENT_DEFAULT_KEY,
+    GENERATION_EXPRESSION_KEY,
+    IDENTITY_START_KEY,
+    IDENTITY_STEP_KEY,
+    ArrayType,
+    MapType,
+    StructType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.schema.types import DataType, Field
+
+_MOST_SHOWN: Final = 300
+_LIMITED_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
+_PHYSICAL_KEY: Final = "delta.columnMapping.physicalName"
 
 
 def schema_tree(schema: StructType) -> list[str]:
@@ -47,6 +61,47 @@ def schema_rows(schema: StructType) -> list[dict[str, Any]]:
         }
         for path, field in walk(schema)
     ]
+
+
+def schema_card(schema: StructType) -> str:
+    """Return the notebook card: the tree, with what is told of each column."""
+    rows = _deep(schema, 0)
+    shown = [
+        (
+            indented(name, depth),
+            str(field.metadata.get(_LIMITED_KEY, _short(field.type))),
+            "" if field.nullable else "not null",
+            _about(field),
+        )
+        for depth, name, field in islice(rows, _MOST_SHOWN)
+    ]
+    more = sum(1 for _ in rows)
+    if more:
+        shown.append((indented(f"… {more} more", 0), "", "", ""))
+    columns = "1 column" if len(schema) == 1 else f"{len(schema)} columns"
+    return card(columns, grid(shown, ("column", "type", "", "about")))
+
+
+def _deep(kind: DataType, depth: int) -> Iterator[tuple[int, str, Field]]:
+    for name, field in _fields_in(kind):
+        yield depth, name, field
+        yield from _deep(field.type, depth + 1)
+
+
+def _about(field: Field) -> str:
+    """Tell what the log says of a column, whatever it holds there."""
+    known = field.metadata
+    told = [str(known["comment"])] if known.get("comment") is not None else []
+    if (default := known.get(CURRENT_DEFAULT_KEY)) is not None:
+        told.append(f"default {default}")
+    if (expression := known.get(GENERATION_EXPRESSION_KEY)) is not None:
+        told.append(f"generated as {expression}")
+    if (start := known.get(IDENTITY_START_KEY)) is not None:
+        told.append(f"identity from {start} by {known.get(IDENTITY_STEP_KEY)}")
+    stored = known.get(_PHYSICAL_KEY)
+    if stored is not None and stored != field.name:
+        told.append(f"stored as {stored}")
+    return "; ".join(told)
 
 
 def _branches(named: Sequence[tuple[str, Field]], margin: str) -> Iterator[str]:

@@ -371,6 +371,10 @@ class StructType(SchemaPart):
         """As it is made."""
         return f"StructType({list(self.fields)!r})"
 
+    def _repr_html_(self) -> str:
+        """Return the notebook card: a tree of columns."""
+        return self._card()
+
 
 DataType = PrimitiveType | VariantType | UnknownType | ArrayType | MapType | StructType
 Schema = StructType

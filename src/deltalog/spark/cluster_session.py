@@ -25,7 +25,13 @@ from deltalog.spark.session.catalogs import catalogs_of, shown_by
 from deltalog.spark.session.names import find_location, note_location, view_location
 from deltalog.spark.session.opening import open_latest, session_time_zone
 from deltalog.spark.session.settings import enforces_retention
-from deltalog.spark.session.spark_tables import drop_entry, find_entry, make_entry, rename_entry
+from deltalog.spark.session.spark_tables import (
+    drop_entry,
+    find_entry,
+    look_up,
+    make_entry,
+    rename_entry,
+)
 from deltalog.spark.session.types import quoted
 from deltalog.spark.table import DeltaTable as SparkTable
 from deltalog.spark.tending import delete_table
@@ -98,6 +104,7 @@ class ClusterSession:
         self._seen: dict[str, DeltaTable] = {}
         self._read: set[str] = set()
         self._placed: dict[tuple[str, ...], NamedPlace] = {}
+        self._located: dict[tuple[str, ...], str | None] = {}
 
     def is_concerned(self, statement: SqlStatement) -> bool:
         """Whether a statement is about a table of ours: one of its names, or of its query's."""
@@ -207,6 +214,7 @@ class ClusterSession:
         Spark's catalog holds it if the session has registered a format; else it is a view.
         """
         self._seen.clear()
+        self._located.clear()
         if name.location is not None or self._catalogs.keeps(name):
             return
         placed = self._placed.pop(replace(name, version=None).key, None)
@@ -219,12 +227,14 @@ class ClusterSession:
 
     def forget(self, name: QualifiedName) -> bool:
         """Drop a table from its catalog, or the view of a table."""
+        self._located.clear()
         if self._catalogs.keeps(name):
             return self._catalogs.forget(name)
         return forget_table(self._spark, name)
 
     def rename(self, name: QualifiedName, to: QualifiedName) -> None:
         """Give a table, or the view of one, another name."""
+        self._located.clear()
         if self._catalogs.keeps(name):
             self._catalogs.rename(name, to)
             return
@@ -248,7 +258,9 @@ class ClusterSession:
             moved = replace(entry, location=location, is_managed=False)
             make_entry(self._spark, moved, elsewhere.snapshot.configuration.schema)
             self._seen.clear()
+            self._located.clear()
             return
+        self._located.clear()
         note_location(self._spark, name.parts[-1], location)
         self.note(name, self.open(QualifiedName(("delta", location))))
 
@@ -399,11 +411,23 @@ class ClusterSession:
         return open_latest(location, options, doing="read", time_zone=zone).store.root
 
     def _location(self, name: QualifiedName) -> str | None:
-        """Return where the Delta table of a name is; None if the name is no such table's."""
+        """Return where the Delta table of a name is; None if the name is no such table's.
+
+        Cost: some calls of Spark and a listing, once for each name of a statement.
+        """
         if name.location is not None:
             return name.location if name.format in self._own else None
         bare = replace(name, version=None)
-        entry = find_entry(self._spark, bare)
+        if bare.key not in self._located:
+            self._located[bare.key] = self._look_up(bare)
+        return self._located[bare.key]
+
+    def _look_up(self, bare: QualifiedName) -> str | None:
+        entry, may_be_elsewhere = look_up(self._spark, bare)
+        if entry is None and not may_be_elsewhere:
+            # A view of ours, or nothing that has a location.
+            found = view_location(self._spark, str(bare))
+            return found if found is not None and self._context_at(found) is not None else None
         if entry is not None and entry.provider in _OWN_FORMATS - self._own:
             return None  # of another library, such as Delta's jar
         try:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pyspark.sql import types as spark_types
 
 from deltalog.errors import InvalidInputError
+from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
 from deltalog.log.listing import has_table
 from deltalog.query.names import QualifiedName
-from deltalog.schema import Field, StructType, parse_schema
+from deltalog.schema import Field, StructType
 from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
     IDENTITY_START_KEY,
@@ -31,7 +32,7 @@ from deltalog.spark.session.failures import (
 )
 from deltalog.spark.session.names import is_by_name, location_of
 from deltalog.spark.session.settings import session_defaults, session_settings
-from deltalog.spark.session.types import quoted
+from deltalog.spark.session.types import defined_schema, quoted
 from deltalog.spark.writing.named import NO_PLACE, NamedPlace, place_of_name
 from deltalog.spark.writing.plan import open_to_write
 from deltalog.table.creating import TableDefinition, create_table
@@ -174,6 +175,7 @@ class DeltaTableBuilder:
             raise WrongIdentityTypeError(
                 f"column {colName!r}: an identity column is of the type BIGINT, found {dataType!r}"
             )
+        metadata = {**parsed.metadata, **metadata}
         self._fields.append(Field(parsed.name, parsed.type, nullable=nullable, metadata=metadata))
         return self
 
@@ -184,7 +186,7 @@ class DeltaTableBuilder:
         for one in cols:
             check_type(one, spark_types.StructField, "addColumns", words)
         struct = cols if isinstance(cols, spark_types.StructType) else spark_types.StructType(cols)
-        self._fields += parse_schema(struct.json()).fields
+        self._fields += defined_schema(struct).fields
         return self
 
     def partitionedBy(self, *cols: Any) -> Self:  # noqa: N802  # Delta's
@@ -262,19 +264,20 @@ class DeltaTableBuilder:
 def spark_schema(schema: str | spark_types.StructType) -> StructType:
     """Convert a Spark schema, or its text such as `a INT, b STRING`, to the core's."""
     if isinstance(schema, spark_types.StructType):
-        return parse_schema(schema.json())
+        return defined_schema(schema)
     return StructType(_fields_of(schema))
 
 
 def _fields_of(text: str) -> list[Field]:
-    parsed = spark_types.StructType.fromDDL(text)
-    return list(parse_schema(parsed.json()).fields)
+    parsed: Any = spark_types.StructType.fromDDL(text)  # whose stubs say less than what it is
+    return list(defined_schema(parsed).fields)
 
 
 def _field_of(name: str, type_text: str) -> Field:
     """Return the column of a type in SQL; what else the text says would be lost."""
     fields = _fields_of(f"{quoted(name)} {type_text}")
-    if len(fields) != 1 or not fields[0].nullable or fields[0].metadata:
+    said = {key for field in fields for key in field.metadata} - {CHAR_VARCHAR_KEY}
+    if len(fields) != 1 or not fields[0].nullable or said:
         raise InvalidInputError(
             f"column {name!r}: expected a type alone as dataType, found {type_text!r}; nullable= "
             "and comment= say the rest, and each column has an addColumn of its own"

@@ -1,8 +1,9 @@
 """The door of registered sessions: PySpark's own spellings lead to deltalog.
 
 Owns the attributes of PySpark's classes that are replaced, and their undoing: of sessions, `read`,
-`readStream`, `sql`, `table` and `catalog`; of data frames, `write` and `writeStream`. What stands
-in their place is PySpark's own, of a subclass that notes what it is told and passes it on.
+`readStream`, `sql`, `table` and `catalog`; of data frames, `write`, `writeStream`, `writeTo` and
+`mergeInto`. What stands in their place is PySpark's own, of a subclass that notes what it is told
+and passes it on; a merge into a table of ours is a writer of our own.
 
 Protocol: none
 """
@@ -21,11 +22,12 @@ from deltalog.spark.spellings.names import NotingCatalog, statement_rows, table_
 from deltalog.spark.spellings.noting import Noted, begin_noting
 from deltalog.spark.spellings.rows import AskedRows, NotingReader, NotingStreamReader
 from deltalog.spark.spellings.streams import AskedStream, NotingStreamWriter
+from deltalog.spark.spellings.tables import AskedTable, NotingTableWriter, merge_into
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _OF_SESSIONS: Final = {
     "read": (NotingReader, AskedRows),
@@ -115,6 +117,10 @@ def _hangings(session: type, frame: type) -> list[_Hanging]:
         for name, (noting, asked) in _OF_SESSIONS.items()
     ]
     found += [_Hanging(session, "sql", _sql), _Hanging(session, "table", _table)]
+    found += [
+        _Hanging(_owner_of(frame, name), name, replaced)
+        for name, replaced in (("writeTo", _write_to), ("mergeInto", _merge_into))
+    ]
     return found + [
         _Hanging(_owner_of(frame, name), name, _noting(noting, asked))
         for name, (noting, asked) in _OF_FRAMES.items()
@@ -149,6 +155,23 @@ def _table(before: Any) -> Any:
         return before(spark, tableName) if found is None else found
 
     return table
+
+
+def _write_to(before: Any) -> Any:
+    @wraps(before)
+    def writeTo(frame: DataFrame, table: str) -> Any:  # noqa: N802  # PySpark's
+        return begin_noting(before(frame, table), NotingTableWriter, AskedTable(frame, table))
+
+    return writeTo
+
+
+def _merge_into(before: Any) -> Any:
+    @wraps(before)
+    def mergeInto(frame: DataFrame, table: str, condition: Any) -> Any:  # noqa: N802  # PySpark's
+        found = merge_into(frame, table, condition)
+        return before(frame, table, condition) if found is None else found
+
+    return mergeInto
 
 
 class _Door:

@@ -5,11 +5,11 @@ Protocol: none
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog.cards import card, grid, plain
 from deltalog.errors import InvalidInputError
 from deltalog.write.source import open_batches
 
@@ -122,24 +122,17 @@ class SqlResult:
         """Show the first rows as a table, and what was changed."""
         head, more = self._head()
         if head is None:
-            return f"<p>{escape(repr(self))}</p>"
-        parts = []
+            return card(repr(self))
+        pieces = []
         if head.num_columns:
-            names = "".join(f"<th>{escape(name)}</th>" for name in head.column_names)
-            rows = "".join(
-                "<tr>" + "".join(f"<td>{escape(_shown(one))}</td>" for one in row) + "</tr>"
-                for row in rows_of(head)
-            )
-            parts.append(f"<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>")
+            rows = ([_shown(one) for one in row] for row in rows_of(head))
+            pieces.append(grid(rows, head.column_names))
         if more:
-            parts.append(f"<p>the first {head.num_rows} rows</p>")
+            pieces.append(plain(f"the first {head.num_rows} rows"))
         if self.metrics:
-            facts = "".join(
-                f"<tr><th>{escape(str(name))}</th><td>{escape(_shown(value))}</td></tr>"
-                for name, value in self.metrics.items()
-            )
-            parts.append(f"<table><tbody>{facts}</tbody></table>")
-        return "".join(parts) or "<p>done</p>"
+            facts = ((name, _shown(value)) for name, value in self.metrics.items())
+            pieces.append(grid(facts))
+        return card("" if pieces else "done", *pieces)
 
     def _head(self) -> tuple[pa.Table | None, bool]:
         """Return the first rows, which can be taken later, and whether there are more."""

@@ -19,6 +19,7 @@ from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.locations import named_table, open_table_context
 from deltalog.log.listing import has_table
+from deltalog.rows.file_options import FileOptions
 from deltalog.schema import from_arrow_schema
 from deltalog.snapshot import load_snapshot
 from deltalog.table_change import new_table
@@ -191,6 +192,7 @@ def create_table(
     options: CommitOptions = USUAL,
     rows: Any = None,
     engine: Engine | None = None,
+    file_options: FileOptions | None = None,
 ) -> TableContext:
     """Create a table, or replace one, in one commit.
 
@@ -202,6 +204,7 @@ def create_table(
         options: of the commit.
         rows: of the table, in any form that the engine opens; None is none.
         engine: writes them; None is this process.
+        file_options: how they are written.
 
     Returns:
         The context of the table.
@@ -232,7 +235,11 @@ def create_table(
     clusters = definition.cluster_by
     made = Replace(wanted, clusters) if exists else Create(clusters)
     data = rows if is_rereadable(rows) else source
-    verb: Verb[Any] = made if source is None else WithRows(made, Write(data=data))
+    verb: Verb[Any] = (
+        made
+        if source is None
+        else WithRows(made, Write(data=data, file_options=file_options or FileOptions()))
+    )
     if exists:
         do(verb, lambda: load_snapshot(context), engine, options)
         return context

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast, overload
 
 from deltalog import arguments, conditions, locations
 from deltalog.context import TableContext
-from deltalog.display import card, describe
+from deltalog.display import as_facts, card, describe
 from deltalog.errors import InvalidInputError
 from deltalog.log.listing import has_table
 from deltalog.progress import shown
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from deltalog.insight.doctor import Report
     from deltalog.insight.follow import Follower
     from deltalog.insight.follow_steps import Offset
+    from deltalog.plot import TablePlots
     from deltalog.progress import Progress
     from deltalog.scan.dataset import DeltaDataset
     from deltalog.scan.pandas import DtypeBackend
@@ -375,6 +376,16 @@ class DeltaTable:
         Cost: the sizes of all files, from the log.
         """
         return describe(self._snapshot)
+
+    @property
+    def plot(self) -> TablePlots:
+        """Pictures of the version that this object shows: `commits()`, `file_sizes()` and others.
+
+        They are drawn by matplotlib, which the extra `plot` brings.
+        """
+        from deltalog.plot import TablePlots
+
+        return TablePlots(self._snapshot)
 
     def scan(
         self,
@@ -833,9 +844,10 @@ class DeltaTable:
             # What would be done is done to the newest version, unless an old one was asked for.
             is_old = self._travelled or not verb.needs_latest
             seen = self._snapshot if is_old else self._snapshot.refresh()
-            return cast("ResultT", preview(verb, seen, self.engine))
+            return as_facts(cast("ResultT", preview(verb, seen, self.engine)), verb.name)
         done = self.carry_out(verb, options, progress=progress)
-        return cast("ResultT", {}) if done.value is None else done.value.result()
+        found = cast("ResultT", {}) if done.value is None else done.value.result()
+        return as_facts(found, verb.name)
 
     def carry_out(
         self,
@@ -1135,7 +1147,8 @@ class DeltaTable:
         from deltalog.verbs.truncate import Truncate
 
         found = self.do(Truncate(), commit_properties, post_commithook_properties)
-        return {"num_removed_files": 0, "num_removed_bytes": 0, **found}
+        counts = {"num_removed_files": 0, "num_removed_bytes": 0, **found}
+        return as_facts(counts, "TRUNCATE")
 
     def write_spec(
         self,

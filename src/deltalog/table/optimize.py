@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from deltalog.arguments import check_number
+from deltalog.display import as_facts
 from deltalog.rows.bins import RunOptions
 from deltalog.rows.external_sort import DEFAULT_MEMORY_BYTES, SortLimits
 from deltalog.rows.file_options import FileOptions
@@ -281,7 +282,7 @@ class TableOptimizer:
                 # commits would be skipped as repeated.
                 rest = replace(options.properties, app_transactions=None)
                 options = replace(options, properties=rest)
-        return (total or Optimized(strategy="none")).result()
+        return as_facts((total or Optimized(strategy="none")).result(), verb.name)
 
     def _options(
         self,

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.conditions import as_updates, check_given, left_for_predicate
+from deltalog.display import as_facts
 from deltalog.errors import InvalidInputError
+from deltalog.inherited import name_methods_after
 from deltalog.rows.file_options import FileOptions
 from deltalog.rows.request import ChangeRequest
 from deltalog.table.merge import TableMerger, check_condition
@@ -45,6 +47,11 @@ class StagedOperations:
     Every operation sees the table as it was at the beginning, and no two of them may change the
     same file.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let errors about arguments name the class that is called."""
+        super().__init_subclass__(**options)
+        name_methods_after(cls, StagedOperations)
 
     def __init__(self, table: LatestTable) -> None:
         self._table = table
@@ -93,9 +100,10 @@ class StagedOperations:
                 others do not.
         """
         if dry_run:
-            return preview(verb, self.snapshot, self.engine)
+            return as_facts(preview(verb, self.snapshot, self.engine), verb.name)
         with self._operation(verb.name) as pending:
-            return stage(verb, pending, self.engine, progress=progress).result()
+            found = stage(verb, pending, self.engine, progress=progress).result()
+        return as_facts(found, verb.name)
 
     def append(
         self,

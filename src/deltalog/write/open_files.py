@@ -201,6 +201,18 @@ class FileQueue:
                 self._file = None
 
     def _write(self, rows: pa.Table) -> None:
+        most = self._plan.spec.max_rows_per_file
+        if most is None:
+            self._write_to_one(rows)
+            return
+        while rows.num_rows:
+            room = most - (0 if self._file is None else self._file.num_rows)
+            self._write_to_one(rows.slice(0, room))
+            if rows.num_rows >= room:
+                self._close()
+            rows = rows.slice(room)
+
+    def _write_to_one(self, rows: pa.Table) -> None:
         if self._file is None:
             self._file = _GrowingFile(self._plan, self._values, self._schema)
         self.size_bytes = self._file.write(rows)
@@ -218,7 +230,7 @@ class _GrowingFile:
     def __init__(self, plan: FilePlan, values: Values, schema: pa.Schema) -> None:
         self._values = values
         self._number, self._path = plan.next_path(values)
-        self._num_rows = 0
+        self.num_rows = 0
         self._row_group_rows = plan.row_group_rows
         self._stats = plan.collector() if plan.has_stats else None
         self.sink = ParquetSink(plan.store, self._path, schema, is_unsought=True, **plan.options)
@@ -228,7 +240,7 @@ class _GrowingFile:
         if self._stats is not None:
             self._stats.update(rows)
         self.sink.write(rows, row_group_size=self._row_group_rows)
-        self._num_rows += rows.num_rows
+        self.num_rows += rows.num_rows
         return self.sink.size_bytes
 
     def close(self) -> FinishedFile:
@@ -241,7 +253,7 @@ class _GrowingFile:
             number=self._number,
             path=self._path,
             values=self._values,
-            num_rows=self._num_rows,
+            num_rows=self.num_rows,
             size_bytes=info.size_bytes,
             modified_ms=info.modified_ms,
             stats=None if self._stats is None else encode_stats(self._stats.finish()),

@@ -24,6 +24,7 @@ class WriteSpec:
         configuration: protocol and metadata that the rows must fit.
         time_zone: of timestamps without a zone.
         target_file_size_bytes: a file that has reached it is closed, and another one opened.
+        max_rows_per_file: so many rows at most in each file; None is no limit.
         writer_properties: Parquet options; None uses the table's properties.
         identity_starts: identity column → the first value to assign, for workers that write at the
             same time; other columns continue after their high water mark.
@@ -36,6 +37,7 @@ class WriteSpec:
     configuration: TableConfiguration
     time_zone: str
     target_file_size_bytes: int = DEFAULT_TARGET_FILE_SIZE_BYTES
+    max_rows_per_file: int | None = None
     writer_properties: WriterProperties | None = None
     identity_starts: Mapping[str, int] = field(default_factory=dict)
     data_change: bool = True

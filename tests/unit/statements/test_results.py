@@ -47,7 +47,7 @@ def test_a_change_shows_what_it_did(db: SqlTables) -> None:
     assert "numOutputRows: 1" in repr(result)
     assert "numOutputRows" in result._repr_html_()
     assert repr(db.run("ALTER TABLE t ADD COLUMN x INT")) == "done"
-    assert db.run("ALTER TABLE t ADD COLUMN y INT")._repr_html_() == "<p>done</p>"
+    assert db.run("ALTER TABLE t ADD COLUMN y INT")._repr_html_().count("done") == 1
 
 
 def test_hostile_texts_are_only_shown() -> None:

@@ -34,7 +34,7 @@ _ELSEWHERE: Final = {
     "timestampAsOf": "it goes with batch reads; a stream takes startingTimestamp",
     "endingVersion": "it goes with batch reads of the change feed; a stream has no end",
     "endingTimestamp": "it goes with batch reads of the change feed; a stream has no end",
-    "maxRecordsPerFile": "files are closed by their size: give targetFileSize, such as 64m",
+    "maxRecordsPerFile": "it goes with writes",
     "replaceOn": "rows are replaced by DeltaTable.merge, or by replaceWhere",
     "replaceUsing": "rows are replaced by DeltaTable.merge, or by replaceWhere",
     "excludeRegex": "a stream reads all files of a commit; filter its rows by "

@@ -53,6 +53,7 @@ FOLLOWED: Final = {
     "retentionDurationCheck.enabled": "`false` lets `vacuum` take less than the table's retention",
     "write.txnAppId": "with `write.txnVersion`: a write that is repeated happens once",
     "write.txnVersion": "see `write.txnAppId`",
+    "spark.sql.files.maxRecordsPerFile": "so many rows at most in a file of a write or a stream",
     "optimizeWrite.enabled": "rows of a partition are gathered; by the format within each task",
     "autoCompact.enabled": "small files are put together after commits",
     "optimize.maxFileSize": "the size of files that `optimize` makes",
@@ -189,7 +190,7 @@ optimize.clustering.mergeStrategy.minCubeSize.threshold optimizeWrite.binSize
 schema.removeExistsDefault schema.removeSparkInternalMetadata setTransactionsInCrc.maxAllowed
 setTransactionsInCrc.writeOnCommit spark.databricks.io.skipping.mdc.addNoise
 spark.databricks.io.skipping.mdc.rangeId.max spark.databricks.io.skipping.mdc.sortWithinFiles
-spark.sql.files.maxRecordsPerFile spark.sql.parquet.compression.codec
+spark.sql.parquet.compression.codec
 spark.sql.parquet.datetimeRebaseModeInWrite spark.sql.parquet.fieldId.write.enabled
 spark.sql.parquet.int96RebaseModeInWrite spark.sql.parquet.outputTimestampType
 spark.sql.parquet.writeLegacyFormat stats.limitPerVariant statsAsStructInCheckpoint.forcedDisabled

@@ -28,6 +28,7 @@ _USER_METADATA: Final = f"{DELTA}commitInfo.userMetadata"
 _AUTO_MERGE: Final = f"{DELTA}schema.autoMerge.enabled"
 _APP: Final = f"{DELTA}write.txnAppId"
 _APP_VERSION: Final = f"{DELTA}write.txnVersion"
+_MOST_RECORDS: Final = "spark.sql.files.maxRecordsPerFile"
 _OPTIMIZE_WRITE: Final = f"{DELTA}optimizeWrite.enabled"
 _AUTO_COMPACT: Final = f"{DELTA}autoCompact.enabled"
 _OPTIMIZED_SIZE: Final = f"{DELTA}optimize.maxFileSize"
@@ -45,6 +46,7 @@ class SessionSettings:
         merge_schema: whether columns that only the data has are added.
         user_metadata: a text for the history.
         app: makes writes idempotent.
+        max_records_per_file: so many rows at most in a file; 0 is no limit.
         optimize_write: whether the rows of a partition are gathered.
         auto_compact: whether small files are put together after commits.
         optimized_bytes: size of the files that OPTIMIZE makes.
@@ -56,6 +58,7 @@ class SessionSettings:
     merge_schema: bool | None = None
     user_metadata: str | None = None
     app: AppTransaction | None = None
+    max_records_per_file: int | None = None
     optimize_write: bool | None = None
     auto_compact: bool | None = None
     optimized_bytes: int | None = None
@@ -97,6 +100,7 @@ def read_settings(given: Mapping[str, str]) -> SessionSettings:
         merge_schema=_truth(given, _AUTO_MERGE),
         user_metadata=given.get(_USER_METADATA) or None,
         app=_app(given),
+        max_records_per_file=_most_records(given),
         optimize_write=_truth(given, _OPTIMIZE_WRITE),
         auto_compact=_truth(given, _AUTO_COMPACT),
         optimized_bytes=None if size is None else int(size),
@@ -138,6 +142,16 @@ def _truth(given: Mapping[str, str], name: str) -> bool | None:
     if text.strip().lower() not in {"true", "false"}:
         raise InvalidInputError(f"{name}: expected true or false, found {text!r}")
     return text.strip().lower() == "true"
+
+
+def _most_records(given: Mapping[str, str]) -> int | None:
+    text = given.get(_MOST_RECORDS)
+    if text is None:
+        return None
+    digits = text.strip()
+    if not digits.removeprefix("-").isdecimal():
+        raise InvalidInputError(f"{_MOST_RECORDS}: expected a whole number, found {text!r}")
+    return max(0, int(digits))
 
 
 def _app(given: Mapping[str, str]) -> AppTransaction | None:

@@ -59,23 +59,30 @@ def find_entry(spark: SparkSession, name: QualifiedName) -> SparkEntry | None:
 
     Cost: one call of Spark for a name that it does not know, two for a table.
     """
+    return look_up(spark, name)[0]
+
+
+def look_up(spark: SparkSession, name: QualifiedName) -> tuple[SparkEntry | None, bool]:
+    """Return what `find_entry` does, and whether another catalog of Spark may have the name."""
     parts = _in_spark(name)
     if parts is None:
-        return None
+        return None, name.location is None
     with left_to_spark():
         try:
             known = spark.catalog.getTable(".".join(map(quote_name, parts)))
         except (AnalysisException, PySparkException):
-            return None
-        if known.isTemporary or known.tableType == "VIEW" or known.catalog != _SPARKS:
-            return None
+            return None, False
+        if known.isTemporary or known.tableType == "VIEW":
+            return None, False
+        if known.catalog != _SPARKS:
+            return None, True
         within = ".".join(map(quote_name, known.namespace or ()))
         pattern = quote_text(known.name)
         rows = spark.sql(f"SHOW TABLE EXTENDED IN {within} LIKE {pattern}").collect()
     for row in rows:
         if not row["isTemporary"] and row["tableName"].lower() == known.name.lower():
-            return _entry(name, row["information"])
-    return None
+            return _entry(name, row["information"]), False
+    return None, False
 
 
 def _in_spark(name: QualifiedName) -> tuple[str, ...] | None:

@@ -16,6 +16,7 @@ from pyspark.sql import types as spark_types
 from deltalog._json import loads
 from deltalog.column_mapping import physical_name
 from deltalog.errors import InvalidInputError
+from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
 from deltalog.kernels import arrow
 from deltalog.schema import (
     Field,
@@ -78,6 +79,47 @@ def schema_of(columns: spark_types.StructType) -> StructType:
                 "than case; rename one of them"
             )
     return as_nullable(parse_schema(columns.json()))
+
+
+def defined_schema(columns: spark_types.StructType) -> StructType:
+    """Return the schema of a definition, in which CHAR and VARCHAR are strings of limited length.
+
+    As Spark stores it: the metadata of a column has its whole type, such as `array<varchar(3)>`.
+
+    Raises:
+        UnsupportedTypeError: Delta has no such type.
+    """
+    return parse_schema(spark_types.StructType([_limited(field) for field in columns]).json())
+
+
+def _limited(field: spark_types.StructField) -> spark_types.StructField:
+    plain = _unlimited(field.dataType)
+    if plain == field.dataType:
+        return field
+    metadata = {**(field.metadata or {}), CHAR_VARCHAR_KEY: field.dataType.simpleString()}
+    return spark_types.StructField(field.name, plain, field.nullable, metadata)
+
+
+def _unlimited(kind: spark_types.DataType) -> spark_types.DataType:
+    match kind:
+        case spark_types.CharType() | spark_types.VarcharType():
+            return spark_types.StringType()
+        case spark_types.ArrayType():
+            return spark_types.ArrayType(_unlimited(kind.elementType), kind.containsNull)
+        case spark_types.MapType():
+            key, value = _unlimited(kind.keyType), _unlimited(kind.valueType)
+            return spark_types.MapType(key, value, kind.valueContainsNull)
+        case spark_types.StructType():
+            return spark_types.StructType(
+                [
+                    spark_types.StructField(
+                        one.name, _unlimited(one.dataType), one.nullable, one.metadata
+                    )
+                    for one in kind
+                ]
+            )
+        case _:
+            return kind
 
 
 def _with_comment(field: Field) -> Field:

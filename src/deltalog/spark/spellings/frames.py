@@ -28,7 +28,7 @@ from deltalog.table import DeltaTable
 if TYPE_CHECKING:
     from typing import Self
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from deltalog.spark.writing.frame import Mode
     from deltalog.spark.writing.named import NamedPlace
@@ -97,7 +97,7 @@ class AskedWrite(NotedSink):
         if not formats or not isinstance(name, str) or self.partition_by is not None:
             return False  # PySpark has errors for these
         with left_to_spark():
-            found = self._known(name, formats)
+            found = known_place(self.spark, name, formats)
             if found is None:
                 return False
             with as_analysis_errors():
@@ -115,24 +115,6 @@ class AskedWrite(NotedSink):
         rows = fitted(self.spark, self.frame, table, columns=table.schema().names)
         write_frame(rows, found.place, options, mode="overwrite" if overwrite else "append")
         found.note(self.spark)
-
-    def _known(self, name: str, formats: frozenset[str]) -> NamedPlace | None:
-        """Return the place of a table of ours that is there; None for those of others."""
-        try:
-            qualified = QualifiedName.parse(name)
-        except InvalidInputError:
-            return None
-        location = location_of(name) if qualified.format in formats else None
-        location = location or view_location(self.spark, name)
-        if location is not None:
-            by_location = QualifiedName(("delta", location))
-            return place_of_name(self.spark, by_location)
-        if qualified.location is not None:
-            return None
-        is_known = entry_of(self.spark, name, formats) or catalogs_of(self.spark).names.keeps(
-            qualified
-        )
-        return place_of_name(self.spark, qualified) if is_known else None
 
     @property
     def _mode(self) -> Mode:
@@ -167,6 +149,23 @@ class AskedWrite(NotedSink):
             # As in Delta, a table that gets another schema keeps no partitions that are not named.
             options = replace(options, partition_by=self.partition_by or options.partition_by or ())
         return location, storage, replace(options, cluster_by=self.cluster_by)
+
+
+def known_place(spark: SparkSession, name: str, formats: frozenset[str]) -> NamedPlace | None:
+    """Return the place of a table of ours that is there; None for those of others."""
+    try:
+        qualified = QualifiedName.parse(name)
+    except InvalidInputError:
+        return None
+    location = location_of(name) if qualified.format in formats else None
+    location = location or view_location(spark, name)
+    if location is not None:
+        by_location = QualifiedName(("delta", location))
+        return place_of_name(spark, by_location)
+    if qualified.location is not None:
+        return None
+    is_known = entry_of(spark, name, formats) or catalogs_of(spark).names.keeps(qualified)
+    return place_of_name(spark, qualified) if is_known else None
 
 
 class NotingWriter(NotingSink):

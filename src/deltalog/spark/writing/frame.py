@@ -8,12 +8,22 @@ Protocol: none
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+
 from deltalog.conditions import check_given
-from deltalog.errors import CommitConflictError, InvalidInputError
+from deltalog.errors import (
+    CommitConflictError,
+    ConstraintViolationError,
+    DeltaError,
+    InvalidInputError,
+)
+from deltalog.expressions import Literal as Constant
 from deltalog.log.listing import has_table
+from deltalog.rows.request import deletion
+from deltalog.schema.types import BOOLEAN
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.scan import objection_to_native
 from deltalog.spark.session.failures import SparkTableExistsError
@@ -26,18 +36,20 @@ from deltalog.table import DeltaTable
 from deltalog.transaction.properties import AppTransaction, CommitOptions
 from deltalog.verbs.create import Create, WithRows
 from deltalog.verbs.do import make_table
-from deltalog.verbs.write import Write
+from deltalog.verbs.write import RowsWritten, Write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import PurePath
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from deltalog.catalogs.named import NamedTable
+    from deltalog.engine import Engine
     from deltalog.expressions import Expression
     from deltalog.storage.store import Store
     from deltalog.table.creating import TablePlace
+    from deltalog.transaction import PendingTransaction
 
     Mode = Literal["error", "errorifexists", "append", "overwrite", "ignore"]
 
@@ -59,6 +71,7 @@ def write(  # noqa: PLR0913  # each is the caller's choice
     txn: tuple[str, int] | None = None,
     user_metadata: str | None = None,
     target_file_size: int | None = None,
+    max_records_per_file: int | None = None,
     optimize_write: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> int | None:
@@ -84,6 +97,8 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         user_metadata: a text for the history; None is the session's
             `spark.databricks.delta.commitInfo.userMetadata`.
         target_file_size: bytes; None follows `delta.targetFileSize`, then 128 MiB.
+        max_records_per_file: so many rows at most, 0 for any number; None is the session's
+            `spark.sql.files.maxRecordsPerFile`.
         optimize_write: gather the rows of each partition in few tasks first; None follows the
             session's `spark.databricks.delta.optimizeWrite.enabled`, or else the table's
             `delta.autoOptimize.optimizeWrite`.
@@ -120,6 +135,7 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         app=None if txn is None else AppTransaction(*txn),
         user_metadata=user_metadata,
         target_file_size_bytes=target_file_size,
+        max_records_per_file=max_records_per_file,
         time_zone=session_time_zone(frame.sparkSession),
         properties=dict(properties or {}),
         optimize_write=optimize_write,
@@ -185,3 +201,79 @@ def _make(
     if place.new is not None:
         place.new.register(done.committed.snapshot)
     return done.committed.version
+
+
+_MISMATCH: Final = "a row does not match the condition of the overwrite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverwriteMatching(Write):
+    """A write that replaces the rows for which a column of Spark is true.
+
+    Args:
+        where: the column; the new rows are checked where they are computed.
+    """
+
+    where: Column
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> RowsWritten:
+        """Delete the rows that match, and write the new ones."""
+        rows = engine.open_rows(self.data)
+        self._merge_schema(transaction, rows)
+        request = deletion(self.where, file_options=self.file_options)
+        replaced = engine.plan_change(transaction, request).apply()
+        transaction.parameters.update(self.logged_parameters())
+        tells = replaced.num_change_files > 0
+        # A task writes change files of rows that it compares with a condition: any row will do.
+        every = Constant(value=True, type=BOOLEAN) if tells else None
+        written = self._add(transaction, engine, rows, predicate=every, tells_changes=tells)
+        changes = len(transaction.cdc)
+        return RowsWritten(written=written, replaced=replaced, num_change_files=changes)
+
+
+def write_over_column(
+    frame: DataFrame, place: TablePlace, options: WriteOptions, where: Column
+) -> int | None:
+    """Replace the rows of a table that match a column of Spark; every new row must match it.
+
+    Args:
+        frame: the new rows.
+        place: of the table, which is there.
+        options: of the write.
+        where: which rows.
+
+    Returns:
+        The new version; None if the application transaction is recorded already.
+
+    Raises:
+        ConstraintViolationError: a new row does not match.
+    """
+    spark = frame.sparkSession
+    options = options.under(session_settings(spark))
+    if options.schema_mode == "overwrite" or options.replace_where is not None:
+        raise InvalidInputError(
+            "overwrite(condition) goes neither with overwriteSchema nor with replaceWhere: the "
+            "rows that do not match stay"
+        )
+    context = replace(place.context, time_zone=options.zone)
+    objection = objection_to_native(context.store)
+    engine = SparkEngine(spark, objection=objection, gathers=options.optimize_write)
+    table = DeltaTable.from_context(context, engine)
+    check_options(table.snapshot, options)
+    told = options.arguments(table.snapshot.configuration)
+    told |= {"dynamic": False, "logged": {**options.logged, "predicate": str(where)}}
+    wrong = F.raise_error(F.lit(_MISMATCH))
+    checked = frame.where(F.when(where, F.lit(True)).otherwise(wrong))  # noqa: FBT003  # Spark's
+    verb = OverwriteMatching(data=checked, where=where, **told)
+    try:
+        done = table.carry_out(
+            verb, CommitOptions(properties=options.commit_properties, hooks=options.hooks)
+        )
+    except Exception as error:
+        if isinstance(error, DeltaError) or _MISMATCH not in str(error):
+            raise
+        raise ConstraintViolationError(
+            f"cannot overwrite rows of {context.store.root} where {where}: {_MISMATCH}; nothing "
+            "was changed"
+        ) from error
+    return None if done.committed.skipped else done.committed.version

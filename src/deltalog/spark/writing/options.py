@@ -39,6 +39,7 @@ _WRITING: Final = (
     "txnVersion",
     "userMetadata",
     "targetFileSize",
+    "maxRecordsPerFile",
     "timeZone",
     "compression",
     "optimizeWrite",
@@ -64,6 +65,7 @@ class WriteOptions:
         batch: the query of a stream and the number of its batch, for the history.
         user_metadata: a text for the history.
         target_file_size_bytes: None follows the table.
+        max_records_per_file: so many rows at most; 0 is no limit, None asks the session.
         compression: of the files; None follows the table.
         time_zone: of moments that name none; None asks the session.
         properties: of a new table.
@@ -83,6 +85,7 @@ class WriteOptions:
     batch: tuple[str, int] | None = None
     user_metadata: str | None = None
     target_file_size_bytes: int | None = None
+    max_records_per_file: int | None = None
     compression: str | None = None
     time_zone: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -140,6 +143,11 @@ class WriteOptions:
                 settings.optimize_write if self.optimize_write is None else self.optimize_write
             ),
             hooks=self.hooks or settings.hooks,
+            max_records_per_file=(
+                settings.max_records_per_file
+                if self.max_records_per_file is None
+                else self.max_records_per_file
+            ),
         )
 
     @property
@@ -156,7 +164,9 @@ class WriteOptions:
         if self.compression is not None:
             writer = WriterProperties(compression=self.compression)
         return FileOptions(
-            target_file_size_bytes=self.target_file_size_bytes, writer_properties=writer
+            target_file_size_bytes=self.target_file_size_bytes,
+            max_rows_per_file=self.max_records_per_file or None,
+            writer_properties=writer,
         )
 
     @property
@@ -237,6 +247,7 @@ def parse_write_options(
             app=_stream_app(options) if streams else _app(options),
             user_metadata=options.text("userMetadata"),
             target_file_size_bytes=options.size("targetFileSize"),
+            max_records_per_file=_most_records(options),
             compression=_compression(options),
             optimize_write=options.truth("optimizeWrite")
             if options.text("optimizeWrite")
@@ -260,6 +271,13 @@ def _partitions(options: Options) -> tuple[str, ...]:
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
         raise InvalidInputError(f"cannot take partitionBy={text!r}: expected names of columns")
     return tuple(found)
+
+
+def _most_records(options: Options) -> int | None:
+    text = options.text("maxRecordsPerFile")
+    if text is not None and text.strip().startswith("-"):  # as for Spark, no limit
+        return 0
+    return options.number("maxRecordsPerFile")
 
 
 def _compression(options: Options) -> str | None:

@@ -209,7 +209,8 @@ class WritePlan:
         if options.zone != self.options.zone:
             self._check_predicate(options)
         context = replace(self.context, time_zone=options.zone)
-        spec = replace(self.job.spec, time_zone=options.zone)
+        most = options.files.max_rows_per_file
+        spec = replace(self.job.spec, time_zone=options.zone, max_rows_per_file=most)
         job = replace(self.job, spec=spec, gathers=options.optimize_write)
         return replace(self, options=options, context=context, job=job)
 
