@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from deltalog.expressions.signatures import Function, Parameters
 
 Typed = tuple[Expression, DataType]
+# Functions that ask of a value no more than whether it is there, or where it is.
+_HANDING_ON: Final = frozenset({"[]", "coalesce", "named_struct"})
 
 
 def resolve(
@@ -154,10 +156,19 @@ class _Resolver:
                 f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: cast one of them"
             )
         (new_left, new_right), common = met
+        self._refuse_opaque(common, node)
         # Spark has no order and no equality of maps.
         if isinstance(common, MapType):
             raise InvalidInputError(f"cannot compare maps in {to_sql(node)}")
         return nodes.Comparison(node.operator, new_left, new_right), BOOLEAN
+
+    
+    def _refuse_opaque(data_type: DataType, node: Expression) -> None:
+        if coercion.is_opaque(data_type):
+            raise InvalidInputError(
+                f"cannot compare values of type {data_type} in {to_sql(node)}: deltalog stores and "
+                "returns them, and has no rules for them but IS NULL"
+            )
 
     def conjunction(self, node: nodes.And | nodes.Or) -> Typed:
         return type(node)(tuple(map(self.condition, node.operands))), BOOLEAN
@@ -174,7 +185,8 @@ class _Resolver:
         )
         if met is None:
             raise InvalidInputError(f"the values of {to_sql(node)} have no common type")
-        (operand, *options), _ = met
+        (operand, *options), common = met
+        self._refuse_opaque(common, node)
         return nodes.In(operand, tuple(options)), BOOLEAN
 
     def like(self, node: nodes.Like) -> Typed:
@@ -239,6 +251,7 @@ class _Resolver:
         function = find_function(name, len(node.arguments), others)
         try:
             arguments = self._arguments(function, node.arguments)
+            _check_opaque(name, arguments)
             _check_constants(function, arguments)
             targets, result = function.types(arguments)
             found = tuple(
@@ -307,6 +320,12 @@ class _Resolver:
         if isinstance(node, nodes.Lambda):
             return nodes.Lambda(node.parameters, self._casts.coerce(node.body, source, to))
         return self._casts.coerce(node, source, to)
+
+
+def _check_opaque(name: str, arguments: Sequence[Typed]) -> None:
+    for _, data_type in () if name in _HANDING_ON else arguments:
+        if coercion.is_opaque(data_type):
+            raise InvalidInputError(f"{name} has no rule for values of type {data_type}")
 
 
 def _check_constants(function: Function, arguments: Sequence[Typed]) -> None:

@@ -77,7 +77,7 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
         raise InvalidInputError(f"a partition column is there twice: {', '.join(names)}")
     for name in names:
         kind = find_field(schema, (name,)).type
-        if not isinstance(kind, PrimitiveType) or kind == VOID:
+        if not isinstance(kind, PrimitiveType) or kind.primitive.codec.encode is None:
             raise InvalidInputError(f"cannot partition by column {name!r}: it is of type {kind}")
     stored = [field for field in schema.fields if field.name not in names and field.type != VOID]
     if names and not stored:

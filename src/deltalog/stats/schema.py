@@ -22,7 +22,9 @@ from deltalog.schema.primitives import Bounds, primitive_of_arrow
 from deltalog.schema.types import DataType, Field, PrimitiveType, StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
+
+    from deltalog.schema.primitives.row import Box
 
 Path = tuple[str, ...]
 
@@ -45,6 +47,11 @@ def has_bounds(field: Field) -> bool:
     """
     is_ordered_by_value = COLLATIONS not in field.metadata
     return is_ordered_by_value and bounds_of(field.type) is not None
+
+
+def box_of(field: Field) -> Callable[[Array], Box | None] | None:
+    """Return how the box of a column's values is found; None if they have none."""
+    return field.type.primitive.codec.box if isinstance(field.type, PrimitiveType) else None
 
 
 def bounds_of(data_type: DataType) -> Bounds | None:
@@ -98,9 +105,9 @@ def stats_schema(columns: Iterable[tuple[Path, Field]], *, tight_bounds: bool = 
     indexed = list(columns)
     for kind in (MIN_VALUES, MAX_VALUES):
         leaves += [
-            ((kind, *path), to_arrow_type(field.type))
+            ((kind, *path), to_arrow_type(field.type) if has_bounds(field) else pa.string())
             for path, field in indexed
-            if has_bounds(field)
+            if has_bounds(field) or box_of(field) is not None
         ]
     leaves += [((NULL_COUNT, *path), pa.int64()) for path, _ in indexed]
     if tight_bounds:
