@@ -17,7 +17,8 @@ from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE
+from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE, columns, walk
+from deltalog.schema.collations import collation_below
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import (
     BOOLEAN,
@@ -41,10 +42,17 @@ if TYPE_CHECKING:
 Typed = tuple[Expression, DataType]
 # Functions that ask of a value no more than whether it is there, or where it is.
 _HANDING_ON: Final = frozenset({"[]", "coalesce", "named_struct"})
+_HANDING_ON_NODES: Final = (Column, Literal, nodes.And, nodes.Or, nodes.Not, nodes.IsNull, nodes.Case)
+# What a text is compared by does not matter to them.
+_OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})
 
 
 def resolve(
-    expression: Expression, schema: StructType, session: SqlSession = RULES_OF_TABLES
+    expression: Expression,
+    schema: StructType,
+    session: SqlSession = RULES_OF_TABLES,
+    *,
+    by_bytes: bool = False,
 ) -> Expression:
     """The expression with canonical names, typed constants and explicit casts.
 
@@ -52,16 +60,26 @@ def resolve(
         expression: any tree; a resolved one is returned as it is.
         schema: of the rows.
         session: the current time and the time zone.
+        by_bytes: whether texts are compared by their bytes, whatever collation their column has:
+            those of engines that know no collations are.
 
     Raises:
-        InvalidInputError: a column or function does not exist, or types do not match.
+        InvalidInputError: a column or function does not exist, types do not match, or texts have a
+            collation.
     """
     with _depth_limited(expression):
-        return _Resolver(schema, session).typed(expression)[0]
+        found = _Resolver(schema, session).typed(expression)[0]
+    if not by_bytes:
+        _check_collations(found, schema)
+    return found
 
 
 def resolve_predicate(
-    expression: Expression, schema: StructType, session: SqlSession = RULES_OF_TABLES
+    expression: Expression,
+    schema: StructType,
+    session: SqlSession = RULES_OF_TABLES,
+    *,
+    by_bytes: bool = False,
 ) -> Expression:
     """`resolve` for a condition.
 
@@ -69,7 +87,30 @@ def resolve_predicate(
         InvalidInputError: as `resolve`, or the expression is not a condition.
     """
     with _depth_limited(expression):
-        return _Resolver(schema, session).condition(expression)
+        found = _Resolver(schema, session).condition(expression)
+    if not by_bytes:
+        _check_collations(found, schema)
+    return found
+
+
+def _check_collations(resolved: Expression, schema: StructType) -> None:
+    """Refuse to compare texts that a collation compares by rules of its own."""
+    collated = {
+        path: collation
+        for path in columns(resolved)
+        if (path[0] in schema.names and (collation := collation_below(schema, path)))
+    }
+    for node in walk(resolved) if collated else ():
+        if isinstance(node, _HANDING_ON_NODES) or (
+            isinstance(node, Call) and node.function in _HANDING_ON | _OF_LENGTH
+        ):
+            continue
+        for path in sorted(columns(node) & collated.keys()):
+            raise InvalidInputError(
+                f"cannot compute {to_sql(node)}: the texts of column {'.'.join(path)!r} have the "
+                f"collation {collated[path]}, whose rules deltalog does not have; it compares texts "
+                "by their bytes only"
+            )
 
 
 def type_of(resolved: Expression, schema: StructType) -> DataType:

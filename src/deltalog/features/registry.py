@@ -23,6 +23,7 @@ from deltalog.features.schema_traits import (
     has_types_of,
     has_variant,
 )
+from deltalog.schema.collations import has_collations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -371,10 +372,10 @@ _TABLE: Final = (
     _writer(
         "collations",
         "Strings compare by the rules of a language.",
-        "RFC collated string type",
+        "Collations Table Feature",
         aliases=("collations-preview",),
         requires=("domainMetadata",),
-        write=Support.NONE,
+        enabled_by=lambda _, schema: has_collations(schema),
     ),
     _writer(
         "coordinatedCommits-preview",

@@ -17,6 +17,7 @@ import pyarrow.types as pt
 
 from deltalog.kernels import Array, pc
 from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.collations import collations_of
 from deltalog.schema.columns import leaf_columns
 from deltalog.schema.primitives import Bounds, primitive_of_arrow
 from deltalog.schema.types import DataType, Field, PrimitiveType, StructType
@@ -37,16 +38,13 @@ NULL_COUNT: Final = "nullCount"
 NULL_COUNT_ALIAS: Final = "nullCounts"
 DEFAULT_NUM_INDEXED_COLUMNS: Final = 32
 
-COLLATIONS: Final = "__COLLATIONS"
-
 
 def has_bounds(field: Field) -> bool:
     """Return whether the column gets a minimum and a maximum: numbers, moments and texts do.
 
     Texts with a collation do not: it orders them in another way than their bytes.
     """
-    is_ordered_by_value = COLLATIONS not in field.metadata
-    return is_ordered_by_value and bounds_of(field.type) is not None
+    return not collations_of(field) and bounds_of(field.type) is not None
 
 
 def box_of(field: Field) -> Callable[[Array], Box | None] | None:
