@@ -8,6 +8,7 @@ Protocol: Column Mapping
 
 from __future__ import annotations
 
+import re
 import uuid
 from dataclasses import replace
 from enum import StrEnum
@@ -26,8 +27,12 @@ ID_KEY: Final = "delta.columnMapping.id"
 PHYSICAL_NAME_KEY: Final = "delta.columnMapping.physicalName"
 MAX_COLUMN_ID_PROPERTY: Final = "delta.columnMapping.maxColumnId"
 MODE_PROPERTY: Final = "delta.columnMapping.mode"
+HAS_DROPPED_OR_RENAMED_PROPERTY: Final = "delta.columnMapping.hasDroppedOrRenamed"
+USAGE_TRACKING: Final = "columnMappingUsageTracking"
 
 _MAX_ID: Final = 2**31 - 1
+# What older readers of Parquet take for punctuation of a schema.
+_PUNCTUATION: Final = re.compile(r"[ ,;{}()\n\t=]")
 
 
 class Mode(StrEnum):
@@ -117,7 +122,8 @@ def assign(
     Args:
         schema: with the ids and names that were assigned before.
         max_id: the highest id ever assigned (`delta.columnMapping.maxColumnId`).
-        keep_names: True if an existing table gets column mapping: its files use the logical names.
+        keep_names: True if an existing table gets column mapping: its files use the logical names;
+            and for columns of a table of which it is known that none was ever dropped or renamed.
             Otherwise names are random, so that a column added under the name of a dropped one does
             not show the old data.
 
@@ -137,10 +143,17 @@ def assign(
         # "Assign a globally unique identifier as the physical name for each new column that is
         # added to the schema. This is especially important for supporting cheap column deletions."
         if not isinstance(entries.get(PHYSICAL_NAME_KEY), str):
-            entries[PHYSICAL_NAME_KEY] = field.name if keep_names else f"col-{uuid.uuid4()}"
+            is_kept = keep_names and not _PUNCTUATION.search(field.name)
+            entries[PHYSICAL_NAME_KEY] = field.name if is_kept else f"col-{uuid.uuid4()}"
         return replace(field, metadata=entries)
 
     return map_fields(schema, complete), highest
+
+
+def has_lost_names(before: StructType, after: StructType) -> bool:
+    """Whether a column of one schema is dropped in the other, or has another name there."""
+    there = {(field_id(field), path) for path, field in walk(after)}
+    return any((field_id(field), path) not in there for path, field in walk(before))
 
 
 def strip(schema: StructType) -> StructType:

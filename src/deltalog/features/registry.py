@@ -395,7 +395,6 @@ _TABLE: Final = (
         "Remembers whether columns were ever renamed or dropped.",
         "RFC column mapping usage tracking",
         requires=("columnMapping",),
-        write=Support.NONE,
     ),
     _writer(
         "liquid",

@@ -71,7 +71,11 @@ def keep_ids(before: TableConfiguration, schema: StructType) -> StructType:
 
 
 def with_mapping(
-    schema: StructType, configuration: Mapping[str, str], *, keep_names: bool
+    schema: StructType,
+    configuration: Mapping[str, str],
+    *,
+    keep_names: bool,
+    names_new: bool = False,
 ) -> tuple[StructType, dict[str, str]]:
     """Return the schema with ids and physical names, if the table has column mapping.
 
@@ -80,6 +84,7 @@ def with_mapping(
         configuration: of the new table.
         keep_names: True when an existing table gets column mapping: the physical names are then
             the names that its files use. New columns of a mapped table get random names.
+        names_new: True where they get their own: no column was ever dropped or renamed.
 
     Returns:
         The schema, and the configuration with the highest id ever assigned.
@@ -90,7 +95,9 @@ def with_mapping(
     if properties.column_mapping_mode == Mode.NONE:
         return schema, dict(configuration)
     own = strip(schema) if keep_names else schema
-    mapped, highest = assign(own, properties.column_mapping_max_column_id, keep_names=keep_names)
+    mapped, highest = assign(
+        own, properties.column_mapping_max_column_id, keep_names=keep_names or names_new
+    )
     if set(enabled_versions(properties)) & {2, 3}:
         mapped, highest = with_nested_ids(mapped, highest)
     # "This value must increase monotonically as new columns are introduced": also when the column
