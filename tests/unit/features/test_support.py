@@ -80,7 +80,7 @@ def test_a_reader_version_of_the_future(reader: int) -> None:
 
 @pytest.mark.protocol("PROTO-02", "UPG-02", "B-62", "DV-02")
 @pytest.mark.parametrize(
-    "name", ["unheardOf", "geospatial", "timestampNanos", "adaptiveMetadata-preview"]
+    "name", ["unheardOf", "redirectReaderWriter-preview", "adaptiveMetadata-preview"]
 )
 def test_other_reader_features_are_refused_by_name(name: str) -> None:
     features = ("deletionVectors", name)
@@ -113,9 +113,11 @@ def test_what_is_unknown_stops_writing() -> None:
 
 @pytest.mark.protocol("TF-09", "PROTO-03")
 def test_a_writer_must_be_able_to_read() -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"cannot delete from t.*geospatial"):
+    with pytest.raises(UnsupportedFeatureError, match=r"cannot delete from t.*adaptiveMetadata"):
         check_writable(
-            table(3, 7, ("geospatial",), ("geospatial",)), table="t", operation="delete from"
+            table(3, 7, ("adaptiveMetadata-preview",), ("adaptiveMetadata-preview",)),
+            table="t",
+            operation="delete from",
         )
 
 
@@ -132,7 +134,7 @@ def test_a_catalog_must_have_spoken(name: str) -> None:
 
 @pytest.mark.protocol("B-56", "B-62")
 def test_a_catalog_is_not_enough_for_other_features() -> None:
-    features = ("catalogManaged", "geospatial")
+    features = ("catalogManaged", "adaptiveMetadata-preview")
     with pytest.raises(UnsupportedFeatureError) as raised:
         check_readable(table(3, 7, features, features), table="t")
     assert not isinstance(raised.value, CatalogManagedError)
@@ -204,7 +206,8 @@ def test_the_message_names_engines_that_can() -> None:
     assert engines_for(("typeWidening",)) == (OtherEngine.SPARK, OtherEngine.KERNEL)
     assert engines_for(("typeWidening", "unheardOf")) == ()
     with pytest.raises(UnsupportedFeatureError, match=r"Delta Spark 4\.4 can read it"):
-        check_readable(table(3, 7, ("geospatial",), ("geospatial",)), table="t")
+        preview = ("adaptiveMetadata-preview",)
+        check_readable(table(3, 7, preview, preview), table="t")
 
 
 def widened(from_type: str, to_type: str) -> str:
