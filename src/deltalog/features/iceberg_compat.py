@@ -165,7 +165,9 @@ def _check_types(name: str, schema: StructType, *, allows_nested: bool) -> None:
     for path, field in walk(schema):
         for _, found in walk_types(field.type):
             is_nested = isinstance(found, ArrayType | MapType)
-            if isinstance(found, VariantType) or found == VOID or (is_nested and not allows_nested):
+            is_draft = isinstance(found, PrimitiveType) and found.primitive.is_declared
+            is_odd = is_draft or isinstance(found, VariantType) or found == VOID
+            if is_odd or (is_nested and not allows_nested):
                 raise InvalidInputError(
                     f"{name} has no place for the type {found} of column {'.'.join(path)!r}"
                 )

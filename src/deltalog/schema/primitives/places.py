@@ -165,6 +165,10 @@ class WkbExtensionType(pa.ExtensionType):
         """Pickle the metadata alone."""
         return type(self), (self._metadata,)
 
+    def __eq__(self, other: object) -> bool:
+        """Compare the metadata too, which pyarrow does not."""
+        return isinstance(other, WkbExtensionType) and other._metadata == self._metadata  # noqa: SLF001  # of its own class
+
     def __hash__(self) -> int:
         """Return one hash for equal types."""
         return hash((self.extension_name, self._metadata))

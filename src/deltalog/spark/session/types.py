@@ -88,8 +88,8 @@ def _with_comment(field: Field) -> Field:
 def _checked(kind: DataType) -> DataType:
     if isinstance(kind, PrimitiveType) and not kind.primitive.in_spark:
         raise UnsupportedTypeError(
-            f"cannot hand values of type {kind} to Spark, or take them from it: leave the columns "
-            "out, or use deltalog without Spark"
+            f"cannot hand values of type {kind} to Spark, or take them from it: use "
+            "deltalog without Spark for this table"
         )
     return kind
 
