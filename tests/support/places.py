@@ -31,9 +31,7 @@ def line(*points: Point, order: str = "<", dimensions: str = "XY") -> bytes:
 
 def polygon(*rings: Sequence[Point], order: str = "<", dimensions: str = "XY") -> bytes:
     """A polygon of rings."""
-    body = b"".join(
-        struct.pack(f"{order}I", len(ring)) + _numbers(ring, order) for ring in rings
-    )
+    body = b"".join(struct.pack(f"{order}I", len(ring)) + _numbers(ring, order) for ring in rings)
     return _head(3, order, dimensions) + struct.pack(f"{order}I", len(rings)) + body
 
 

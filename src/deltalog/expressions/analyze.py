@@ -17,7 +17,7 @@ from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE, columns, walk
+from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE, children, columns, walk
 from deltalog.schema.collations import collation_below
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import (
@@ -42,7 +42,15 @@ if TYPE_CHECKING:
 Typed = tuple[Expression, DataType]
 # Functions that ask of a value no more than whether it is there, or where it is.
 _HANDING_ON: Final = frozenset({"[]", "coalesce", "named_struct"})
-_HANDING_ON_NODES: Final = (Column, Literal, nodes.And, nodes.Or, nodes.Not, nodes.IsNull, nodes.Case)
+_HANDING_ON_NODES: Final = (
+    Column,
+    Literal,
+    nodes.And,
+    nodes.Or,
+    nodes.Not,
+    nodes.IsNull,
+    nodes.Case,
+)
 # What a text is compared by does not matter to them.
 _OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})
 
@@ -105,12 +113,27 @@ def _check_collations(resolved: Expression, schema: StructType) -> None:
             isinstance(node, Call) and node.function in _HANDING_ON | _OF_LENGTH
         ):
             continue
-        for path in sorted(columns(node) & collated.keys()):
+        for path in sorted(_texts_in(node) & collated.keys()):
             raise InvalidInputError(
                 f"cannot compute {to_sql(node)}: the texts of column {'.'.join(path)!r} have the "
-                f"collation {collated[path]}, whose rules deltalog does not have; it compares texts "
-                "by their bytes only"
+                f"collation {collated[path]}, whose rules deltalog does not have; it compares "
+                "texts by their bytes only"
             )
+
+
+def _texts_in(node: Expression) -> set[tuple[str, ...]]:
+    """The columns in a node of which more is asked than whether they are NULL, or how long."""
+    found: set[tuple[str, ...]] = set()
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Column):
+            found.add(one.path)
+        elif not isinstance(one, nodes.IsNull) and not (
+            isinstance(one, Call) and one.function in _OF_LENGTH
+        ):
+            waiting += children(one)
+    return found
 
 
 def type_of(resolved: Expression, schema: StructType) -> DataType:
@@ -197,19 +220,11 @@ class _Resolver:
                 f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: cast one of them"
             )
         (new_left, new_right), common = met
-        self._refuse_opaque(common, node)
+        _refuse_opaque(common, node)
         # Spark has no order and no equality of maps.
         if isinstance(common, MapType):
             raise InvalidInputError(f"cannot compare maps in {to_sql(node)}")
         return nodes.Comparison(node.operator, new_left, new_right), BOOLEAN
-
-    
-    def _refuse_opaque(data_type: DataType, node: Expression) -> None:
-        if coercion.is_opaque(data_type):
-            raise InvalidInputError(
-                f"cannot compare values of type {data_type} in {to_sql(node)}: deltalog stores and "
-                "returns them, and has no rules for them but IS NULL"
-            )
 
     def conjunction(self, node: nodes.And | nodes.Or) -> Typed:
         return type(node)(tuple(map(self.condition, node.operands))), BOOLEAN
@@ -227,7 +242,7 @@ class _Resolver:
         if met is None:
             raise InvalidInputError(f"the values of {to_sql(node)} have no common type")
         (operand, *options), common = met
-        self._refuse_opaque(common, node)
+        _refuse_opaque(common, node)
         return nodes.In(operand, tuple(options)), BOOLEAN
 
     def like(self, node: nodes.Like) -> Typed:
@@ -361,6 +376,14 @@ class _Resolver:
         if isinstance(node, nodes.Lambda):
             return nodes.Lambda(node.parameters, self._casts.coerce(node.body, source, to))
         return self._casts.coerce(node, source, to)
+
+
+def _refuse_opaque(data_type: DataType, node: Expression) -> None:
+    if coercion.is_opaque(data_type):
+        raise InvalidInputError(
+            f"cannot compare values of type {data_type} in {to_sql(node)}: deltalog stores and "
+            "returns them, and has no rules for them but IS NULL"
+        )
 
 
 def _check_opaque(name: str, arguments: Sequence[Typed]) -> None:

@@ -66,7 +66,9 @@ def _timestamps(found: Any, wanted: Any) -> Adapter:
 
     def adapt(array: Any) -> pa.Array[Any]:
         plain = array.view(naive)
-        if naive.unit == "ns" and wanted.unit != "ns":  # Spark and the protocol know microseconds only
+        if (
+            naive.unit == "ns" and wanted.unit != "ns"
+        ):  # Spark and the protocol know microseconds only
             plain = pc.floor_temporal(plain, unit="microsecond").cast(target_unit)
         elif naive != target_unit:
             plain = plain.cast(target_unit)

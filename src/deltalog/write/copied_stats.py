@@ -1,8 +1,8 @@
 """Statistics of row groups that are copied, as if their rows had been written.
 
 A footer's bounds are taken where they are exact. Other columns are decoded: texts that may be cut
-off, floating-point numbers (footers leave NaN out), geometries (a box is made of all of them), lists
-and maps (footers count their elements).
+off, floating-point numbers (footers leave NaN out), geometries (a box is made of all of them),
+lists and maps (footers count their elements).
 
 Protocol: Per-file Statistics
 """

@@ -205,8 +205,8 @@ def test_opening_shows_what_cannot_be_read() -> None:
 def test_the_message_names_engines_that_can() -> None:
     assert engines_for(("typeWidening",)) == (OtherEngine.SPARK, OtherEngine.KERNEL)
     assert engines_for(("typeWidening", "unheardOf")) == ()
+    preview = ("adaptiveMetadata-preview",)
     with pytest.raises(UnsupportedFeatureError, match=r"Delta Spark 4\.4 can read it"):
-        preview = ("adaptiveMetadata-preview",)
         check_readable(table(3, 7, preview, preview), table="t")
 
 

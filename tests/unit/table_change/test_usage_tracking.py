@@ -36,7 +36,9 @@ def test_a_new_table_has_lost_no_name() -> None:
 
 def test_new_columns_are_stored_by_their_names() -> None:
     before = table(configuration=TRACKED)
-    after = changed_table(before, schema=Schema([*before.schema, Field("x", "long"), Field("a b", "long")]))
+    after = changed_table(
+        before, schema=Schema([*before.schema, Field("x", "long"), Field("a b", "long")])
+    )
     assert physical_names(after)[-2] == "x"
     assert physical_names(after)[-1].startswith("col-")  # what Parquet takes for punctuation
     assert says(after) == "false"
@@ -45,7 +47,9 @@ def test_new_columns_are_stored_by_their_names() -> None:
 @pytest.mark.parametrize("change", ["drop", "rename", "drop inside"])
 def test_a_lost_name_is_remembered(change: str) -> None:
     inner = Schema([Field("p", "long"), Field("q", "long")])
-    before = table(Schema([Field("a", "long"), Field("b", "long"), Field("s", inner)]), configuration=TRACKED)
+    before = table(
+        Schema([Field("a", "long"), Field("b", "long"), Field("s", inner)]), configuration=TRACKED
+    )
     fields = list(before.schema)
     if change == "drop":
         fields.pop(1)
@@ -70,9 +74,14 @@ def test_a_table_that_is_there_may_have_lost_names() -> None:
 
 def test_other_changes_lose_no_name() -> None:
     before = table(configuration=TRACKED)
-    fields = [Field(f.name, f.type, f.nullable, {**f.metadata, "comment": "x"}) for f in before.schema]
+    fields = [
+        Field(f.name, f.type, f.nullable, {**f.metadata, "comment": "x"}) for f in before.schema
+    ]
     assert says(changed_table(before, schema=Schema(reversed(fields)))) == "false"  # type: ignore[arg-type]  # any order
-    assert says(changed_table(before, configuration={**before.metadata.configuration, "mine": "1"})) == "false"
+    assert (
+        says(changed_table(before, configuration={**before.metadata.configuration, "mine": "1"}))
+        == "false"
+    )
 
 
 def test_users_do_not_set_it() -> None:

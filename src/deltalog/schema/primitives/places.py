@@ -167,7 +167,7 @@ class WkbExtensionType(pa.ExtensionType):
 
     def __eq__(self, other: object) -> bool:
         """Compare the metadata too, which pyarrow does not."""
-        return isinstance(other, WkbExtensionType) and other._metadata == self._metadata  # noqa: SLF001  # of its own class
+        return isinstance(other, WkbExtensionType) and other._metadata == self._metadata
 
     def __hash__(self) -> int:
         """Return one hash for equal types."""
@@ -201,7 +201,9 @@ def _kind_of(data: bytes, at: int) -> tuple[str, int, int]:
     thousands, kind = divmod(code, 1000)
     if thousands >= len(_DIMENSIONS) or kind not in _PARTS:
         what = "EWKB, which PostGIS has" if code >> 29 else f"the kind {code}"
-        raise ValueError(f"expected ISO WKB, of points, lines, polygons and their kin; found {what}")
+        raise ValueError(
+            f"expected ISO WKB, of points, lines, polygons and their kin; found {what}"
+        )
     return order, kind, _DIMENSIONS[thousands]
 
 
@@ -241,7 +243,7 @@ def _points(values: Array) -> tuple[Array, Array] | None:
     """X and Y, if all values are points."""
     if byteorder != "little":
         return None
-    lengths = pc.min_max(pc.binary_length(values))
+    lengths: Any = compute.min_max(pc.binary_length(values))
     if lengths["min"].as_py() != _POINT or lengths["max"].as_py() != _POINT:
         return None
     heads = pc.unique(pc.binary_slice(values, 0, _HEADER)).to_pylist()
@@ -264,7 +266,7 @@ def _compact(part: Array) -> pa.Buffer:
     """The data of a binary array, from its first value on."""
     _, offsets, data = part.buffers()
     first = pa.Array.from_buffers(pa.int32(), part.offset + 1, [None, offsets])[part.offset].as_py()
-    return data.slice(first)
+    return data.slice(first)  # type: ignore[no-any-return]  # a buffer
 
 
 def _scanned(values: Array) -> tuple[Array, Array]:
@@ -302,7 +304,7 @@ def _scan(data: bytes, at: int, xs: array[float], ys: array[float], *, depth: in
     return at
 
 
-def _extend(  # noqa: PLR0913  # positional, as it is called for each ring
+def _extend(  # noqa: PLR0917  # positional, as it is called for each ring
     data: bytes, at: int, count: int, dimensions: int, order: str, xs: array[float],
     ys: array[float],
 ) -> int:  # fmt: skip

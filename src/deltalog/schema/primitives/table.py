@@ -227,6 +227,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
     )
 }
 
+
 def primitive_named(name: str) -> Primitive | None:
     """Return the type that a log calls so, without its parameters; None if there is none."""
     row = PRIMITIVES.get(name)

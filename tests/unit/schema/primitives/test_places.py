@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -130,7 +132,7 @@ def test_the_box_of_geometries(make: str, dimensions: str, order: str) -> None:
     more = (99.0,) * (len(dimensions) - 2)
     places = [(*place, *more) for place in POINTS]
     form = {"order": order, "dimensions": dimensions}
-    values = {
+    made: dict[str, Any] = {
         "points": lambda: [point(*place, **form) for place in places],
         "line": lambda: [line(*places, **form)],
         "polygon": lambda: [polygon(places[:2], places[2:], **form), polygon(**form)],
@@ -138,10 +140,11 @@ def test_the_box_of_geometries(make: str, dimensions: str, order: str) -> None:
             collection(*(point(*place, order=order) for place in places), kind=4, order=order)
         ],
         "deep": lambda: [
-            collection(collection(line(*places[:2])), point(*places[2]), order=order), None
+            collection(collection(line(*places[:2])), point(*places[2]), order=order),
+            None,
         ],
-    }[make]()
-    assert box(pa.array(values, pa.binary())) == EVERYTHING
+    }
+    assert box(pa.array(made[make](), pa.binary())) == EVERYTHING
 
 
 def test_what_has_no_place_has_no_box() -> None:
@@ -157,7 +160,9 @@ PLACES = st.lists(st.tuples(COORDINATES, COORDINATES), min_size=1, max_size=8)
 
 
 @given(st.lists(PLACES, min_size=1, max_size=4), st.booleans(), st.integers(0, 3))
-def test_a_box_covers_every_point(rows: list[list[tuple[float, float]]], lines: bool, cut: int) -> None:
+def test_a_box_covers_every_point(
+    rows: list[list[tuple[float, float]]], lines: bool, cut: int
+) -> None:
     flat = [place for row in rows for place in row]
     values = [line(*row) for row in rows] if lines else [point(*place) for place in flat]
     array = pa.array([None] * cut + values, pa.binary()).slice(cut)
@@ -204,8 +209,6 @@ def test_a_corner_is_a_point_in_words() -> None:
 
 
 def test_the_type_of_files_goes_to_other_processes() -> None:
-    import pickle
-
     kind = WkbExtensionType(wkb_metadata("OGC:CRS84"))
-    assert pickle.loads(pickle.dumps(kind)) == kind  # noqa: S301  # our own bytes
+    assert pickle.loads(pickle.dumps(kind)) == kind
     assert hash(kind) == hash(WkbExtensionType(wkb_metadata("OGC:CRS84")))
