@@ -8,9 +8,10 @@ Protocol: Column Mapping
 
 from __future__ import annotations
 
+import re
 import uuid
 from dataclasses import replace
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError, InvalidMetadataError
@@ -26,8 +27,12 @@ ID_KEY: Final = "delta.columnMapping.id"
 PHYSICAL_NAME_KEY: Final = "delta.columnMapping.physicalName"
 MAX_COLUMN_ID_PROPERTY: Final = "delta.columnMapping.maxColumnId"
 MODE_PROPERTY: Final = "delta.columnMapping.mode"
+HAS_DROPPED_OR_RENAMED_PROPERTY: Final = "delta.columnMapping.hasDroppedOrRenamed"
+USAGE_TRACKING: Final = "columnMappingUsageTracking"
 
 _MAX_ID: Final = 2**31 - 1
+# What older readers of Parquet take for punctuation of a schema.
+_PUNCTUATION: Final = re.compile(r"[ ,;{}()\n\t=]")
 
 
 class Mode(StrEnum):
@@ -114,18 +119,28 @@ def physical_name_by_id(number: int) -> str:
     return f"col-{number}"
 
 
+class PhysicalNames(Enum):
+    """Where the physical names of columns come from that have none yet."""
+
+    LOGICAL = auto()
+    """The logical ones: an existing table gets column mapping, and its files use them."""
+    FIRST = auto()
+    """The logical ones where Parquet takes them: no column was ever dropped or renamed."""
+    BY_ID = auto()
+    """From the ids, which are not given twice."""
+    RANDOM = auto()
+    """New: a column added under the name of a dropped one does not show the old data."""
+
+
 def assign(
-    schema: StructType, max_id: int = 0, *, keep_names: bool = False, names_by_id: bool = False
+    schema: StructType, max_id: int = 0, *, names: PhysicalNames = PhysicalNames.RANDOM
 ) -> tuple[StructType, int]:
     """Assign an id and a physical name to every field that lacks them, at every level.
 
     Args:
         schema: with the ids and names that were assigned before.
         max_id: the highest id ever assigned (`delta.columnMapping.maxColumnId`).
-        keep_names: True if an existing table gets column mapping: its files use the logical names.
-            Otherwise names are random, so that a column added under the name of a dropped one does
-            not show the old data.
-        names_by_id: True if new names follow from the ids instead, which are not given twice.
+        names: where physical names come from.
 
     Returns:
         The schema, and the highest id ever assigned.
@@ -143,11 +158,23 @@ def assign(
         # "Assign a globally unique identifier as the physical name for each new column that is
         # added to the schema. This is especially important for supporting cheap column deletions."
         if not isinstance(entries.get(PHYSICAL_NAME_KEY), str):
-            made = physical_name_by_id(entries[ID_KEY]) if names_by_id else f"col-{uuid.uuid4()}"
-            entries[PHYSICAL_NAME_KEY] = field.name if keep_names else made
+            entries[PHYSICAL_NAME_KEY] = _named(field.name, entries[ID_KEY], names)
         return replace(field, metadata=entries)
 
     return map_fields(schema, complete), highest
+
+
+def has_lost_names(before: StructType, after: StructType) -> bool:
+    """Whether a column of one schema is dropped in the other, or has another name there."""
+    there = {(field_id(field), path) for path, field in walk(after)}
+    return any((field_id(field), path) not in there for path, field in walk(before))
+
+
+def _named(name: str, number: int, names: PhysicalNames) -> str:
+    is_plain = not _PUNCTUATION.search(name)
+    if names is PhysicalNames.LOGICAL or (names is PhysicalNames.FIRST and is_plain):
+        return name
+    return physical_name_by_id(number) if names is PhysicalNames.BY_ID else f"col-{uuid.uuid4()}"
 
 
 def strip(schema: StructType) -> StructType:

@@ -43,7 +43,10 @@ TABLE = "schema/primitives/"
 ELSEWHERE = {
     "insight/commit_history.py": ({"timestamp"}, "the moment of a commit: a column of its frame"),
     "plot/measures.py": ({"timestamp"}, "the moment of a commit, in its history"),
-    "schema/types.py": (set(PRIMITIVES), "constants for the rules of single types: VOID, LONG"),
+    "schema/types.py": (
+        {name for name, row in PRIMITIVES.items() if not row.is_declared},
+        "constants for the rules of single types: VOID, LONG",
+    ),
     "sharing/wire/": (
         {"byte", "short", "integer", "long", "float", "double", "string", "boolean", "date",
          "timestamp"},

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from deltalog.column_mapping import (
     Mode,
+    PhysicalNames,
     assign,
     field_id,
     physical_name,
@@ -93,11 +94,11 @@ def test_projecting_all_columns_changes_nothing(schema: StructType) -> None:
     assert project(schema, [(name,) for name in schema.names]) == schema
 
 
-@given(SCHEMAS, st.booleans())
+@given(SCHEMAS, st.sampled_from(PhysicalNames))
 @pytest.mark.protocol("CM-03", "CM-06", "CM-07", "B-34")
-def test_assigned_mappings_are_valid_and_stay(schema: StructType, keep_names: bool) -> None:
+def test_assigned_mappings_are_valid_and_stay(schema: StructType, names: PhysicalNames) -> None:
     bare = strip(schema)
-    mapped, highest = assign(bare, max_id=5, keep_names=keep_names)
+    mapped, highest = assign(bare, max_id=5, names=names)
     validate(mapped, Mode.NAME, max_id=highest)
     assert assign(mapped, highest) == (mapped, highest)
     ids = [field_id(field) for _, field in walk(mapped)]

@@ -111,7 +111,7 @@ def test_every_reader_feature_that_scans_honour_is_told() -> None:
     told = {"deletionvectors", "columnmapping", "timestampntz", "typewidening", "varianttype"}
     assert told <= READER_FEATURES
     assert {name for name in READER_FEATURES if name != name.lower()} == set()
-    assert "geospatial" not in READER_FEATURES
+    assert "adaptivemetadata-preview" not in READER_FEATURES
 
 
 @pytest.mark.protocol("SHARE-CAP-10", "B-92")

@@ -7,6 +7,7 @@ import pytest
 
 from deltalog.column_mapping import (
     Mode,
+    PhysicalNames,
     assign,
     check_mode_change,
     field_id,
@@ -111,7 +112,7 @@ def test_new_columns_get_ids_and_random_names() -> None:
 
 @pytest.mark.protocol("CM-06")
 def test_existing_columns_keep_their_names() -> None:
-    schema, _ = assign(strip(SCHEMA), keep_names=True)
+    schema, _ = assign(strip(SCHEMA), names=PhysicalNames.LOGICAL)
     assert [physical_name(field) for _, field in walk(schema)] == ["a", "m", "x"]
 
 

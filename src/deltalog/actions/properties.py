@@ -288,6 +288,13 @@ class TableProperties:
         "The highest column id ever given.",
         settable=False,
     )
+    column_mapping_has_dropped_or_renamed: Final = Property(
+        "delta.columnMapping.hasDroppedOrRenamed",
+        parse_boolean,
+        False,  # noqa: FBT003  # the value
+        "Whether a column was ever dropped or renamed.",
+        settable=False,
+    )
     enable_iceberg_compat_v1: Final = _flag(
         "delta.enableIcebergCompatV1", "Write for Iceberg (V1)."
     )

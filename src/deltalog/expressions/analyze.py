@@ -17,7 +17,8 @@ from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE
+from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE, children, columns, walk
+from deltalog.schema.collations import collation_below
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import (
     BOOLEAN,
@@ -39,10 +40,27 @@ if TYPE_CHECKING:
     from deltalog.expressions.signatures import Function, Parameters
 
 Typed = tuple[Expression, DataType]
+# Functions that ask of a value no more than whether it is there, or where it is.
+_HANDING_ON: Final = frozenset({"[]", "coalesce", "named_struct"})
+_HANDING_ON_NODES: Final = (
+    Column,
+    Literal,
+    nodes.And,
+    nodes.Or,
+    nodes.Not,
+    nodes.IsNull,
+    nodes.Case,
+)
+# What a text is compared by does not matter to them.
+_OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})
 
 
 def resolve(
-    expression: Expression, schema: StructType, session: SqlSession = RULES_OF_TABLES
+    expression: Expression,
+    schema: StructType,
+    session: SqlSession = RULES_OF_TABLES,
+    *,
+    by_bytes: bool = False,
 ) -> Expression:
     """The expression with canonical names, typed constants and explicit casts.
 
@@ -50,16 +68,26 @@ def resolve(
         expression: any tree; a resolved one is returned as it is.
         schema: of the rows.
         session: the current time and the time zone.
+        by_bytes: whether texts are compared by their bytes, whatever collation their column has:
+            those of engines that know no collations are.
 
     Raises:
-        InvalidInputError: a column or function does not exist, or types do not match.
+        InvalidInputError: a column or function does not exist, types do not match, or texts have a
+            collation.
     """
     with _depth_limited(expression):
-        return _Resolver(schema, session).typed(expression)[0]
+        found = _Resolver(schema, session).typed(expression)[0]
+    if not by_bytes:
+        _check_collations(found, schema)
+    return found
 
 
 def resolve_predicate(
-    expression: Expression, schema: StructType, session: SqlSession = RULES_OF_TABLES
+    expression: Expression,
+    schema: StructType,
+    session: SqlSession = RULES_OF_TABLES,
+    *,
+    by_bytes: bool = False,
 ) -> Expression:
     """`resolve` for a condition.
 
@@ -67,7 +95,45 @@ def resolve_predicate(
         InvalidInputError: as `resolve`, or the expression is not a condition.
     """
     with _depth_limited(expression):
-        return _Resolver(schema, session).condition(expression)
+        found = _Resolver(schema, session).condition(expression)
+    if not by_bytes:
+        _check_collations(found, schema)
+    return found
+
+
+def _check_collations(resolved: Expression, schema: StructType) -> None:
+    """Refuse to compare texts that a collation compares by rules of its own."""
+    collated = {
+        path: collation
+        for path in columns(resolved)
+        if (path[0] in schema.names and (collation := collation_below(schema, path)))
+    }
+    for node in walk(resolved) if collated else ():
+        if isinstance(node, _HANDING_ON_NODES) or (
+            isinstance(node, Call) and node.function in _HANDING_ON | _OF_LENGTH
+        ):
+            continue
+        for path in sorted(_texts_in(node) & collated.keys()):
+            raise InvalidInputError(
+                f"cannot compute {to_sql(node)}: the texts of column {'.'.join(path)!r} have the "
+                f"collation {collated[path]}, whose rules deltalog does not have; it compares "
+                "texts by their bytes only"
+            )
+
+
+def _texts_in(node: Expression) -> set[tuple[str, ...]]:
+    """The columns in a node of which more is asked than whether they are NULL, or how long."""
+    found: set[tuple[str, ...]] = set()
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Column):
+            found.add(one.path)
+        elif not isinstance(one, nodes.IsNull) and not (
+            isinstance(one, Call) and one.function in _OF_LENGTH
+        ):
+            waiting += children(one)
+    return found
 
 
 def type_of(resolved: Expression, schema: StructType) -> DataType:
@@ -154,6 +220,7 @@ class _Resolver:
                 f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: cast one of them"
             )
         (new_left, new_right), common = met
+        _refuse_opaque(common, node)
         # Spark has no order and no equality of maps.
         if isinstance(common, MapType):
             raise InvalidInputError(f"cannot compare maps in {to_sql(node)}")
@@ -174,7 +241,8 @@ class _Resolver:
         )
         if met is None:
             raise InvalidInputError(f"the values of {to_sql(node)} have no common type")
-        (operand, *options), _ = met
+        (operand, *options), common = met
+        _refuse_opaque(common, node)
         return nodes.In(operand, tuple(options)), BOOLEAN
 
     def like(self, node: nodes.Like) -> Typed:
@@ -239,6 +307,7 @@ class _Resolver:
         function = find_function(name, len(node.arguments), others)
         try:
             arguments = self._arguments(function, node.arguments)
+            _check_opaque(name, arguments)
             _check_constants(function, arguments)
             targets, result = function.types(arguments)
             found = tuple(
@@ -307,6 +376,20 @@ class _Resolver:
         if isinstance(node, nodes.Lambda):
             return nodes.Lambda(node.parameters, self._casts.coerce(node.body, source, to))
         return self._casts.coerce(node, source, to)
+
+
+def _refuse_opaque(data_type: DataType, node: Expression) -> None:
+    if coercion.is_opaque(data_type):
+        raise InvalidInputError(
+            f"cannot compare values of type {data_type} in {to_sql(node)}: deltalog stores and "
+            "returns them, and has no rules for them but IS NULL"
+        )
+
+
+def _check_opaque(name: str, arguments: Sequence[Typed]) -> None:
+    for _, data_type in () if name in _HANDING_ON else arguments:
+        if coercion.is_opaque(data_type):
+            raise InvalidInputError(f"{name} has no rule for values of type {data_type}")
 
 
 def _check_constants(function: Function, arguments: Sequence[Typed]) -> None:

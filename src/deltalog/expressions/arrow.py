@@ -231,7 +231,10 @@ def evaluate_where(node: Expression, data: Any, mask: Datum) -> Datum:
         return _evaluate(node, data)
     if not compute.any(mask, min_count=0).as_py():
         # `1 / 0` has no columns, so filtering the data would not keep it from being evaluated.
-        return nulls(data.num_rows, to_arrow_type(type_of(node, from_arrow_schema(data.schema))))
+        return nulls(
+            data.num_rows,
+            to_arrow_type(type_of(node, from_arrow_schema(data.schema, declared=True))),
+        )
     picked = data.filter(mask)
     values = as_array(_evaluate(node, picked), picked.num_rows)
     positions = compute.subtract(compute.cumulative_sum(compute.cast(mask, pa.int64())), 1)
@@ -331,7 +334,11 @@ def _call(node: Call, data: Any) -> Datum:
 
 def _result_type(node: Call, values: list[Datum]) -> pa.DataType:
     function = find_function(node.function, len(values))
-    typed = zip(node.arguments, (from_arrow_type(value.type) for value in values), strict=True)
+    typed = zip(
+        node.arguments,
+        (from_arrow_type(value.type, declared=True) for value in values),
+        strict=True,
+    )
     return to_arrow_type(function.types(list(typed))[1])
 
 

@@ -106,6 +106,8 @@ def cast_in_zone(
         return nulls(len(datum), to_arrow_type(to))
     if not can_cast(source, to):
         raise InvalidInputError(f"cannot cast {source} to {to}: SQL has no such cast")
+    if isinstance(to, PrimitiveType) and to.primitive.is_opaque:
+        return datum
     if not isinstance(source, PrimitiveType) and not isinstance(to, PrimitiveType):
         return cast_nested(
             datum, source, to, partial(cast_in_zone, is_try=is_try, time_zone=time_zone)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.schema.columns import walk_types
 from deltalog.schema.primitives import PRIMITIVES, Family
 from deltalog.schema.primitives.numbers import MAX_DIGITS
 from deltalog.schema.types import (
@@ -54,6 +55,16 @@ def is_numeric(data_type: DataType) -> bool:
     return isinstance(data_type, PrimitiveType) and data_type.primitive.family in _NUMERIC
 
 
+def is_opaque(data_type: DataType) -> bool:
+    """Whether expressions hand values of the type on, and do not look into them."""
+    if isinstance(data_type, PrimitiveType):
+        return data_type.primitive.is_opaque
+    return any(
+        isinstance(found, PrimitiveType) and found.primitive.is_opaque
+        for _, found in walk_types(data_type)
+    )
+
+
 def holds_integer(data_type: DataType, value: int) -> bool:
     """Whether an integral type is wide enough for a number."""
     most = _GREATEST.get(data_type, -1)
@@ -92,6 +103,8 @@ def common_type(left: DataType, right: DataType) -> DataType | None:
         return left
     if VOID in (left, right):
         return right if left == VOID else left
+    if is_opaque(left) or is_opaque(right):
+        return None
     if is_numeric(left) and is_numeric(right):
         return _common_number(left, right)
     if left in DATETIMES and right in DATETIMES:
@@ -192,7 +205,9 @@ def can_cast(source: DataType, to: DataType) -> bool:
     numbers.
     """
     if source in (to, VOID) or to == STRING:
-        return to != VOID or source == VOID
+        return source in (to, VOID) or (to != VOID and not is_opaque(source))
+    if is_opaque(source) or is_opaque(to):
+        return _is_relabelled(source, to)
     if isinstance(source, PrimitiveType) and isinstance(to, PrimitiveType):
         return _can_cast_primitive(source, to)
     match source, to:
@@ -208,6 +223,15 @@ def can_cast(source: DataType, to: DataType) -> bool:
             )
         case _:
             return False
+
+
+def _is_relabelled(source: DataType, to: DataType) -> bool:
+    """Whether values are stored in the type as they are: bytes as the geometry that they say."""
+    if not isinstance(source, PrimitiveType) or not isinstance(to, PrimitiveType):
+        return False
+    one, other = source.primitive, to.primitive
+    same = one.arrow(*source.parameters) == other.arrow(*to.parameters)
+    return same and not one.is_opaque and other.name in one.stored_in
 
 
 def _can_cast_primitive(source: PrimitiveType, to: PrimitiveType) -> bool:
@@ -226,6 +250,8 @@ def can_assign(source: DataType, to: DataType) -> bool:
     """Whether a function accepts an argument of one type for a parameter of the other."""
     if source in (to, VOID):
         return True
+    if is_opaque(source) or is_opaque(to):
+        return False
     if isinstance(source, ArrayType) and isinstance(to, ArrayType):
         return can_assign(source.element_type, to.element_type)
     if not isinstance(source, PrimitiveType) or not isinstance(to, PrimitiveType):

@@ -64,7 +64,9 @@ def as_expression(
             f"cannot use {predicate!r} as a condition: expected an expression, SQL, a list of "
             "(column, operator, value) or a pyarrow expression"
         )
-    return fold(resolve_predicate(found, schema, session))
+    # An engine that hands in such an expression has compared texts by their bytes.
+    by_bytes = isinstance(predicate, pc.Expression)
+    return fold(resolve_predicate(found, schema, session, by_bytes=by_bytes))
 
 
 def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Expression:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.coercion import is_opaque
 from deltalog.expressions.nodes import Column, Comparison, IsNull, Literal, Or
 from deltalog.kernels import compute
 from deltalog.schema import (
@@ -26,6 +27,7 @@ from deltalog.schema import (
     canonical_path_of,
     find_field,
 )
+from deltalog.schema.collations import collation_below
 from deltalog.schema.types import DOUBLE, FLOAT
 
 if TYPE_CHECKING:
@@ -135,7 +137,13 @@ def arranged(rows: pa.Table, keys: Sequence[SortKey], columns: Sequence[Any]) ->
 def _key(schema: StructType, name: str, descending: bool, nulls_first: bool) -> SortKey:  # noqa: FBT001
     path = canonical_path_of(schema, name)
     kind = find_field(schema, path).type
-    if len(path) > 1 or isinstance(kind, StructType | ArrayType | MapType | VariantType):
+    if (collation := collation_below(schema, path)) is not None:
+        raise InvalidInputError(
+            f"cannot order rows by {name!r}: its texts have the collation {collation}, whose order "
+            "deltalog does not have"
+        )
+    nested = isinstance(kind, StructType | ArrayType | MapType | VariantType)
+    if len(path) > 1 or nested or is_opaque(kind):
         raise InvalidInputError(
             f"cannot order rows by {name!r}, of type {kind}: expected a column of numbers, times, "
             "texts, booleans or bytes that is in no other"

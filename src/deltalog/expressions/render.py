@@ -119,6 +119,8 @@ def type_name(data_type: DataType) -> str:
             return f"STRUCT<{inner}>"
         case PrimitiveType():
             row = data_type.primitive
+            if row.name_in_sql is not None:
+                return row.name_in_sql(data_type.type)
             return data_type.type.replace(row.name, row.sql_words[0], 1)
         case _:
             return str(data_type).upper()

@@ -260,7 +260,8 @@ def _check_types(name: str, schema: StructType, rules: CompatibilityRules) -> No
         for _, found in walk_types(field.type):
             is_nested = isinstance(found, ArrayType | MapType) and not rules.allows_nested
             is_variant = isinstance(found, VariantType) and not rules.allows_variants
-            if is_nested or is_variant or found == VOID:
+            is_draft = isinstance(found, PrimitiveType) and found.primitive.is_declared
+            if is_nested or is_variant or is_draft or found == VOID:
                 raise InvalidInputError(
                     f"{name} has no place for the type {found} of column {'.'.join(path)!r}"
                 )

@@ -23,6 +23,7 @@ from deltalog.features.schema_traits import (
     has_types_of,
     has_variant,
 )
+from deltalog.schema.collations import has_collations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -231,20 +232,27 @@ _TABLE: Final = (
     _reader_writer(
         "geospatial",
         "Geometry and geography types.",
-        "RFC geospatial",
+        "RFC geospatial types",
         aliases=("geospatial-dev", "geospatial-preview"),
-        read=Support.NONE,
-        write=Support.NONE,
+        enabled_by=lambda _, schema: has_types_of(schema, "geospatial"),
         read_by=_SPARK,
     ),
     _reader_writer(
         "timestampNanos",
         "Timestamps in nanoseconds.",
-        "RFC timestamp nanos",
+        "RFC nanosecond timestamps",
         aliases=("timestampNanos-preview",),
-        read=Support.NONE,
-        write=Support.NONE,
+        requires=("timestampNtz",),
+        enabled_by=lambda _, schema: has_types_of(schema, "timestampNanos"),
         read_by=(OtherEngine.DELTALAKE,),
+        written_by=(),
+    ),
+    _reader_writer(
+        "intervalTypes",
+        "Intervals of months, and of days to microseconds.",
+        "RFC interval types",
+        enabled_by=lambda _, schema: has_types_of(schema, "intervalTypes"),
+        read_by=(),
         written_by=(),
     ),
     _reader_writer(
@@ -362,10 +370,10 @@ _TABLE: Final = (
     _writer(
         "collations",
         "Strings compare by the rules of a language.",
-        "RFC collated string type",
+        "Collations Table Feature",
         aliases=("collations-preview",),
         requires=("domainMetadata",),
-        write=Support.NONE,
+        enabled_by=lambda _, schema: has_collations(schema),
     ),
     _writer(
         "coordinatedCommits-preview",
@@ -385,7 +393,6 @@ _TABLE: Final = (
         "Remembers whether columns were ever renamed or dropped.",
         "RFC column mapping usage tracking",
         requires=("columnMapping",),
-        write=Support.NONE,
     ),
     _writer(
         "liquid",

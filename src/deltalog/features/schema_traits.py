@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 INVARIANTS_KEY: Final = "delta.invariants"
 IDENTITY_HIGH_WATER_MARK_KEY: Final = "delta.identity.highWaterMark"
-COLLATIONS_KEY: Final = "__COLLATIONS"
 CHAR_VARCHAR_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
 
 

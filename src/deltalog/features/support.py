@@ -21,6 +21,7 @@ from deltalog.features.protocol_change import (
 from deltalog.features.registry import Kind, OtherEngine, Support, canonical_name, find_feature
 from deltalog.features.schema_traits import has_types_of, has_variant
 from deltalog.schema.columns import walk, walk_types
+from deltalog.schema.primitives import PRIMITIVES
 from deltalog.schema.types import UnknownType
 from deltalog.schema.widening import check_readable_changes
 
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
 
 _CATALOG_MANAGED: Final = "catalogManaged"
 _TYPE_FEATURES: Final[Mapping[str, Callable[[StructType], bool]]] = {
-    "timestampNtz": partial(has_types_of, feature="timestampNtz"),
+    **{
+        feature: partial(has_types_of, feature=feature)
+        for row in PRIMITIVES.values()
+        if (feature := row.feature)
+    },
     "variantType": has_variant,
 }
 """Features that a column's type alone calls for, and whether a schema has such a column."""

@@ -19,8 +19,10 @@ import pyarrow.dataset as ds  # noqa: TID251  # the one place; imported only whe
 import pyarrow.fs as pafs
 
 from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.expressions import columns as columns_of
 from deltalog.expressions.substrait import weaker_than_arrow_expression
 from deltalog.scan.plan import Scan, plan_scan
+from deltalog.schema.collations import collation_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,9 +140,13 @@ class DeltaDataset(ds.FileSystemDataset):
         if wanted is not None:
             # None, or a weaker condition, is safe: pyarrow filters the rows itself.
             pushed = weaker_than_arrow_expression(wanted, self._shown)
-            if pushed is not None:
+            if pushed is not None and not self._asks_of_collations(pushed):
                 predicate = pushed if predicate is None else predicate & pushed
         return self._plan(predicate, names)
+
+    def _asks_of_collations(self, predicate: Expression) -> bool:
+        schema = self._snapshot.configuration.schema
+        return any(collation_below(schema, path) for path in columns_of(predicate))
 
     def _plan(self, predicate: Expression | None, names: list[str] | None = None) -> Scan:
         return plan_scan(

@@ -39,12 +39,17 @@ def promotion(found: Any, wanted: Any) -> Adapter | None:
     if pt.is_dictionary(found):
         inner = promotion(found.value_type, wanted)
         return lambda array: _then(array.dictionary_decode(), inner)
+    if isinstance(found, pa.BaseExtensionType):  # of a library that has told Arrow of its own
+        inner = promotion(found.storage_type, wanted)
+        return lambda array: _then(array.storage, inner)
     if pt.is_null(wanted):
         return lambda array: pa.nulls(len(array))
     if pt.is_null(found):
         return lambda array: pa.nulls(len(array), wanted)
     if pt.is_timestamp(wanted) and pt.is_timestamp(found):
         return _timestamps(found, wanted)
+    if pt.is_duration(wanted) and pt.is_int64(found):
+        return lambda array: array.view(wanted)
     if not _is_promotion(found, wanted):
         raise TypeError(f"{found} is no form of {wanted}")
     return lambda array: array.cast(wanted)
@@ -61,7 +66,9 @@ def _timestamps(found: Any, wanted: Any) -> Adapter:
 
     def adapt(array: Any) -> pa.Array[Any]:
         plain = array.view(naive)
-        if naive.unit == "ns":  # Spark and the protocol know microseconds only
+        if (
+            naive.unit == "ns" and wanted.unit != "ns"
+        ):  # Spark and the protocol know microseconds only
             plain = pc.floor_temporal(plain, unit="microsecond").cast(target_unit)
         elif naive != target_unit:
             plain = plain.cast(target_unit)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltalog.errors import InvalidInputError
+from deltalog.schema.collations import renamed
 from deltalog.schema.columns import Path, canonical_path_of, find_field
 from deltalog.schema.evolve import new_field
 from deltalog.schema.types import VOID, ArrayType, Field, MapType, StructType
@@ -71,7 +72,7 @@ def rename_column(schema: StructType, path: str | Path, new_name: str) -> Struct
         taken = {field.name.lower() for field in struct.fields if field.name != name}
         if new_name.lower() in taken:
             raise InvalidInputError(f"cannot rename {name!r} to {new_name!r}: the name is taken")
-        return _replace_field(struct, name, lambda field: replace(field, name=new_name))
+        return _replace_field(struct, name, lambda field: renamed(field, new_name))
 
     return _edit_struct(schema, tuple(parent), rename)
 

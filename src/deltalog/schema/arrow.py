@@ -19,7 +19,7 @@ from deltalog._json import dumps, loads
 from deltalog.errors import InvalidInputError, MalformedLogError, UnsupportedTypeError
 from deltalog.kernels import arrow
 from deltalog.schema.interchange import SchemaPart
-from deltalog.schema.primitives import primitive_of_arrow
+from deltalog.schema.primitives import primitive_of_arrow, type_of_extension
 from deltalog.schema.types import (
     ArrayType,
     Field,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from deltalog.schema.types import DataType
 
+_EXTENSION: Final = "ARROW:extension:name"
+_EXTENSION_METADATA: Final = "ARROW:extension:metadata"
 VARIANT_STORAGE: Final = pa.struct(
     [
         pa.field("metadata", pa.binary(), nullable=False),
@@ -121,12 +123,20 @@ def to_arrow_type(
 def _to_arrow_field(field: Field, path: tuple[str, ...], form: _Form) -> pa.Field[Any]:
     arrow_type = _to_arrow_type(field.type, (*path, field.name), form)
     metadata = _encode_metadata(field.metadata) if form.with_metadata and field.metadata else None
-    return _field(field.name, arrow_type, metadata, nullable=field.nullable)
+    return _field(field.name, arrow_type, field.type, metadata, nullable=field.nullable)
 
 
 def _field(
-    name: str, arrow_type: pa.DataType, metadata: dict[str, str] | None = None, *, nullable: bool
+    name: str,
+    arrow_type: pa.DataType,
+    data_type: DataType,
+    metadata: dict[str, str] | None = None,
+    *,
+    nullable: bool,
 ) -> pa.Field[Any]:
+    if isinstance(data_type, PrimitiveType) and (row := data_type.primitive).extension:
+        told = row.extension_metadata(*data_type.parameters)
+        metadata = {**(metadata or {}), _EXTENSION: row.extension, _EXTENSION_METADATA: told}
     # Arrow refuses a null type that must not be NULL; such a column can hold no row anyway.
     return pa.field(name, arrow_type, nullable or pt.is_null(arrow_type), metadata)
 
@@ -141,7 +151,8 @@ def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> p
             return pa.struct([_to_arrow_field(field, path, form) for field in data_type.fields])
         case ArrayType():
             element = _to_arrow_type(data_type.element_type, (*path, "element"), form)
-            item = _field("element", element, nullable=data_type.contains_null)
+            inner, may_be_null = data_type.element_type, data_type.contains_null
+            item = _field("element", element, inner, nullable=may_be_null)
             return pa.large_list(item) if form.large else pa.list_(item)
         case MapType():
             key = _to_arrow_type(data_type.key_type, (*path, "key"), form)
@@ -150,8 +161,9 @@ def _to_arrow_type(data_type: DataType, path: tuple[str, ...], form: _Form) -> p
                 raise UnsupportedTypeError(
                     f"the map {'.'.join(path)!r} has keys of type void, which never exist"
                 )
-            value_field = _field("value", value, nullable=data_type.value_contains_null)
-            return arrow.map_(pa.field("key", key, nullable=False), value_field)
+            inner, may_be_null = data_type.value_type, data_type.value_contains_null
+            value_field = _field("value", value, inner, nullable=may_be_null)
+            return arrow.map_(_field("key", key, data_type.key_type, nullable=False), value_field)
         case UnknownType():
             at = f"column {'.'.join(path)!r} has" if path else "cannot use"
             raise UnsupportedTypeError(
@@ -168,54 +180,98 @@ def _primitive(name: str, *, large: bool) -> pa.DataType:
     return make() if row.canonical is None else make(*data_type.parameters)
 
 
-def from_arrow_schema(schema: pa.Schema) -> StructType:
+def from_arrow_schema(schema: pa.Schema, *, declared: bool = False) -> StructType:
     """Return the table schema that stores data of an Arrow schema.
+
+    Args:
+        schema: of the data.
+        declared: whether a column may get a type that only those who name it get: the schema is
+            that of a table, or is compared with one.
 
     Raises:
         InvalidInputError: Delta has no type for one of the columns.
     """
-    return StructType([_from_arrow_field(field, ()) for field in schema])
+    return StructType([_from_arrow_field(field, (), declared) for field in schema])
 
 
-def from_arrow_type(arrow_type: pa.DataType) -> DataType:
+def from_arrow_type(arrow_type: pa.DataType, *, declared: bool = False) -> DataType:
     """Return the type that stores values of an Arrow type, whatever its encoding or width.
 
     Unsigned integers become the next wider signed type, naive timestamps `timestamp_ntz`.
 
+    Args:
+        arrow_type: of the values.
+        declared: as of `from_arrow_schema`.
+
     Raises:
         InvalidInputError: Delta has no type for it (times, durations, intervals, unions).
     """
-    return _from_arrow_type(arrow_type, ())
+    return _from_arrow_type(arrow_type, (), declared)
 
 
-def _from_arrow_field(field: pa.Field[Any], path: tuple[str, ...]) -> Field:
+def _from_arrow_field(
+    field: pa.Field[Any],
+    path: tuple[str, ...],
+    declared: bool,  # noqa: FBT001  # private
+) -> Field:
     return Field(
         field.name,
-        _from_arrow_type(field.type, (*path, field.name)),
+        _from_arrow_part(field, (*path, field.name), declared),
         nullable=field.nullable,
         metadata=_decode_metadata(field.metadata or {}),
     )
 
 
-def _from_arrow_type(arrow_type: Any, path: tuple[str, ...]) -> DataType:
+def _from_arrow_part(
+    field: pa.Field[Any],
+    path: tuple[str, ...],
+    declared: bool,  # noqa: FBT001  # private
+) -> DataType:
+    told = _told_by(field) if declared else None
+    return told or _from_arrow_type(field.type, path, declared)
+
+
+def _told_by(field: pa.Field[Any]) -> DataType | None:
+    """The type that the name of an extension type stands for, as a type or beside plain values."""
+    kind: Any = field.type
+    if isinstance(kind, pa.BaseExtensionType):
+        name, told = kind.extension_name, _serialized(kind)
+    else:
+        metadata = field.metadata or {}
+        name = metadata.get(_EXTENSION.encode(), b"").decode()
+        told = metadata.get(_EXTENSION_METADATA.encode(), b"").decode()
+    found = type_of_extension(name, told) if name else None
+    return None if found is None else PrimitiveType(found)
+
+
+def _serialized(kind: Any) -> str:
+    serialize = getattr(kind, "__arrow_ext_serialize__", None)
+    return serialize().decode() if serialize is not None else ""
+
+
+def _from_arrow_type(
+    arrow_type: Any,
+    path: tuple[str, ...],
+    declared: bool,  # noqa: FBT001  # private
+) -> DataType:
     if isinstance(arrow_type, pa.BaseExtensionType):
         if arrow_type.extension_name == VARIANT.extension_name:
             return VariantType()
-        return _from_arrow_type(arrow_type.storage_type, path)
+        return _from_arrow_type(arrow_type.storage_type, path, declared)
     if pt.is_dictionary(arrow_type) or pt.is_run_end_encoded(arrow_type):
-        return _from_arrow_type(arrow_type.value_type, path)
+        return _from_arrow_type(arrow_type.value_type, path, declared)
     if is_list(arrow_type):
-        element = _from_arrow_type(arrow_type.value_type, (*path, "element"))
+        element = _from_arrow_part(arrow_type.value_field, (*path, "element"), declared)
         return ArrayType(element, arrow_type.value_field.nullable)
     if pt.is_map(arrow_type):
         return MapType(
-            _from_arrow_type(arrow_type.key_type, (*path, "key")),
-            _from_arrow_type(arrow_type.item_type, (*path, "value")),
+            _from_arrow_part(arrow_type.key_field, (*path, "key"), declared),
+            _from_arrow_part(arrow_type.item_field, (*path, "value"), declared),
             arrow_type.item_field.nullable,
         )
     if pt.is_struct(arrow_type):
-        return StructType([_from_arrow_field(field, path) for field in arrow_type.fields])
-    found = primitive_of_arrow(arrow_type)
+        return StructType([_from_arrow_field(field, path, declared) for field in arrow_type.fields])
+    found = primitive_of_arrow(arrow_type, declared=declared)
     if found is None:
         at = f" of column {'.'.join(path)!r}" if path else ""
         raise InvalidInputError(
@@ -287,11 +343,13 @@ def _from_arrow(value: Any, kind: type[Any]) -> Any:
                 "DataType, or an object with __arrow_c_schema__"
             )
         if kind is StructType:
-            return from_arrow_schema(pa.schema(value))
+            return from_arrow_schema(pa.schema(value), declared=True)
         value = pa.field(value) if kind is Field else pa.field(value).type
     if isinstance(value, pa.Schema):
-        return from_arrow_schema(value)
-    return _from_arrow_field(value, ()) if isinstance(value, pa.Field) else from_arrow_type(value)
+        return from_arrow_schema(value, declared=True)
+    if isinstance(value, pa.Field):
+        return _from_arrow_field(value, (), True)  # noqa: FBT003  # private
+    return from_arrow_type(value, declared=True)
 
 
 SchemaPart._to_arrow = staticmethod(_to_arrow)  # noqa: SLF001  # the seam that `interchange` describes

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
+from deltalog.schema.collations import check_collations
 from deltalog.schema.columns import canonical_path_of, duplicates, find_field, walk, walk_types
 from deltalog.schema.types import (
     VOID,
@@ -43,7 +44,8 @@ def check_new_schema(
 
     Raises:
         InvalidInputError: names repeat or need column mapping, a struct has no fields, a void
-            stands where no file can hold it, or a partition column is none.
+            stands where no file can hold it, a collation is of no text, or a partition column is
+            none.
         UnsupportedTypeError: a type is not known.
 
     Protocol: Schema Serialization Format
@@ -62,6 +64,7 @@ def check_new_schema(
             )
     for path, data_type in walk_types(schema):
         _check_type(path, data_type)
+    check_collations(schema)
     check_partition_columns(schema, partition_columns)
 
 
@@ -77,7 +80,7 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
         raise InvalidInputError(f"a partition column is there twice: {', '.join(names)}")
     for name in names:
         kind = find_field(schema, (name,)).type
-        if not isinstance(kind, PrimitiveType) or kind == VOID:
+        if not isinstance(kind, PrimitiveType) or kind.primitive.codec.encode is None:
             raise InvalidInputError(f"cannot partition by column {name!r}: it is of type {kind}")
     stored = [field for field in schema.fields if field.name not in names and field.type != VOID]
     if names and not stored:

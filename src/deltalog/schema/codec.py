@@ -133,7 +133,8 @@ def _named_type(name: str, where: str) -> DataType:
         return PrimitiveType(name)
     except InvalidInputError as error:
         known = primitive_named(name.partition("(")[0])
-        if known is not None and known.canonical is not None:  # out of range, not from the future
+        # Out of range, and not from the future, as parameters of a feature's type may be.
+        if known is not None and known.canonical is not None and not known.feature:
             raise InvalidMetadataError(f"{where}: {error}") from error
         return UnknownType(name)
 

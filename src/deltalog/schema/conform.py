@@ -89,7 +89,7 @@ def _conform(array: Any, target: Any, path: Path) -> Any:
     for applies, nested in _NESTED:
         if applies(target):
             return nested(array, target, path)
-    row = primitive_of_arrow(target)
+    row = primitive_of_arrow(target, declared=True)
     if row is None:
         raise _mismatch(found, target, path)
     return _checked(row[0].codec.conform, array, target, path)

@@ -70,7 +70,7 @@ class PrimitiveType(SchemaPart):
     def parameters(self) -> tuple[str, ...]:
         """The parameters in the brackets of the name."""
         _, _, inner = self.type.partition("(")
-        return tuple(inner[:-1].split(",")) if inner else ()
+        return tuple(map(str.strip, inner[:-1].split(","))) if inner else ()
 
     @property
     def is_decimal(self) -> bool:

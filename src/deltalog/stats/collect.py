@@ -9,14 +9,17 @@ Protocol: Per-file Statistics
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog.errors import InvalidInputError
 from deltalog.kernels import Array, pc
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives import Bounds
+from deltalog.schema.primitives.places import corner
 from deltalog.stats.encode import DEFAULT_PREFIX_LENGTH, truncate_max, truncate_min
 from deltalog.stats.schema import (
     DEFAULT_NUM_INDEXED_COLUMNS,
@@ -26,6 +29,7 @@ from deltalog.stats.schema import (
     NUM_RECORDS,
     TIGHT_BOUNDS,
     bounds_of,
+    box_of,
     find_leaf,
     has_bounds,
     indexed_columns,
@@ -34,6 +38,7 @@ from deltalog.stats.schema import (
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from deltalog.schema.primitives.row import Box
     from deltalog.schema.types import Field, StructType
     from deltalog.stats.schema import Path
 
@@ -125,6 +130,9 @@ class StatsCollector:
                 low, high = column.bounds()
                 _put(stats[MIN_VALUES], column.path, low)
                 _put(stats[MAX_VALUES], column.path, high)
+            elif column.box is not None and all(map(math.isfinite, chain(*column.box))):
+                for kind, point in zip((MIN_VALUES, MAX_VALUES), column.box, strict=True):
+                    _put(stats[kind], column.path, corner(point))
             _put(stats[NULL_COUNT], column.path, column.null_count)
         if self._tight_bounds:
             stats[TIGHT_BOUNDS] = True
@@ -143,6 +151,8 @@ class _ColumnStats:
         self._low: Any = None
         self._high: Any = None
         self._has_nan = False
+        self._box_of = box_of(field)
+        self.box: Box | None = None
 
     def update(self, batch: pa.RecordBatch) -> None:
         values = find_leaf(batch, self.path)
@@ -153,14 +163,37 @@ class _ColumnStats:
 
     def add(self, values: Array, null_count: int | None) -> None:
         self.null_count += values.null_count if null_count is None else null_count
-        if self.has_bounds and values.null_count < len(values):
+        if values.null_count == len(values):
+            return
+        if self.has_bounds:
             self._widen(values)
+        elif self._box_of is not None:
+            self._cover(self._box(values))
 
     def merge(self, other: _ColumnStats) -> None:
         self.null_count += other.null_count
         self._has_nan = self._has_nan or other._has_nan
         if other._low is not None:
             self._include(other._low, other._high)
+        self._cover(other.box)
+
+    def _box(self, values: Array) -> Box | None:
+        try:
+            return None if self._box_of is None else self._box_of(values)
+        except ValueError as error:
+            raise InvalidInputError(
+                f"cannot write column {'.'.join(self.path)!r}: {error}"
+            ) from error
+
+    def _cover(self, box: Box | None) -> None:
+        if self.box is None or box is None:
+            self.box = self.box or box
+            return
+        low, high = (
+            tuple(map(choose, mine, theirs))
+            for choose, mine, theirs in zip((min, max), self.box, box, strict=True)
+        )
+        self.box = low, high
 
     def _widen(self, values: Array) -> None:
         if pt.is_dictionary(values.type):

@@ -17,12 +17,15 @@ import pyarrow.types as pt
 
 from deltalog.kernels import Array, pc
 from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.collations import collations_of
 from deltalog.schema.columns import leaf_columns
 from deltalog.schema.primitives import Bounds, primitive_of_arrow
 from deltalog.schema.types import DataType, Field, PrimitiveType, StructType
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
+
+    from deltalog.schema.primitives.row import Box
 
 Path = tuple[str, ...]
 
@@ -35,16 +38,18 @@ NULL_COUNT: Final = "nullCount"
 NULL_COUNT_ALIAS: Final = "nullCounts"
 DEFAULT_NUM_INDEXED_COLUMNS: Final = 32
 
-COLLATIONS: Final = "__COLLATIONS"
-
 
 def has_bounds(field: Field) -> bool:
     """Return whether the column gets a minimum and a maximum: numbers, moments and texts do.
 
     Texts with a collation do not: it orders them in another way than their bytes.
     """
-    is_ordered_by_value = COLLATIONS not in field.metadata
-    return is_ordered_by_value and bounds_of(field.type) is not None
+    return not collations_of(field) and bounds_of(field.type) is not None
+
+
+def box_of(field: Field) -> Callable[[Array], Box | None] | None:
+    """Return how the box of a column's values is found; None if they have none."""
+    return field.type.primitive.codec.box if isinstance(field.type, PrimitiveType) else None
 
 
 def bounds_of(data_type: DataType) -> Bounds | None:
@@ -98,9 +103,9 @@ def stats_schema(columns: Iterable[tuple[Path, Field]], *, tight_bounds: bool = 
     indexed = list(columns)
     for kind in (MIN_VALUES, MAX_VALUES):
         leaves += [
-            ((kind, *path), to_arrow_type(field.type))
+            ((kind, *path), to_arrow_type(field.type) if has_bounds(field) else pa.string())
             for path, field in indexed
-            if has_bounds(field)
+            if has_bounds(field) or box_of(field) is not None
         ]
     leaves += [((NULL_COUNT, *path), pa.int64()) for path, _ in indexed]
     if tight_bounds:

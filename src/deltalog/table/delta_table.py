@@ -636,7 +636,8 @@ class DeltaTable:
         blank = conditions.with_blanks_as_nulls(partitions, known)
         predicate = conditions.as_condition(self.schema(), blank, filters, session=session)
         shown = self._read_from(filesystem)
-        return plan_scan(shown, columns=arguments.as_columns(columns), predicate=predicate)
+        chosen = arguments.as_columns(columns)
+        return plan_scan(shown, columns=chosen, predicate=predicate, is_resolved=True)
 
     def _pruning(self, *given: Any) -> Expression | None:
         known = self._snapshot.configuration.partition_columns

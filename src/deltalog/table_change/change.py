@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.actions.model import Metadata
 from deltalog.actions.properties import TableProperties
-from deltalog.column_mapping import Mode, field_id
+from deltalog.column_mapping import Mode, field_id, has_lost_names
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.features import iceberg_compat, iceberg_writer_compat
@@ -83,7 +83,8 @@ def new_table(  # noqa: PLR0913  # what a statement can say of a table
     own = columns.without_table_metadata(schema)
     protocol = least_protocol(TableProperties(asked), own, current=with_features(NEW_TABLE, wanted))
     stored = properties.stored_configuration(without_requests(asked), protocol)
-    mapped, stored = columns.with_mapping(own, stored, keep_names=False)
+    names_new = properties.has_first_names(stored, protocol)
+    mapped, stored = columns.with_mapping(own, stored, keep_names=False, names_new=names_new)
     made = TableConfiguration(
         protocol,
         Metadata(
@@ -152,10 +153,15 @@ def changed_table(
         least_protocol(TableProperties(asked), wanted, current=base),
     )
     stored = properties.stored_configuration(without_requests(asked), new_protocol, before=current)
+    if has_lost_names(current.schema, wanted):
+        stored = properties.with_lost_names(stored)
     # When column mapping is enabled, existing files use the columns' names; so these become the
     # physical names. Columns that are added later get random ones.
     mapped, stored = columns.with_mapping(
-        wanted, stored, keep_names=current.column_mapping_mode is Mode.NONE and not replaces_data
+        wanted,
+        stored,
+        keep_names=current.column_mapping_mode is Mode.NONE and not replaces_data,
+        names_new=properties.has_first_names(stored, new_protocol),
     )
     changed = TableConfiguration(
         new_protocol,

@@ -12,6 +12,7 @@ from deltalog.actions.properties import TableProperties
 from deltalog.column_mapping import (
     MAX_COLUMN_ID_PROPERTY,
     Mode,
+    PhysicalNames,
     assign,
     field_id,
     physical_name,
@@ -71,7 +72,11 @@ def keep_ids(before: TableConfiguration, schema: StructType) -> StructType:
 
 
 def with_mapping(
-    schema: StructType, configuration: Mapping[str, str], *, keep_names: bool
+    schema: StructType,
+    configuration: Mapping[str, str],
+    *,
+    keep_names: bool,
+    names_new: bool = False,
 ) -> tuple[StructType, dict[str, str]]:
     """Return the schema with ids and physical names, if the table has column mapping.
 
@@ -80,6 +85,7 @@ def with_mapping(
         configuration: of the new table.
         keep_names: True when an existing table gets column mapping: the physical names are then
             the names that its files use. New columns of a mapped table get random names.
+        names_new: True where they get their own: no column was ever dropped or renamed.
 
     Returns:
         The schema, and the configuration with the highest id ever assigned.
@@ -93,14 +99,21 @@ def with_mapping(
     mapped, highest = assign(
         own,
         properties.column_mapping_max_column_id,
-        keep_names=keep_names,
-        names_by_id=properties.enable_iceberg_writer_compat_v1,
+        names=_names(properties, keep_names=keep_names, names_new=names_new),
     )
     if set(enabled_versions(properties)) & {2, 3}:
         mapped, highest = with_nested_ids(mapped, highest)
     # "This value must increase monotonically as new columns are introduced": also when the column
     # with the highest id is dropped.
     return mapped, {**configuration, MAX_COLUMN_ID_PROPERTY: str(highest)}
+
+
+def _names(properties: TableProperties, *, keep_names: bool, names_new: bool) -> PhysicalNames:
+    if keep_names:
+        return PhysicalNames.LOGICAL
+    if properties.enable_iceberg_writer_compat_v1:
+        return PhysicalNames.BY_ID
+    return PhysicalNames.FIRST if names_new else PhysicalNames.RANDOM
 
 
 def canonical_names(schema: StructType, columns: Sequence[str]) -> tuple[str, ...]:

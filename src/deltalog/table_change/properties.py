@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.actions.properties import PROPERTIES, TableProperties
 from deltalog.actions.settable import canonical_key, check_settable
+from deltalog.column_mapping import HAS_DROPPED_OR_RENAMED_PROPERTY, USAGE_TRACKING
 from deltalog.errors import InvalidInputError
 from deltalog.features.protocol_change import requested_protocol, supported_features
 from deltalog.features.registry import canonical_name
@@ -94,6 +95,25 @@ def check_dialect(
         )
 
 
+def has_first_names(configuration: Mapping[str, str], protocol: Protocol) -> bool:
+    """Whether no column was ever dropped or renamed, so that new ones may be stored by their names.
+
+    Protocol: RFC Column Mapping Usage Tracking
+    """
+    tracked = USAGE_TRACKING in supported_features(protocol)
+    return tracked and configuration.get(HAS_DROPPED_OR_RENAMED_PROPERTY) == "false"
+
+
+def with_lost_names(configuration: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a table of which a column is dropped or renamed, if it tracks that.
+
+    Protocol: RFC Column Mapping Usage Tracking
+    """
+    if HAS_DROPPED_OR_RENAMED_PROPERTY not in configuration:
+        return dict(configuration)
+    return {**configuration, HAS_DROPPED_OR_RENAMED_PROPERTY: "true"}
+
+
 def stored_configuration(
     configuration: Mapping[str, str],
     protocol: Protocol,
@@ -117,6 +137,12 @@ def stored_configuration(
     if "rowIds" in features:
         needed[_P.row_ids_physical_column_name.key] = f"_row-id-col-{uuid.uuid4()}"
     found = {**needed, **configuration}
+    if USAGE_TRACKING in features:
+        if before is None:
+            found.setdefault(HAS_DROPPED_OR_RENAMED_PROPERTY, "false")
+        elif not before.supports(USAGE_TRACKING):
+            # Of a table that is there, nobody has kept what was dropped or renamed.
+            found[HAS_DROPPED_OR_RENAMED_PROPERTY] = "true"
     if before is None or before.in_commit_timestamps is None:
         for key in _ENABLEMENT:
             found.pop(key, None)

@@ -52,7 +52,8 @@ def as_schema(schema: Any) -> StructType:
     if isinstance(schema, list | tuple) and all(isinstance(field, Field) for field in schema):
         return StructType(schema)
     if isinstance(schema, pa.Schema) or hasattr(schema, "__arrow_c_schema__"):
-        return from_arrow_schema(schema if isinstance(schema, pa.Schema) else pa.schema(schema))
+        arrow = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
+        return from_arrow_schema(arrow, declared=True)
     raise InvalidInputError(
         f"cannot take a {type(schema).__name__} for a schema: expected a deltalog.Schema, a list "
         "of fields, or an Arrow schema"

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.actions.properties import TableProperties
-from deltalog.column_mapping import Mode
+from deltalog.column_mapping import HAS_DROPPED_OR_RENAMED_PROPERTY, Mode, has_lost_names
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import DataFileMissingError
 from deltalog.features.clustering import CLUSTERING_DOMAIN
@@ -192,6 +192,11 @@ def restored_configuration(
     if then.column_mapping_mode is not Mode.NONE and _MAX_COLUMN_ID in current:
         highest = max(int(current[_MAX_COLUMN_ID]), int(texts.get(_MAX_COLUMN_ID, 0)))
         texts[_MAX_COLUMN_ID] = str(highest)
+    # "After it is set to `true` it must never be set back to `false` again."
+    tracked = current.get(HAS_DROPPED_OR_RENAMED_PROPERTY)
+    if tracked is not None:
+        lost = tracked == "true" or has_lost_names(now.schema, then.schema)
+        texts[HAS_DROPPED_OR_RENAMED_PROPERTY] = str(lost).lower()
     supported = supported_features(protocol)
     if _CHECKPOINT_PROTECTION in current and "checkpointProtection" in supported:
         texts[_CHECKPOINT_PROTECTION] = current[_CHECKPOINT_PROTECTION]

@@ -1,7 +1,8 @@
 """Statistics of row groups that are copied, as if their rows had been written.
 
 A footer's bounds are taken where they are exact. Other columns are decoded: texts that may be cut
-off, floating-point numbers (footers leave NaN out), lists and maps (footers count their elements).
+off, floating-point numbers (footers leave NaN out), geometries (a box is made of all of them),
+lists and maps (footers count their elements).
 
 Protocol: Per-file Statistics
 """
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.schema import PrimitiveType
-from deltalog.stats.schema import find_leaf
+from deltalog.stats.schema import box_of, find_leaf
 from deltalog.storage.parquet_bounds import decode_bounds
 from deltalog.storage.parquet_parts import leaf_columns
 
@@ -62,7 +63,8 @@ def collect_copied(
     columns = stats.columns()
     for number, (path, field) in enumerate(columns):
         has_bounds = stats.has_bounds(number)
-        leaf = leaf_of[path] if isinstance(field.type, PrimitiveType) else None
+        is_known = isinstance(field.type, PrimitiveType) and box_of(field) is None
+        leaf = leaf_of[path] if is_known else None
         left = []
         for group in groups:
             found = (

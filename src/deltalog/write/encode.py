@@ -225,6 +225,8 @@ def _physical_type(
         case MapType():
             key = part("key", data_type.key_type, nullable=False)
             return arrow.map_(key, part("value", data_type.value_type))
+        case PrimitiveType() if data_type.primitive.stored_as is not None:
+            return data_type.primitive.stored_as(*data_type.parameters)
         case _:
             return to_arrow_type(data_type)
 
@@ -235,7 +237,7 @@ def _is_void(data_type: DataType) -> bool:
 
 def _physical_array(array: Array, source: DataType, target: Any) -> Array:
     if isinstance(source, PrimitiveType):
-        return array
+        return _physical_values(array, source, target)
     if not _needs_copy(source):
         # Names and ids change, buffers do not.
         return array.view(target)
@@ -263,6 +265,20 @@ def _physical_array(array: Array, source: DataType, target: Any) -> Array:
             return array
 
 
+def _physical_values(array: Array, source: PrimitiveType, target: Any) -> Array:
+    row = source.primitive
+    if row.check is not None:
+        try:
+            row.check(array)
+        except ValueError as error:
+            raise InvalidInputError(f"cannot write a value of type {source}: {error}") from error
+    if row.stored_as is None:
+        return array
+    if isinstance(target, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(target, array)
+    return array.view(target)
+
+
 def _variant_parts(array: Array) -> Array:
     """Return variants as structs of two required binaries; these are empty below a NULL struct."""
     parts = [field_of(array, field.name) for field in VARIANT_STORAGE]
@@ -276,7 +292,7 @@ def _variant_parts(array: Array) -> Array:
 
 
 def _needs_copy(data_type: DataType) -> bool:
-    """Whether the physical array needs other buffers: it has void fields or variants."""
+    """Whether the physical array is no view: void fields, variants, types of files' own."""
     match data_type:
         case StructType():
             return any(_needs_copy(field.type) for field in data_type)
@@ -284,8 +300,10 @@ def _needs_copy(data_type: DataType) -> bool:
             return _needs_copy(data_type.element_type)
         case MapType():
             return _needs_copy(data_type.key_type) or _needs_copy(data_type.value_type)
+        case PrimitiveType():
+            return _is_void(data_type) or data_type.primitive.stored_as is not None
         case _:
-            return isinstance(data_type, VariantType) or _is_void(data_type)
+            return isinstance(data_type, VariantType)
 
 
 def _span(array: Array, values: Array) -> tuple[Array, Array]:

@@ -126,7 +126,7 @@ class Fit:
         casts: bool = False,
     ) -> None:
         self._zone = time_zone
-        incoming = from_arrow_schema(source)
+        incoming = from_arrow_schema(source, declared=True)
         problems = _Problems()
         self._casts = _casts(incoming, schema, time_zone) if casts else {}
         supplied = _match_struct(
@@ -178,7 +178,7 @@ class Fit:
             array = array.view(spelled)
         if name in self._casts:
             return _cast(array, *self._casts[name], name)
-        if _has_nanoseconds(array.type):
+        if _has_nanoseconds(array.type) and not _has_nanoseconds(target):
             array = _truncated(array, name)
         if self._zone != _UTC and _is_naive(array.type) and pa.types.is_timestamp(target):
             array = self._with_zone(array, target)

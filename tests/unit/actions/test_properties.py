@@ -74,6 +74,13 @@ def test_defaults() -> None:
         ("enableChangeDataCapture", "enable_change_data_feed", False, "true", True),
         ("columnMapping.mode", "column_mapping_mode", "none", "name", "name"),
         ("columnMapping.maxColumnId", "column_mapping_max_column_id", 0, "7", 7),
+        (
+            "columnMapping.hasDroppedOrRenamed",
+            "column_mapping_has_dropped_or_renamed",
+            False,
+            "true",
+            True,
+        ),
         ("dataSkippingNumIndexedCols", "data_skipping_num_indexed_cols", 32, "-1", -1),
         ("dataSkippingStatsColumns", "data_skipping_stats_columns", None, "a", (("a",),)),
         ("dataSkippingStringPrefixLength", "data_skipping_string_prefix_length", 32, "5", 5),

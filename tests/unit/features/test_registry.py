@@ -69,6 +69,7 @@ def test_which_features_readers_must_know() -> None:
         "catalogManaged",
         "geospatial",
         "timestampNanos",
+        "intervalTypes",
         "adaptiveMetadata-preview",
         "redirectReaderWriter-preview",
     }

@@ -119,8 +119,8 @@ def test_numbers_beyond_64_bits_in_metadata_survive() -> None:
 @pytest.mark.parametrize(
     "json_type",
     [
-        '"geography(OGC:CRS84, SPHERICAL)"',
-        '"interval day to second"',
+        '"geography(OGC:CRS84, STRAIGHT)"',
+        '"interval month to day"',
         '{"type":"udt","class":"org.example.Point","sqlType":{"type":"struct","fields":[]}}',
     ],
 )

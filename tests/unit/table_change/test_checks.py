@@ -256,7 +256,7 @@ def test_columns_of_the_change_feed_are_reserved() -> None:
 
 
 @pytest.mark.parametrize(
-    "feature", ["catalogManaged", "collations", "geospatial", "icebergWriterCompatV3", "liquid"]
+    "feature", ["catalogManaged", "adaptiveMetadata-preview", "icebergWriterCompatV3", "liquid"]
 )
 def test_a_change_never_bricks_the_table(feature: str) -> None:
     with pytest.raises(DeltaError) as caught:

@@ -46,7 +46,7 @@ class MergeSource:
     def __init__(self, data: object, *, memory_bytes: int = MEMORY_BYTES) -> None:
         self._spilled: tempfile.TemporaryDirectory[str] | None = None
         reader = open_batches(data)
-        found = from_arrow_schema(reader.schema)
+        found = from_arrow_schema(reader.schema, declared=True)
         self.schema: StructType = StructType(list(found.fields))
         twice = duplicates(self.schema)
         if twice:

@@ -13,6 +13,7 @@ from deltalog.schema.primitives.table import (
     primitive_in_sql,
     primitive_named,
     primitive_of_arrow,
+    type_of_extension,
     worded_literal,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "primitive_in_sql",
     "primitive_named",
     "primitive_of_arrow",
+    "type_of_extension",
     "worded_literal",
 ]

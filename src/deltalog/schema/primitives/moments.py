@@ -335,3 +335,5 @@ INSTANT: Final = ValueCodec(
 WALL_CLOCK: Final = ValueCodec(
     conform=_conform_moment, parse=_parse_wall_clock, encode=_encode_wall_clock, bounds=_MOMENTS
 )
+# Of nanoseconds: what their bounds look like is not written down, so they have none.
+FINE_MOMENT: Final = ValueCodec(conform=_conform_moment)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from deltalog.kernels import Array
 
+    Box = tuple[tuple[float, ...], tuple[float, ...]]
+
 
 class Family(Enum):
     """Types that casts, comparisons and statistics treat alike; `OTHER` has no rules of its own."""
@@ -65,12 +67,16 @@ class ValueCodec:
         encode: from a Python value and the Arrow type to the text of a partition value;
             TypeError, ValueError or ArithmeticError where it is none.
         bounds: of statistics; None if the type has no minimum and maximum.
+        box: from an array to the corner of least and the corner of greatest coordinates, for types
+            whose values have no order but a place; None if nothing has one. ValueError where a
+            value is malformed.
     """
 
     conform: Callable[[Array, Any], Array | None] = lambda _, __: None
     parse: Callable[[pa.StringArray, pa.DataType, str], Array] | None = None
     encode: Callable[[Any, pa.DataType], str] | None = None
     bounds: Bounds | None = None
+    box: Callable[[Array], Box | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +107,20 @@ class Primitive:
         literal: from a Python value to the text in the quotes of a literal such as DATE'…', None
             if the value is of another type; None for a type without such literals.
         spark_name: in Spark's JSON of schemas, if it is not the log's name.
+        name_in_sql: from its name with parameters to what SQL calls it; None if SQL has the same
+            parameters.
+        stored_as: from the parameters to the Arrow type that data files are written with, which
+            has the same values in the same buffers; None is `arrow`.
+        check: refuses values that files must not hold; ValueError.
+        extension: Arrow's name of the extension type that says what the values are, where their
+            Arrow type does not; it goes with each field, and the arrays stay plain.
+        extension_metadata: from the parameters to what the extension type is told.
+        of_extension: from what an extension type of that name was told to the name of a type, None
+            if it is none.
+        is_declared: whether only those who name it get the type: a table that is made from data
+            never has it.
+        is_opaque: whether expressions hand its values on and do not look into them.
+        in_spark: whether data goes through the Spark edge.
 
     Attributes:
         kinds: Arrow's numbers of what it takes.
@@ -127,6 +147,15 @@ class Primitive:
     suffix: str = ""
     literal: Callable[[Any], str | None] | None = None
     spark_name: str = ""
+    name_in_sql: Callable[[str], str] | None = None
+    stored_as: Callable[..., pa.DataType] | None = None
+    check: Callable[[Array], None] | None = None
+    extension: str = ""
+    extension_metadata: Callable[..., str] = lambda *_: ""
+    of_extension: Callable[[str], str | None] = lambda _: None
+    is_declared: bool = False
+    is_opaque: bool = False
+    in_spark: bool = True
     kinds: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:

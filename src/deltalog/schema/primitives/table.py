@@ -13,12 +13,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from deltalog.schema.primitives import moments, numbers, texts
+from deltalog.schema.primitives import moments, numbers, places, spans, texts
 from deltalog.schema.primitives.row import Family, Primitive, ValueCodec
 
 _INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
 _NUMBERS: Final = _INTEGERS | {"float", "double"}
-_MOMENTS: Final = frozenset({"timestamp", "timestamp_ntz"})
+_FINE_MOMENTS: Final = frozenset({"timestamp_nanos", "timestamp_nanos_ntz"})
+_MOMENTS: Final = frozenset({"timestamp", "timestamp_ntz"}) | _FINE_MOMENTS
 _WALL_CLOCK: Final = pa.timestamp("us")
 _INSTANT: Final = pa.timestamp("us", "UTC")
 _integer: Final = partial(
@@ -28,6 +29,23 @@ _integer: Final = partial(
     stored_in=_NUMBERS | {"decimal"},
 )
 _float: Final = partial(Primitive, family=Family.FLOATING, codec=numbers.FLOAT, stored_in=_NUMBERS)
+_place: Final = partial(
+    Primitive,
+    arrow=lambda *_: pa.binary(),
+    large_arrow=lambda *_: pa.large_binary(),
+    takes=(),
+    stored_in=frozenset({"binary"}),
+    defaults=("4326",),
+    feature="geospatial",
+    name_in_sql=places.name_in_sql,
+    stored_as=places.stored_wkb,
+    check=places.check_wkb,
+    extension=places.WKB,
+    extension_metadata=places.wkb_metadata,
+    is_declared=True,
+    is_opaque=True,
+    in_spark=False,
+)
 
 PRIMITIVES: Final[dict[str, Primitive]] = {
     row.name: row
@@ -60,6 +78,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         _integer(
             name="integer",
             bits=32,
+            stored_in=_NUMBERS | {"decimal", spans.YEAR_TO_MONTH},
             arrow=pa.int32,
             takes=(pa.int32(), pa.uint16()),
             widens_to=frozenset({"long", "double"}),
@@ -108,7 +127,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             arrow=pa.binary,
             large_arrow=pa.large_binary,
             takes=(pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(1)),
-            stored_in=frozenset({"string"}),
+            stored_in=frozenset({"string", "geometry", "geography"}),
         ),
         Primitive(
             name="date",
@@ -146,6 +165,63 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             literal=moments.instant_literal,
         ),
         Primitive(
+            name="timestamp_nanos_ntz",
+            codec=moments.FINE_MOMENT,
+            arrow=lambda: pa.timestamp("ns"),
+            takes=(),
+            stored_in=_FINE_MOMENTS,
+            feature="timestampNanos",
+            is_declared=True,
+            is_opaque=True,
+            in_spark=False,
+        ),
+        Primitive(
+            name="timestamp_nanos",
+            codec=moments.FINE_MOMENT,
+            arrow=lambda: pa.timestamp("ns", "UTC"),
+            takes=(),
+            stored_in=_FINE_MOMENTS,
+            feature="timestampNanos",
+            is_declared=True,
+            is_opaque=True,
+            in_spark=False,
+        ),
+        Primitive(
+            name=spans.YEAR_TO_MONTH,
+            codec=spans.MONTH_COUNT,
+            arrow=pa.int32,
+            takes=(),
+            aliases=spans.narrower("year", "month"),
+            feature="intervalTypes",
+            is_declared=True,
+            is_opaque=True,
+            in_spark=False,
+        ),
+        Primitive(
+            name=spans.DAY_TO_SECOND,
+            codec=spans.TIME_SPAN,
+            arrow=lambda: pa.duration("us"),
+            takes=(pa.duration("us"),),
+            aliases=spans.narrower("day", "hour", "minute", "second"),
+            feature="intervalTypes",
+            stored_as=pa.int64,
+            is_declared=True,
+            is_opaque=True,
+            in_spark=False,
+        ),
+        _place(
+            name="geometry",
+            codec=places.GEOMETRY,
+            canonical=places.canonical_geometry,
+            of_extension=places.geometry_of,
+        ),
+        _place(
+            name="geography",
+            codec=places.GEOGRAPHY,
+            canonical=places.canonical_geography,
+            of_extension=places.geography_of,
+        ),
+        Primitive(
             name="void", codec=ValueCodec(), arrow=pa.null, takes=(pa.null(),), aliases=("null",)
         ),
     )
@@ -164,11 +240,18 @@ def primitive_in_sql(word: str) -> Primitive | None:
     return next((row for row in PRIMITIVES.values() if word in row.sql_words), None)
 
 
-def primitive_of_arrow(arrow_type: pa.DataType) -> tuple[Primitive, tuple[str, ...]] | None:
-    """Return the type that stores values of an Arrow type, with its parameters, or None."""
+def primitive_of_arrow(
+    arrow_type: pa.DataType, *, declared: bool = False
+) -> tuple[Primitive, tuple[str, ...]] | None:
+    """Return the type that stores values of an Arrow type, with its parameters, or None.
+
+    Args:
+        arrow_type: of the values.
+        declared: whether it may be a type that only those who name it get.
+    """
     kind = arrow_type.id
     for row in PRIMITIVES.values():
-        if kind in row.kinds:
+        if kind in row.kinds and (declared or not row.is_declared):
             parameters = () if row.parameters_of is None else row.parameters_of(arrow_type)
             if parameters is not None:
                 return row, parameters
@@ -181,4 +264,13 @@ def worded_literal(value: object) -> tuple[Primitive, str] | None:
         text = None if row.literal is None else row.literal(value)
         if text is not None:
             return row, text
+    return None
+
+
+def type_of_extension(name: str, metadata: str) -> str | None:
+    """Return the name of the type that an extension type of Arrow stands for, or None."""
+    for row in PRIMITIVES.values():
+        found = row.of_extension(metadata) if row.extension == name else None
+        if found is not None:
+            return found
     return None

@@ -15,7 +15,7 @@ from pyspark.sql import types as spark_types
 
 from deltalog._json import loads
 from deltalog.column_mapping import physical_name
-from deltalog.errors import InvalidInputError
+from deltalog.errors import InvalidInputError, UnsupportedTypeError
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
 from deltalog.kernels import arrow
 from deltalog.schema import (
@@ -78,7 +78,7 @@ def schema_of(columns: spark_types.StructType) -> StructType:
                 f"cannot write columns {other!r} and {name!r}: a table's columns differ by more "
                 "than case; rename one of them"
             )
-    return as_nullable(parse_schema(columns.json()))
+    return loosened(parse_schema(columns.json()), _with_comment, _checked)
 
 
 def defined_schema(columns: spark_types.StructType) -> StructType:
@@ -127,7 +127,17 @@ def _with_comment(field: Field) -> Field:
     return Field(field.name, field.type, metadata=kept)
 
 
+def _checked(kind: DataType) -> DataType:
+    if isinstance(kind, PrimitiveType) and not kind.primitive.in_spark:
+        raise UnsupportedTypeError(
+            f"cannot hand values of type {kind} to Spark, or take them from it: use "
+            "deltalog without Spark for this table"
+        )
+    return kind
+
+
 def _in_spark(kind: DataType) -> DataType:
+    _checked(kind)
     if not isinstance(kind, PrimitiveType) or kind.primitive.spark_name == kind.primitive.name:
         return kind
     row = kind.primitive

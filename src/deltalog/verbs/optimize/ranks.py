@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.coercion import is_opaque
 from deltalog.kernels import arrow, compute, pc
 from deltalog.schema import PrimitiveType, canonical_path_of, find_field
 from deltalog.schema.types import VOID
@@ -140,9 +141,10 @@ def sortable_paths(
             raise InvalidInputError(
                 f"cannot {what} by {name!r}: it is a partition column, every file has one value"
             )
-        if not isinstance(field.type, PrimitiveType) or field.type == VOID:
+        kind = field.type
+        if not isinstance(kind, PrimitiveType) or kind == VOID or is_opaque(kind):
             raise InvalidInputError(
-                f"cannot {what} by {name!r}: values of type {field.type} have no order"
+                f"cannot {what} by {name!r}: values of type {kind} have no order"
             )
     return paths
 

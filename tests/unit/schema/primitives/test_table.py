@@ -21,7 +21,9 @@ NOON = dt.datetime(2024, 7, 1, 12)  # noqa: DTZ001  # a wall clock
 def test_the_types_of_the_protocol_are_there() -> None:
     assert set(PRIMITIVES) == {
         "string", "byte", "short", "integer", "long", "float", "double", "decimal", "boolean",
-        "binary", "date", "timestamp", "timestamp_ntz", "void",
+        "binary", "date", "timestamp", "timestamp_ntz", "void", "geometry", "geography",
+        "timestamp_nanos", "timestamp_nanos_ntz", "interval year to month",
+        "interval day to second",
     }  # fmt: skip
 
 

@@ -1,0 +1,121 @@
+"""Collations: by which rules the texts of a column compare.
+
+Owns the `__COLLATIONS` entry of column metadata: which texts of a field it names, and what becomes
+of it when the field is renamed. Knows the rules of one collation, the default: by UTF-8 bytes.
+
+Protocol: Specifying collations in the table schema
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog.errors import InvalidInputError
+from deltalog.schema.columns import find_field, walk, walk_types
+from deltalog.schema.types import STRING, StructType
+
+if TYPE_CHECKING:
+    from deltalog.schema.columns import Path
+    from deltalog.schema.types import Field
+
+COLLATIONS_KEY: Final = "__COLLATIONS"
+_BY_BYTES: Final = frozenset({"spark.utf8_binary", "utf8_binary"})
+
+
+def collations_of(field: Field) -> dict[str, str]:
+    """Return the collations of a field's own texts, but for the default.
+
+    Returns:
+        From dotted paths that begin with the field's name (`tags.element`) to identifiers such as
+        `ICU.de_DE`. What is no identifier counts as one that is not known.
+    """
+    entry = field.metadata.get(COLLATIONS_KEY)
+    if entry is None:
+        return {}
+    if not isinstance(entry, dict):
+        return {field.name: str(entry)}
+    return {path: str(name) for path, name in entry.items() if str(name).lower() not in _BY_BYTES}
+
+
+def has_collations(schema: StructType) -> bool:
+    """Return whether a text in the schema has a collation other than the default."""
+    return any(collations_of(field) for _, field in walk(schema))
+
+
+def collation_below(schema: StructType, path: Path) -> str | None:
+    """Return a collation of the texts in a column, or of those inside it; None if they have none.
+
+    Raises:
+        InvalidInputError: there is no such column.
+    """
+    fields = [find_field(schema, path[:depth]) for depth in range(1, len(path) + 1)]
+    found = [name for field in fields for name in collations_of(field).values()]
+    kind = fields[-1].type
+    inner = StructType([replace(fields[-1], metadata={}, type=kind)])
+    found += [name for _, field in walk(inner) for name in collations_of(field).values()]
+    return found[0] if found else None
+
+
+def renamed(field: Field, name: str) -> Field:
+    """Return the field under another name, with its collations under that name too."""
+    entry = field.metadata.get(COLLATIONS_KEY)
+    if not isinstance(entry, dict):
+        return replace(field, name=name)
+    paths: dict[str, Any] = {}
+    for path, collation in entry.items():
+        is_own = path == field.name or path.startswith(f"{field.name}.")
+        paths[name + path[len(field.name) :] if is_own else path] = collation
+    return replace(field, name=name, metadata={**field.metadata, COLLATIONS_KEY: paths})
+
+
+def check_collations(schema: StructType) -> None:
+    """Refuse collations that name no text, or that are no identifiers as schemas have them.
+
+    Raises:
+        InvalidInputError: it names the column.
+
+    Protocol: Writer Requirements for Collations
+    """
+    for path, field in walk(schema):
+        entry = field.metadata.get(COLLATIONS_KEY)
+        if entry is None:
+            continue
+        at = ".".join(path)
+        if not isinstance(entry, dict) or not entry:
+            raise InvalidInputError(
+                f"the column {at!r}: expected {COLLATIONS_KEY} to name texts and their collations, "
+                f"as {{'{field.name}': 'ICU.de_DE'}}, found {entry!r}"
+            )
+        texts = {".".join((field.name, *inner)) for inner in _own_texts(field)}
+        for text, collation in entry.items():
+            if text not in texts:
+                raise InvalidInputError(
+                    f"the column {at!r}: {COLLATIONS_KEY} names {text!r}, which is no string of it"
+                )
+            parts = collation.split(".") if isinstance(collation, str) else []
+            # "Collation identifiers are stored without a version."
+            if len(parts) != 2 or not all(parts):
+                raise InvalidInputError(
+                    f"the column {at!r}: expected the collation of {text!r} as provider and name, "
+                    f"such as 'ICU.de_DE', found {collation!r}"
+                )
+            if collation.lower() in _BY_BYTES:
+                raise InvalidInputError(
+                    f"the column {at!r}: {collation!r} is the default, which is not written; leave "
+                    f"{text!r} out of {COLLATIONS_KEY}"
+                )
+
+
+def _own_texts(field: Field) -> list[Path]:
+    """Paths of the strings of a field, but for those of structs, whose fields name them."""
+    found: list[Path] = []
+    structs: list[Path] = []
+    for path, kind in walk_types(field.type):
+        if any(path[: len(struct)] == struct for struct in structs):
+            continue
+        if isinstance(kind, StructType):
+            structs.append(path)
+        elif kind == STRING:
+            found.append(path)
+    return found

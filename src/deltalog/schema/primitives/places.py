@@ -1,0 +1,331 @@
+"""Geometries and geographies: their names, values, bounding boxes and Arrow's words for them.
+
+Owns the two spellings of a reference system: the protocol's (`OGC:CRS84`) and SQL's numbers (4326).
+Values are ISO WKB. Coordinates are compared as numbers, and edges are never followed: a geography
+has no box, because the shortest way between two of its points may leave the box of the two.
+
+Protocol: RFC Geospatial types
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from array import array
+from sys import byteorder
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+
+from deltalog._json import dumps, loads
+from deltalog.errors import MalformedLogError
+from deltalog.kernels import Array, arrow, compute, pc
+from deltalog.schema.primitives.row import ValueCodec
+from deltalog.schema.primitives.texts import BYTES
+
+if TYPE_CHECKING:
+    from deltalog.schema.primitives.row import Box
+
+WKB: Final = "geoarrow.wkb"
+ALGORITHMS: Final = ("spherical", "vincenty", "thomas", "andoyer", "karney")
+_CRS84: Final = "OGC:CRS84"
+_ANY_SYSTEM: Final = "SRID:ANY"  # as Spark has it: no column is of it, so that none takes the data
+_NAME: Final = re.compile(r"(geometry|geography)(?:\(\s*([^(),\s]+)\s*(?:,\s*(\w+)\s*)?\))?")
+# What SQL's numbers stand for where it is not EPSG's system of that number, as in Spark.
+_SYSTEMS: Final = {0: "SRID:0", 4326: _CRS84}
+_NUMBERS: Final = {name.lower(): number for number, name in _SYSTEMS.items()}
+
+_HEADER: Final = 5  # byte order and kind
+_POINT: Final = 21
+_LITTLE_POINT: Final = b"\x01\x01\x00\x00\x00"
+_DIMENSIONS: Final = (2, 3, 3, 4)  # by thousands of the kind: XY, XYZ, XYM, XYZM
+_POINT_KIND, _LINE, _POLYGON = 1, 2, 3
+_COLLECTIONS: Final = frozenset({4, 5, 6, 7})  # multipoint, …, collection
+_PARTS: Final = frozenset({_POINT_KIND, _LINE, _POLYGON}) | _COLLECTIONS
+_MAX_DEPTH: Final = 32
+
+
+def canonical_geometry(name: str) -> str | None:
+    """Return `geometry(<crs>)`, or None; a number is SQL's, and none is `OGC:CRS84`."""
+    match = _NAME.fullmatch(name)
+    if match is None or match[1] != "geometry" or match[3]:
+        return None
+    return f"geometry({_system(match[2])})"
+
+
+def canonical_geography(name: str) -> str | None:
+    """Return `geography(<crs>, <algorithm>)`, or None; no algorithm is `spherical`.
+
+    The case of an algorithm stays: Delta Spark has capitals, the text of the protocol has none.
+    """
+    match = _NAME.fullmatch(name)
+    if match is None or match[1] != "geography":
+        return None
+    algorithm = match[3] or ALGORITHMS[0]
+    return f"geography({_system(match[2])}, {algorithm})" if _is_known(algorithm) else None
+
+
+def _is_known(algorithm: str) -> bool:
+    return algorithm.lower() in ALGORITHMS
+
+
+def _system(text: str | None) -> str:
+    if text is None:
+        return _CRS84
+    if not text.isdecimal():
+        return text
+    return _SYSTEMS.get(int(text), f"EPSG:{int(text)}")
+
+
+def name_in_sql(name: str) -> str:
+    """Return `GEOMETRY(4326)` for `geometry(OGC:CRS84)`; a system without number stays as it is."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return name.upper()
+    system = match[2] or _CRS84
+    authority, _, code = system.partition(":")
+    number = _NUMBERS.get(system.lower())
+    if number is None and authority.upper() == "EPSG" and code.isdecimal():
+        number = int(code)
+    return f"{match[1].upper()}({system if number is None else number})"
+
+
+def wkb_metadata(system: str, algorithm: str | None = None) -> str:
+    """Return what GeoArrow tells of values: the reference system, and the edges of a geography."""
+    told: dict[str, str] = {"crs": system}
+    if re.fullmatch(r"\w+:\w+", system) and not system.lower().startswith(("srid:", "projjson:")):
+        told["crs_type"] = "authority_code"
+    if algorithm is not None:
+        told["edges"] = algorithm.lower()
+    return dumps(told).decode()
+
+
+def geometry_of(metadata: str) -> str | None:
+    """Return the geometry type of GeoArrow's metadata; None for a geography."""
+    told = _told(metadata)
+    if told is None or told.get("edges") not in {None, "planar"}:
+        return None
+    return f"geometry({_told_system(told)})"
+
+
+def geography_of(metadata: str) -> str | None:
+    """Return the geography type of GeoArrow's metadata; None for a geometry."""
+    told = _told(metadata)
+    edges = None if told is None else told.get("edges")
+    if told is None or not isinstance(edges, str) or not _is_known(edges):
+        return None
+    return f"geography({_told_system(told)}, {edges})"
+
+
+def _told(metadata: str) -> dict[str, Any] | None:
+    try:
+        told = loads(metadata) if metadata else {}
+    except MalformedLogError:
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _told_system(told: dict[str, Any]) -> str:
+    """The reference system as the protocol names it; one that is told at length may be no name."""
+    found = told.get("crs")
+    if isinstance(found, dict):  # PROJJSON, which geopandas writes
+        named = found.get("id")
+        if isinstance(named, dict) and "authority" in named and "code" in named:
+            found = f"{named['authority']}:{named['code']}"
+    if found is None:
+        return _SYSTEMS[0]
+    is_name = isinstance(found, str) and _NAME.fullmatch(f"geometry({found})") is not None
+    return str(found) if is_name else _ANY_SYSTEM
+
+
+class WkbExtensionType(pa.ExtensionType):
+    """Arrow's `geoarrow.wkb`, by which Parquet files get the logical type GEOMETRY or GEOGRAPHY.
+
+    Only writers of files see it: rows are plain binaries whose field names the extension type.
+
+    Args:
+        metadata: of `wkb_metadata`.
+    """
+
+    def __init__(self, metadata: str) -> None:
+        self._metadata = metadata
+        super().__init__(pa.binary(), WKB)
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        """Return the metadata."""
+        return self._metadata.encode()
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Self:
+        """Return the type that a file or message names."""
+        del storage_type
+        return cls(serialized.decode())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the metadata alone."""
+        return type(self), (self._metadata,)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the metadata too, which pyarrow does not."""
+        return isinstance(other, WkbExtensionType) and other._metadata == self._metadata
+
+    def __hash__(self) -> int:
+        """Return one hash for equal types."""
+        return hash((self.extension_name, self._metadata))
+
+
+def stored_wkb(system: str, algorithm: str | None = None) -> pa.DataType:
+    """Return the Arrow type that files are written with."""
+    return WkbExtensionType(wkb_metadata(system, algorithm))
+
+
+def check_wkb(values: Array) -> None:
+    """Refuse values that do not begin as ISO WKB does.
+
+    Raises:
+        ValueError: one does not; it says what was found.
+
+    Cost: one pass; the distinct beginnings, of which there are few, go one by one.
+    """
+    for head in pc.unique(pc.binary_slice(values, 0, _HEADER)).to_pylist():
+        if head is not None:
+            _kind_of(head, 0)
+
+
+def _kind_of(data: bytes, at: int) -> tuple[str, int, int]:
+    """The byte order as `struct` has it, the kind of geometry, and its number of dimensions."""
+    order = {0: ">", 1: "<"}.get(data[at] if len(data) >= at + _HEADER else -1)
+    if order is None:
+        raise ValueError(f"expected ISO WKB, found bytes that begin {data[at : at + 5].hex()!r}")
+    (code,) = struct.unpack_from(f"{order}I", data, at + 1)
+    thousands, kind = divmod(code, 1000)
+    if thousands >= len(_DIMENSIONS) or kind not in _PARTS:
+        what = "EWKB, which PostGIS has" if code >> 29 else f"the kind {code}"
+        raise ValueError(
+            f"expected ISO WKB, of points, lines, polygons and their kin; found {what}"
+        )
+    return order, kind, _DIMENSIONS[thousands]
+
+
+def box(values: Array) -> Box | None:
+    """Return the least and the greatest X and Y of geometries; None if none has a point.
+
+    Args:
+        values: ISO WKB.
+
+    Returns:
+        Infinite where a coordinate is.
+
+    Raises:
+        ValueError: a value is malformed.
+
+    Cost: some kernels where all are points of two dimensions in little-endian order; else some
+        microseconds for a value.
+    """
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    values = values.drop_null()
+    if not len(values):
+        return None
+    found = _points(values)
+    xs, ys = _scanned(values) if found is None else found
+    ends = [pc.min_max(_numbers(axis)) for axis in (xs, ys)]
+    low, high = (tuple(end[side].as_py() for end in ends) for side in ("min", "max"))
+    return None if None in low else (low, high)
+
+
+def _numbers(axis: Array) -> Array:
+    """Without NaN, which are the coordinates of a point that is empty."""
+    return axis.filter(compute.invert(compute.is_nan(axis)))
+
+
+def _points(values: Array) -> tuple[Array, Array] | None:
+    """X and Y, if all values are points."""
+    if byteorder != "little":
+        return None
+    lengths: Any = compute.min_max(pc.binary_length(values))
+    if lengths["min"].as_py() != _POINT or lengths["max"].as_py() != _POINT:
+        return None
+    heads = pc.unique(pc.binary_slice(values, 0, _HEADER)).to_pylist()
+    if heads != [_LITTLE_POINT]:
+        return None
+    return _doubles(values, 5), _doubles(values, 13)
+
+
+def _doubles(values: Array, start: int) -> Array:
+    """Eight bytes of each value, as numbers."""
+    parts = pc.binary_slice(values, start, start + 8)
+    chunks = parts.chunks if isinstance(parts, pa.ChunkedArray) else [parts]
+    arrays = [
+        pa.Array.from_buffers(pa.float64(), len(part), [None, _compact(part)]) for part in chunks
+    ]
+    return arrow.chunked_array(arrays, pa.float64())
+
+
+def _compact(part: Array) -> pa.Buffer:
+    """The data of a binary array, from its first value on."""
+    _, offsets, data = part.buffers()
+    first = pa.Array.from_buffers(pa.int32(), part.offset + 1, [None, offsets])[part.offset].as_py()
+    return data.slice(first)  # type: ignore[no-any-return]  # a buffer
+
+
+def _scanned(values: Array) -> tuple[Array, Array]:
+    """The ends of X and of Y of each value, read one by one."""
+    xs, ys = array("d"), array("d")
+    for data in values.to_pylist():
+        try:
+            end = _scan(data, 0, xs, ys, depth=0)
+        except struct.error as error:
+            raise ValueError(f"expected ISO WKB, found one that is cut off: {error}") from error
+        if end != len(data):
+            raise ValueError(f"expected ISO WKB of {end} bytes, found {len(data)}")
+    return pa.array(xs, pa.float64()), pa.array(ys, pa.float64())
+
+
+def _scan(data: bytes, at: int, xs: array[float], ys: array[float], *, depth: int) -> int:
+    """Add the ends of one geometry; the place behind it."""
+    order, kind, dimensions = _kind_of(data, at)
+    at += _HEADER
+    if kind == _POINT_KIND:
+        return _extend(data, at, 1, dimensions, order, xs, ys)
+    (count,) = struct.unpack_from(f"{order}I", data, at)
+    at += 4
+    if kind == _LINE:
+        return _extend(data, at, count, dimensions, order, xs, ys)
+    if kind == _POLYGON:
+        for _ in range(count):
+            (points,) = struct.unpack_from(f"{order}I", data, at)
+            at = _extend(data, at + 4, points, dimensions, order, xs, ys)
+        return at
+    if depth == _MAX_DEPTH:
+        raise ValueError(f"expected collections of at most {_MAX_DEPTH} levels")
+    for _ in range(count):
+        at = _scan(data, at, xs, ys, depth=depth + 1)
+    return at
+
+
+def _extend(  # noqa: PLR0917  # positional, as it is called for each ring
+    data: bytes, at: int, count: int, dimensions: int, order: str, xs: array[float],
+    ys: array[float],
+) -> int:  # fmt: skip
+    end = at + 8 * dimensions * count
+    if end > len(data):
+        raise ValueError(f"expected ISO WKB of at least {end} bytes, found {len(data)}")
+    if count:
+        numbers = array("d")
+        numbers.frombytes(data[at:end])
+        if (order == "<") != (byteorder == "little"):
+            numbers.byteswap()
+        for axis, into in ((numbers[0::dimensions], xs), (numbers[1::dimensions], ys)):
+            known = [number for number in axis if number == number]  # noqa: PLR0124  # no NaN
+            into.extend((min(known), max(known)) if known else ())
+    return end
+
+
+def corner(point: tuple[float, ...]) -> str:
+    """Return a corner of a box as statistics have it: `POINT(x y)` of WKT."""
+    return f"POINT({' '.join(map(repr, point))})"
+
+
+GEOMETRY: Final = ValueCodec(conform=BYTES.conform, box=box)
+GEOGRAPHY: Final = ValueCodec(conform=BYTES.conform)
