@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 # A query of ours reads tables, and neither files nor the network by itself.
+_TOLD: Final = b"ARROW:extension:metadata"
 _CLOSED: Final[dict[str, Any]] = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -161,7 +162,7 @@ def query_duckdb(
     import duckdb  # noqa: PLC0415  # optional
 
     watched = {
-        name: WatchedReader(rows) if hasattr(rows, "read_next_batch") else rows
+        name: WatchedReader(rows) if hasattr(rows, "read_next_batch") else _with_plain_edges(rows)
         for name, rows in tables.items()
     }
     connection = database.connect()
@@ -181,6 +182,20 @@ def query_duckdb(
         raise InvalidInputError(f"cannot run {shown or sql!r}: expected a query that gives rows")
     batches = _batches(reader, watched, shown or sql, run, database)
     return pa.RecordBatchReader.from_batches(reader.schema, batches)
+
+
+def _with_plain_edges(rows: Any) -> Any:
+    """A dataset whose geographies are bytes: DuckDB takes no table that has edges on a sphere."""
+    if not hasattr(rows, "replace_schema"):
+        return rows
+    told = [(field.metadata or {}).get(_TOLD, b"") for field in rows.schema]
+    if not any(b'"edges"' in text for text in told):
+        return rows
+    plain = [
+        field.remove_metadata() if b'"edges"' in text else field
+        for field, text in zip(rows.schema, told, strict=True)
+    ]
+    return rows.replace_schema(pa.schema(plain))
 
 
 class DuckDBRun(Protocol):

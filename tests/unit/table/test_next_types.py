@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltalog import DeltaTable, Field, Schema, write_deltalake
+from deltalog import DeltaTable, Field, Schema, sql, write_deltalake
 from deltalog.errors import (
     InvalidInputError,
     InvalidProtocolError,
     SchemaMismatchError,
+    UnsupportedTypeError,
 )
 from deltalog.expressions import col
 from tests.support.places import line, point
@@ -303,3 +304,35 @@ def test_a_table_without_the_feature_is_read_only(other: DeltaTable, tmp_path: P
     assert again.to_pyarrow_table().num_rows == other.to_pyarrow_table().num_rows
     with pytest.raises(InvalidProtocolError, match="intervalTypes"):
         write_deltalake(again, OTHER_ROWS, mode="append")
+
+
+@pytest.mark.usefixtures("geo")
+def test_queries_give_geographies_as_bytes(tmp_path: Path) -> None:
+    rows: Any = sql(f"SELECT id, e, g FROM delta.`{tmp_path}` WHERE e IS NOT NULL ORDER BY id")
+    found = pa.table(rows)
+    assert found.column("e").to_pylist() == [point(170, 0), point(-170, 0)]
+    assert found.column("g").to_pylist() == PLACES[:2]
+
+
+def test_sql_names_geometries(tmp_path: Path) -> None:
+    sql(f"CREATE TABLE delta.`{tmp_path}` (g GEOMETRY(3857), e GEOGRAPHY(4326)) USING delta")
+    table = DeltaTable(tmp_path)
+    assert [str(field.type) for field in table.schema()] == [
+        "geometry(EPSG:3857)", "geography(OGC:CRS84, spherical)",
+    ]  # fmt: skip
+    sql(f"INSERT INTO delta.`{tmp_path}` SELECT X'{point(1, 2).hex()}', NULL")
+    assert DeltaTable(tmp_path).to_pyarrow_table().column("g").to_pylist() == [point(1, 2)]
+    shown = sql(f"SHOW CREATE TABLE delta.`{tmp_path}`")
+    assert "GEOMETRY(3857)" in str(shown).upper()
+
+
+def test_spark_gets_none_of_them(geo: DeltaTable) -> None:
+    pytest.importorskip("pyspark")
+    from deltalog.spark.session.types import schema_of, to_spark_schema
+
+    with pytest.raises(UnsupportedTypeError, match="geometry"):
+        to_spark_schema(geo.schema())
+    spark_types = pytest.importorskip("pyspark.sql.types")
+    columns = spark_types.StructType().add("d", spark_types.DayTimeIntervalType())
+    with pytest.raises(UnsupportedTypeError, match="interval day to second"):
+        schema_of(columns)
