@@ -88,7 +88,7 @@ def _load(url: str, **options: object) -> DataFrame:
     spark = SparkSession.getActiveSession()
     if spark is None:
         raise InvalidInputError(
-            f"cannot load {url.rpartition('#')[2]!r}: expected an active Spark session; make one "
+            f"No active SparkSession was found, which reading {url.rpartition('#')[2]!r} needs: make one "
             "with SparkSession.builder.getOrCreate()"
         )
     if spark not in _REGISTERED:  # Spark warns of a format that is registered again
