@@ -112,7 +112,7 @@ def _running(
 
 
 def _status(url: str) -> int:
-    with urllib.request.urlopen(url, timeout=20) as reply:
+    with urllib.request.urlopen(url, timeout=20) as reply:  # noqa: S310 - loopback
         return int(reply.status)
 
 
@@ -249,7 +249,9 @@ def _asked_of_prometheus() -> list[str]:
 
 def test_the_dashboard_asks_for_metrics_that_are_there(exposed: str) -> None:
     samples = set(re.findall(r"^(deltalog_sharing_\w+)", exposed, re.MULTILINE))
-    asked = {name for query in _asked_of_prometheus() for name in re.findall(r"deltalog_\w+", query)}
+    asked = {
+        name for query in _asked_of_prometheus() for name in re.findall(r"deltalog_\w+", query)
+    }
     assert asked - samples == set()
     # And nothing that is exposed is forgotten, but what belongs to a histogram.
     heads = set(re.findall(r"^# TYPE (\w+)", exposed, re.MULTILINE))

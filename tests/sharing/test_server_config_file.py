@@ -167,7 +167,10 @@ def test_the_guide_s_configuration_is_one() -> None:
     assert found.recipients[0].subjects == ("4c1f2a66-client-id",)
     table = {"name": "t", "location": "/x"}
     for block in blocks[2:]:
-        part = yaml.safe_load(f"x:\n{block}" if block.startswith(" ") else block)["x"]
+        if not block.startswith(" "):
+            parse_config({**values, **yaml.safe_load(block)})
+            continue
+        part = yaml.safe_load(f"x:\n{block}")["x"]
         rows = part.get("tables", [{**table, **part}])
         parse_config(
             small_config(shares=[{"name": "s", "schemas": [{"name": "d", "tables": rows}]}])

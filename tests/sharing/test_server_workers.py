@@ -15,9 +15,13 @@ import pytest
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog.sharing import SharedTable
+from deltalog.sharing.server import app
 from tests.support.balancing import RoundRobin, balanced
-from tests.support.sharing import PREFIX, TOKEN, config_of, path_of, write_profile
+from tests.support.sharing import PREFIX, TOKEN, Caller, config_of, path_of, write_profile
 from tests.support.sharing_process import ServerProcess, running_server
+
+# The official client's.
+pytestmark = pytest.mark.filterwarnings("ignore:The copy keyword is deprecated")
 
 ASYNC = "responseformat=parquet;asyncquery=true"
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -185,7 +189,8 @@ def test_our_client_notices_nothing(pair: Pair) -> None:
     profile = pair.profile()
     for name, ids in (("whole", [*range(5), *range(6, 30)]), ("part", [*range(6, 30)])):
         table = SharedTable(f"{profile}#s.d.{name}")
-        assert sorted(table.to_pyarrow_table().column("id").to_pylist()) == ids
+        rows: list[Any] = table.to_pyarrow_table().column("id").to_pylist()
+        assert sorted(rows) == ids
 
 
 def test_a_process_that_ends_is_missed_by_nobody(pair: Pair) -> None:
@@ -213,9 +218,8 @@ def test_processes_without_a_common_key_refuse_each_others_tokens(
 ) -> None:
     """What the guide says of `signingKey`, and the log when it is missing."""
     config = {**pair.servers[0].config, "signingKey": "another key of sixteen bytes"}
-    with running_server(tmp_path, config) as other, balanced([other.port]) as balancer:
-        alone = Pair(tmp_path, [other], balancer)
-        _, lines = alone.query("s.d.whole", {"maxFiles": 1})
+    other = Caller(app({name: value for name, value in config.items() if name != "port"}))
+    lines = other.query("s.d.whole", {"maxFiles": 1}).lines()
     file = _of(lines, "file")[0]["url"].partition("/_files")[2]
     assert pair.ask("GET", f"{PREFIX}/_files{file}")[0] == 403
     token = _of(lines, "endStreamAction")[0]["nextPageToken"]

@@ -55,7 +55,9 @@ class RoundRobin:
                 port = next(self._next)
                 self.counts[port] += 1
             fields, _, body = head.partition(b"\r\n\r\n")
-            kept = [one for one in fields.split(b"\r\n") if not one.lower().startswith(b"connection:")]
+            kept = [
+                one for one in fields.split(b"\r\n") if not one.lower().startswith(b"connection:")
+            ]
             with socket.create_connection(("127.0.0.1", port)) as server:
                 server.sendall(b"\r\n".join([*kept, b"Connection: close"]) + b"\r\n\r\n" + body)
                 upload = threading.Thread(target=_copy, args=[client, server], daemon=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from deltalog.context import utc_context
 from deltalog.errors import ConcurrentAppendError
 from deltalog.observing import ObservedWork, WorkKind, observed, unwatch, watch
 from deltalog.snapshot import load_snapshot
-from deltalog.context import utc_context
 from deltalog.transaction import PendingTransaction, commit, stage_and_commit
 from tests.support.transactions import new_file, pending, table
 
@@ -50,9 +50,7 @@ def _stage(tx: PendingTransaction) -> None:
 
 def test_an_operation_holds_its_commit(recorder: Recorder) -> None:
     store = table()
-    done = stage_and_commit(
-        lambda: load_snapshot(utc_context(store)), _stage, operation="WRITE"
-    )
+    done = stage_and_commit(lambda: load_snapshot(utc_context(store)), _stage, operation="WRITE")
     kinds = [(step, kind) for step, kind, _ in recorder.seen if kind is not WorkKind.AFTER_COMMIT]
     assert kinds == [
         ("begin", WorkKind.OPERATION),
@@ -106,7 +104,7 @@ def test_who_watches_cannot_fail_a_commit(which: str, caplog: pytest.LogCaptureF
                 raise RuntimeError("no backend")
             return super().begin(work)
 
-        def end(self, work: ObservedWork, begun: Any, error: BaseException | None) -> None:
+        def end(self, *_: object) -> None:
             raise RuntimeError("no backend")
 
     broken, behind = Broken(), Recorder()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from deltalog.observing import unwatch
 
@@ -30,7 +30,7 @@ class Watching:
         unwatch(self._observer)
         self._close()
 
-    def __enter__(self) -> Watching:
+    def __enter__(self) -> Self:
         """Watch on."""
         return self
 

@@ -108,7 +108,9 @@ def test_a_backend_that_refuses_fails_nothing(backend: LineageBackend, tmp_path:
     assert len(backend.events) == 2
 
 
-def test_a_query_of_a_recipient_is_a_run_that_reads(backend: LineageBackend, tmp_path: Path) -> None:
+def test_a_query_of_a_recipient_is_a_run_that_reads(
+    backend: LineageBackend, tmp_path: Path
+) -> None:
     write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
     caller = Caller(app(config_of({"s.d.t": str(tmp_path / "t")})))
     with watch_with_openlineage(url=backend.url):

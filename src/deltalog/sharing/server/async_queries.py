@@ -1,8 +1,8 @@
 """Asynchronous queries: an id at once, the lines when the client polls.
 
-Owns the ids and the running work. An id is a sealed token of the query and of the version with which
-it was started: any process with the signing key answers it, also one that did not begin it. Only
-writing the files of a view takes long, and each process that is asked writes them into its own
+Owns the ids and the running work. An id is a sealed token of the query and of the version with
+which it was started: any process with the signing key answers it, also one that did not begin it.
+Only writing the files of a view takes long, and each process that is asked writes them into its own
 cache; queries of other tables are ready at once.
 
 Protocol: Asynchronous queries
@@ -134,9 +134,7 @@ class AsyncQueries:
         query_id = _seal(request, whole, first.version, expires_ms)
         if len(query_id) > _MOST_CHARACTERS:
             # Hints only leave out files; a limit counts the rows that they leave.
-            whole = replace(
-                whole, predicate_hints=(), json_predicate_hints=None, limit_hint=None
-            )
+            whole = replace(whole, predicate_hints=(), json_predicate_hints=None, limit_hint=None)
             query_id = _seal(request, whole, first.version, expires_ms)
             first = answer(whole, first.version)
         started = AsyncQuery(query_id, _owner(request), whole, first.version, None, expires_ms)

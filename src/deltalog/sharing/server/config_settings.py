@@ -1,9 +1,9 @@
 """The settings of a configuration: their names, forms and bounds.
 
 Owns the settings of the reference server's file (`shares` → `schemas` → `tables`), and our own ones
-for recipients, OAuth, limits, readiness, telemetry, and views of tables. Fails closed: what is null,
-empty or there twice is an error, because it would mean "no limit" to one reader and "nothing" to
-another.
+for recipients, OAuth, limits, readiness, telemetry, and views of tables. Fails closed: what is
+null, empty or there twice is an error, because it would mean "no limit" to one reader and "nothing"
+to another.
 """
 
 from __future__ import annotations

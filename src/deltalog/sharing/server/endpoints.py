@@ -149,6 +149,7 @@ class Server:
         Raises:
             ClientGoneError: the client does not wait for it any more.
         """
+
         def watched() -> T:
             with observed(WorkKind.ANSWER, "answer"):
                 return function()

@@ -57,8 +57,8 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
     host = host or config.host
     if not config.signing_keys:
         _LOG.warning(
-            "signingKey is not set: tokens of pages and URLs of files end with this process, and no "
-            "other one takes them"
+            "signingKey is not set: tokens of pages and URLs of files end with this process, and "
+            "no other one takes them"
         )
     if not is_loopback(host) and config.certificate_file is None and config.public_url is None:
         _LOG.warning(
