@@ -18,6 +18,7 @@ from deltalog._version import __version__
 from deltalog.clock import now_ms, utc_moment
 from deltalog.errors import InvalidInputError
 from deltalog.observing import ObservedWork, WorkKind, watch
+from deltalog.store_kinds import KINDS, LOCAL, Address
 from deltalog.telemetry.sending import Sender
 from deltalog.telemetry.watching import Watching
 
@@ -235,11 +236,13 @@ def dataset_name(location: str) -> tuple[str, str]:
         ('file', '/data/flights')
     """
     parts = urlsplit(location)
-    if parts.scheme in {"", "file"} or "://" not in location:
-        return "file", parts.path.rstrip("/") or "/"
-    scheme = "s3" if parts.scheme in {"s3a", "s3n"} else parts.scheme
-    host = parts.netloc
-    if scheme not in {"abfs", "abfss", "wasb", "wasbs"}:  # there a container stands before the `@`
+    kind = KINDS.get(parts.scheme) if "://" in location else LOCAL
+    if kind is LOCAL:
+        return LOCAL.name, parts.path.rstrip("/") or "/"
+    scheme, host = parts.scheme, parts.netloc
+    if kind is not None and kind.address is Address.BUCKET:
+        scheme = kind.name  # a bucket has one name, whatever its scheme is called
+    if kind is None or kind.address is not Address.ACCOUNT:  # there `@` ends the container's name
         host = host.rpartition("@")[2]
     return f"{scheme}://{host}", parts.path.strip("/") or "/"
 

@@ -76,7 +76,7 @@ def _gauges(server: Server, readiness: Readiness) -> list[Gauge]:
         Gauge("working_downloads", "Threads that read files.", downloads.num_working),
         Gauge("waiting_downloads", "Downloads that wait for a thread.", downloads.num_waiting),
         Gauge(
-            "running_async_queries",
+            "pending_async_queries",
             "Asynchronous queries whose files are written.",
             server.async_queries.num_running,
         ),

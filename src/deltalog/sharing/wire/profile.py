@@ -114,7 +114,10 @@ def parse_profile(data: bytes) -> Profile:
     if version is None:
         raise MalformedMessageError("profile.shareCredentialsVersion: required number is missing")
     if version < 1:
-        raise InvalidInputError(f"cannot use a profile of version {version}: there is none")
+        raise InvalidInputError(
+            f"cannot use a profile of version {version}: this release knows versions 1 to "
+            f"{NEWEST_VERSION}; upgrade deltalog"
+        )
     if version > NEWEST_VERSION:
         raise InvalidInputError(  # the official client's words, and what to do
             f"'shareCredentialsVersion' in the profile is {version} which is too new: this release "
