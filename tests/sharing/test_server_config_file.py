@@ -167,8 +167,58 @@ def test_the_guide_s_configuration_is_one() -> None:
     assert found.recipients[0].subjects == ("4c1f2a66-client-id",)
     table = {"name": "t", "location": "/x"}
     for block in blocks[2:]:
-        part = yaml.safe_load(f"x:\n{block}" if block.startswith(" ") else block)["x"]
+        if not block.startswith(" "):
+            parse_config({**values, **yaml.safe_load(block)})
+            continue
+        part = yaml.safe_load(f"x:\n{block}")["x"]
         rows = part.get("tables", [{**table, **part}])
         parse_config(
             small_config(shares=[{"name": "s", "schemas": [{"name": "d", "tables": rows}]}])
         )
+
+
+def test_secrets_from_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "secrets").mkdir()
+    secret = tmp_path / "secrets" / "key"
+    secret.write_bytes(b"a key of sixteen bytes\n")
+    secret.chmod(0o400)
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        'signingKey: ["${file:secrets/key}", "${file:${PLACE}/key}"]\n'
+        "shares: []\n"
+        "recipients: [{name: alice, token: '${TOKEN}', shares: all}]\n"
+    )
+    path.chmod(0o600)
+    with caplog.at_level(logging.WARNING, "deltalog.sharing"):
+        environment = {"PLACE": str(tmp_path / "secrets"), "TOKEN": "token-of-alice"}
+        config = load_config(path, environment)
+        assert caplog.text == ""
+        secret.chmod(0o444)
+        load_config(path, environment)
+    assert config.signing_keys == (b"a key of sixteen bytes",) * 2
+    assert f"{secret} can be read by every user" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("${file:gone}", "b: cannot read .*gone: FileNotFoundError"),
+        ("${file:.}", "b: cannot read .*: IsADirectoryError"),
+        ("${file:bytes}", "b: cannot read .*bytes: UnicodeDecodeError"),
+        ("${file:long}", "b: .*long has more than 65536 bytes"),
+        ("${file:${NOT_THERE}/x}", "b: the environment has no variable NOT_THERE"),
+        ("${file:}", "b: expected"),
+        ("${file:a$b}", "b: expected"),
+    ],
+)
+def test_files_that_hold_no_secret(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    (tmp_path / "long").write_bytes(b"a" * 70_000)
+    with pytest.raises(InvalidInputError, match=message):
+        resolve_references({"b": text}, {}, directory=tmp_path)
+
+
+def test_what_a_file_holds_is_no_reference(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("${TOKEN} $$")
+    found = resolve_references(["${file:key}", "${X}"], {"X": "${file:key}"}, directory=tmp_path)
+    assert found == ["${TOKEN} $$", "${file:key}"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from deltalog.errors import InvalidInputError
 from deltalog.sharing.server.config import OAuthConfig
 from deltalog.sharing.server.oauth import TokenVerifier
 from tests.support.asgi import ask_async
@@ -192,3 +193,79 @@ def test_others_are_answered_while_an_issuer_takes_its_time(issuer: _Issuer) -> 
         return quick.status, (await slow).status
 
     assert asyncio.run(ask_both()) == (200, 200)
+
+
+class _Discovered(_Issuer):
+    """An issuer that says where its keys are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.description: dict[str, Any] = {"issuer": self.issuer, "jwks_uri": self.url}
+        answer_keys = self.server.RequestHandlerClass.do_GET  # type: ignore[attr-defined]
+        issuer = self
+
+        def do_get(handler: BaseHTTPRequestHandler) -> None:
+            if handler.path != "/realm/.well-known/openid-configuration":
+                answer_keys(handler)
+                return
+            handler.send_response(200)
+            handler.end_headers()
+            handler.wfile.write(json.dumps(issuer.description).encode())
+
+        self.server.RequestHandlerClass.do_GET = do_get  # type: ignore[attr-defined]
+
+    @property
+    def issuer(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}/realm"
+
+
+@pytest.fixture
+def discovered() -> Iterator[_Discovered]:
+    found = _Discovered()
+    yield found
+    found.server.shutdown()
+    found.server.server_close()
+    found.thread.join()
+
+
+def _discovering(issuer: _Discovered) -> Caller:
+    oauth = {"issuer": issuer.issuer, "audience": "us"}
+    recipients = [{"name": "alice", "subjects": ["alice-client"], "shares": "all"}]
+    token = issuer.token(iss=issuer.issuer)
+    return Caller(sharing({"s.d.t": "/x"}, oauth=oauth, recipients=recipients).app, token)
+
+
+def test_an_issuer_says_where_its_keys_are(discovered: _Discovered) -> None:
+    caller = _discovering(discovered)
+    assert caller.get("/shares").status == 200
+    assert caller.get("/shares").status == 200
+    assert discovered.num_requests == 1  # of keys
+
+
+@pytest.mark.protocol("SHARE-GEN-06")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"issuer": "https://login.example"},  # one issuer speaks for another
+        {"issuer": None},
+        {"jwks_uri": None},
+        {"jwks_uri": "file:///etc/passwd"},
+        {"jwks_uri": "http://login.example/keys"},
+        {"jwks_uri": 7},
+    ],
+)
+def test_descriptions_that_are_not_believed(
+    discovered: _Discovered, change: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    discovered.description |= change
+    assert _discovering(discovered).get("/shares").status == 401
+    assert discovered.num_requests == 0
+    assert "cannot fetch the issuer's keys: InvalidInputError" in caplog.text
+
+
+def test_where_keys_are_is_asked_of_safe_issuers_only() -> None:
+    for issuer in ("me", "http://login.example", "ftp://127.0.0.1", "https://"):
+        oauth = {"issuer": issuer, "audience": "us"}
+        recipients = [{"name": "a", "subjects": ["s"], "shares": "all"}]
+        with pytest.raises(InvalidInputError, match=r"oauth\.jwksUrl: is missing"):
+            sharing({"s.d.t": "/x"}, oauth=oauth, recipients=recipients)

@@ -88,8 +88,8 @@ def _load(url: str, **options: object) -> DataFrame:
     spark = SparkSession.getActiveSession()
     if spark is None:
         raise InvalidInputError(
-            f"cannot load {url.rpartition('#')[2]!r}: expected an active Spark session; make one "
-            "with SparkSession.builder.getOrCreate()"
+            f"No active SparkSession was found. Reading {url.rpartition('#')[2]!r} needs one: "
+            "SparkSession.builder.getOrCreate()"
         )
     if spark not in _REGISTERED:  # Spark warns of a format that is registered again
         register(spark)

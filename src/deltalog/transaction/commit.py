@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from deltalog.errors import CommitConflictError
+from deltalog.observing import WorkKind, observed
 from deltalog.transaction.backoff import Backoff
 from deltalog.transaction.commit_loop import CommitLoop, Committed, covers, skipped
 from deltalog.transaction.discard import discard, discarding
@@ -22,6 +23,7 @@ from deltalog.transaction.properties import (
     CommitProperties,
     PostCommitHookProperties,
 )
+from deltalog.transaction.watched import tell_commit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -131,29 +133,42 @@ def stage_and_commit(
     """
     reruns = 0
     snapshot = load()
-    while True:
-        if options.properties is not None and _is_recorded(snapshot, options.properties):
-            return Ran(value=None, committed=skipped(snapshot))
-        pending = PendingTransaction(
-            snapshot.context, snapshot, operation=operation, parameters=parameters
-        )
-        try:
-            with discarding(pending):
-                value = stage(pending)
-                if skip_empty and pending.is_empty:
-                    return Ran(value=value, committed=skipped(snapshot))
-                committed = commit(pending, options, maintenance=maintenance)
+    with observed(
+        WorkKind.OPERATION,
+        operation,
+        table=snapshot.store.root,
+        operation=operation,
+        is_skipped=True,
+    ) as work:
+        while True:
+            if options.properties is not None and _is_recorded(snapshot, options.properties):
+                return Ran(value=None, committed=skipped(snapshot))
+            pending = PendingTransaction(
+                snapshot.context, snapshot, operation=operation, parameters=parameters
+            )
+            try:
+                with discarding(pending):
+                    value = stage(pending)
+                    if skip_empty and pending.is_empty:
+                        return Ran(value=value, committed=skipped(snapshot))
+                    committed = commit(pending, options, maintenance=maintenance)
+                    if committed.skipped:
+                        discard(pending)
+            except CommitConflictError as conflict:
+                if options.on_conflict == "raise" or reruns >= max_reruns:
+                    raise
+                reruns += 1
+                logger.info(
+                    "evaluating %s of %s anew: %s", operation, snapshot.store.root, conflict
+                )
+                snapshot = snapshot.refresh()
+            else:
+                # Another writer may have recorded the application's transaction meanwhile.
                 if committed.skipped:
-                    discard(pending)
-        except CommitConflictError as conflict:
-            if options.on_conflict == "raise" or reruns >= max_reruns:
-                raise
-            reruns += 1
-            logger.info("evaluating %s of %s anew: %s", operation, snapshot.store.root, conflict)
-            snapshot = snapshot.refresh()
-        else:
-            # Another writer may have recorded the application's transaction meanwhile.
-            return Ran(value=None if committed.skipped else value, committed=committed)
+                    return Ran(value=None, committed=committed)
+                version, num_retries = committed.version, committed.num_retries
+                tell_commit(work, pending, version=version, num_retries=num_retries)
+                return Ran(value=value, committed=committed)
 
 
 def _apply(pending: PendingTransaction, given: CommitProperties) -> None:

@@ -37,6 +37,7 @@ from deltalog.errors import (
 from deltalog.log.listing import list_commits, list_newer
 from deltalog.log.names import LogFile, LogFileKind
 from deltalog.log.reader import read_in_batches
+from deltalog.observing import WorkKind, observed
 from deltalog.snapshot import load_snapshot, new_table_snapshot
 from deltalog.storage.store import unsynced
 from deltalog.transaction.assemble import assemble, isolation_level
@@ -46,6 +47,7 @@ from deltalog.transaction.committer import FileSystemCommitter
 from deltalog.transaction.conflicts import PendingFacts, find_conflict
 from deltalog.transaction.post_commit import after_commit, reading_ahead
 from deltalog.transaction.row_level import find_shared, settle, unite
+from deltalog.transaction.watched import tell_commit
 from deltalog.transaction.winners import parse_winner
 
 if TYPE_CHECKING:
@@ -162,10 +164,16 @@ class CommitLoop:
         Raises:
             CommitFailedError, StorageError: see `commit`.
         """
-        state = self._begin() if self._state is None else self._state
-        while state in STEPS:
-            state = STEPS[state](self)
-        self._state = state
+        table, operation = self._store.root, self._pending.operation
+        with observed(WorkKind.COMMIT, "commit", table=table, operation=operation) as work:
+            state = self._begin() if self._state is None else self._state
+            while state in STEPS:
+                state = STEPS[state](self)
+            self._state = state
+            work.facts["is_skipped"] = True
+            if state is State.COMMITTED:
+                version = self._assembled.version
+                tell_commit(work, self._pending, version=version, num_retries=self._retries)
 
     def finish(self) -> Committed:
         """Do what follows a commit, and return the outcome; after `send`."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from deltalog.catalog import MaintenanceOperation
 from deltalog.log.names import commit_path
+from deltalog.observing import WorkKind, observed
 from deltalog.snapshot import load_snapshot
 from deltalog.storage.pool import meanwhile
 from deltalog.storage.store import is_local
@@ -257,17 +258,19 @@ def after_commit(
     done = _PostCommit(
         pending=pending, snapshot=snapshot, hooks=hooks, maintenance=maintenance, txn_id=txn_id
     )
+    table, version = snapshot.store.root, snapshot.version
     for step in _STEPS:
         if not is_published and step.needs_published:
             continue
         try:
             if step.is_due(done):
-                step.act(done)
+                with observed(WorkKind.AFTER_COMMIT, step.name, table=table, version=version):
+                    step.act(done)
         except Exception:  # the commit is made; no step may make it look failed
             logger.exception(
                 "%s of version %d of %s failed; the commit stands",
                 step.name,
-                snapshot.version,
-                snapshot.store.root,
+                version,
+                table,
             )
     return done.snapshot

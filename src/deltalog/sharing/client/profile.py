@@ -75,12 +75,15 @@ def parse_table_url(url: str) -> tuple[str, Table]:
     """
     # The last `#` counts: paths of profiles may hold others (ledger SHARE-CLI-01).
     location, hash_sign, name = url.rpartition("#")
-    if not hash_sign or not location:
-        raise InvalidInputError(
-            f"cannot take {shown_location(url)!r} for a shared table: expected "
-            "'<path or URL of a profile>#<share>.<schema>.<table>'"
-        )
-    return location, parse_table_name(name)
+    try:
+        if hash_sign and location:
+            return location, parse_table_name(name)
+    except InvalidInputError:
+        pass  # said with the profile's location, too
+    raise InvalidInputError(  # the official client's words, and what it expected
+        f"Invalid 'url': {shown_location(url)}: expected "
+        "'<path or URL of a profile>#<share>.<schema>.<table>'"
+    )
 
 
 def parse_table_name(name: str) -> Table:

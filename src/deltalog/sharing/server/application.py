@@ -5,16 +5,12 @@ Protocol: REST APIs
 
 from __future__ import annotations
 
-import hmac
 import secrets
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from starlette.applications import Starlette
-from starlette.responses import Response
-from starlette.routing import Route
 
-from deltalog.clock import now_ms
 from deltalog.errors import DeltaError
 from deltalog.sharing.server.answers import Services
 from deltalog.sharing.server.async_queries import AsyncQueries
@@ -22,21 +18,21 @@ from deltalog.sharing.server.cache import FileCache
 from deltalog.sharing.server.config import ServerConfig
 from deltalog.sharing.server.config_settings import parse_config
 from deltalog.sharing.server.endpoints import Server, routes
-from deltalog.sharing.server.faults import Fault, unauthenticated
+from deltalog.sharing.server.faults import Fault
 from deltalog.sharing.server.formats import needed_features
-from deltalog.sharing.server.metrics import CONTENT_TYPE, Metrics
+from deltalog.sharing.server.metrics import Metrics
 from deltalog.sharing.server.middleware import (
     RequestMiddleware,
-    add_audit_facts,
-    fault_response,
     internal_error,
     unknown_method,
     unknown_route,
 )
 from deltalog.sharing.server.oauth import TokenVerifier
-from deltalog.sharing.server.recipients import RateLimit, Recipient, Recipients, is_loopback
+from deltalog.sharing.server.operations import operator_routes
+from deltalog.sharing.server.recipients import RateLimit, Recipient, Recipients
 from deltalog.sharing.server.tables import TableName, Tables, tables_of
-from deltalog.sharing.server.tokens import Sealer, token_digest
+from deltalog.sharing.server.telemetry import start_telemetry
+from deltalog.sharing.server.tokens import Sealer
 from deltalog.sharing.server.urls import UrlSigner
 from deltalog.sharing.server.views import View
 from deltalog.sharing.server.work import Turns
@@ -44,7 +40,6 @@ from deltalog.sharing.server.work import Turns
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from starlette.requests import Request
     from starlette.types import ASGIApp
 
     from deltalog.sharing.server.config import TableConfig
@@ -115,39 +110,14 @@ def make_app(current: Callable[[], Server]) -> ASGIApp:
     pa.array([None])  # makes pyarrow import pandas now, instead of during the first request
     metrics = Metrics()
     config = current().services.config
-    all_routes = routes(config.endpoint, current)
-    all_routes.append(Route("/health", _health, methods=["GET"]))
-    if config.metrics:
-
-        async def show(request: Request) -> Response:
-            add_audit_facts(request.scope, action="metrics")
-            if not _may_see_metrics(request, current().services.config):
-                return fault_response(unauthenticated())
-            return Response(metrics.text(), headers={"Content-Type": CONTENT_TYPE})
-
-        all_routes.append(Route("/metrics", show, methods=["GET"]))
+    start_telemetry(config.telemetry)
+    all_routes = [*routes(config.endpoint, current), *operator_routes(current, metrics)]
     inner = Starlette(
         routes=all_routes,
         exception_handlers={404: unknown_route, 405: unknown_method, Exception: internal_error},
     )
     inner.router.redirect_slashes = False
     return RequestMiddleware(inner, lambda: current().services.config.limits, metrics)
-
-
-def _may_see_metrics(request: Request, config: ServerConfig) -> bool:
-    """Whether a request came over loopback to a server that is bound to it, or with the token."""
-    token = config.metrics_token
-    if token is None:
-        bound = (request.scope.get("server") or ("",))[0]
-        return is_loopback(config.host) and is_loopback(bound)
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    is_equal = hmac.compare_digest(token.digest, token_digest(given.strip()))
-    is_over = token.expires_ms is not None and token.expires_ms <= now_ms()
-    return scheme.lower() == "bearer" and is_equal and not is_over
-
-
-async def _health(_request: Request) -> Response:
-    return Response(b'{"status":"ok"}', headers={"Content-Type": "application/json"})
 
 
 def check_tables(config: ServerConfig) -> Iterator[tuple[str, str | None]]:

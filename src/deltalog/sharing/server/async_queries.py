@@ -1,7 +1,9 @@
 """Asynchronous queries: an id at once, the lines when the client polls.
 
-Owns the running queries. Only writing the files of a view takes long; queries of other tables are
-ready at once. A query stays on the version with which it was started.
+Owns the ids and the running work. An id is a sealed token of the query and of the version with
+which it was started: any process with the signing key answers it, also one that did not begin it.
+Only writing the files of a view takes long, and each process that is asked writes them into its own
+cache; queries of other tables are ready at once.
 
 Protocol: Asynchronous queries
 """
@@ -11,11 +13,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._json import dumps, loads
 from deltalog.sharing.server.faults import fault_of, invalid, not_found, too_many_requests
+from deltalog.sharing.server.tokens import InvalidTokenError
 from deltalog.sharing.wire.lines import QueryStatus
+from deltalog.sharing.wire.requests import encode_table_query, parse_table_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,9 +29,12 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.answers import Answer, TableRequest
     from deltalog.sharing.wire.requests import TableQuery
 
+_KIND: Final = "query"
 _MOST_QUERIES: Final = 1000
 _WAIT_SECONDS: Final = 5
 _LIFETIME_MS: Final = 3600 * 1000
+# An id is a part of a URL, for which servers and proxies in between allow a few kilobytes.
+_MOST_CHARACTERS: Final = 4096
 
 
 @dataclass(frozen=True)
@@ -62,23 +70,47 @@ class AsyncQuery:
         return QueryStatus(query_id=self.id, status="failed", error=fault_of(error).message)
 
 
+@dataclass(frozen=True)
+class _Known:
+    """The queries of one recipient that this process knows, the oldest first.
+
+    Args:
+        queries: by id.
+        ids: by the hash of the client's key.
+    """
+
+    queries: OrderedDict[str, AsyncQuery] = field(default_factory=OrderedDict)
+    ids: OrderedDict[str, str] = field(default_factory=OrderedDict)
+
+
 class AsyncQueries:
     """The asynchronous queries of all recipients; the oldest of each one are forgotten first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._queries: dict[str, OrderedDict[str, AsyncQuery]] = {}
+        self._known: dict[str, _Known] = {}
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="deltalog-sharing-query")
 
+    @property
+    def num_running(self) -> int:
+        """Queries whose files are being written, or wait for it."""
+        with self._lock:
+            known = list(self._known.values())
+            works = [one.work for own in known for one in own.queries.values()]
+        return sum(1 for work in works if work is not None and not work.done())
+
     def start(
-        self, request: TableRequest, query: TableQuery, answer: Callable[[TableQuery], Answer]
+        self,
+        request: TableRequest,
+        query: TableQuery,
+        answer: Callable[[TableQuery, int | None], Answer],
     ) -> AsyncQuery:
-        """Start a query, or find the one that was started with the same key.
+        """Start a query, or find the one that was started here with the same key.
 
         Args:
             request: of a recipient.
             query: with its `idempotency_key`.
-            answer: answers the query.
+            answer: answers a query, of the latest version or of a given one.
 
         Raises:
             Fault: 400 without a key, and for a query that cannot be answered; 429 while too many
@@ -87,45 +119,82 @@ class AsyncQueries:
         key = query.idempotency_key
         if key is None:
             raise invalid("idempotencyKey: an asynchronous query needs one")
-        owner = _owner(request)
         # The same key of another recipient or table must name another query.
-        parts = (part.encode() for part in (*owner, key))
-        query_id = request.services.sealer.keyed_hash(*parts)[:40]
-        found = self._known(request, query_id)
+        parts = (part.encode() for part in (*_owner(request), key))
+        key = request.services.sealer.keyed_hash(*parts)[:40]
+        found = self._with_key(request, key)
         if found is not None:
             return found
         self._check_number(request)
         whole = replace(query, idempotency_key=None, page_token=None, max_files=None)
-        first = answer(whole)
+        first = answer(whole, None)
         if first.until is not None:
             whole = replace(whole, ending_version=first.until)  # a range keeps its end
-        work = None
-        if request.table.config.is_view:
-            work = self._pool.submit(_write_all, first.chunks)
         expires_ms = request.now_ms + _LIFETIME_MS
-        started = AsyncQuery(query_id, owner, whole, first.version, work, expires_ms)
-        with self._lock:
-            own = self._queries.setdefault(request.recipient.name, OrderedDict())
-            own[query_id] = started
-            while len(own) > _MOST_QUERIES:
-                own.popitem(last=False)
-        return started
+        query_id = _seal(request, whole, first.version, expires_ms)
+        if len(query_id) > _MOST_CHARACTERS:
+            # Hints only leave out files; a limit counts the rows that they leave.
+            whole = replace(whole, predicate_hints=(), json_predicate_hints=None, limit_hint=None)
+            query_id = _seal(request, whole, first.version, expires_ms)
+            first = answer(whole, first.version)
+        started = AsyncQuery(query_id, _owner(request), whole, first.version, None, expires_ms)
+        return self._begin(request, started, first, key)
 
-    def find(self, request: TableRequest, query_id: str) -> AsyncQuery:
-        """Return a query by its id.
+    def find(
+        self,
+        request: TableRequest,
+        query_id: str,
+        answer: Callable[[TableQuery, int | None], Answer],
+    ) -> AsyncQuery:
+        """Return a query by its id; one of another process is begun here, too.
+
+        Args:
+            request: of a recipient.
+            query_id: as `start` gave it, here or in another process with the same signing key.
+            answer: as for `start`.
 
         Raises:
-            Fault: 404 for an unknown or forgotten id, and one of another recipient or table.
+            Fault: 404 for an unknown or expired id, one of another recipient or table, and one of a
+                version that is not shared any more; 429 as for `start`.
         """
-        found = self._known(request, query_id)
-        if found is None:
-            raise not_found("query")
-        return found
+        found = self._live(request, query_id)
+        if found is not None:
+            return found
+        sealed = _unseal(request, query_id)
+        if not request.table.config.is_view:
+            return sealed
+        self._check_number(request)
+        return self._begin(request, sealed, answer(sealed.query, sealed.version), None)
 
-    def _known(self, request: TableRequest, query_id: str) -> AsyncQuery | None:
+    def _begin(
+        self, request: TableRequest, query: AsyncQuery, first: Answer, key: str | None
+    ) -> AsyncQuery:
         with self._lock:
-            own = self._queries.get(request.recipient.name)
-            found = None if own is None else own.get(query_id)
+            own = self._known.setdefault(request.recipient.name, _Known())
+            other = own.queries.get(query.id)
+            if other is not None:  # another request was quicker
+                return other
+            if request.table.config.is_view:
+                query = replace(query, work=self._pool.submit(_write_all, first.chunks))
+            own.queries[query.id] = query
+            if key is not None:
+                own.ids[key] = query.id
+            while len(own.queries) > _MOST_QUERIES:
+                own.queries.popitem(last=False)
+            while len(own.ids) > _MOST_QUERIES:
+                own.ids.popitem(last=False)
+        return query
+
+    def _with_key(self, request: TableRequest, key: str) -> AsyncQuery | None:
+        with self._lock:
+            own = self._known.get(request.recipient.name)
+            query_id = None if own is None else own.ids.get(key)
+        return None if query_id is None else self._live(request, query_id)
+
+    def _live(self, request: TableRequest, query_id: str) -> AsyncQuery | None:
+        with self._lock:
+            own = self._known.get(request.recipient.name)
+            found = None if own is None else own.queries.get(query_id)
         if found is None or found.owner != _owner(request) or found.expires_ms <= request.now_ms:
             return None
         return found
@@ -133,11 +202,37 @@ class AsyncQueries:
     def _check_number(self, request: TableRequest) -> None:
         """Refuse a query while too many are at work: others' queries wait for the same threads."""
         with self._lock:
-            own = self._queries.get(request.recipient.name) or OrderedDict()
-            works = [one.work for one in own.values() if one.work is not None]
-        running = sum(1 for work in works if not work.done())
+            own = self._known.get(request.recipient.name)
+            works = [] if own is None else [one.work for one in own.queries.values()]
+        running = sum(1 for work in works if work is not None and not work.done())
         if running >= request.services.config.limits.queries_per_recipient:
             raise too_many_requests(_WAIT_SECONDS)
+
+
+def _seal(request: TableRequest, query: TableQuery, version: int, expires_ms: int) -> str:
+    recipient, table = _owner(request)
+    body = loads(encode_table_query(query), "query")
+    values: dict[str, Any] = {"r": recipient, "t": table, "v": version, "q": body}
+    return request.services.sealer.seal(_KIND, values, expires_ms)
+
+
+def _unseal(request: TableRequest, query_id: str) -> AsyncQuery:
+    """Return the query of an id, whoever made it.
+
+    Raises:
+        Fault: 404.
+    """
+    try:
+        sealed = request.services.sealer.unseal(_KIND, query_id, request.now_ms)
+    except InvalidTokenError:
+        raise not_found("query") from None
+    values = sealed.values
+    if (values["r"], values["t"]) != _owner(request):
+        raise not_found("query")
+    if values["v"] < request.table.config.start_version:
+        raise not_found("query")
+    query = parse_table_query(dumps(values["q"]))
+    return AsyncQuery(query_id, _owner(request), query, values["v"], None, sealed.expires_ms)
 
 
 def _owner(request: TableRequest) -> tuple[str, str]:

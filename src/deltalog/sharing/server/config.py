@@ -102,14 +102,49 @@ class OAuthConfig:
     """An OAuth issuer whose signed tokens are accepted.
 
     Args:
+        jwks_url: of the issuer's public keys; None asks the issuer where they are, as OpenID
+            Connect has it.
         claim: that names the recipient.
     """
 
     issuer: str
     audience: str
-    jwks_url: str
+    jwks_url: str | None = None
     algorithms: tuple[str, ...] = ("RS256", "ES256")
     claim: str = "sub"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadinessConfig:
+    """What has to work for the process to count as ready.
+
+    Args:
+        tables: that have to be readable, as `share.schema.table`.
+        timeout_seconds: for all of them together.
+    """
+
+    tables: tuple[str, ...] = ()
+    timeout_seconds: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryConfig:
+    """Who is told of requests besides the log.
+
+    Args:
+        opentelemetry: a span for each request, by the process's tracer provider.
+        trusts_parents: a request's `traceparent` names the span's parent; otherwise it is not read,
+            because recipients are strangers.
+        openlineage_url: to which an event is sent for each query; None is nowhere.
+        openlineage_api_key: for it.
+        namespace: of the jobs in these events.
+    """
+
+    opentelemetry: bool = False
+    trusts_parents: bool = False
+    openlineage_url: str | None = None
+    openlineage_api_key: str | None = field(default=None, repr=False)
+    namespace: str = "deltalog"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +207,8 @@ class ServerConfig:
     own_urls: bool = False
     oauth: OAuthConfig | None = None
     limits: RequestLimits = field(default_factory=RequestLimits)
+    readiness: ReadinessConfig = field(default_factory=ReadinessConfig)
+    telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     metrics: bool = True
     metrics_token: TokenConfig | None = None
     cache_directory: str | None = None

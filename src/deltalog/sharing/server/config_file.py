@@ -1,7 +1,8 @@
-"""The configuration file: secrets from the environment, and reloading on changes.
+"""The configuration file: secrets from the environment and from files, and reloading on changes.
 
-Owns `${NAME}` and reloading. A changed file counts when nobody writes to it any more, and as a
-whole: if it has an error, the error is logged and the server keeps its configuration.
+Owns `${NAME}`, `${file:PATH}` and reloading. A changed file counts when nobody writes to it any
+more, and as a whole: if it has an error, the error is logged and the server keeps its
+configuration.
 """
 
 from __future__ import annotations
@@ -31,11 +32,15 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.endpoints import Server
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
-# `$$`, `${NAME}`, or a `${` of another form, which is refused.
-_REFERENCE: Final = re.compile(r"\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]*)\}|(\{))")
+# `$$`, `${NAME}`, `${file:PATH}` with names in its path, or a `${` of another form, which is
+# refused.
+_NAME: Final = r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}"
+_FILE: Final = r"\$\{file:((?:[^{}$]|\$\{[A-Za-z_][A-Za-z0-9_]*\})+)\}"
+_REFERENCE: Final = re.compile(rf"\$\$|{_NAME}|{_FILE}|(\$\{{)")
+_MOST_SECRET_BYTES: Final = 64 << 10
 _SECONDS: Final = 2.0
 # Settings of the socket and of the routes, which need a restart of the process.
-_FIXED: Final = ("host", "port", "endpoint", "metrics")
+_FIXED: Final = ("host", "port", "endpoint", "metrics", "telemetry")
 
 
 def load_config(path: str | Path, environment: Mapping[str, str] | None = None) -> ServerConfig:
@@ -51,44 +56,76 @@ def load_config(path: str | Path, environment: Mapping[str, str] | None = None) 
     path = Path(path)
     values = read_document(path)
     try:
-        return parse_config(
-            resolve_references(values, os.environ if environment is None else environment)
-        )
+        environment = os.environ if environment is None else environment
+        return parse_config(resolve_references(values, environment, directory=path.parent))
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from None
     except RecursionError:  # an alias of YAML inside of what it stands for
         raise InvalidInputError(f"{path}: a setting contains itself") from None
 
 
-def resolve_references(values: Any, environment: Mapping[str, str], where: str = "") -> Any:
-    """Return the values with `${NAME}` in their texts replaced; `$$` is a dollar sign.
+def resolve_references(
+    values: Any, environment: Mapping[str, str], where: str = "", directory: Path = Path()
+) -> Any:
+    """Return the values with the references in their texts replaced; `$$` is a dollar sign.
+
+    `${NAME}` is a variable, and `${file:PATH}` the contents of a file without the end of its last
+    line; its path may hold variables.
+
+    Args:
+        values: of the file.
+        environment: the variables.
+        where: the values stand in the file, for errors.
+        directory: of relative paths.
 
     Raises:
-        InvalidInputError: a variable is not set; the message names it, but no value.
+        InvalidInputError: a variable is not set, or a file cannot be read; the message names it,
+            but no value.
     """
     if isinstance(values, dict):
         return {
-            key: resolve_references(value, environment, f"{where}.{key}".lstrip("."))
+            key: resolve_references(value, environment, f"{where}.{key}".lstrip("."), directory)
             for key, value in values.items()
         }
     if isinstance(values, list):
         return [
-            resolve_references(value, environment, f"{where}[{index}]")
+            resolve_references(value, environment, f"{where}[{index}]", directory)
             for index, value in enumerate(values)
         ]
     if not isinstance(values, str):
         return values
 
-    def replace(found: re.Match[str]) -> str:
-        if found[0] == "$$":
-            return "$"
-        if found[1] is None:
-            raise InvalidInputError(f"{where}: expected ${{NAME}}, or $$ for a dollar sign")
+    def variable(found: re.Match[str]) -> str:
         if found[1] not in environment:
             raise InvalidInputError(f"{where}: the environment has no variable {found[1]}")
         return environment[found[1]]
 
+    def replace(found: re.Match[str]) -> str:
+        if found[0] == "$$":
+            return "$"
+        if found[1] is not None:
+            return variable(found)
+        if found[2] is not None:
+            return _secret(directory / re.sub(_NAME, variable, found[2]), where)
+        raise InvalidInputError(
+            f"{where}: expected ${{NAME}} or ${{file:PATH}}, or $$ for a dollar sign"
+        )
+
     return _REFERENCE.sub(replace, values)
+
+
+def _secret(path: Path, where: str) -> str:
+    """Return what a file holds, without the end of its last line."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_SECRET_BYTES + 1)
+        text = data.decode("utf-8")
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"{where}: cannot read {path}: {type(error).__name__}") from None
+    if len(data) > _MOST_SECRET_BYTES:
+        raise InvalidInputError(f"{where}: {path} has more than {_MOST_SECRET_BYTES} bytes")
+    _warn_of_mode(path)
+    return text.removesuffix("\n").removesuffix("\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +233,13 @@ def _warn_of_modes(path: Path, config: ServerConfig) -> None:
     """Log which files with secrets every user of the machine can read."""
     key = config.certificate_key_file
     for one in (path, *([] if key is None else [Path(key)])):
-        with suppress(OSError):
-            if os.name == "posix" and one.stat().st_mode & stat.S_IROTH:
-                _LOG.warning("%s can be read by every user of this machine: chmod o-r", one)
+        _warn_of_mode(one)
+
+
+def _warn_of_mode(path: Path) -> None:
+    with suppress(OSError):
+        if os.name == "posix" and path.stat().st_mode & stat.S_IROTH:
+            _LOG.warning("%s can be read by every user of this machine: chmod o-r", path)
 
 
 def settled_server(path: str | Path) -> ReloadingServer:

@@ -1,8 +1,9 @@
 """The settings of a configuration: their names, forms and bounds.
 
 Owns the settings of the reference server's file (`shares` → `schemas` → `tables`), and our own ones
-for recipients, OAuth, limits, and views of tables. Fails closed: what is null, empty or there twice
-is an error, because it would mean "no limit" to one reader and "nothing" to another.
+for recipients, OAuth, limits, readiness, telemetry, and views of tables. Fails closed: what is
+null, empty or there twice is an error, because it would mean "no limit" to one reader and "nothing"
+to another.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from deltalog.expressions import parse_sql
 from deltalog.sharing.server.config import (
     Network,
     OAuthConfig,
+    ReadinessConfig,
     RecipientConfig,
     RequestLimits,
     SchemaConfig,
     ServerConfig,
     ShareConfig,
     TableConfig,
+    TelemetryConfig,
     TokenConfig,
 )
 from deltalog.sharing.server.config_section import ConfigSection, check_unique, closest
+from deltalog.sharing.server.oauth import is_safe_url
 from deltalog.sharing.server.tokens import token_digest
 from deltalog.sharing.wire.listing import Share
 
@@ -75,6 +79,9 @@ def parse_config(values: object) -> ServerConfig:
         asynchronous_queries=section.get("asynchronousQueries", True),
         own_urls=section.get("ownUrls", False),
         limits=_limits(section),
+        readiness=section.child("readiness", lambda one: _readiness(one, shares))
+        or ReadinessConfig(),
+        telemetry=section.child("telemetry", _telemetry) or TelemetryConfig(),
         metrics=section.get("metrics", True),
         metrics_token=section.child("metricsToken", _token),
         cache_directory=section.optional("cacheDirectory", str),
@@ -236,12 +243,49 @@ def _oauth(section: ConfigSection) -> OAuthConfig:
         # HS256 would accept tokens that anybody signs with the public key.
         if not re.fullmatch(r"(?:RS|ES|PS)\d{3}|EdDSA", name):
             raise section.error("algorithms", f"{name!r} is no algorithm with a private key")
+    issuer, jwks_url = section.required("issuer", str), section.optional("jwksUrl", str)
+    if jwks_url is None and not is_safe_url(issuer):
+        problem = "is missing, and the issuer cannot be asked for it: it is no https URL"
+        raise section.error("jwksUrl", problem)
     return OAuthConfig(
-        issuer=section.required("issuer", str),
+        issuer=issuer,
         audience=section.required("audience", str),
-        jwks_url=section.required("jwksUrl", str),
+        jwks_url=jwks_url,
         algorithms=_ALGORITHMS if algorithms is None else algorithms,
         claim=section.get("claim", "sub"),
+    )
+
+
+def _readiness(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> ReadinessConfig:
+    known = {
+        name.casefold(): name
+        for share in shares
+        for schema in share.schemas
+        for table in schema.tables
+        for name in [f"{share.name}.{schema.name}.{table.name}"]
+    }
+    names = section.texts("tables", least=("one", "table")) or ()
+    for name in names:
+        if name.casefold() not in known:
+            meant = closest(name, known.values())
+            raise section.error("tables", f"there is no table {name!r}{meant}")
+    return ReadinessConfig(
+        tables=tuple(known[name.casefold()] for name in names),
+        timeout_seconds=section.number("timeoutSeconds", ReadinessConfig().timeout_seconds),
+    )
+
+
+def _telemetry(section: ConfigSection) -> TelemetryConfig:
+    unset = TelemetryConfig()
+    url = section.optional("openLineageUrl", str)
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise section.error("openLineageUrl", "expected a URL that begins with https:// or http://")
+    return TelemetryConfig(
+        opentelemetry=section.get("openTelemetry", unset.opentelemetry),
+        trusts_parents=section.get("trustTraceParent", unset.trusts_parents),
+        openlineage_url=url,
+        openlineage_api_key=section.optional("openLineageApiKey", str),
+        namespace=section.get("namespace", unset.namespace),
     )
 
 

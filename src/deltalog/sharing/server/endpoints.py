@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
@@ -19,6 +20,7 @@ from starlette.routing import Route
 
 from deltalog.clock import now_ms
 from deltalog.errors import DeltaError
+from deltalog.observing import WorkKind, observed
 from deltalog.sharing.server.answers import Answer, Services, TableRequest
 from deltalog.sharing.server.async_queries import AsyncQueries
 from deltalog.sharing.server.changes import answer_changes
@@ -31,6 +33,7 @@ from deltalog.sharing.server.middleware import (
     add_audit_facts,
     fault_response,
     log_defect,
+    tell_observers,
 )
 from deltalog.sharing.server.query import answer_metadata, answer_query
 from deltalog.sharing.server.tables import TableName, Tables
@@ -109,6 +112,7 @@ class Server:
         name = TableName(names["share"], names["schema"], names["table"])
         found = self.tables.table(recipient, name)
         add_audit_facts(request.scope, table=found.name.key)
+        tell_observers(request.scope, {"location": found.store.root})
         return found
 
     async def table_request(self, request: Request) -> TableRequest:
@@ -145,7 +149,12 @@ class Server:
         Raises:
             ClientGoneError: the client does not wait for it any more.
         """
-        return await work_of(request).run(function, self.query_turns, recipient.name)
+
+        def watched() -> T:
+            with observed(WorkKind.ANSWER, "answer"):
+                return function()
+
+        return await work_of(request).run(watched, self.query_turns, recipient.name)
 
     async def body(self, request: Request) -> bytes:
         """Return the body of a request.
@@ -299,9 +308,7 @@ async def query(server: Server, request: Request) -> Response:
         started = await server.in_thread(
             request,
             asked.recipient,
-            lambda: server.async_queries.start(
-                asked, wanted, lambda whole: answer_query(asked, whole)
-            ),
+            lambda: server.async_queries.start(asked, wanted, partial(answer_query, asked)),
         )
         return _status(started.status or QueryStatus(query_id=started.id))
     return await _lines(server, request, asked, lambda: answer_query(asked, wanted))
@@ -311,7 +318,12 @@ async def poll_query(server: Server, request: Request) -> Response:
     """`POST …/queries/{queryId}`."""
     asked = await server.table_request(request)
     page = parse_table_query(await server.body(request))
-    found = server.async_queries.find(asked, request.path_params["query"])
+    query_id = request.path_params["query"]
+    found = await server.in_thread(
+        request,
+        asked.recipient,
+        lambda: server.async_queries.find(asked, query_id, partial(answer_query, asked)),
+    )
     status = found.status
     if status is not None:
         return _status(status)

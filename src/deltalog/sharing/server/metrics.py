@@ -8,12 +8,31 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import defaultdict
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Upper bounds of the histogram, in seconds.
 _BOUNDS: Final = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """A value of this moment.
+
+    Args:
+        name: without the common beginning.
+        text: what it is.
+        value: of this moment.
+    """
+
+    name: str
+    text: str
+    value: int
 
 
 class Metrics:
@@ -43,8 +62,12 @@ class Metrics:
             self._sent_bytes += sent_bytes
             self._files += files
 
-    def text(self) -> str:
-        """Return all metrics."""
+    def text(self, gauges: Iterable[Gauge] = ()) -> str:
+        """Return all metrics.
+
+        Args:
+            gauges: what others know.
+        """
         with self._lock:
             lines = [
                 *_head("requests_total", "counter", "Requests by endpoint and status."),
@@ -58,6 +81,8 @@ class Metrics:
                 *_single("told_files_total", "counter", "Files in answers.", self._files),
                 *_single("running_requests", "gauge", "Requests at work.", self._running),
             ]
+            for one in gauges:
+                lines += _single(one.name, "gauge", one.text, one.value)
         return "\n".join(lines) + "\n"
 
     def _histogram(self, action: str) -> list[str]:

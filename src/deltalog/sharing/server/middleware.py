@@ -21,6 +21,7 @@ from starlette.responses import Response
 
 from deltalog._json import dumps
 from deltalog.clock import now_ms
+from deltalog.observing import WorkKind, observed
 from deltalog.sharing.server.faults import Fault, internal
 from deltalog.sharing.server.tokens import decode_base64
 from deltalog.sharing.wire import errors as codes
@@ -28,17 +29,19 @@ from deltalog.sharing.wire.codec import encode_timestamp
 from deltalog.sharing.wire.errors import ErrorBody, encode_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, MutableMapping
+    from collections.abc import Callable, Mapping, MutableMapping
 
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from deltalog.observing import Fact, ObservedWork
     from deltalog.sharing.server.config import RequestLimits
     from deltalog.sharing.server.metrics import Metrics
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
 _AUDIT: Final = logging.getLogger("deltalog.sharing.audit")
 _FACTS: Final = "deltalog.facts"
+_WATCHED: Final = "deltalog.watched"
 _REQUEST_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
 _UNKNOWN: Final = "other"
 _MOST_ASKED: Final = 256
@@ -64,7 +67,15 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        sent = _SentResponse(scope, send, self._limits().send_seconds)
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        with observed(WorkKind.REQUEST, "request", headers=headers) as work:
+            scope[_WATCHED] = work
+            sent = _SentResponse(scope, send, self._limits().send_seconds)
+            await self._answer(scope, receive, sent)
+
+    async def _answer(self, scope: Scope, receive: Receive, sent: _SentResponse) -> None:
         self._metrics.begin()
         try:
             fault = _size_fault(scope, self._limits())
@@ -84,6 +95,10 @@ class RequestMiddleware:
         seconds = time.perf_counter() - sent.started
         status = sent.status or CLIENT_CLOSED
         self._metrics.end(action, status, seconds, sent.num_bytes, facts.get("files") or 0)
+        told = {name: value for name, value in facts.items() if isinstance(value, str | int)}
+        told |= {"action": action, "request_id": sent.request_id, "bytes": sent.num_bytes}
+        told |= {"http.request.method": scope["method"], "http.response.status_code": status}
+        tell_observers(scope, told)
         if status >= 400:
             facts["asked"] = _asked(scope)
         client = scope.get("client")
@@ -144,6 +159,13 @@ class _SentResponse:
 def add_audit_facts(scope: MutableMapping[str, Any], **facts: object) -> None:
     """Add fields to the request's line of the audit log."""
     scope.setdefault(_FACTS, {}).update(facts)
+
+
+def tell_observers(scope: MutableMapping[str, Any], facts: Mapping[str, Fact]) -> None:
+    """Add facts about a request for whoever watches, such as what no log may have."""
+    work: ObservedWork | None = scope.get(_WATCHED)
+    if work is not None:
+        work.facts.update(facts)
 
 
 def fault_response(fault: Fault) -> Response:

@@ -55,6 +55,11 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
     reloading = settled_server(path)
     config = reloading.config
     host = host or config.host
+    if not config.signing_keys:
+        _LOG.warning(
+            "signingKey is not set: tokens of pages and URLs of files end with this process, and "
+            "no other one takes them"
+        )
     if not is_loopback(host) and config.certificate_file is None and config.public_url is None:
         _LOG.warning(
             "tokens are sent unencrypted: set ssl, or publicUrl if a proxy in front of the server "

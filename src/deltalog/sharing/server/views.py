@@ -128,7 +128,10 @@ class View:
         self.snapshot = snapshot
         self._config = config = table.config
         self._services = services
-        latest = table.known_latest() if latest is None else latest
+        if latest is None:
+            latest = table.known_latest()
+            # Another process may have told this version before this one has seen it.
+            latest = latest if latest.version >= snapshot.version else table.latest()
         try:
             shown = None if config.row_filter is None else parse_sql(config.row_filter)
             self.row_filter: Expression | None = shown

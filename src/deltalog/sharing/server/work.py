@@ -59,6 +59,17 @@ class Turns:
             found = self._own[recipient] = anyio.CapacityLimiter(self._per_recipient)
         return found
 
+    @property
+    def num_working(self) -> int:
+        """Threads at work."""
+        return self.all.borrowed_tokens
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests that wait for a thread, or for their recipient's turn."""
+        limits = (*self._own.values(), self.all)
+        return sum(limit.statistics().tasks_waiting for limit in limits)
+
 
 class Work:
     """The work for one request, whose body was read or is not needed.

@@ -113,10 +113,15 @@ def parse_profile(data: bytes) -> Profile:
     version = whole_number(node, "shareCredentialsVersion")
     if version is None:
         raise MalformedMessageError("profile.shareCredentialsVersion: required number is missing")
-    if not 1 <= version <= NEWEST_VERSION:
+    if version < 1:
         raise InvalidInputError(
             f"cannot use a profile of version {version}: this release knows versions 1 to "
             f"{NEWEST_VERSION}; upgrade deltalog"
+        )
+    if version > NEWEST_VERSION:
+        raise InvalidInputError(  # the official client's words, and what to do
+            f"'shareCredentialsVersion' in the profile is {version} which is too new: this release "
+            f"knows versions 1 to {NEWEST_VERSION}; upgrade deltalog"
         )
     # Profiles of version 1 have no `type`.
     kind = BEARER_TOKEN if version == 1 else node.required("type", str)
