@@ -102,7 +102,7 @@ class observed:  # noqa: N801 -- a context manager, written as a function
         headers: of a request.
         facts: that are known at the beginning.
 
-    Cost: less than a microsecond while nobody watches.
+    Cost: a few microseconds while nobody watches.
     """
 
     __slots__ = ("_begun", "_work")
