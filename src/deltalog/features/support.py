@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 _CATALOG_MANAGED: Final = "catalogManaged"
 _TYPE_FEATURES: Final[Mapping[str, Callable[[StructType], bool]]] = {
     **{
-        feature: partial(has_types_of, feature=feature)
+        row.feature: partial(has_types_of, feature=row.feature)
         for row in PRIMITIVES.values()
-        if (feature := row.feature)
+        if row.feature
     },
     "variantType": has_variant,
 }

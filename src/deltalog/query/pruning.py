@@ -42,11 +42,14 @@ class TableRead:
         where: holds for each row that counts, in Spark's dialect; None is not known.
         limit: so many rows are enough; None is all.
         columns: for a limit: those that are needed; None is all.
+        looked_into: names in lower case, in whatever else than the columns of the answer: their
+            values are compared, ordered or computed with; None is all.
     """
 
     where: str | None = None
     limit: int | None = None
     columns: tuple[str, ...] | None = None
+    looked_into: frozenset[str] | None = frozenset()
 
     def predicate(
         self, parameters: Mapping[str, object], names: Collection[str]
@@ -93,6 +96,38 @@ def read_of(node: exp.Table) -> TableRead:
         if _is_simple(one) and _is_about(one, alias, is_alone=is_alone)
     ]
     return TableRead(" AND ".join(f"({part})" for part in parts) or None)
+
+
+def names_looked_into(tree: Expr) -> frozenset[str] | None:
+    """Return the names, in lower case, that a query does more with than to give their values.
+
+    Names of tables are among them; None is every name. Whether a value is NULL is no look into it.
+    """
+    if not isinstance(tree, exp.Select) or tree.args.get("distinct"):
+        return None
+    if tree.find(exp.Union, exp.Except, exp.Intersect) or any(
+        join.args.get("method") for join in tree.find_all(exp.Join)
+    ):
+        return None  # whole rows, or columns that are not named
+    for one in tree.find_all(exp.Ordered, exp.Group, exp.Star):
+        parts = one.expressions if isinstance(one, exp.Group) else [one.this]
+        is_by_place = any(isinstance(part, exp.Literal) for part in parts)
+        is_all = one.args.get("all") or any(part.name.lower() == "all" for part in parts if part)
+        is_own = one.parent is tree or isinstance(one.parent, exp.Count)
+        if is_by_place or is_all or (isinstance(one, exp.Star) and not is_own):
+            return None
+    given = {id(_bare(one)) for one in tree.expressions}
+    asked = {id(one.this) for one in tree.find_all(exp.Is) if isinstance(one.expression, exp.Null)}
+    return frozenset(
+        one.name.lower()
+        for one in tree.find_all(exp.Identifier)
+        if id(one.parent) not in given | asked
+    )
+
+
+def _bare(node: Expr) -> Expr:
+    """The expression of a column of an answer, without its name there."""
+    return node.this if isinstance(node, exp.Alias) else node
 
 
 def _conjuncts(node: Expr) -> Iterator[Expr]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.schema.columns import find_field, walk, walk_types
-from deltalog.schema.types import STRING, StructType
+from deltalog.schema.types import STRING, PrimitiveType, StructType
 
 if TYPE_CHECKING:
     from deltalog.schema.columns import Path
@@ -55,6 +55,17 @@ def collation_below(schema: StructType, path: Path) -> str | None:
     inner = StructType([replace(fields[-1], metadata={}, type=kind)])
     found += [name for _, field in walk(inner) for name in collations_of(field).values()]
     return found[0] if found else None
+
+
+def unordered_in(schema: StructType, name: str) -> str | None:
+    """Return what of a column bytes do not compare: a collation, or a type; None if they do."""
+    collation = collation_below(schema, (name,))
+    if collation is not None:
+        return f"the collation {collation}"
+    for _, kind in walk_types(find_field(schema, (name,)).type):
+        if isinstance(kind, PrimitiveType) and kind.primitive.extension:
+            return f"values of type {kind}"
+    return None
 
 
 def renamed(field: Field, name: str) -> Field:

@@ -26,7 +26,7 @@ from deltalog.statements.slices import Query
 from deltalog.storage import open_store
 from deltalog.table import DeltaTable
 from deltalog.table.creating import TablePlace
-from deltalog.table.queries import at_version, changes_of, rows_for
+from deltalog.table.queries import at_version, changes_of, check_looked_into, rows_for
 from deltalog.write.source import RereadableRows, open_batches
 
 if TYPE_CHECKING:
@@ -279,7 +279,9 @@ class LocalSession:
     ) -> Any:
         """Return what DuckDB reads for a table of a query."""
         if isinstance(name, TableChangesCall):
-            return changes_of(self.open(name.table), name)
+            table = self.open(name.table)
+            check_looked_into(table, read)
+            return changes_of(table, name)
         _, found = self._registered.get(name.key, (None, None))
         if isinstance(found, OnceRows):
             return found.taken()

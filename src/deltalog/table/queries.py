@@ -11,6 +11,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.query.duckdb import shared_duckdb
 from deltalog.query.running import query_translated
 from deltalog.query.translate import TableChangesCall, bound, translated
+from deltalog.schema.collations import unordered_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,6 +82,7 @@ def query_table(
                 "queries over several tables"
             )
         if isinstance(one, TableChangesCall):
+            check_looked_into(table, found.reads[key])
             rows[key] = changes_of(table, one)
         else:
             seen = at_version(table, name.known_version)
@@ -96,6 +98,7 @@ def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, ob
         read: what is needed.
         parameters: of the query.
     """
+    check_looked_into(table, read)
     names = table.snapshot.configuration.schema.names
     if read.limit is not None:
         known = {name.lower(): name for name in names}
@@ -108,6 +111,27 @@ def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, ob
         return dataset(file_pruning_predicate=read.predicate(parameters, names))
     except InvalidInputError:
         return dataset()  # such as types that DuckDB compares, and we do not
+
+
+def check_looked_into(table: VersionedTable, read: TableRead) -> None:
+    """Refuse a query that compares values by bytes that other rules compare.
+
+    DuckDB knows neither the collations of a table nor what is the same place.
+
+    Raises:
+        InvalidInputError: it looks into texts with a collation, or into geometries.
+    """
+    schema = table.snapshot.configuration.schema
+    for name in schema.names:
+        if read.looked_into is not None and name.lower() not in read.looked_into:
+            continue
+        what = unordered_in(schema, name)
+        if what is not None:
+            raise InvalidInputError(
+                f"cannot query {table.snapshot.store.root}: column {name!r} has {what}, of which "
+                "DuckDB compares bytes; a query may give its values as they are, and ask whether "
+                "they are NULL"
+            )
 
 
 def at_version(table: TableT, version: Version | None) -> TableT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import deltalog
 from deltalog import ArrayType, DeltaTable, Field, Schema, write_deltalake
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import col
@@ -96,6 +98,41 @@ def test_engines_that_know_no_collations_compare_bytes(table: DeltaTable) -> Non
     assert shown.to_table(filter=pc.field("name") > "B").column("id").to_pylist() == [1]
     found = duckdb.from_arrow(shown).filter("name = 'B'").to_arrow_table()
     assert found.column("id").to_pylist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("query", "is_answered"),
+    [
+        ("SELECT name FROM t WHERE id = 2", True),
+        ("SELECT name AS n, id FROM t WHERE name IS NOT NULL ORDER BY id", True),
+        ("SELECT * FROM t ORDER BY id LIMIT 1", True),
+        ("SELECT count(*) AS n FROM t", True),
+        ("SELECT id FROM t WHERE name = 'b'", False),
+        ("SELECT upper(name) FROM t", False),
+        ("SELECT id, Name FROM t ORDER BY NAME", False),
+        ("SELECT name FROM t ORDER BY 1", False),
+        ("SELECT DISTINCT name FROM t", False),
+        ("SELECT name, count(*) FROM t GROUP BY name", False),
+        ("SELECT name, count(*) FROM t GROUP BY 1", False),
+        ("SELECT name, count(*) FROM t GROUP BY ALL", False),
+        ("SELECT * FROM t UNION SELECT * FROM t", False),
+        ("SELECT id FROM (SELECT * FROM t) WHERE id = 1", False),
+        ("SELECT a.id FROM t AS a JOIN t AS b USING (name)", False),
+        ("SELECT a.id FROM t AS a NATURAL JOIN t AS b", False),
+        ("SELECT max(name) FROM t", False),
+        ("SELECT id, rank() OVER (ORDER BY name) FROM t", False),
+    ],
+)
+def test_queries_give_texts_and_compare_none(
+    table: DeltaTable, query: str, *, is_answered: bool
+) -> None:
+    if is_answered:
+        assert deltalog.sql(query, t=table).to_arrow().num_rows
+    else:
+        with pytest.raises(InvalidInputError, match="of which DuckDB compares bytes"):
+            deltalog.sql(query, t=table).to_arrow()
+        with pytest.raises(InvalidInputError, match="of which DuckDB compares bytes"):
+            table.sql(re.sub(r"\bt\b", "this", query)).read_all()
 
 
 def test_no_rows_are_ordered_by_a_collation(table: DeltaTable) -> None:
