@@ -66,14 +66,23 @@ def find_parquet_files(store: Store) -> list[FileInfo]:
     Where a streaming sink of Spark wrote, they are those that it committed.
 
     Raises:
-        InvalidInputError: there are none, or the sink's log does not fit the directory.
+        InvalidInputError: there are none, the sink's log does not fit the directory, or it is an
+            Iceberg table, whose files may hold deleted rows or belong to old snapshots.
 
     Cost: one listing, and the log of a sink.
     """
+    listed = list(store.list_all(""))
+    iceberg = next((info.path for info in listed if _is_iceberg_metadata(info)), None)
+    if iceberg is not None:
+        raise InvalidInputError(
+            f"cannot convert {store.root}: expected a directory of Parquet files, found the Iceberg "
+            f"table of {iceberg}, whose metadata decides which files and rows it has; read it by "
+            "PyIceberg, and write its rows with write_deltalake"
+        )
     found = sorted(
         (
             info
-            for info in store.list_all("")
+            for info in listed
             if info.name.lower().endswith(".parquet") and not _is_hidden(info.path)
         ),
         key=lambda info: info.path,
@@ -179,6 +188,10 @@ def table_schema(data: StructType, partitions: StructType) -> StructType:
     names = {field.name.lower() for field in partitions.fields}
     own = [field for field in data.fields if field.name.lower() not in names]
     return StructType([*own, *partitions.fields])
+
+
+def _is_iceberg_metadata(info: FileInfo) -> bool:
+    return info.path == f"metadata/{info.name}" and info.name.endswith(".metadata.json")
 
 
 def _is_hidden(path: str) -> bool:

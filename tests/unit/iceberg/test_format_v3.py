@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from pyiceberg.table import StaticTable
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
 
-from deltalog import DeltaTable, write_deltalake
+from deltalog import DeltaTable, convert_to_deltalake, write_deltalake
 from deltalog.clock import SystemClock
 from deltalog.errors import InvalidInputError
 from deltalog.iceberg import IcebergVersion, sync
@@ -309,3 +310,15 @@ def test_v3_is_not_switched_on_where_a_file_has_no_count(tmp_path: Path) -> None
         DeltaTable(path).alter.set_table_properties(
             {**V3, "delta.columnMapping.mode": "name", "delta.enableRowTracking": "true"}
         )
+
+
+def test_an_iceberg_table_is_no_directory_of_parquet_files(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    append(path, 1, 2)
+    DeltaTable(path).delete("id = 1")
+    synced(path)
+    shutil.rmtree(path / "_delta_log")
+
+    with pytest.raises(InvalidInputError, match=r"Iceberg table of metadata/v1\.metadata\.json"):
+        convert_to_deltalake(path)
+    assert not (path / "_delta_log").exists()
