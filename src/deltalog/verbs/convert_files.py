@@ -75,9 +75,9 @@ def find_parquet_files(store: Store) -> list[FileInfo]:
     iceberg = next((info.path for info in listed if _is_iceberg_metadata(info)), None)
     if iceberg is not None:
         raise InvalidInputError(
-            f"cannot convert {store.root}: expected a directory of Parquet files, found the Iceberg "
-            f"table of {iceberg}, whose metadata decides which files and rows it has; read it by "
-            "PyIceberg, and write its rows with write_deltalake"
+            f"cannot convert {store.root}: expected a directory of Parquet files, found the "
+            f"Iceberg table of {iceberg}, whose metadata decides which files and rows it has; read "
+            "it by PyIceberg, and write its rows with write_deltalake"
         )
     found = sorted(
         (
