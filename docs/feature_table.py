@@ -13,7 +13,12 @@ _HEADER = """\
 | feature | what it is | protocol | reading | writing | other engines that read it |
 |---|---|---|---|---|---|
 """
-_WORDS = {Support.FULL: "yes", Support.PLANNED: "planned", Support.NONE: "refused"}
+_WORDS = {
+    Support.FULL: "yes",
+    Support.PREVIEW: "if switched on",
+    Support.PLANNED: "planned",
+    Support.NONE: "refused",
+}
 
 
 def feature_table() -> str:

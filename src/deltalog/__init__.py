@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.expressions.nodes import col, lit
     from deltalog.features.names import TableFeatures
+    from deltalog.features.previews import enable_preview
     from deltalog.query import QueryBuilder
     from deltalog.schema.types import (
         ArrayType,
@@ -119,6 +120,7 @@ _ORIGINS = {
     "col": "deltalog.expressions.nodes",
     "connect": "deltalog.statements",
     "convert_to_deltalake": "deltalog.table",
+    "enable_preview": "deltalog.features.previews",
     "lit": "deltalog.expressions.nodes",
     "sql": "deltalog.statements",
     "table_defaults": "deltalog.table",
@@ -172,6 +174,7 @@ __all__ = [
     "col",
     "connect",
     "convert_to_deltalake",
+    "enable_preview",
     "lit",
     "sql",
     "table_defaults",

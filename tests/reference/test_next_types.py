@@ -17,6 +17,13 @@ TYPE_CHECK = "spark.databricks.delta.schema.typeCheck.enabled"
 GEO_PREVIEW = "spark.databricks.delta.geo.preview.enabled"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def previews() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DELTALOG_PREVIEWS", "geospatial,timestampNanos,intervalTypes")
+        yield
+
+
 @pytest.fixture
 def unchecked(spark: Spark) -> Iterator[Spark]:
     """The reference, which has these types and lets them into tables only if told to."""

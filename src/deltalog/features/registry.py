@@ -45,6 +45,7 @@ class Support(StrEnum):
     """Whether deltalog supports a feature."""
 
     FULL = "full"
+    PREVIEW = "preview"  # refused unless `previews` has it switched on
     PLANNED = "planned"  # refused until it is implemented
     NONE = "none"
 
@@ -235,6 +236,8 @@ _TABLE: Final = (
         "RFC geospatial types",
         aliases=("geospatial-dev", "geospatial-preview"),
         enabled_by=lambda _, schema: has_types_of(schema, "geospatial"),
+        read=Support.PREVIEW,
+        write=Support.PREVIEW,
         read_by=_SPARK,
     ),
     _reader_writer(
@@ -244,6 +247,8 @@ _TABLE: Final = (
         aliases=("timestampNanos-preview",),
         requires=("timestampNtz",),
         enabled_by=lambda _, schema: has_types_of(schema, "timestampNanos"),
+        read=Support.PREVIEW,
+        write=Support.PREVIEW,
         read_by=(OtherEngine.DELTALAKE,),
         written_by=(),
     ),
@@ -252,6 +257,8 @@ _TABLE: Final = (
         "Intervals of months, and of days to microseconds.",
         "RFC interval types",
         enabled_by=lambda _, schema: has_types_of(schema, "intervalTypes"),
+        read=Support.PREVIEW,
+        write=Support.PREVIEW,
         read_by=(),
         written_by=(),
     ),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypedDict
 
 from deltalog import errors
 from deltalog.actions.model import Protocol as ProtocolAction
+from deltalog.features.previews import PREVIEWS, is_supported
 from deltalog.features.protocol_change import (
     READER_FEATURES_VERSION,
     WRITER_FEATURES_VERSION,
@@ -22,7 +23,7 @@ from deltalog.features.registry import Kind, OtherEngine, Support, canonical_nam
 from deltalog.features.schema_traits import has_types_of, has_variant
 from deltalog.schema.columns import walk, walk_types
 from deltalog.schema.primitives import PRIMITIVES
-from deltalog.schema.types import UnknownType
+from deltalog.schema.types import PrimitiveType, UnknownType
 from deltalog.schema.widening import check_readable_changes
 
 if TYPE_CHECKING:
@@ -170,17 +171,25 @@ def check_types(
     Raises:
         UnsupportedTypeError: it names the columns and their types.
     """
-    unknown = [
-        f"{'.'.join(path)} ({found})"
-        for path, field in walk(schema)
-        for _, found in walk_types(field.type)
-        if isinstance(found, UnknownType)
-    ]
+    unknown: list[str] = []
+    previews: dict[str, str] = {}
+    for path, field in walk(schema):
+        for _, found in walk_types(field.type):
+            if isinstance(found, UnknownType):
+                unknown.append(f"{'.'.join(path)} ({found})")
+            elif isinstance(found, PrimitiveType) and found.primitive.is_declared:
+                previews[f"{'.'.join(path)} ({found})"] = found.primitive.feature
     if unknown:
         raise errors.UnsupportedTypeError(
             f"cannot {operation} {table}{_at(version)}: unknown type of column "
             f"{', '.join(dict.fromkeys(unknown))}; use a newer deltalog"
         )
+    for column, feature in previews.items():
+        if not is_supported(feature, Support.PREVIEW):
+            raise errors.UnsupportedTypeError(
+                f"cannot {operation} {table}{_at(version)}: the type of column {column} is a "
+                f"preview: deltalog.enable_preview({feature!r})"
+            )
 
 
 def check_column_types(configuration: TableFacts, *, table: str, operation: str = "write") -> None:
@@ -249,7 +258,7 @@ def reader_blockers(protocol: ProtocolAction, *, has_log_tail: bool = False) -> 
     blockers: list[str] = []
     for name in protocol.reader_features or ():
         feature = find_feature(name)
-        is_known = feature is not None and feature.read is Support.FULL
+        is_known = feature is not None and is_supported(feature.name, feature.read)
         if not is_known or (canonical_name(name) == _CATALOG_MANAGED and not has_log_tail):
             blockers.append(name)
     return tuple(blockers)
@@ -260,7 +269,9 @@ def writer_blockers(protocol: ProtocolAction) -> tuple[str, ...]:
     spelled = supported_features(protocol).values()
     found = [(name, find_feature(name)) for name in spelled]
     return tuple(
-        name for name, feature in found if feature is None or feature.write is not Support.FULL
+        name
+        for name, feature in found
+        if feature is None or not is_supported(feature.name, feature.write)
     )
 
 
@@ -296,6 +307,9 @@ def _is_reader_feature(name: str) -> bool:
 
 
 def _engines_hint(blockers: tuple[str, ...], *, writing: bool = False) -> str:
+    previews = [one for name in blockers if (one := canonical_name(name)) in PREVIEWS]
+    if previews and len(previews) == len(blockers):
+        return f"it is a preview: deltalog.enable_preview({', '.join(map(repr, previews))})"
     engines = engines_for(blockers, writing=writing)
     if not engines:
         return "use an engine that knows it, or a newer deltalog"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltalog import DeltaTable, Field, Schema, sql, write_deltalake
+from deltalog import DeltaTable, Field, Schema, enable_preview, sql, write_deltalake
 from deltalog.errors import (
     InvalidInputError,
     InvalidProtocolError,
     SchemaMismatchError,
+    UnsupportedFeatureError,
     UnsupportedTypeError,
 )
 from deltalog.expressions import col
@@ -57,6 +59,11 @@ OTHER_ROWS = pa.table(
         "n": pa.array([1, 2], pa.int64()),
     }
 )
+
+
+@pytest.fixture(autouse=True)
+def previews(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DELTALOG_PREVIEWS", "geospatial,timestampNanos,intervalTypes")
 
 
 def make(path: Path, schema: Any, rows: pa.Table) -> None:
@@ -336,3 +343,21 @@ def test_spark_gets_none_of_them(geo: DeltaTable) -> None:
     columns = spark_types.StructType().add("d", spark_types.DayTimeIntervalType())
     with pytest.raises(UnsupportedTypeError, match="interval day to second"):
         schema_of(columns)
+
+
+@pytest.mark.protocol("B-62")
+def test_previews_are_off_until_they_are_switched_on(
+    geo: DeltaTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DELTALOG_PREVIEWS", "timestampNanos")
+    with pytest.raises(UnsupportedFeatureError, match=r"enable_preview\('geospatial'\)"):
+        DeltaTable(tmp_path).to_pyarrow_table()
+    with pytest.raises(UnsupportedFeatureError, match=r"enable_preview\('geospatial'\)"):
+        geo.to_pyarrow_table()
+    with pytest.raises(UnsupportedFeatureError, match=r"enable_preview\('intervalTypes'\)"):
+        DeltaTable.create(tmp_path / "t", schema=OTHER)
+    enable_preview("geospatial")
+    assert os.environ["DELTALOG_PREVIEWS"] == "timestampNanos,geospatial"
+    assert DeltaTable(tmp_path).count() == 3
+    with pytest.raises(InvalidInputError, match="expected one of geospatial, timestampNanos"):
+        enable_preview("variantType")
