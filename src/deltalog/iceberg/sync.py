@@ -71,7 +71,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 _MOST_TRIES: Final = 10
 _MOST_COMMITS: Final = 100  # more are shown as one snapshot
-_WITH_VECTORS: Final = 3  # and row ids: the format version
+_THIRD: Final = 3  # the format version with deletion vectors and row ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +254,7 @@ def _commits(snapshot: Snapshot, base: TableMetadata) -> Iterator[_Commit]:
         configuration = snapshot.configuration if is_last else _after(configuration, actions)
         if format_version(configuration.properties) != base.format_version:
             raise _CannotFollowError(f"version {commit.version} was written for another format")
-        if has_vectors(actions.adds) and not _takes_vectors(configuration):
+        if has_vectors(actions.adds) and not _is_third(configuration):
             raise _CannotFollowError(f"version {commit.version} has deletion vectors")
         info = actions.commit_infos.get(commit.version, {})
         own_ms = own_time_ms(info, commit.version, configuration.in_commit_timestamps)
@@ -337,7 +337,7 @@ def _whole(io: StoreIO, metadata: TableMetadata, snapshot: Snapshot) -> TableMet
     columns = _file_columns(snapshot, snapshot.configuration)
     change = new_change(io, metadata, snapshot.version)
     files = snapshot.files([*columns.names, "deletionVector"])
-    if has_vectors(files) and not _takes_vectors(snapshot.configuration):
+    if has_vectors(files) and not _is_third(snapshot.configuration):
         raise InvalidInputError(
             f"cannot write Iceberg metadata of {snapshot.store.root}: files have deletion vectors, "
             "which its readers would ignore; rewrite them by optimize.purge()"
@@ -358,8 +358,8 @@ def _whole(io: StoreIO, metadata: TableMetadata, snapshot: Snapshot) -> TableMet
     return with_change(metadata, change, snapshot.commit_timestamp_ms, operation, {})
 
 
-def _takes_vectors(configuration: TableConfiguration) -> bool:
-    return (format_version(configuration.properties) or 0) >= _WITH_VECTORS
+def _is_third(configuration: TableConfiguration) -> bool:
+    return (format_version(configuration.properties) or 0) >= _THIRD
 
 
 def _manifests(
@@ -377,7 +377,7 @@ def _file_columns(snapshot: Snapshot, configuration: TableConfiguration) -> File
         configuration,
         snapshot.store.root,
         snapshot.context.time_zone,
-        has_row_ids=_takes_vectors(configuration),
+        has_row_ids=_is_third(configuration),
     )
 
 

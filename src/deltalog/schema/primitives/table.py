@@ -29,11 +29,16 @@ _integer: Final = partial(
     stored_in=_NUMBERS | {"decimal"},
 )
 _float: Final = partial(Primitive, family=Family.FLOATING, codec=numbers.FLOAT, stored_in=_NUMBERS)
+# Of proposed texts: those who name them get them, and values are stored and handed on.
+_draft: Final = partial(Primitive, takes=(), is_declared=True, is_opaque=True, in_spark=False)
+_nanos: Final = partial(
+    _draft, codec=moments.FINE_MOMENT, stored_in=_FINE_MOMENTS, feature="timestampNanos"
+)
+_interval: Final = partial(_draft, feature="intervalTypes")
 _place: Final = partial(
-    Primitive,
+    _draft,
     arrow=lambda *_: pa.binary(),
     large_arrow=lambda *_: pa.large_binary(),
-    takes=(),
     stored_in=frozenset({"binary"}),
     defaults=("4326",),
     feature="geospatial",
@@ -42,9 +47,6 @@ _place: Final = partial(
     check=places.check_wkb,
     extension=places.WKB,
     extension_metadata=places.wkb_metadata,
-    is_declared=True,
-    is_opaque=True,
-    in_spark=False,
 )
 
 PRIMITIVES: Final[dict[str, Primitive]] = {
@@ -164,50 +166,21 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             sql_words=("TIMESTAMP", "TIMESTAMP_LTZ"),
             literal=moments.instant_literal,
         ),
-        Primitive(
-            name="timestamp_nanos_ntz",
-            codec=moments.FINE_MOMENT,
-            arrow=lambda: pa.timestamp("ns"),
-            takes=(),
-            stored_in=_FINE_MOMENTS,
-            feature="timestampNanos",
-            is_declared=True,
-            is_opaque=True,
-            in_spark=False,
-        ),
-        Primitive(
-            name="timestamp_nanos",
-            codec=moments.FINE_MOMENT,
-            arrow=lambda: pa.timestamp("ns", "UTC"),
-            takes=(),
-            stored_in=_FINE_MOMENTS,
-            feature="timestampNanos",
-            is_declared=True,
-            is_opaque=True,
-            in_spark=False,
-        ),
-        Primitive(
+        _nanos(name="timestamp_nanos_ntz", arrow=lambda: pa.timestamp("ns")),
+        _nanos(name="timestamp_nanos", arrow=lambda: pa.timestamp("ns", "UTC")),
+        _interval(
             name=spans.YEAR_TO_MONTH,
             codec=spans.MONTH_COUNT,
             arrow=pa.int32,
-            takes=(),
             aliases=spans.narrower("year", "month"),
-            feature="intervalTypes",
-            is_declared=True,
-            is_opaque=True,
-            in_spark=False,
         ),
-        Primitive(
+        _interval(
             name=spans.DAY_TO_SECOND,
             codec=spans.TIME_SPAN,
             arrow=lambda: pa.duration("us"),
             takes=(pa.duration("us"),),
             aliases=spans.narrower("day", "hour", "minute", "second"),
-            feature="intervalTypes",
             stored_as=pa.int64,
-            is_declared=True,
-            is_opaque=True,
-            in_spark=False,
         ),
         _place(
             name="geometry",
