@@ -108,7 +108,7 @@ def query_translated(
     Raises:
         InvalidInputError: a type does not fit, or the query fails.
     """
-    return query_duckdb(
+    reader = query_duckdb(
         database,
         prefix,
         tables,
@@ -116,6 +116,27 @@ def query_translated(
         shown=shown,
         run=_Run(database, found, parameters, shown),
     )
+    return reader if prefix else _as_spelled(reader, found.names)
+
+
+def _as_spelled(reader: pa.RecordBatchReader, names: Sequence[str | None]) -> pa.RecordBatchReader:
+    """The rows with the query's names of columns, as Spark has them: DuckDB gives the table's."""
+    own = reader.schema.names
+    if len(names) != len(own):
+        return reader
+    spelled = [
+        name if name is not None and name.lower() == one.lower() else one
+        for one, name in zip(own, names, strict=True)
+    ]
+    return reader if spelled == own else with_names(reader, spelled)
+
+
+def with_names(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
+    """Return the rows with other names of columns, streamed."""
+    fields = zip(reader.schema, names, strict=True)
+    schema = pa.schema([field.with_name(name) for field, name in fields])
+    batches = (batch.rename_columns(schema.names) for batch in reader)
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 @dataclass(eq=False)

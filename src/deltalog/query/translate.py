@@ -22,6 +22,7 @@ from deltalog.query.lexer import SyntaxProblem, Word, error_at, split
 from deltalog.query.names import QualifiedName, VersionExpression
 from deltalog.query.parse import FAILURES, TOO_DEEP, ReadQuery, read_query, start_of
 from deltalog.query.pruning import EVERYTHING, TableRead, names_looked_into, read_of
+from deltalog.query.selections import Selection, selection_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -67,6 +68,8 @@ class TranslatedQuery:
         reads: that name → what is needed of it.
         parameters: the names of its parameters.
         parts: what is decided when the types of its columns are known.
+        names: of the columns of the answer, as the query spells them; None where it does not.
+        selection: what is asked of its only table; None if the query is more than a scan.
     """
 
     sql: str
@@ -74,6 +77,8 @@ class TranslatedQuery:
     reads: dict[str, TableRead]
     parameters: frozenset[str]
     parts: tuple[Part, ...] = ()
+    names: tuple[str | None, ...] = ()
+    selection: Selection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,9 @@ def translated(text: str) -> TranslatedQuery:
         raise error_at(text, 0, TOO_DEEP) from None
     except SyntaxProblem as problem:
         raise error_at(text, problem.place, problem.problem) from problem
-    return TranslatedQuery(whole.text, tables, reads, names, whole.parts)
+    return TranslatedQuery(
+        whole.text, tables, reads, names, whole.parts, _spelled(found.tree), selection_of(found)
+    )
 
 
 @lru_cache(maxsize=256)
@@ -180,6 +187,14 @@ def bound(reference: TableReference, parameters: Mapping[str, object]) -> TableR
 
 def _value(version: Any, parameters: Mapping[str, object]) -> Any:
     return version.value(parameters) if isinstance(version, VersionExpression) else version
+
+
+def _spelled(tree: Any) -> tuple[str | None, ...]:
+    """The names of columns as the query spells them, which need not be as the table does."""
+    selected = getattr(tree, "selects", [])
+    if any(one.is_star for one in selected):
+        return ()
+    return tuple(one.name if isinstance(one, exp.Column) else None for one in selected)
 
 
 def _places(found: ReadQuery) -> Iterator[LocatedTable]:

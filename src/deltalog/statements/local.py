@@ -26,7 +26,7 @@ from deltalog.statements.slices import Query
 from deltalog.storage import open_store
 from deltalog.table import DeltaTable
 from deltalog.table.creating import TablePlace
-from deltalog.table.queries import at_version, changes_of, check_looked_into, rows_for
+from deltalog.table.queries import at_version, changes_of, check_looked_into, rows_for, select
 from deltalog.write.source import RereadableRows, open_batches
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
     from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.table.queries import SelectionScan
 
 
 class LocalSession:
@@ -212,7 +213,8 @@ class LocalSession:
 
     def select(self, query: Query) -> pa.RecordBatchReader:
         """Return the rows of a query as a stream."""
-        return self._answered(query, "")
+        selected = self._selected(query)
+        return self._answered(query, "") if selected is None else selected.to_reader()
 
     def values(self, query: Query) -> pa.Table:
         """Return the rows of a query in a condition."""
@@ -258,9 +260,28 @@ class LocalSession:
         return fitted if not self._reads(query, target) else open_batches(fitted)
 
     def explain(self, query: Query) -> str:
-        """Return DuckDB's plan of a query, and the tables that it reads."""
+        """Return the plan of a query: that of the scan that it is, or DuckDB's."""
+        selected = self._selected(query)
+        if selected is not None:
+            return str(selected.scan.explain())
         rows = self._answered(query, "EXPLAIN ")
         return "\n".join(str(text) for text in rows.read_all().column(1).to_pylist())
+
+    def _selected(self, query: Query) -> SelectionScan | None:
+        """Return the answer of a query that is a scan of a Delta table."""
+        found, given = translated(query.text), query.parameters
+        if found.selection is None:
+            return None
+        (reference,) = found.tables.values()
+        name = bound(reference, given)
+        _, registered = self._registered.get(getattr(name, "key", ()), (None, None))
+        if isinstance(name, TableChangesCall) or not isinstance(registered, DeltaTable | None):
+            return None
+        table = self.open(name)
+        selected = select(table, found.selection, given, shown=query.text)
+        if selected is not None and name.known_version is None:
+            self._read.add(table.table_uri)
+        return selected
 
     def _answered(self, query: Query, prefix: str) -> pa.RecordBatchReader:
         found, given = translated(query.text), query.parameters

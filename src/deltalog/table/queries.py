@@ -5,22 +5,28 @@ Protocol: none
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
+import pyarrow as pa
+
 from deltalog.errors import InvalidInputError
+from deltalog.expressions import columns, parse_sql
 from deltalog.query.duckdb import shared_duckdb
-from deltalog.query.running import query_translated
+from deltalog.query.lexer import error_at
+from deltalog.query.running import query_translated, with_names
 from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.schema.collations import unordered_in
+from deltalog.sql_session import UTC_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
+    from collections.abc import Iterator, Mapping, Sequence
 
     from deltalog.context import TableContext
     from deltalog.query.names import Version
     from deltalog.query.pruning import TableRead
+    from deltalog.query.selections import Selection
+    from deltalog.scan.plan import Scan
     from deltalog.snapshot import Snapshot
 
 _OWN_NAME: Final = "this"
@@ -69,7 +75,7 @@ def query_table(
     """Return the rows of a query over one table, which it calls `this`.
 
     Raises:
-        InvalidInputError: DuckDB is not installed, or refuses the query.
+        InvalidInputError: DuckDB is needed and not installed, or refuses the query.
     """
     found = translated(query)
     rows: dict[str, Any] = {}
@@ -86,8 +92,82 @@ def query_table(
             rows[key] = changes_of(table, one)
         else:
             seen = at_version(table, name.known_version)
+            selected = select(seen, found.selection, parameters, shown=query)
+            if selected is not None:
+                return selected.to_reader()
             rows[key] = rows_for(seen, found.reads[key], parameters)
     return query_translated(shared_duckdb(), found, rows, parameters, shown=query)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionScan:
+    """A query that is a scan.
+
+    Args:
+        scan: that answers it.
+        names: of the columns of the answer.
+        place: of the condition in the query.
+        shown: the query in errors.
+    """
+
+    scan: Scan
+    names: Sequence[str]
+    place: int
+    shown: str
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows, streamed.
+
+        Raises:
+            InvalidInputError: the condition has no value for a row, when that row is read.
+        """
+        reader = with_names(self.scan.to_reader(), self.names)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            try:
+                yield from reader
+            except InvalidInputError as error:
+                raise error_at(self.shown, self.place, str(error), attempt="run") from error
+
+        return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+
+def select(
+    table: VersionedTable,
+    selection: Selection | None,
+    parameters: Mapping[str, object],
+    *,
+    shown: str,
+) -> SelectionScan | None:
+    """Return the answer of a query that is a scan; None if DuckDB answers it or says what is wrong.
+
+    Args:
+        table: at its version.
+        selection: what the query asks of it.
+        parameters: of the query.
+        shown: the query in errors.
+    """
+    configuration = table.snapshot.configuration
+    session = table.snapshot.context.session
+    if selection is None or session.time_zone not in UTC_NAMES:
+        return None  # moments of queries are in UTC
+    known = {name.lower(): name for name in configuration.schema.names}
+    asked = selection.columns or tuple((name, name) for name in configuration.schema.names)
+    wanted = [known.get(name.lower(), "") for name, _ in asked]
+    if "" in wanted or len(set(wanted)) < len(wanted):
+        return None
+    where = selection.where
+    try:
+        condition = None if where is None else parse_sql(where, parameters=parameters)
+        if condition is not None and not all(
+            path[0].lower() in known for path in columns(condition)
+        ):
+            return None  # such as a name of the answer
+        scan: Any = table.scan
+        found = scan(wanted, condition, limit=selection.limit)
+    except InvalidInputError:
+        return None
+    return SelectionScan(found, [name for _, name in asked], selection.place, shown)
 
 
 def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, object]) -> Any:

@@ -75,3 +75,19 @@ def test_columns_are_sparks(answer: dict[str, str]) -> None:
 def _without_maps(texts: list[str]) -> list[str]:
     """Types without the word by which no Arrow type is told: a map of no entries, and NULL."""
     return [re.sub(r"^void ", "int ", text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("SELECT ID, Id AS x FROM t ORDER BY id", ["ID", "x"]),
+        ("SELECT T.ID FROM t JOIN t u ON t.id = u.id", ["ID"]),
+        ("SELECT ID FROM t UNION ALL SELECT id FROM t", ["ID"]),
+        ("WITH q AS (SELECT ID AS Found FROM t) SELECT FOUND FROM q", ["FOUND"]),
+        ("SELECT S.X FROM t", ["X"]),
+        ("SELECT *, ID + 1 FROM t", ["id", "s", "(ID + 1)"]),
+    ],
+)
+def test_columns_are_named_as_the_query_spells_them(query: str, names: list[str]) -> None:
+    rows = pa.table({"id": [1], "s": [{"x": 1}]})
+    assert deltalog.connect({"t": rows}).sql(query).schema.names == names

@@ -100,11 +100,12 @@ def counted() -> Counted:
         ("false", None, 0),
     ],
 )
+@pytest.mark.parametrize("end", ["", " ORDER BY id"])  # a scan, and a query of DuckDB's
 def test_a_select_reads_the_files_that_a_scan_reads(
-    counted: Counted, where: str, parameters: Any, files: int
+    counted: Counted, where: str, parameters: Any, files: int, end: str
 ) -> None:
     rows, (paths, size_bytes) = counted.sql(
-        f"SELECT id, part FROM t WHERE {where}",
+        f"SELECT id, part FROM t WHERE {where}{end}",
         parameters,
     )
     assert len(paths) <= files

@@ -171,9 +171,16 @@ def test_what_creates_a_table_creates_another_one_like_it(db: SqlTables, definit
 
 def test_a_plan_shows_what_is_pushed_down(db: SqlTables) -> None:
     db.create("t", "AS SELECT * FROM range(3)")
-    (plan,) = db.values("EXPLAIN SELECT id FROM t WHERE id > 1")
+    query = "SELECT count(*) FROM t WHERE id > 1"
+    (plan,) = db.values(f"EXPLAIN {query}")
     assert "Projections" in plan or "id" in plan
-    assert db.values("EXPLAIN FORMATTED SELECT id FROM t WHERE id > 1") == [plan]
+    assert db.values(f"EXPLAIN FORMATTED {query}") == [plan]
+
+
+def test_the_plan_of_a_scan_is_that_of_scan(db: SqlTables) -> None:
+    db.create("t", "AS SELECT * FROM range(3)")
+    (plan,) = db.values("EXPLAIN SELECT id FROM t WHERE id > 10")
+    assert plan == str(db.table("t").scan(["id"], "id > 10").explain())
 
 
 @pytest.mark.parametrize(
