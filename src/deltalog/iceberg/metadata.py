@@ -87,7 +87,7 @@ def read_newest(store: Store, table_id: str) -> StoredMetadata | None:
     Cost: two requests and one for each file since the hint; a listing where there is no hint, or a
     wrong one.
     """
-    number = _hinted(store)
+    number = hinted_number(store)
     found = None if number is None else _read(store, number)
     if number is None or found is None:
         number = _listed(store)
@@ -278,7 +278,8 @@ def store_next(
     return StoredMetadata(number, metadata), dropped
 
 
-def _hinted(store: Store) -> int | None:
+def hinted_number(store: Store) -> int | None:
+    """The number of the metadata that the hint names; None if there is no hint."""
     try:
         text = store.read(_HINT).decode("ascii", "replace").strip()
     except ObjectNotFoundError:

@@ -164,11 +164,11 @@ class DeltaTable:
         identifier: str,
         partitionSchema: str | spark_types.StructType | None = None,  # noqa: N803  # Delta's
     ) -> Self:
-        """Convert Parquet files to a Delta table in place.
+        """Convert Parquet files to a Delta table in place, or those of an Iceberg table.
 
         Args:
             sparkSession: the session.
-            identifier: such as ``parquet.`/path```.
+            identifier: such as ``parquet.`/path``` or ``iceberg.`/path```.
             partitionSchema: the partition columns; None takes them from the directories.
         """
         check_session(sparkSession)

@@ -20,13 +20,22 @@ from deltalog.statements.statement import (
     clusters_of,
     counted,
 )
-from deltalog.table import DeltaTable, convert_to_deltalake
+from deltalog.table import DeltaTable
+from deltalog.table.convert import (
+    ForeignSource,
+    SourceFormat,
+    Wanted,
+    convert_source,
+    divided_location,
+)
 from deltalog.table.creating import TableDefinition, clone_table, create_table
 from deltalog.table_change import is_set_by_writers
+from deltalog.verbs.clone import DELTA, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltalog.snapshot import Snapshot
     from deltalog.statements.reader import StatementReader
     from deltalog.statements.slices import Query
 
@@ -155,12 +164,13 @@ class CloneStatement(SqlStatement):
         if self.mode == "ignore" and has_table(place.context.store):
             session.note(self.table, DeltaTable.from_context(place.context, session.engine))
             return StatementAnswer(None)
-        source = session.open(self.source)
+        source, origin = self._source(session)
         context = clone_table(
-            source.snapshot,
+            source,
             place,
             session.engine,
             is_shallow=self.is_shallow,
+            origin=origin,
             replaces=self.mode == "overwrite",
             properties=self.properties or None,
         )
@@ -178,10 +188,35 @@ class CloneStatement(SqlStatement):
         }
         return counted(found, **{name: _number(found.get(key)) for name, key in names.items()})
 
+    def _source(self, session: Session) -> tuple[Snapshot, Origin]:
+        """What is cloned, and what the history says of it."""
+        kind = self.source.format
+        if kind not in {"iceberg", "parquet"}:
+            return session.open(self.source).snapshot, DELTA
+        name, metadata_name = _divided(self.source)
+        store = session.place(name, None).context.store
+        if has_table(store):
+            return session.open(self.source).snapshot, DELTA
+        if self.source.version is not None:
+            raise InvalidInputError(
+                f"cannot clone {self.source} at a version: expected a Delta table; of an Iceberg "
+                "table name the metadata file that is meant"
+            )
+        foreign = ForeignSource(
+            store=store,
+            format="iceberg" if kind == "iceberg" else "parquet",
+            metadata_name=metadata_name,
+        )
+        conversion, snapshot = foreign.snapshot()
+        return snapshot, Origin(kind, conversion.source_version)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertStatement(SqlStatement):
-    """`CONVERT TO DELTA parquet.`path` [NO STATISTICS] [PARTITIONED BY (column TYPE, …)]`."""
+    """`CONVERT TO DELTA parquet.`path` [NO STATISTICS] [PARTITIONED BY (column TYPE, …)]`.
+
+    Or ``iceberg.`path` ``, which may be that of the metadata file that a catalog names.
+    """
 
     table: QualifiedName
     collects_stats: bool = True
@@ -189,13 +224,19 @@ class ConvertStatement(SqlStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Write a log for the files that are there; a Delta table stays as it is."""
-        context = session.place(self.table, None).context
-        store = context.store
-        if has_table(store):
+        name, metadata_name = _divided(self.table)
+        context = session.place(name, None).context
+        if has_table(context.store):
             return StatementAnswer(None)
         columns = None if self.partitions is None else Schema(self.partitions)
-        convert_to_deltalake(store, partition_by=columns, collect_stats=self.collects_stats)
-        session.note(self.table, DeltaTable.from_context(context, session.engine))
+        kind: SourceFormat = "iceberg" if self.table.format == "iceberg" else "parquet"
+        convert_source(
+            ForeignSource(store=context.store, format=kind, metadata_name=metadata_name),
+            Wanted(partition_by=columns),
+            context,
+            collect_stats=self.collects_stats,
+        )
+        session.note(name, DeltaTable.from_context(context, session.engine))
         return StatementAnswer(None)
 
 
@@ -216,6 +257,14 @@ class DropStatement(SqlStatement):
         if not session.forget(self.table) and not self.if_exists:
             raise TableNotFoundError(f"cannot drop the table {self.table}: there is none")
         return StatementAnswer(None)
+
+
+def _divided(name: QualifiedName) -> tuple[QualifiedName, str | None]:
+    """The name of a location without the metadata file of an Iceberg table, and that file."""
+    location, metadata_name = divided_location(name.location or "")
+    if metadata_name is None:
+        return replace(name, version=None), None
+    return QualifiedName((name.parts[0], location)), metadata_name
 
 
 def read_create(reader: StatementReader) -> SqlStatement:

@@ -1,8 +1,13 @@
-"""`convert_to_deltalake`: a Delta table of existing Parquet files."""
+"""`convert_to_deltalake`: a Delta table of existing files, Parquet's or an Iceberg table's.
+
+Protocol: none
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 
 from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
@@ -10,16 +15,29 @@ from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.locations import open_table_store
 from deltalog.log.listing import has_table
 from deltalog.table.creating import new_table_with_defaults
-from deltalog.transaction.properties import CommitOptions
-from deltalog.verbs.convert import Convert, configuration_in_place, plan_conversion
+from deltalog.transaction.properties import USUAL, CommitOptions
+from deltalog.verbs.convert import (
+    Conversion,
+    Convert,
+    configuration_in_place,
+    plan_conversion,
+    snapshot_of,
+)
+from deltalog.verbs.convert_iceberg import (
+    configuration_with_ids,
+    mapped_by_id,
+    plan_iceberg_conversion,
+)
 from deltalog.verbs.create import as_schema
 from deltalog.verbs.do import make_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import PurePath
 
+    from deltalog.configuration import TableConfiguration
     from deltalog.progress import Progress
+    from deltalog.schema import StructType
+    from deltalog.snapshot import Snapshot
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.transaction import (
@@ -28,9 +46,22 @@ if TYPE_CHECKING:
     )
     from deltalog.verbs.convert_files import PartitionStrategy
 
+SourceFormat = Literal["parquet", "iceberg"]
+_METADATA_DIRECTORY: Final = "metadata"
+_METADATA_ENDING: Final = ".metadata.json"
+
+
+class IcebergTable(Protocol):
+    """A table of PyIceberg, as far as conversions need it."""
+
+    @property
+    def metadata_location(self) -> str:
+        """Where the metadata is that its catalog names."""
+        ...
+
 
 def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and some more
-    uri: str | PurePath | Store,
+    uri: str | PurePath | Store | IcebergTable,
     mode: Literal["error", "ignore"] = "error",
     partition_by: Any = None,
     partition_strategy: PartitionStrategy | None = None,
@@ -39,6 +70,7 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
     configuration: Mapping[str, str | None] | None = None,
     storage_options: StorageOptions | None = None,
     *,
+    source_format: SourceFormat | None = None,
     collect_stats: bool = True,
     commit_properties: CommitProperties | None = None,
     post_commithook_properties: PostCommitHookProperties | None = None,
@@ -48,8 +80,12 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
 ) -> None:
     """Create a Delta table of existing Parquet files, which stay as they are.
 
+    The files of an Iceberg table (extra `iceberg`) are those of its current snapshot; its columns
+    keep their ids, and its metadata stays, but does not follow the Delta table.
+
     Args:
-        uri: the directory.
+        uri: the directory; of an Iceberg table also the metadata file that its catalog names, or
+            its PyIceberg table.
         mode: if there is a Delta table, `error` fails and `ignore` leaves it as it is.
         partition_by: the partition columns as a schema. None takes them from directories such as
             `p=1`: `long` or `date` where all values are, else `string`.
@@ -59,6 +95,7 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
         description: of the table.
         configuration: table properties.
         storage_options: as for `DeltaTable`.
+        source_format: `parquet` or `iceberg`; None is Iceberg where there is Iceberg metadata.
         collect_stats: whether data is read for statistics. Footers do not suffice: their bounds
             may be truncated or missing. Without, only the number of rows of each file is recorded.
         commit_properties: as for `DeltaTable`, and so are the others.
@@ -70,38 +107,169 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
     Raises:
         TableExistsError: there is a Delta table, and the mode is `error`.
         SchemaMismatchError: files have different types for the same column.
-        InvalidInputError: there is no Parquet file, or a path lacks a partition column.
+        InvalidInputError: there is no Parquet file, or a path lacks a partition column; or the
+            Iceberg table has no equal in Delta, such as with row-level deletes.
 
     Cost: one listing, all footers; with statistics, the columns that get some.
     """
-    store, at = open_table_store(uri, storage_options, filesystem)
-    if at is not None or mode not in {"error", "ignore"}:
+    source = ForeignSource.at(uri, source_format, storage_options, filesystem)
+    store = source.store
+    if mode not in {"error", "ignore"}:
         raise InvalidInputError(
-            f"cannot convert {uri!r} with mode={mode!r}: expected a location without a version, "
-            "and the mode error or ignore"
+            f"cannot convert {store.root} with mode={mode!r}: expected the mode error or ignore"
         )
     if has_table(store):
         if mode == "ignore":
             return
         raise TableExistsError(f"cannot convert {store.root}: it is a Delta table already")
-    context = TableContext(store=store, time_zone=default_timezone)
-    conversion = plan_conversion(
-        context,
-        partition_by=None if partition_by is None else as_schema(partition_by),
-        partition_strategy=partition_strategy,
-    )
-    wanted = new_table_with_defaults(
-        conversion.schema,
-        partition_columns=conversion.partition_columns,
+    wanted = Wanted(
         configuration=configuration,
         name=name,
         description=description,
+        partition_by=None if partition_by is None else as_schema(partition_by),
+        partition_strategy=partition_strategy,
     )
+    convert_source(
+        source,
+        wanted,
+        TableContext(store=store, time_zone=default_timezone),
+        collect_stats=collect_stats,
+        options=CommitOptions(properties=commit_properties, hooks=post_commithook_properties),
+        progress=progress,
+    )
+
+
+def convert_source(
+    source: ForeignSource,
+    wanted: Wanted,
+    context: TableContext,
+    *,
+    collect_stats: bool,
+    options: CommitOptions = USUAL,
+    progress: Progress | None = None,
+) -> None:
+    """Write the log of a table of the files; `convert_to_deltalake` explains the arguments."""
+    conversion, configuration = source.planned(context, wanted)
     make_table(
         Convert(conversion=conversion, collect_stats=collect_stats),
         context,
-        configuration_in_place(wanted),
+        configuration,
         LocalEngine(),
-        CommitOptions(properties=commit_properties, hooks=post_commithook_properties),
+        options,
         progress=progress,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What users ask of a table of existing files."""
+
+    configuration: Mapping[str, str | None] | None = None
+    name: str | None = None
+    description: str | None = None
+    partition_by: StructType | None = None
+    partition_strategy: PartitionStrategy | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignSource:
+    """Files that are no Delta table.
+
+    Args:
+        store: at their location.
+        format: theirs.
+        metadata_name: of an Iceberg table: the file in `metadata/`; None is the newest.
+    """
+
+    store: Store
+    format: SourceFormat
+    metadata_name: str | None = None
+
+    @classmethod
+    def at(
+        cls,
+        uri: str | PurePath | Store | IcebergTable,
+        source_format: str | None = None,
+        storage_options: StorageOptions | None = None,
+        filesystem: Any = None,
+    ) -> Self:
+        """Return what is at a location; `convert_to_deltalake` explains the arguments.
+
+        Raises:
+            InvalidInputError: it names a version, there is no such format, or PyIceberg is missing.
+
+        Cost: a listing of `metadata/`, unless the format is given.
+        """
+        if source_format not in {"parquet", "iceberg", None}:
+            raise InvalidInputError(
+                f"cannot convert files of the format {source_format!r}: expected parquet or iceberg"
+            )
+        given: Any = uri
+        location = getattr(given, "metadata_location", None)
+        text = location or (str(given) if isinstance(given, str | PurePath) else "")
+        place, name = divided_location(text)
+        given = given if name is None else place
+        store, at = open_table_store(given, storage_options, filesystem)
+        if at is not None:
+            raise InvalidInputError(
+                f"cannot convert {uri!r}: expected a location without a version"
+            )
+        if name is None and source_format is None:
+            found = store.list_from(_METADATA_DIRECTORY, "")
+            is_iceberg = any(info.name.endswith(_METADATA_ENDING) for info in found)
+            return cls(store=store, format="iceberg" if is_iceberg else "parquet")
+        is_iceberg = name is not None or source_format == "iceberg"
+        return cls(store=store, format="iceberg" if is_iceberg else "parquet", metadata_name=name)
+
+    def planned(
+        self, context: TableContext, wanted: Wanted
+    ) -> tuple[Conversion, TableConfiguration]:
+        """Return the plan of a table of the files, and its configuration."""
+        if self.format == "parquet":
+            conversion = plan_conversion(
+                context,
+                partition_by=wanted.partition_by,
+                partition_strategy=wanted.partition_strategy,
+            )
+            return conversion, configuration_in_place(_new_table(conversion, wanted))
+        if wanted.partition_by is not None or wanted.partition_strategy is not None:
+            raise InvalidInputError(
+                f"cannot take over {self.store.root} with partition_by or partition_strategy: the "
+                "partition spec of an Iceberg table decides"
+            )
+        conversion = plan_iceberg_conversion(context, self.metadata_name)
+        mapped = replace(
+            wanted,
+            configuration=mapped_by_id(wanted.configuration),
+            description=wanted.description or conversion.description,
+        )
+        return conversion, configuration_with_ids(_new_table(conversion, mapped), conversion)
+
+    def snapshot(self) -> tuple[Conversion, Snapshot]:
+        """Return the plan of a table of the files, and the version that it would have.
+
+        Cost: as a conversion without statistics; nothing is written.
+        """
+        context = TableContext(store=self.store, time_zone="UTC")
+        conversion, configuration = self.planned(context, Wanted())
+        return conversion, snapshot_of(context, conversion, configuration)
+
+
+def divided_location(location: str) -> tuple[str, str | None]:
+    """Return the location of an Iceberg table and the name of its metadata, of a metadata file.
+
+    Of any other location that one and None.
+    """
+    table, sign, name = location.rpartition(f"/{_METADATA_DIRECTORY}/")
+    is_file = bool(sign) and "/" not in name and name.endswith(_METADATA_ENDING)
+    return (table, name) if is_file else (location, None)
+
+
+def _new_table(conversion: Conversion, wanted: Wanted) -> TableConfiguration:
+    return new_table_with_defaults(
+        conversion.schema,
+        partition_columns=conversion.partition_columns,
+        configuration=wanted.configuration,
+        name=wanted.name,
+        description=wanted.description,
     )

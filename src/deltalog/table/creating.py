@@ -24,7 +24,7 @@ from deltalog.schema import from_arrow_schema
 from deltalog.snapshot import load_snapshot
 from deltalog.table_change import new_table
 from deltalog.transaction.properties import USUAL
-from deltalog.verbs.clone import Clone, cloned_configuration
+from deltalog.verbs.clone import DELTA, Clone, Origin, cloned_configuration
 from deltalog.verbs.create import Create, Replace, WithRows, as_schema
 from deltalog.verbs.do import do, make_table
 from deltalog.verbs.write import Write
@@ -253,6 +253,7 @@ def clone_table(
     engine: Engine,
     *,
     is_shallow: bool,
+    origin: Origin = DELTA,
     allows_foreign_files: bool = False,
     replaces: bool = False,
     properties: Mapping[str, str] | None = None,
@@ -279,6 +280,7 @@ def clone_table(
     verb = Clone(
         source=source,
         is_shallow=is_shallow,
+        origin=origin,
         properties=properties,
         allows_foreign_files=allows_foreign_files,
     )

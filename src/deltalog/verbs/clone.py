@@ -91,6 +91,22 @@ class Cloned:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What the history says of the source of a clone.
+
+    Args:
+        format: of the source.
+        version: its own number of what is cloned; None is the version of the snapshot.
+    """
+
+    format: str = "delta"
+    version: int | None = None
+
+
+DELTA: Final = Origin()
+
+
 def cloned_configuration(
     source: TableConfiguration,
     *,
@@ -142,6 +158,7 @@ class Clone(Verb[Cloned]):
         source: the version to clone; its store can be another one for a deep clone.
         is_shallow: name the source's files by their location. Vacuum in the source must leave
             them alone as long as the clone is needed. Otherwise they are copied.
+        origin: what the history says of the source.
         properties: set on the clone besides the source's.
         allows_foreign_files: whether files outside of the source's root, which its log names as
             that of a shallow clone does, may be copied or named, too. A log is not to be trusted:
@@ -150,6 +167,7 @@ class Clone(Verb[Cloned]):
 
     source: Snapshot
     is_shallow: bool
+    origin: Origin = DELTA
     allows_foreign_files: bool = False
     properties: Mapping[str, str] | None = None
     name: ClassVar[str] = "CLONE"
@@ -198,14 +216,18 @@ class Clone(Verb[Cloned]):
             copied = copy_files(
                 transaction, self.source.store, names.copies(files, added), transaction.progress
             )
-        transaction.add_again(added)
+        # Of other partition columns, files that stay have other values: their entries are replaced.
+        is_kept = transaction.snapshot is None or self._has_partitions_of(transaction.snapshot)
+        transaction.add_again(added if is_kept else wanted)
         if transaction.snapshot is not None:
             transaction.record_read(None)
             transaction.remove_files(removed, data_change=True)
         _clone_clustering(transaction, self.source)
         transaction.parameters |= {
-            "source": f"delta.`{root_location(self.source.store.root)}`",
-            "sourceVersion": self.source.version,
+            "source": f"{self.origin.format}.`{root_location(self.source.store.root)}`",
+            "sourceVersion": (
+                self.source.version if self.origin.version is None else self.origin.version
+            ),
             "isShallow": self.is_shallow,
         }
         return Cloned(
@@ -217,6 +239,10 @@ class Clone(Verb[Cloned]):
             num_copied_files=copied.num_files,
             copied_bytes=copied.num_bytes,
         )
+
+    def _has_partitions_of(self, target: Snapshot) -> bool:
+        columns = [one.configuration.metadata.partition_columns for one in (self.source, target)]
+        return columns[0] == columns[1]
 
     def _check_own(self, files: pa.Table) -> None:
         """Refuse files outside of the source's root.

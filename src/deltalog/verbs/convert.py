@@ -9,14 +9,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from deltalog.actions import AddFile
+from deltalog.actions.codec import encode_actions
 from deltalog.actions.properties import CONSTRAINT_PREFIX
 from deltalog.column_mapping import PHYSICAL_NAME_KEY, Mode
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
+from deltalog.log.names import LogFile, LogFileKind, commit_path
+from deltalog.log.reader import parse_commits
+from deltalog.log.segment import LogSegment
+from deltalog.paths import FileInfo
 from deltalog.scan.reader import read_task
 from deltalog.scan.task import ReadSpec, ScanTask
 from deltalog.schema import StructType, encode_schema, to_arrow_schema
 from deltalog.schema.columns import map_fields
+from deltalog.snapshot import Snapshot
+from deltalog.snapshot.state import LogState
 from deltalog.stats import encode_stats
 from deltalog.storage.pool import read_ahead
 from deltalog.verbs.convert_files import (
@@ -48,14 +55,22 @@ class Conversion:
     """A plan for a table of existing Parquet files.
 
     Args:
-        schema: of the table, partition columns last.
+        schema: of the table, partition columns last where they are not in the files.
         partition_columns: by name.
         files: of the table.
+        source_format: `parquet` or `iceberg`.
+        source_version: the snapshot id of an Iceberg table.
+        max_column_id: the highest id that columns in the files ever had; None: they have none.
+        description: of the source.
     """
 
     schema: StructType
     partition_columns: tuple[str, ...]
     files: tuple[ParquetFile, ...]
+    source_format: str = "parquet"
+    source_version: int | None = None
+    max_column_id: int | None = None
+    description: str | None = None
 
 
 def plan_conversion(
@@ -127,6 +142,24 @@ def configuration_in_place(wanted: TableConfiguration) -> TableConfiguration:
     return TableConfiguration(wanted.protocol, metadata)
 
 
+def snapshot_of(
+    context: TableContext, conversion: Conversion, configuration: TableConfiguration
+) -> Snapshot:
+    """Return the version that a table of the files would have; nothing is written.
+
+    Its log is in memory: the snapshot is there to be read and cloned.
+    """
+    adds = [_add(file, encode_stats({"numRecords": file.num_rows})) for file in conversion.files]
+    data = encode_actions([configuration.protocol, configuration.metadata, *adds])
+    info = FileInfo(commit_path(0), len(data), context.clock.now_ms())
+    commit = LogFile(LogFileKind.COMMIT, 0, info)
+    segment = LogSegment(version=0, checkpoint=None, commits=(commit,), target_commit=info)
+    state = LogState(context.store, segment, parsed=parse_commits([(commit, data)]), parsed_to=0)
+    return Snapshot(
+        context, state, protocol=configuration.protocol, metadata=configuration.metadata
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ConvertedFiles:
     """The result of a conversion: the number of files."""
@@ -173,7 +206,7 @@ class Convert(Verb[ConvertedFiles]):
             "numFiles": total,
             "partitionedBy": list(self.conversion.partition_columns),
             "collectStats": self.collect_stats,
-            "sourceFormat": "parquet",
+            "sourceFormat": self.conversion.source_format,
         }
         return ConvertedFiles(total)
 

@@ -76,8 +76,8 @@ def find_parquet_files(store: Store) -> list[FileInfo]:
     if iceberg is not None:
         raise InvalidInputError(
             f"cannot convert {store.root}: expected a directory of Parquet files, found the "
-            f"Iceberg table of {iceberg}, whose metadata decides which files and rows it has; read "
-            "it by PyIceberg, and write its rows with write_deltalake"
+            f"Iceberg table of {iceberg}, whose metadata decides which files and rows it has; "
+            "convert it as that (source_format='iceberg', or iceberg.`location` in SQL)"
         )
     found = sorted(
         (

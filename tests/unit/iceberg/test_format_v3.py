@@ -320,5 +320,5 @@ def test_an_iceberg_table_is_no_directory_of_parquet_files(tmp_path: Path) -> No
     shutil.rmtree(path / "_delta_log")
 
     with pytest.raises(InvalidInputError, match=r"Iceberg table of metadata/v1\.metadata\.json"):
-        convert_to_deltalake(path)
+        convert_to_deltalake(path, source_format="parquet")
     assert not (path / "_delta_log").exists()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.locations import BY_NAME
-from deltalog.query.names import QualifiedName
+from deltalog.query.names import PATH_KINDS, QualifiedName
 from deltalog.spark.session.catalogs import named_in, note_table, shown_by
 from deltalog.spark.session.formats import left_to_spark
 from deltalog.spark.session.opening import open_latest, session_time_zone
@@ -96,7 +96,7 @@ def note_location(spark: SparkSession, name: str, location: str) -> None:
 def location_of(identifier: str) -> str | None:
     """Return the path in ``delta.`/path` ``; None for any other name."""
     kind, _, rest = identifier.strip().partition(".")
-    known = kind.strip("`").lower() in {"delta", "deltalog", "parquet"}
+    known = kind.strip("`").lower() in PATH_KINDS
     quoted = len(rest) > 1 and rest[0] == rest[-1] == "`"
     return rest[1:-1].replace("``", "`") if known and quoted else None
 
