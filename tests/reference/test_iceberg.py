@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
+from pyiceberg.types import LongType, NestedField, StructType
 
-from deltalog import DeltaTable, write_deltalake
+from deltalog import DeltaTable, connect, convert_to_deltalake, write_deltalake
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,3 +79,47 @@ def test_every_snapshot_is_read_as_it_was(
     assert as_rows(spark.iceberg(path).select(["id"])) == as_rows(
         table.to_pyarrow_table(columns=["id"])
     )
+
+
+def test_a_table_that_was_icebergs_is_read_and_written_by_both(
+    tmp_path: Path, spark: Spark
+) -> None:
+    """Iceberg's runtime has no release for this Spark: PyIceberg makes the table."""
+    location, clone = tmp_path / "lake" / "n" / "t", tmp_path / "clone"
+    catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/lake")
+    catalog.create_namespace("n")
+    first = rows(*range(10))
+    table = catalog.create_table("n.t", schema=first.schema)
+    table.append(first)
+    with table.update_spec() as spec:
+        spec.add_identity("k")
+    table.overwrite(first)
+    table.delete("id = 3")
+    with table.update_schema() as change:
+        change.rename_column("real", "ratio")
+        change.add_column(("s",), StructType(NestedField(1, "x", LongType())))
+    with table.update_schema() as change:
+        change.add_column("real", LongType())
+    catalog.close()
+    expected = as_rows(table.scan().to_arrow())
+    with connect() as db:
+        db.sql(f"CREATE TABLE c SHALLOW CLONE iceberg.`{location}` LOCATION '{clone}'")
+    convert_to_deltalake(table)
+
+    for path in (clone, location):
+        ours = DeltaTable(path)
+        assert ours.metadata().partition_columns == ("k",)
+        assert as_rows(ours.to_pyarrow_table()) == expected
+        assert as_rows(spark.read(path)) == expected
+        # Both go on with it.
+        spark.tell(
+            path,
+            "INSERT INTO T (id, k, ratio, real, s) VALUES (50, 'k0', 5.0, 7, struct(8L))",
+            "DELETE FROM T WHERE id < 5",
+            "ALTER TABLE T ADD COLUMN later STRING",
+        )
+        ours.update_incremental()
+        ours.alter.rename_column("ratio", "share")
+        write_deltalake(ours, ours.to_pyarrow_table().slice(0, 1), mode="append")
+        assert as_rows(spark.read(path)) == as_rows(ours.to_pyarrow_table())
+        assert ours.count() == 7

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from deltalog.actions import AddFile
 from deltalog.actions.codec import encode_actions
 from deltalog.actions.properties import CONSTRAINT_PREFIX
-from deltalog.column_mapping import PHYSICAL_NAME_KEY, Mode
+from deltalog.column_mapping import PHYSICAL_NAME_KEY, Mode, to_physical_schema
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.log.names import LogFile, LogFileKind, commit_path
@@ -249,7 +249,8 @@ class _Collector:
             layout=Layout(configuration),
         )
         names = set(self._plan.collector().finish()["nullCount"])
-        columns = StructType([field for field in configuration.data_schema if field.name in names])
+        physical = to_physical_schema(configuration.data_schema, configuration.column_mapping_mode)
+        columns = StructType([field for field in physical if field.name in names])
         self._spec = ReadSpec(
             table=pending.store.root,
             data_columns=columns,

@@ -52,7 +52,7 @@ class ParquetFile:
     Args:
         info: path, size and time.
         num_rows: from its footer.
-        partition_values: serialised, by logical name.
+        partition_values: serialised, by physical name.
     """
 
     info: FileInfo
