@@ -131,6 +131,9 @@ def test_a_table_is_taken_over_where_it_is(
     assert found.scan(predicate="id = 7").explain().facts["files_to_read"] == (
         1 if collect_stats else 5
     )
+    reading = found.scan(predicate="ratio = 2.0").explain().facts["files_to_read"]
+    assert reading == (1 if collect_stats else 5)
+    assert found.scan(predicate="ratio = 2.0").count() == 1
     # It goes on as a table of ours.
     more = found.to_pyarrow_table().slice(0, 2)
     write_deltalake(found, more, mode="append")
@@ -166,6 +169,30 @@ def test_partition_columns_are_those_of_which_files_have_the_value(
     scan = found.scan(predicate="p = 'a 1/é%20'")
     assert scan.count() == 2
     assert scan.explain().facts["pruned_by_partition_values"] > 0
+
+
+def test_a_partition_column_may_have_the_name_of_a_dropped_one(iceberg: Catalog) -> None:
+    schema = Schema(
+        types.NestedField(1, "id", types.LongType()), types.NestedField(2, "p", types.LongType())
+    )
+    table = iceberg.create(schema)
+    table.append(pa.table({"id": [1], "p": [7]}))
+    with table.update_schema() as change:
+        change.delete_column("p")
+    with table.update_schema() as change:
+        change.add_column("p", types.StringType())
+    with table.update_spec() as spec:
+        spec.add_identity("p")
+    table.append(pa.table({"id": [2, 3], "p": ["x", "y"]}))
+    table.overwrite(pa.table({"id": [1], "p": ["x"]}), overwrite_filter="id = 1")
+    convert_to_deltalake(table)
+    found = DeltaTable(path_of(table))
+    assert found.metadata().partition_columns == ("p",)
+    assert in_order(found.to_pyarrow_table()) == [
+        {"id": 1, "p": "x"}, {"id": 2, "p": "x"}, {"id": 3, "p": "y"},
+    ]  # fmt: skip
+    write_deltalake(found, pa.table({"id": [4], "p": ["z"]}), mode="append")
+    assert found.scan(predicate="p = 'z'").explain().facts["files_to_read"] == 1
 
 
 @pytest.mark.parametrize("kind", ["SHALLOW CLONE", "CLONE"])
