@@ -113,6 +113,20 @@ def _build_checkpointed(path: Path, size: Size) -> None:
     write_commit(path, version + 1, [{"add": add_action(size.files)}])
 
 
+def _build_shown(path: Path, size: Size) -> None:
+    """A checkpoint with an add per file, shown as Iceberg, which only deltalog itself can make."""
+    from deltalog import DeltaTable
+
+    _build_checkpointed(path, size)
+    DeltaTable(path).alter.set_table_properties(
+        {
+            "delta.universalFormat.enabledFormats": "iceberg",
+            "delta.enableIcebergCompatV2": "true",
+            "delta.columnMapping.mode": "name",
+        }
+    )
+
+
 MAP = pa.map_(pa.string(), pa.string())
 _PROTOCOL_TYPE = pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])
 _METADATA_TYPE = pa.struct(
@@ -334,6 +348,7 @@ def _large(size: Size) -> Size:
 
 BUILDERS: dict[str, Callable[[Path, Size], None]] = {
     "checkpointed": _build_checkpointed,
+    "shown": _build_shown,
     "commits": _build_commits,
     "rows": _build_rows,
     "vectors": _build_vectors,

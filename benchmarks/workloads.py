@@ -273,6 +273,13 @@ WORKLOADS = (
         ),
     ),
     Workload(
+        name="iceberg",
+        title="open a table of {files:,} files, append a row, and show that as Iceberg",
+        table="shown",
+        ours="deltalog_iceberg_commit",
+        most_seconds=1,
+    ),
+    Workload(
         name="delete",
         title="delete 0.1 % of {rows:,} rows, in two files, with deletion vectors",
         table="maskable",

@@ -6,6 +6,7 @@ copied: no library ever writes into one that is there.
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import tempfile
@@ -406,6 +407,21 @@ def deltalog_append_row(path: Path, needle: int) -> Call:
     return call
 
 
+def deltalog_iceberg_commit(path: Path, needle: int) -> Call:
+    from deltalog import write_deltalake
+
+    load_verbs()
+    importlib.import_module("deltalog.iceberg")
+    del needle
+    row = {"id": [1], "name": ["n"], "value": [0.5], "day": pa.array([7], pa.int32())}
+
+    def call() -> object:
+        write_deltalake(path, pa.table(row), mode="append")
+        return True
+
+    return call
+
+
 def deltalake_append_row(path: Path, needle: int) -> Call:
     from deltalake import DeltaTable, write_deltalake
 
@@ -465,6 +481,7 @@ WRITERS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalog_z_order,
         deltalake_z_order,
         deltalog_append_row,
+        deltalog_iceberg_commit,
         deltalake_append_row,
         deltalog_vacuum_lite,
         deltalake_vacuum_lite,
