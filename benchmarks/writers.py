@@ -413,7 +413,12 @@ def deltalog_iceberg_commit(path: Path, needle: int) -> Call:
     load_verbs()
     importlib.import_module("deltalog.iceberg")
     del needle
-    row = {"id": [1], "name": ["n"], "value": [0.5], "day": pa.array([7], pa.int32())}
+    row: dict[str, Any] = {
+        "id": [1],
+        "name": ["n"],
+        "value": [0.5],
+        "day": pa.array([7], pa.int32()),
+    }
 
     def call() -> object:
         write_deltalake(path, pa.table(row), mode="append")
