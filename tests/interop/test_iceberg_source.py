@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from deltalog.errors import (
     UnsafePathError,
     UnsupportedTypeError,
 )
+from deltalog.table.convert import ForeignSource
 
 MOMENT = dt.datetime(2025, 3, 30, 1, 30, tzinfo=dt.UTC)
 
@@ -356,6 +358,34 @@ def test_damaged_metadata_is_an_error_of_ours(iceberg: Catalog, damage: Any) -> 
     with pytest.raises(DeltaError):
         convert_to_deltalake(path)
     assert not (path_of(table) / "_delta_log").exists()
+
+
+@pytest.mark.parametrize("ending", ["-m0.avro", "snap-*.avro"])
+def test_damaged_manifests_are_errors_of_ours(iceberg: Catalog, ending: str) -> None:
+    table = story(iceberg)
+    random = Random(18)
+    there = sorted((path_of(table) / "metadata").glob(f"*{ending}"))
+    newest = table.current_snapshot()
+    assert newest is not None
+    named = {newest.manifest_list, *(one.manifest_path for one in newest.manifests(table.io))}
+    files = [path for path in there if f"file://{path}" in named]
+    assert files
+    failed = 0
+    for number in range(80):
+        file = random.choice(files)
+        whole = file.read_bytes()
+        damaged = bytearray(whole[: random.randrange(len(whole))] if number % 4 == 0 else whole)
+        for _ in range(random.choice([1, 3, 20])):
+            if damaged and number % 4:
+                damaged[random.randrange(len(damaged))] = random.randrange(256)
+        file.write_bytes(bytes(damaged))
+        try:
+            ForeignSource.at(path_of(table)).snapshot()
+        except DeltaError:
+            failed += 1
+        finally:
+            file.write_bytes(whole)
+    assert failed > 20
 
 
 def test_row_level_deletes_are_refused(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ Manifests, Partitioning, Schemas and Data Types
 from __future__ import annotations
 
 import re
+import struct
+import zlib
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -65,6 +67,11 @@ if TYPE_CHECKING:
 _METADATA_NAME: Final = re.compile(r"(v?)([0-9]{1,18})(?:-[^/]*)?(?:\.gz)?\.metadata\.json")
 _ENDING: Final = ".metadata.json"
 _COMMENT: Final = "comment"
+# What PyIceberg raises for Avro files that are none, or hold something else.
+_FAILURES: Final = (
+    ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError, EOFError,
+    MemoryError, RecursionError, NotImplementedError, SystemError, struct.error, zlib.error,
+)  # fmt: skip
 _NO_SNAPSHOT: Final = (None, -1)
 _EPOCH_DAY: Final = date(1970, 1, 1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -165,6 +172,13 @@ def read_source(store: Store, metadata_name: str | None = None) -> IcebergSource
             f"cannot read the Iceberg table at {store.root}: its metadata names a file that is not "
             f"in the table ({error}); a table whose files are elsewhere, or that was moved, cannot "
             "be taken over"
+        ) from error
+    except DeltaError:
+        raise
+    except _FAILURES as error:
+        raise InvalidInputError(
+            f"cannot read the Iceberg table at {store.root}: its manifests are damaged "
+            f"({type(error).__name__}: {error})"
         ) from error
 
 
