@@ -28,7 +28,7 @@ from deltalog.storage.pool import map_in_pool
 from deltalog.storage.store import PeekingStore, is_local
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from deltalog.catalog import LogTail
     from deltalog.log.hint import LastCheckpointHint
@@ -123,15 +123,16 @@ def list_newer(store: Store, version: int, *, log_tail: LogTail | None = None) -
         a catalog, everything that a listing shows.
 
     Cost: a request for each commit, for one more, and for some that do not exist yet: several are
-    requested at once, because writers would overtake a reader that asks for one after the other. If
-    they are many, also a listing.
+    requested at once, because writers would overtake a reader that asks for one after the other. On
+    a local disk, one after the other up to the first that is missing. If they are many, also a
+    listing.
     """
     if log_tail is not None:
         return list_log(store, from_version=version, log_tail=log_tail)
     commits: dict[int, LogFile] = {}
     for count in _NAMES_AT_ONCE:
         first = version + len(commits)
-        found = map_in_pool(partial(_find_commit, store), range(first, first + count))
+        found = _find_commits(store, range(first, first + count))
         commits |= {file.version: file for file in takewhile(bool, found) if file is not None}
         if None in found:
             return LogListing(table=store.root, first=version, commits=commits)
@@ -158,6 +159,18 @@ def list_commits(store: Store, version: int, *, log_tail: LogTail | None = None)
     while version + len(run) in commits:
         run.append(commits[version + len(run)])
     return run
+
+
+def _find_commits(store: Store, versions: Sequence[int]) -> list[LogFile | None]:
+    """The commits of some versions, with None for those that do not exist, or the first of them."""
+    if not is_local(store):
+        return map_in_pool(partial(_find_commit, store), versions)
+    found: list[LogFile | None] = []
+    for version in versions:  # a look at a local disk takes less time than a change of threads
+        found.append(_find_commit(store, version))
+        if found[-1] is None:
+            break
+    return found
 
 
 def _find_commit(store: Store, version: int) -> LogFile | None:
