@@ -127,14 +127,6 @@ class IcebergSource:
     description: str | None
 
 
-def has_iceberg_metadata(store: Store) -> bool:
-    """Whether a location has the metadata of an Iceberg table.
-
-    Cost: a listing of `metadata/`.
-    """
-    return any(_named(info) for info in store.list_from(METADATA_DIRECTORY, ""))
-
-
 def read_source(store: Store, metadata_name: str | None = None) -> IcebergSource:
     """Read the current snapshot of an Iceberg table.
 
@@ -190,6 +182,8 @@ class _Reading:
         self._io = io
         self._metadata = metadata
         self._schema: Schema = metadata.schema()
+        self._specs = metadata.specs()
+        self._types: dict[str, DataType] = {}
         self._times_ms = {one.snapshot_id: one.timestamp_ms for one in metadata.snapshots}
 
     def source(self) -> IcebergSource:
@@ -198,6 +192,7 @@ class _Reading:
             number = self._metadata.current_snapshot_id
             raise self._refused(f"its current snapshot is {number}, which it does not have")
         schema = _struct(self._schema.fields, self._root)
+        self._types = {field.name: field.type for field in schema}
         entries = list(self._entries())
         identities = [self._identities(spec) for spec in {one.spec_id for _, one in entries}]
         default = self._identities(self._metadata.default_spec_id)
@@ -240,7 +235,7 @@ class _Reading:
 
     def _identities(self, spec_id: int) -> dict[int, str]:
         """The columns of which a spec has the whole value: id → name."""
-        spec = self._metadata.specs().get(spec_id)
+        spec = self._specs.get(spec_id)
         if spec is None:
             raise self._refused(f"files have the partition spec {spec_id}, which it does not have")
         own = {field.field_id: field.name for field in self._schema.fields}
@@ -255,17 +250,17 @@ class _Reading:
         check_confined(path, allow_absolute=False)
         if is_absolute(path):
             raise UnsafePathError(f"found {file.file_path!r}")
-        spec = self._metadata.specs()[file.spec_id]
+        spec = self._specs[file.spec_id]
         values: dict[str, str | None] = {}
         for place, field in enumerate(spec.fields):
             if field.source_id in wanted and isinstance(field.transform, IdentityTransform):
                 name = wanted[field.source_id]
-                values[name] = self._text(file.partition[place], field.source_id, name)
+                values[name] = self._text(file.partition[place], name)
         time_ms = self._times_ms.get(added_in or 0, self._metadata.last_updated_ms)
         info = FileInfo(path, int(file.file_size_in_bytes), time_ms)
         return IcebergFile(info=info, num_rows=int(file.record_count), partition_values=values)
 
-    def _text(self, value: Any, number: int, name: str) -> str | None:
+    def _text(self, value: Any, name: str) -> str | None:
         """A partition value as Delta stores it."""
         if value is None:
             return None
@@ -274,14 +269,14 @@ class _Reading:
                 f"a file has an empty text as the value of the partition column {name!r}, which "
                 "Delta cannot tell from NULL"
             )
-        kind = _TYPES.get(type(self._schema.find_type(number)))
+        kind = self._types[name]
         try:
             if kind == DATE:
                 value = _EPOCH_DAY + timedelta(days=value)
             elif kind in {TIMESTAMP, TIMESTAMP_NTZ}:
                 moment = _EPOCH + timedelta(microseconds=value)
                 value = moment if kind == TIMESTAMP else moment.replace(tzinfo=None)
-            return encode_value(value, _type(self._schema.find_type(number), name, self._root))
+            return encode_value(value, kind)
         except (ArithmeticError, TypeError, ValueError, DeltaError) as error:
             raise self._refused(
                 f"the value {value!r} of the partition column {name!r} has no text in Delta "

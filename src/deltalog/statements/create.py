@@ -23,7 +23,6 @@ from deltalog.statements.statement import (
 from deltalog.table import DeltaTable
 from deltalog.table.convert import (
     ForeignSource,
-    SourceFormat,
     Wanted,
     convert_source,
     divided_location,
@@ -193,20 +192,14 @@ class CloneStatement(SqlStatement):
         kind = self.source.format
         if kind not in {"iceberg", "parquet"}:
             return session.open(self.source).snapshot, DELTA
-        name, metadata_name = _divided(self.source)
-        store = session.place(name, None).context.store
-        if has_table(store):
+        _, foreign = _foreign(session, self.source)
+        if has_table(foreign.store):
             return session.open(self.source).snapshot, DELTA
         if self.source.version is not None:
             raise InvalidInputError(
                 f"cannot clone {self.source} at a version: expected a Delta table; of an Iceberg "
                 "table name the metadata file that is meant"
             )
-        foreign = ForeignSource(
-            store=store,
-            format="iceberg" if kind == "iceberg" else "parquet",
-            metadata_name=metadata_name,
-        )
         conversion, snapshot = foreign.snapshot()
         return snapshot, Origin(kind, conversion.source_version)
 
@@ -224,18 +217,13 @@ class ConvertStatement(SqlStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Write a log for the files that are there; a Delta table stays as it is."""
-        name, metadata_name = _divided(self.table)
+        name, source = _foreign(session, self.table)
         context = session.place(name, None).context
         if has_table(context.store):
             return StatementAnswer(None)
         columns = None if self.partitions is None else Schema(self.partitions)
-        kind: SourceFormat = "iceberg" if self.table.format == "iceberg" else "parquet"
-        convert_source(
-            ForeignSource(store=context.store, format=kind, metadata_name=metadata_name),
-            Wanted(partition_by=columns),
-            context,
-            collect_stats=self.collects_stats,
-        )
+        wanted = Wanted(partition_by=columns)
+        convert_source(source, wanted, context, collect_stats=self.collects_stats)
         session.note(name, DeltaTable.from_context(context, session.engine))
         return StatementAnswer(None)
 
@@ -259,12 +247,17 @@ class DropStatement(SqlStatement):
         return StatementAnswer(None)
 
 
-def _divided(name: QualifiedName) -> tuple[QualifiedName, str | None]:
-    """The name of a location without the metadata file of an Iceberg table, and that file."""
+def _foreign(session: Session, name: QualifiedName) -> tuple[QualifiedName, ForeignSource]:
+    """The files under a name such as ``iceberg.`path` ``, and the name of their directory."""
     location, metadata_name = divided_location(name.location or "")
-    if metadata_name is None:
-        return replace(name, version=None), None
-    return QualifiedName((name.parts[0], location)), metadata_name
+    place = replace(name, version=None)
+    if metadata_name is not None:
+        place = QualifiedName((name.parts[0], location))
+    return place, ForeignSource(
+        store=session.place(place, None).context.store,
+        format="iceberg" if name.format == "iceberg" else "parquet",
+        metadata_name=metadata_name,
+    )
 
 
 def read_create(reader: StatementReader) -> SqlStatement:

@@ -177,12 +177,12 @@ class ForeignSource:
 
     Args:
         store: at their location.
-        format: theirs.
+        format: theirs; None is Iceberg where there is Iceberg metadata, else Parquet.
         metadata_name: of an Iceberg table: the file in `metadata/`; None is the newest.
     """
 
     store: Store
-    format: SourceFormat
+    format: SourceFormat | None
     metadata_name: str | None = None
 
     @classmethod
@@ -196,9 +196,7 @@ class ForeignSource:
         """Return what is at a location; `convert_to_deltalake` explains the arguments.
 
         Raises:
-            InvalidInputError: it names a version, there is no such format, or PyIceberg is missing.
-
-        Cost: a listing of `metadata/`, unless the format is given.
+            InvalidInputError: it names a version, or there is no such format.
         """
         if source_format not in {"parquet", "iceberg", None}:
             raise InvalidInputError(
@@ -214,18 +212,18 @@ class ForeignSource:
             raise InvalidInputError(
                 f"cannot convert {uri!r}: expected a location without a version"
             )
-        if name is None and source_format is None:
-            found = store.list_from(_METADATA_DIRECTORY, "")
-            is_iceberg = any(info.name.endswith(_METADATA_ENDING) for info in found)
-            return cls(store=store, format="iceberg" if is_iceberg else "parquet")
-        is_iceberg = name is not None or source_format == "iceberg"
-        return cls(store=store, format="iceberg" if is_iceberg else "parquet", metadata_name=name)
+        kind: Any = "iceberg" if name is not None else source_format
+        return cls(store=store, format=kind, metadata_name=name)
 
     def planned(
         self, context: TableContext, wanted: Wanted
     ) -> tuple[Conversion, TableConfiguration]:
-        """Return the plan of a table of the files, and its configuration."""
-        if self.format == "parquet":
+        """Return the plan of a table of the files, and its configuration.
+
+        Raises:
+            InvalidInputError: as `convert_to_deltalake`, or PyIceberg is missing.
+        """
+        if not self._is_iceberg():
             conversion = plan_conversion(
                 context,
                 partition_by=wanted.partition_by,
@@ -244,6 +242,12 @@ class ForeignSource:
             description=wanted.description or conversion.description,
         )
         return conversion, configuration_with_ids(_new_table(conversion, mapped), conversion)
+
+    def _is_iceberg(self) -> bool:
+        if self.format is not None:
+            return self.format == "iceberg"
+        listed = self.store.list_from(_METADATA_DIRECTORY, "")
+        return any(info.name.endswith(_METADATA_ENDING) for info in listed)
 
     def snapshot(self) -> tuple[Conversion, Snapshot]:
         """Return the plan of a table of the files, and the version that it would have.
