@@ -6,6 +6,7 @@ import datetime as dt
 import gzip
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -81,6 +82,11 @@ def iceberg(tmp_path: Path) -> Iterator[Catalog]:
     made = Catalog(tmp_path)
     yield made
     made.catalog.close()
+
+
+def commit_lines(table: Path, version: int) -> list[dict[str, Any]]:
+    text = (table / "_delta_log" / f"{version:020}.json").read_text()
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def path_of(table: Table) -> Path:
@@ -219,6 +225,19 @@ def test_a_clone_is_elsewhere(iceberg: Catalog, tmp_path: Path, kind: str) -> No
         assert in_order(found.to_pyarrow_table()) == in_order(table.scan().to_arrow())
         metrics = found.history(1)[0]["operationMetrics"]
         assert int(metrics["numRemovedFiles"]) == 1
+        # There and back between versions whose files are partly the same, and whose partition
+        # columns are not: what stays is told anew, and is no new row.
+        newer = in_order(table.scan().to_arrow())
+        assert found.metadata().partition_columns == ("p", "day")
+        for version, rows_then in [(0, expected), (1, newer)]:
+            found.restore(version)
+            assert in_order(found.to_pyarrow_table()) == rows_then
+            columns = found.metadata().partition_columns
+            lines = commit_lines(tmp_path / "c", found.version())
+            adds = [line["add"] for line in lines if "add" in line]
+            assert len(adds) == len(found.file_uris())
+            assert {len(add["partitionValues"]) for add in adds} == {len(columns)}
+            assert sum(not add["dataChange"] for add in adds) == 4  # what both versions have
     assert not (path_of(table) / "_delta_log").exists()
 
 
@@ -432,3 +451,15 @@ def test_what_cannot_be_asked_is_refused(iceberg: Catalog, options: Any, words: 
     with pytest.raises(InvalidInputError, match=words):
         convert_to_deltalake(table, **options)
     assert not (path_of(table) / "_delta_log").exists()
+
+
+def test_without_pyiceberg_the_error_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_deltalake(tmp_path / "t", pa.table({"id": [1]}))
+    monkeypatch.setitem(sys.modules, "deltalog.iceberg", None)
+    monkeypatch.setitem(sys.modules, "deltalog.iceberg.source", None)
+    with pytest.raises(InvalidInputError, match=r"pip install 'deltalog\[iceberg\]'"):
+        convert_to_deltalake(tmp_path / "other", source_format="iceberg")
+    with pytest.raises(InvalidInputError, match=r"pip install 'deltalog\[iceberg\]'"):
+        DeltaTable(tmp_path / "t").sync_iceberg()

@@ -1509,8 +1509,13 @@ class DeltaTable:
         Cost: as `deltalog.iceberg.sync`: small after a commit, a pass over all files at first.
         """
         self.update_incremental()
-        from deltalog.iceberg import sync
-
+        try:
+            from deltalog.iceberg import sync
+        except ImportError as error:
+            raise InvalidInputError(
+                f"cannot show {self.table_uri} as Iceberg: PyIceberg is not installed; pip install "
+                "'deltalog[iceberg]'"
+            ) from error
         return sync(self._snapshot)
 
     def cleanup_metadata(self) -> list[str]:

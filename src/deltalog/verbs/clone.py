@@ -34,7 +34,7 @@ from deltalog.scan.plan import descriptor_of
 from deltalog.table_change import changed_table, with_row_ids_of
 from deltalog.table_change.properties import stored_configuration
 from deltalog.verbs.cloned_files import ABSOLUTE, Copied, FileNames, copy_files, root_location
-from deltalog.verbs.restore import difference
+from deltalog.verbs.restore import difference, has_same_partitions
 from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:
@@ -184,11 +184,13 @@ class Clone(Verb[Cloned]):
         through memory.
         """
         del engine
-        if transaction.snapshot is not None:
+        target = transaction.snapshot
+        if target is not None:
+            transaction.record_read(None)
             transaction.set_configuration(
                 cloned_configuration(
                     self.source.configuration,
-                    target=transaction.snapshot.configuration,
+                    target=target.configuration,
                     properties=self.properties,
                 )
             )
@@ -205,23 +207,22 @@ class Clone(Verb[Cloned]):
             self._check_own(files)
         names = FileNames(self.source.store.root, root, is_shallow=self.is_shallow)
         wanted = names.of(files)
-        now = (
-            FILE_SCHEMA.empty_table()
-            if transaction.snapshot is None
-            else transaction.snapshot.files()
+        found = difference(
+            FILE_SCHEMA.empty_table() if target is None else target.files(),
+            wanted,
+            root,
+            has_same_partitions=target is None
+            or has_same_partitions(target.configuration, self.source.configuration),
         )
-        added, removed = difference(now, wanted, root)
         copied = Copied()
         if not self.is_shallow:
             copied = copy_files(
-                transaction, self.source.store, names.copies(files, added), transaction.progress
+                transaction,
+                self.source.store,
+                names.copies(files, found.added),
+                transaction.progress,
             )
-        # Of other partition columns, files that stay have other values: their entries are replaced.
-        is_kept = transaction.snapshot is None or self._has_partitions_of(transaction.snapshot)
-        transaction.add_again(added if is_kept else wanted)
-        if transaction.snapshot is not None:
-            transaction.record_read(None)
-            transaction.remove_files(removed, data_change=True)
+        found.stage(transaction)
         _clone_clustering(transaction, self.source)
         transaction.parameters |= {
             "source": f"{self.origin.format}.`{root_location(self.source.store.root)}`",
@@ -233,16 +234,12 @@ class Clone(Verb[Cloned]):
         return Cloned(
             num_source_files=files.num_rows,
             source_bytes=_sum(files),
-            num_added_files=added.num_rows,
-            num_removed_files=removed.num_rows,
-            removed_bytes=_sum(removed),
+            num_added_files=found.added.num_rows,
+            num_removed_files=found.removed.num_rows,
+            removed_bytes=_sum(found.removed),
             num_copied_files=copied.num_files,
             copied_bytes=copied.num_bytes,
         )
-
-    def _has_partitions_of(self, target: Snapshot) -> bool:
-        columns = [one.configuration.metadata.partition_columns for one in (self.source, target)]
-        return columns[0] == columns[1]
 
     def _check_own(self, files: pa.Table) -> None:
         """Refuse files outside of the source's root.

@@ -56,7 +56,13 @@ def plan_iceberg_conversion(context: TableContext, metadata_name: str | None = N
 
     Cost: the metadata and manifests, and every footer.
     """
-    from deltalog.iceberg.source import read_source  # noqa: PLC0415  # PyIceberg is an extra
+    try:
+        from deltalog.iceberg.source import read_source  # noqa: PLC0415  # PyIceberg is an extra
+    except ImportError as error:
+        raise InvalidInputError(
+            f"cannot take over the Iceberg table at {context.store.root}: PyIceberg is not "
+            "installed; pip install 'deltalog[iceberg]'"
+        ) from error
 
     source = read_source(context.store, metadata_name)
 

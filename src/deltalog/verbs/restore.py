@@ -9,7 +9,7 @@ Protocol: Add File and Remove File, Column Mapping, Identity Columns
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -123,7 +123,15 @@ class Restore(Verb[Restored]):
         snapshot = transaction.read_snapshot
         root = snapshot.store.root
         now, then = snapshot.files(), self.target.files()
-        back, removed = difference(now, then, root)
+        found = difference(
+            now,
+            then,
+            root,
+            has_same_partitions=has_same_partitions(
+                snapshot.configuration, self.target.configuration
+            ),
+        )
+        back = found.added
         missing = _missing(self.target, back)
         if missing and not self.ignore_missing_files:
             shown = ", ".join(sorted(missing)[:_SHOWN])
@@ -143,37 +151,70 @@ class Restore(Verb[Restored]):
             )
         )
         _restore_clustering(transaction, snapshot, self.target)
-        place = FILE_SCHEMA.get_field_index("dataChange")
-        changes = pa.repeat(pa.scalar(value=True), kept.num_rows)
-        transaction.add_again(kept.set_column(place, FILE_SCHEMA.field(place), changes))
-        transaction.remove_files(removed, data_change=True)
+        found._replace(added=kept).stage(transaction)
         lost = back.num_rows - kept.num_rows
         return Restored(
             num_restored_files=kept.num_rows,
             restored_bytes=_sum(kept),
-            num_removed_files=removed.num_rows,
-            removed_bytes=_sum(removed),
+            num_removed_files=found.removed.num_rows,
+            removed_bytes=_sum(found.removed),
             num_files=then.num_rows - lost,
             num_bytes=_sum(then) - _sum(back) + _sum(kept),
             num_missing_files=lost,
         )
 
 
-def difference(now: pa.Table, then: pa.Table, root: str) -> tuple[pa.Table, pa.Table]:
+class Difference(NamedTuple):
+    """The logical files that tell one version of a table from another, `FILE_SCHEMA`.
+
+    Args:
+        added: those that only the wanted version has.
+        removed: those that only the current one has.
+        renewed: those of both whose partition values have to be told anew.
+    """
+
+    added: pa.Table
+    removed: pa.Table
+    renewed: pa.Table
+
+    def stage(self, transaction: PendingTransaction) -> None:
+        """Add, remove and renew the files in the transaction; renewed ones change no row."""
+        transaction.add_again(_changing(self.added, data_change=True))
+        transaction.add_again(_changing(self.renewed, data_change=False))
+        transaction.remove_files(self.removed, data_change=True)
+
+
+def difference(
+    now: pa.Table, then: pa.Table, root: str, *, has_same_partitions: bool
+) -> Difference:
     """Return the logical files that only one of two versions has.
 
     Args:
         now: files of the current version.
         then: files of the wanted version.
         root: the table's location.
-
-    Returns:
-        The rows of `then` to add, and the rows of `now` to remove.
+        has_same_partitions: whether both have the same partition columns; otherwise the entries of
+            files that both have tell the values of other columns.
     """
     now_keys, then_keys = _keys(now, root), _keys(then, root)
-    added = then.filter(compute.invert(compute.is_in(then_keys, value_set=now_keys)))
-    removed = now.filter(compute.invert(compute.is_in(now_keys, value_set=then_keys)))
-    return added, removed
+    known = compute.is_in(then_keys, value_set=now_keys)
+    both = then.filter(known)
+    return Difference(
+        added=then.filter(compute.invert(known)),
+        removed=now.filter(compute.invert(compute.is_in(now_keys, value_set=then_keys))),
+        renewed=both.slice(0, 0) if has_same_partitions else both,
+    )
+
+
+def has_same_partitions(now: TableConfiguration, then: TableConfiguration) -> bool:
+    """Return whether the files of both have values of the same partition columns."""
+    return {*now.physical_partition_columns} == {*then.physical_partition_columns}
+
+
+def _changing(files: pa.Table, *, data_change: bool) -> pa.Table:
+    place = FILE_SCHEMA.get_field_index("dataChange")
+    changes = pa.repeat(pa.scalar(value=data_change), files.num_rows)
+    return files.set_column(place, FILE_SCHEMA.field(place), changes)
 
 
 def restored_configuration(
