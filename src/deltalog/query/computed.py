@@ -35,6 +35,7 @@ from deltalog.query.query_trees import (
     is_input,
     is_large,
     is_structure,
+    is_whole_constant,
     may_fail,
     parts_around,
     replaced,
@@ -276,6 +277,11 @@ class _Parts:
             name = name_of_function(core)
             raise SyntaxProblem(start_of(node), f"deltalog has no SQL function {name!r} in queries")
         kind, write = row
+        values = list(children_of(core)) if isinstance(core, exp.Count) else []
+        if values and all(map(is_whole_constant, values)):
+            # Spark counts rows for an argument that is never NULL: it is not computed, nor fails.
+            core.set("this", exp.Literal.number(1))
+            core.set("expressions", None)
         for part in [*parts_around(node, core), *children_of(core)]:
             self.visit(part)
         written = write(core)

@@ -35,6 +35,7 @@ _SIMPLE: Final = (
 )  # fmt: skip
 ROWS_FROM_ONE: Final = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp.Stack)
 _MAX_LONG: Final = 2**63 - 1
+_WHOLE: Final = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _OWN_FUNCTIONS: Final = frozenset({"unnest", "range"})
 
 
@@ -99,6 +100,18 @@ def is_large(node: Expr) -> bool:
     """Whether a constant is a number beyond 64 bits: a decimal in Spark, or too large."""
     is_number = isinstance(node, exp.Literal) and not node.is_string
     return is_number and float(node.name) > _MAX_LONG and span_of(node) is not None
+
+
+def is_whole_constant(node: Any) -> bool:
+    """Whether an expression is of constants and types of whole numbers only: it is never NULL."""
+    if isinstance(node, exp.Literal):
+        return not node.is_string and node.name.isdecimal() and not is_large(node)
+    if isinstance(node, exp.Paren | exp.Neg):
+        return is_whole_constant(node.this)
+    if isinstance(node, exp.Add | exp.Sub | exp.Mul):
+        return is_whole_constant(node.left) and is_whole_constant(node.right)
+    is_cast = type(node) is exp.Cast and node.to.is_type(*_WHOLE)
+    return is_cast and is_whole_constant(node.this)
 
 
 def is_query(node: Any) -> bool:

@@ -91,3 +91,31 @@ def _without_maps(texts: list[str]) -> list[str]:
 def test_columns_are_named_as_the_query_spells_them(query: str, names: list[str]) -> None:
     rows = pa.table({"id": [1], "s": [{"x": 1}]})
     assert deltalog.connect({"t": rows}).sql(query).schema.names == names
+
+
+@pytest.mark.parametrize(
+    ("query", "counted"),
+    [
+        ("SELECT count(-CAST(3000000000 AS INT)) FROM t", [2]),
+        ("SELECT count(2147483647 + 1), n FROM t GROUP BY n ORDER BY n", [1, 1]),
+        ("SELECT count(1, (CAST(300 AS TINYINT))) FROM t", [2]),
+        ("SELECT count(CAST(300 AS TINYINT)) OVER () FROM t", [2, 2]),
+        ("SELECT count(CAST(300 AS TINYINT)) FILTER (WHERE n > 1) FROM t", [1]),
+        ("SELECT count(TRY_CAST(300 AS TINYINT)) FROM t", [0]),
+        ("SELECT count(CAST(NULL AS INT)) FROM t", [0]),
+    ],
+)
+def test_a_count_of_whole_constants_counts_rows(query: str, counted: list[int]) -> None:
+    # As Delta Spark answered: what is never NULL is not computed, so nor does it fail.
+    rows = pa.table({"n": [1, 2]})
+    assert deltalog.connect({"t": rows}).sql(query).to_arrow().column(0).to_pylist() == counted
+
+
+@pytest.mark.parametrize(
+    "counted",
+    ["CAST('x' AS INT)", "DISTINCT CAST(300 AS TINYINT)", "CAST(n AS TINYINT)", "CAST(3e9 AS INT)"],
+)
+def test_a_count_of_what_may_be_null_is_computed(counted: str) -> None:
+    rows = pa.table({"n": [300, 2]})
+    with pytest.raises(InvalidInputError, match="CAST"):
+        deltalog.connect({"t": rows}).sql(f"SELECT count({counted}) FROM t").to_arrow()
