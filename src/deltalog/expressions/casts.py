@@ -6,6 +6,7 @@ the converted array and a mask of the refused rows: an error, or NULL for `TRY_C
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -220,9 +221,10 @@ def to_decimal(array: Array, source: PrimitiveType, to: PrimitiveType) -> Conver
     try:
         return Converted(array.cast(arrow_type))
     except pa.ArrowInvalid:
-        wide = array.cast(_WIDE)
-        limit = pa.scalar(10 ** (to.precision - to.scale), pa.decimal256(39, 0)).cast(_WIDE)
-        refused = compute.greater_equal(compute.abs(wide), limit)
+        held: Any = array.type
+        wide = array.cast(pa.decimal256(_WIDE.precision, max(held.scale, to.scale)))
+        largest = pa.scalar(Decimal("9" * to.precision + f"E-{to.scale}"), wide.type)
+        refused = compute.greater(compute.abs(wide), largest)
         return Converted(_without(wide, refused).cast(arrow_type), refused)
 
 

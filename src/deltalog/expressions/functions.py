@@ -90,8 +90,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **dict.fromkeys(
         ("abs", "negative", "positive"), function(rules.unary_number(lambda own: own), 1, 1)
     ),
-    "ceil": function(rules.ceiling_types, 1, 1),
-    "floor": function(rules.ceiling_types, 1, 1),
+    "ceil": function(rules.ceiling_types, 1, 2, constants=(1,)),
+    "floor": function(rules.ceiling_types, 1, 2, constants=(1,)),
     "round": function(rules.round_types, 1, 2, constants=(1,)),
     **dict.fromkeys(("&", "|", "^"), function(rules.bit_types, 2, 2)),
     "~": function(rules.bit_types, 1, 1),

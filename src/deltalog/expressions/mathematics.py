@@ -11,11 +11,11 @@ import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import java_angles, java_math, java_powers
+from deltalog.expressions.numbers import null_of, round_decimal
 from deltalog.expressions.render import simple_name
 from deltalog.expressions.rows import NO, by_row, refusing
-from deltalog.expressions.signatures import round_result
 from deltalog.kernels import Datum, compute
-from deltalog.schema.arrow import from_arrow_type, to_arrow_type
+from deltalog.schema.arrow import from_arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,12 +66,12 @@ def _to_radians(value: Datum) -> Datum:
 
 
 def _bround(value: Datum, digits: Datum | None = None) -> Datum:
-    """`round`, with halves to the even neighbour. Cost: by row."""
+    """`round`, with halves to the even neighbour. Cost: by row, except for decimals."""
     places = 0 if digits is None else digits.as_py()
+    if places is None:
+        return null_of(value)
     if pt.is_decimal(value.type):
-        source = from_arrow_type(value.type)
-        result = to_arrow_type(round_result(source, places))
-        return by_row(lambda number: _to_even(number, places), result, value)
+        return round_decimal(value, places, "half_to_even")
     if pt.is_integer(value.type):
         return value if places >= 0 else _bround_integer(value, places)
     return by_row(

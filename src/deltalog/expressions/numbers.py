@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import decimal
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -14,8 +14,10 @@ from deltalog.expressions.arithmetic import calculate, fmod
 from deltalog.expressions.casts import cast, to_decimal
 from deltalog.expressions.comparing import compare
 from deltalog.expressions.rows import NO, by_row, choose, on_array, refusing
+from deltalog.expressions.signatures import round_result
 from deltalog.kernels import Datum, compute, pc
-from deltalog.schema.arrow import from_arrow_type
+from deltalog.schema.arrow import from_arrow_type, to_arrow_type
+from deltalog.schema.primitives.numbers import MAX_DIGITS
 from deltalog.schema.types import LONG, PrimitiveType, decimal_type
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 _MAX_LONG: Final = (1 << 63) - 1
 _MIN_LONG: Final = -(1 << 63)
+# Arrow's names of the kinds of rounding.
+Rounding = Literal["half_towards_infinity", "half_to_even", "up", "down"]
 _EXACT: Final = decimal.Context(prec=400, rounding=decimal.ROUND_HALF_UP)
 
 
@@ -41,13 +45,17 @@ def _checked(kernel: Callable[[Datum], Datum], name: str, value: Datum) -> Datum
         return kernel(value)
 
 
-def ceiling(value: Datum) -> Datum:
-    """The smallest integer that is not less."""
+def ceiling(value: Datum, digits: Datum | None = None) -> Datum:
+    """The smallest integer, or the smallest decimal of a number of digits, that is not less."""
+    if digits is not None:
+        return round_decimal(value, digits.as_py(), "up")
     return _to_whole(pc.ceil, value, up=True)
 
 
-def floor(value: Datum) -> Datum:
-    """The largest integer that is not greater."""
+def floor(value: Datum, digits: Datum | None = None) -> Datum:
+    """The largest integer, or the largest decimal of a number of digits, that is not greater."""
+    if digits is not None:
+        return round_decimal(value, digits.as_py(), "down")
     return _to_whole(pc.floor, value, up=False)
 
 
@@ -84,11 +92,18 @@ def round_half_up(value: Datum, digits: Datum | None = None) -> Datum:
     Cost: by row for floats and doubles.
     """
     places = 0 if digits is None else digits.as_py()
+    if places is None:
+        return null_of(value)
     if pt.is_decimal(value.type):
-        return on_array(lambda array: _round_decimal(array, places), value)
+        return round_decimal(value, places, "half_towards_infinity")
     if pt.is_integer(value.type):
         return value if places >= 0 else _round_integer(value, places)
     return by_row(lambda number: _round_double(number, places), value.type, value)
+
+
+def null_of(value: Datum) -> Datum:
+    """NULL, of the type of a number that is rounded to no number of digits at all."""
+    return pa.scalar(None, to_arrow_type(round_result(from_arrow_type(value.type), 0)))
 
 
 def _round_double(number: float, places: int) -> float:
@@ -111,22 +126,49 @@ def _round_integer(value: Datum, places: int) -> Datum:
         return compute.cast(exact, value.type)
 
 
-def _round_decimal(array: Datum, places: int) -> Datum:
+def round_decimal(value: Datum, places: int, mode: Rounding) -> Datum:
+    """Decimals with a number of digits; negative ones are left of the decimal point.
+
+    Args:
+        value: of a decimal type.
+        places: the digits after the point; not more than the type has are used.
+        mode: to the nearest, halves away from zero or to the even neighbour; or up or down.
+
+    Raises:
+        InvalidInputError: a rounded value has more than 38 digits.
+    """
+    return on_array(lambda array: _round_decimal(array, places, mode), value)
+
+
+def _round_decimal(array: Datum, places: int, mode: Rounding) -> Datum:
     source = from_arrow_type(array.type)
     assert isinstance(source, PrimitiveType)  # noqa: S101  # a decimal, as the caller saw
-    whole = source.precision - source.scale + 1
-    if places >= 0:
-        scale = min(source.scale, places)
-        result = decimal_type(min(whole + scale, 38), scale)
-        values, refused = to_decimal(array, source, result)
+    result = round_result(source, places)
+    assert isinstance(result, PrimitiveType)  # noqa: S101  # of a decimal
+    if places >= source.scale:
+        rounded = array
+    elif mode.startswith("half") and -places > source.precision - source.scale:
+        # No value is half of the unit.
+        zero = pa.scalar(0, to_arrow_type(result))
+        return pc.if_else(compute.is_null(array), pa.scalar(None, zero.type), zero)
     else:
-        result = decimal_type(min(max(whole, 1 - places), 38), 0)
-        wide = compute.cast(array, pa.decimal256(min(source.precision + 1, 76), source.scale))
-        rounded = pc.round(wide, ndigits=places, round_mode="half_towards_infinity")
-        values, refused = to_decimal(rounded, source, result)
+        rounded = _rounded(array, places, mode)
+    values, refused = to_decimal(rounded, source, result)
     if refused is not None and compute.any(refused).as_py():
         raise InvalidInputError(f"the rounded value does not fit {result}")
     return values
+
+
+def _rounded(array: Datum, places: int, mode: Rounding) -> Datum:
+    """Round by Arrow, which needs digits for the unit and for a carry."""
+    precision, scale = array.type.precision, array.type.scale
+    if not mode.startswith("half") and places < 0:
+        # First to whole numbers: the unit of the last digit of a type has not room beside 38 more.
+        array = pc.round(compute.cast(array, pa.decimal256(precision + 1, scale)), 0, mode)
+        array = compute.cast(array, pa.decimal256(MAX_DIGITS + 1, 0))
+        precision, scale, places = MAX_DIGITS, 0, max(places, -MAX_DIGITS)
+    digits = max(precision, scale - places) + 2
+    return pc.round(compute.cast(array, pa.decimal256(digits, scale)), places, mode)
 
 
 def positive_remainder(left: Datum, right: Datum) -> Datum:

@@ -5,8 +5,9 @@ Owns the rules that functions share; `functions` assigns them.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import (
@@ -40,10 +41,19 @@ from deltalog.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     Typed = tuple[Expression, DataType]
     Types = tuple[Sequence[DataType], DataType]
+
+
+# What Spark's `DecimalType.forType` gives for types that are no exact numbers.
+_DECIMALS: Final[Mapping[DataType, DataType]] = {
+    FLOAT: decimal_type(14, 7),
+    DOUBLE: decimal_type(30, 15),
+    STRING: decimal_type(38, 18),
+    VOID: decimal_type(38, 18),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +173,16 @@ def _ceiling(own: DataType) -> DataType:
 
 
 def ceiling_types(arguments: Sequence[Typed]) -> Types:
-    """A decimal becomes one without fraction, any other number a long."""
+    """A decimal becomes one without fraction, any other number a long.
+
+    With a number of digits, a number is a decimal, and so is its result.
+    """
+    if len(arguments) == 2:
+        exact = _decimal_for(arguments[0][1])
+        digits = arguments[1][0]
+        if not isinstance(digits, Literal) or not isinstance(digits.value, int):
+            raise InvalidInputError("ceil and floor need a constant integer as number of digits")
+        return [exact, INTEGER], round_result(exact, digits.value)
     own = number_type(arguments[0][1])
     taken = own if is_decimal(own) else LONG if own in INTEGRALS else DOUBLE
     return [taken], _ceiling(own)
@@ -177,7 +196,7 @@ def round_types(arguments: Sequence[Typed]) -> Types:
     own = number_type(arguments[0][1])
     taken = [own, INTEGER][: len(arguments)]
     digits = 0 if len(arguments) == 1 else _constant_integer(arguments[1][0])
-    return taken, round_result(own, digits)
+    return taken, round_result(own, digits or 0)
 
 
 def round_result(own: DataType, digits: int) -> DataType:
@@ -192,9 +211,19 @@ def round_result(own: DataType, digits: int) -> DataType:
     return decimal_type(min(whole + scale, 38), scale)
 
 
-def _constant_integer(node: Expression) -> int:
-    if isinstance(node, Literal) and isinstance(node.value, int):
-        return node.value
+def _decimal_for(own: DataType) -> DataType:
+    """The decimal type that a number is cast to where a function takes decimals only."""
+    found = _DECIMALS.get(own)
+    return decimal_of(own) if found is None else found
+
+
+def _constant_integer(node: Expression) -> int | None:
+    if isinstance(node, Literal) and not isinstance(node.value, bool):
+        if node.value is None:
+            return None
+        # Any other constant is cast as each argument is; a fraction is cut off.
+        with contextlib.suppress(TypeError, ValueError):
+            return int(node.value)
     raise InvalidInputError("round needs a constant integer as its number of digits")
 
 

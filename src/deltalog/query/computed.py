@@ -34,6 +34,7 @@ from deltalog.query.query_trees import (
     inputs_of,
     is_input,
     is_large,
+    is_of_other_type,
     is_structure,
     is_whole_constant,
     may_fail,
@@ -173,7 +174,7 @@ class _Parts:
         core = core_of(node)
         if isinstance(core, exp.AggFunc | exp.RowNumber):
             return self._aggregate(node, core)
-        if (isinstance(node, _PLAIN) and not is_large(node)) or is_input(node):
+        if (isinstance(node, _PLAIN) and not is_of_other_type(node)) or is_input(node):
             return node
         if isinstance(node, exp.Values):
             self._unify(node)

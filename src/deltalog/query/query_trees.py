@@ -12,6 +12,7 @@ from sqlglot import exp
 from deltalog.query.aggregates import BY_NAME
 from deltalog.query.lexer import SyntaxProblem
 from deltalog.query.parse import span_of, start_of
+from deltalog.schema.primitives.numbers import MAX_DIGITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,6 +101,17 @@ def is_large(node: Expr) -> bool:
     """Whether a constant is a number beyond 64 bits: a decimal in Spark, or too large."""
     is_number = isinstance(node, exp.Literal) and not node.is_string
     return is_number and float(node.name) > _MAX_LONG and span_of(node) is not None
+
+
+def is_of_other_type(node: Expr) -> bool:
+    """Whether DuckDB gives a constant another type: it counts the zero of 0.01 as a digit."""
+    if not isinstance(node, exp.Literal) or node.is_string or span_of(node) is None:
+        return False
+    whole, point, fraction = node.name.partition(".")
+    is_decimal = bool(point) and (whole + fraction).isdecimal()
+    return is_large(node) or (
+        is_decimal and (whole.startswith("0") or len(whole + fraction) > MAX_DIGITS)
+    )
 
 
 def is_whole_constant(node: Any) -> bool:

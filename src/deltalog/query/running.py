@@ -225,6 +225,9 @@ class _Run:
             text = type_text(result)
         except DeltaError as error:
             raise self._error(part, error) from error
+        if isinstance(resolved, Literal) and isinstance(resolved.value, Decimal):
+            self.chosen[number] = f"CAST('{resolved.value:f}' AS {text})"
+            return
         is_small = isinstance(resolved, Literal) and result in {BYTE, SHORT}
         if (
             part.native is not None

@@ -68,6 +68,41 @@ def test_doubles_round_half_up(value: float | None, places: int, expected: float
     assert numbers.round_half_up(doubles(value), digits).to_pylist() == [expected]
 
 
+@pytest.mark.parametrize(
+    ("kernel", "places", "expected"),
+    [
+        # Beyond the digits before the point, halves are never reached; up and down are the unit.
+        (numbers.round_half_up, -3, ["0", "0", None]),
+        (numbers.ceiling, -3, ["1000", "0", None]),
+        (numbers.floor, -3, ["0", "-1000", None]),
+        (numbers.round_half_up, -2, ["100", "-100", None]),
+        (numbers.ceiling, 1, ["100.0", "-99.9", None]),
+        (numbers.floor, 1, ["99.9", "-100.0", None]),
+        (numbers.ceiling, 5, ["99.99", "-99.99", None]),
+    ],
+)
+def test_decimals_have_as_many_digits_as_asked_for(
+    kernel: Any, places: int, expected: list[str | None]
+) -> None:
+    values = decimals(4, 2, "99.99", "-99.99", None)
+    found = kernel(values, pa.scalar(places, pa.int32()))
+    assert found.to_pylist() == [one and Decimal(one) for one in expected]
+    widths = {-3: (4, 0), -2: (3, 0), 1: (4, 1), 5: (5, 2)}
+    assert found.type == pa.decimal128(*widths[places])
+
+
+def test_numbers_rounded_to_no_known_digits_are_null() -> None:
+    nothing = pa.scalar(None, pa.int32())
+    found = numbers.round_half_up(decimals(4, 2, "99.99"), nothing)
+    assert (found.as_py(), found.type) == (None, pa.decimal128(3, 0))
+
+
+@pytest.mark.parametrize("kernel", [numbers.round_half_up, numbers.ceiling])
+def test_a_rounded_decimal_has_38_digits_at_most(kernel: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"does not fit decimal\(38,0\)"):
+        kernel(decimals(38, 0, "9" * 38), pa.scalar(-1, pa.int32()))
+
+
 def test_other_numbers_round_half_up() -> None:
     one, tens = pa.scalar(1, pa.int32()), pa.scalar(-1, pa.int32())
     floats = pa.array([0.25, None], pa.float32())

@@ -119,3 +119,25 @@ def test_a_count_of_what_may_be_null_is_computed(counted: str) -> None:
     rows = pa.table({"n": [300, 2]})
     with pytest.raises(InvalidInputError, match="CAST"):
         deltalog.connect({"t": rows}).sql(f"SELECT count({counted}) FROM t").to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("found", "kind"),
+    [
+        ("0.01", pa.decimal128(2, 2)),
+        ("-0.01", pa.decimal128(2, 2)),
+        ("0.0", pa.decimal128(1, 1)),
+        ("1.50", pa.decimal128(3, 2)),
+        ("1E-3BD", pa.decimal128(3, 3)),
+        ("max(0.01)", pa.decimal128(2, 2)),
+        ("sum(0.01)", pa.decimal128(12, 2)),
+        ("lag(0.5) OVER (ORDER BY n)", pa.decimal128(1, 1)),
+        ("(SELECT 0.5)", pa.decimal128(1, 1)),
+    ],
+)
+def test_decimal_constants_have_the_digits_that_count(found: str, kind: pa.DataType) -> None:
+    # As Delta Spark answered; DuckDB counts the zero before the point.
+    rows = pa.table({"n": [1]})
+    assert deltalog.connect({"t": rows}).sql(f"SELECT {found} FROM t").to_arrow().schema.types == [
+        kind
+    ]
