@@ -1,8 +1,7 @@
 """Queries in parts, answered by DuckDB and `expressions`.
 
 DuckDB tells the types of an expression's columns; they decide whether it computes the expression
-itself, or calls a function of Python for each batch. Owns for which trees DuckDB's answer is
-Spark's, and the types of both.
+itself, or calls a function of Python for each batch. Owns the types of both.
 
 Protocol: none
 """
@@ -13,10 +12,8 @@ import inspect
 import itertools
 import re
 from dataclasses import dataclass, field
-from datetime import date
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from functools import cache
-from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary, ref
 
@@ -24,8 +21,7 @@ import pyarrow as pa
 
 from deltalog.clock import now_ms, utc_moment
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.expressions import Literal, evaluate, nodes, parse_sql, resolve, type_of
-from deltalog.expressions.trees import walk
+from deltalog.expressions import Literal, evaluate, parse_sql, resolve, type_of
 from deltalog.query.aggregates import ASKED, ResultType
 from deltalog.query.computed import ARGUMENTS, INPUT, MARKS, Aggregated, Computed
 from deltalog.query.duckdb import query_duckdb
@@ -39,22 +35,13 @@ from deltalog.query.duckdb_types import (
     type_text,
 )
 from deltalog.query.lexer import error_at
+from deltalog.query.native import INTEGRALS, is_ordered_by_duckdb, is_same_by_duckdb
 from deltalog.schema import Field, StructType
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.types import (
-    BINARY,
-    BOOLEAN,
     BYTE,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    LONG,
     SHORT,
     STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    VOID,
     decimal_type,
 )
 from deltalog.sql_session import SqlSession
@@ -62,7 +49,6 @@ from deltalog.sql_session import SqlSession
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from deltalog.expressions import Expression
     from deltalog.query.duckdb import Database
     from deltalog.query.translate import TranslatedQuery
 
@@ -72,18 +58,6 @@ _PROBED: Final = re.compile(
     rf"'{_PROBE}\(STRUCT\(k(\d+) \w+\)(?:, )?(.*)\)'\. You might", re.DOTALL
 )
 _NUMBERS: Final = itertools.count()
-_INTEGRALS: Final = (BYTE, SHORT, INTEGER, LONG)
-# Types whose values DuckDB compares as Spark does.
-_COMPARED: Final = frozenset({*_INTEGRALS, STRING, DOUBLE, FLOAT, BOOLEAN, DATE, TIMESTAMP, BINARY,
-                              TIMESTAMP_NTZ})  # fmt: skip
-# Types with which DuckDB adds and multiplies as Spark does: too large a result is an error of both.
-_ADDED: Final = frozenset({INTEGER, LONG, DOUBLE})
-_TOO_LARGE: Final = 2**63
-_NATIVE_CONSTANTS: Final = (str, float, Decimal, date, NoneType)
-_PLAIN: Final = (
-    nodes.Column, Literal, nodes.Comparison, nodes.In, nodes.And, nodes.Or, nodes.Not,
-    nodes.IsNull, nodes.Like, nodes.Arithmetic,
-)  # fmt: skip
 
 
 def query_translated(
@@ -229,12 +203,7 @@ class _Run:
             self.chosen[number] = f"CAST('{resolved.value:f}' AS {text})"
             return
         is_small = isinstance(resolved, Literal) and result in {BYTE, SHORT}
-        if (
-            part.native is not None
-            and not is_small
-            and _is_plain(parsed)
-            and _means_the_same(resolved, schema)
-        ):
+        if part.native is not None and not is_small and is_same_by_duckdb(parsed, resolved, schema):
             self.chosen[number] = part.native
             return
         arrows = [to_arrow_type(one) for one in kinds] or [pa.int32()]
@@ -273,7 +242,7 @@ class _Run:
             return
         kind = type_named(connection, types[0], self.shown)
         if part.kind in {ResultType.ORDERED, ResultType.BY}:
-            if not (kind in _COMPARED or kind == VOID or decimal_of(kind)):
+            if not is_ordered_by_duckdb(kind):
                 raise InvalidInputError(
                     f"cannot run {self.shown!r}: the least and the greatest value of the type "
                     f"{kind} are not computed"
@@ -288,7 +257,7 @@ class _Run:
         elif decimal is not None:
             precision, scale = decimal
             text = f"CAST({text} AS DECIMAL({min(precision + 10, MAX_PRECISION)}, {scale}))"
-        elif part.kind is ResultType.SUM and kind in _INTEGRALS:
+        elif part.kind is ResultType.SUM and kind in INTEGRALS:
             text = f"CAST({text} AS BIGINT)"
         self.chosen[number] = text
 
@@ -371,70 +340,6 @@ def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
     parameters = [inspect.Parameter(name, kind) for name in names]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return f"deltalog_computed_{next(_NUMBERS)}", call
-
-
-def _is_plain(parsed: Expression) -> bool:
-    """Whether an expression has only constants, columns and operators, as it is written."""
-    return all(isinstance(one, _PLAIN) for one in walk(parsed))
-
-
-def _means_the_same(resolved: Expression, schema: StructType) -> bool:
-    """Whether DuckDB's answer to an expression is Spark's."""
-    match resolved:
-        case nodes.Column():
-            return True
-        case Literal():
-            is_small = isinstance(resolved.value, int) and abs(resolved.value) < _TOO_LARGE
-            return is_small or isinstance(resolved.value, _NATIVE_CONSTANTS)
-        case nodes.Comparison():
-            return _are_compared((resolved.left, resolved.right), schema)
-        case nodes.In():
-            return _are_compared((resolved.operand, *resolved.options), schema)
-        case nodes.And() | nodes.Or():
-            return all(_means_the_same(one, schema) for one in resolved.operands)
-        case nodes.Not() | nodes.IsNull():
-            return _means_the_same(resolved.operand, schema)
-        case nodes.Like():
-            pattern = resolved.pattern
-            is_plain = isinstance(pattern, Literal) and "\\" not in str(pattern.value)
-            is_usual = not resolved.ignore_case and resolved.escape == "\\"
-            return is_plain and is_usual and isinstance(resolved.operand, nodes.Column)
-        case nodes.Arithmetic():
-            sides = (resolved.left, resolved.right)
-            return resolved.operator in {"+", "-", "*"} and all(
-                type_of(one, schema) in _ADDED and _is_value(one, schema) for one in sides
-            )
-        case _:
-            return False
-
-
-def _is_value(node: Expression, schema: StructType) -> bool:
-    """Whether a side of an operator is one that DuckDB knows with the same type."""
-    return _means_the_same(_widened(node, schema), schema)
-
-
-def _are_compared(sides: Sequence[Expression], schema: StructType) -> bool:
-    plain = [_widened(one, schema) for one in sides]
-    kinds = [type_of(one, schema) for one in plain]
-    return all(
-        isinstance(side, nodes.Column | Literal | nodes.Arithmetic)
-        and (one in _COMPARED or one == VOID or decimal_of(one) is not None)
-        and _means_the_same(side, schema)
-        for side, one in zip(plain, kinds, strict=True)
-    )
-
-
-def _widened(node: Expression, schema: StructType) -> Expression:
-    """Return what a cast is of that loses nothing, as DuckDB makes it itself."""
-    if not isinstance(node, nodes.Cast):
-        return node
-    source, to = type_of(node.operand, schema), node.to
-    numbers = (*_INTEGRALS, DOUBLE)
-    if source in numbers and to in numbers:
-        return node.operand if numbers.index(source) <= numbers.index(to) else node
-    is_exact = (source in _INTEGRALS or decimal_of(source)) and (decimal_of(to) or to == DOUBLE)
-    is_other = (source, to) in {(DATE, TIMESTAMP), (DATE, TIMESTAMP_NTZ), (FLOAT, DOUBLE)}
-    return node.operand if is_exact or is_other or source == VOID else node
 
 
 def _with_names(message: str, inputs: Sequence[tuple[str, str]]) -> str:

@@ -1,0 +1,159 @@
+"""Which expressions DuckDB computes as Spark does.
+
+Owns for which trees and types DuckDB's answer is Spark's; all others are computed by `expressions`.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import struct
+from datetime import date
+from decimal import Decimal
+from types import NoneType
+from typing import TYPE_CHECKING, Final
+
+from deltalog.expressions import Literal, nodes, type_of
+from deltalog.expressions.trees import walk
+from deltalog.query.duckdb_types import decimal_of
+from deltalog.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.schema import DataType, StructType
+
+INTEGRALS: Final = (BYTE, SHORT, INTEGER, LONG)
+# Types whose values DuckDB compares as Spark does.
+_COMPARED: Final = frozenset({*INTEGRALS, STRING, DOUBLE, FLOAT, BOOLEAN, DATE, TIMESTAMP, BINARY,
+                              TIMESTAMP_NTZ})  # fmt: skip
+# Types with which DuckDB adds and multiplies as Spark does: too large a result is an error of both.
+_ADDED: Final = frozenset({INTEGER, LONG, DOUBLE})
+_TOO_LARGE: Final = 2**63
+_NATIVE_CONSTANTS: Final = (str, float, Decimal, date, NoneType)
+_PLAIN: Final = (
+    nodes.Column, Literal, nodes.Comparison, nodes.In, nodes.And, nodes.Or, nodes.Not,
+    nodes.IsNull, nodes.Like, nodes.Arithmetic,
+)  # fmt: skip
+
+
+def is_same_by_duckdb(parsed: Expression, resolved: Expression, schema: StructType) -> bool:
+    """Whether DuckDB's answer to an expression is Spark's.
+
+    Args:
+        parsed: the expression as it is written.
+        resolved: the same with names, types and casts.
+        schema: of its columns.
+    """
+    return _is_plain(parsed) and _means_the_same(resolved, schema)
+
+
+def is_ordered_by_duckdb(kind: DataType) -> bool:
+    """Whether DuckDB has Spark's order of the values of a type."""
+    return kind in _COMPARED or kind == VOID or decimal_of(kind) is not None
+
+
+def _is_plain(parsed: Expression) -> bool:
+    """Whether an expression has only constants, columns and operators, as it is written."""
+    return all(isinstance(one, _PLAIN) and not _is_lost(one) for one in walk(parsed))
+
+
+def _is_lost(node: Expression) -> bool:
+    """Whether a constant has a type that Spark casts to another one, and DuckDB does not."""
+    if isinstance(node, nodes.Arithmetic):
+        sides = (node.left, node.right)
+        return any(isinstance(one, Literal) and isinstance(one.value, str | None) for one in sides)
+    return isinstance(node, Literal) and node.type == FLOAT
+
+
+def _means_the_same(resolved: Expression, schema: StructType) -> bool:
+    """Whether DuckDB's answer to an expression is Spark's."""
+    match resolved:
+        case nodes.Column():
+            return True
+        case Literal():
+            is_small = isinstance(resolved.value, int) and abs(resolved.value) < _TOO_LARGE
+            return is_small or isinstance(resolved.value, _NATIVE_CONSTANTS)
+        case nodes.Comparison():
+            return _are_compared((resolved.left, resolved.right), schema)
+        case nodes.In():
+            return _are_compared((resolved.operand, *resolved.options), schema)
+        case nodes.And() | nodes.Or():
+            return all(_means_the_same(one, schema) for one in resolved.operands)
+        case nodes.Not() | nodes.IsNull():
+            return _means_the_same(resolved.operand, schema)
+        case nodes.Like():
+            pattern = resolved.pattern
+            is_plain = isinstance(pattern, Literal) and "\\" not in str(pattern.value)
+            is_usual = not resolved.ignore_case and resolved.escape == "\\"
+            return is_plain and is_usual and isinstance(resolved.operand, nodes.Column)
+        case nodes.Arithmetic():
+            sides = (resolved.left, resolved.right)
+            return resolved.operator in {"+", "-", "*"} and all(
+                type_of(one, schema) in _ADDED and _is_value(one, schema) for one in sides
+            )
+        case _:
+            return False
+
+
+def _is_value(node: Expression, schema: StructType) -> bool:
+    """Whether a side of an operator is one that DuckDB knows with the same type."""
+    side = _widened(node, schema)
+    return type_of(side, schema) not in {FLOAT, VOID} and _means_the_same(side, schema)
+
+
+def _are_compared(sides: Sequence[Expression], schema: StructType) -> bool:
+    plain = [_widened(one, schema) for one in sides]
+    kinds = [type_of(one, schema) for one in plain]
+    if FLOAT in kinds and not all(map(_is_compared_with_float, plain, kinds)):
+        return False
+    return all(
+        isinstance(side, nodes.Column | Literal | nodes.Arithmetic)
+        and is_ordered_by_duckdb(one)
+        and _means_the_same(side, schema)
+        for side, one in zip(plain, kinds, strict=True)
+    )
+
+
+def _is_compared_with_float(side: Expression, kind: DataType) -> bool:
+    """Whether DuckDB compares a side with a float as Spark does: as doubles, or no digit is lost.
+
+    It casts whole numbers and decimals to float, Spark casts both sides to double.
+    """
+    if not isinstance(side, Literal):
+        return kind in {FLOAT, DOUBLE}
+    number = side.value
+    if not isinstance(number, int | float | Decimal):
+        return number is None
+    try:
+        return bool(struct.unpack("f", struct.pack("f", number))[0] == number)
+    except OverflowError:
+        return False
+
+
+def _widened(node: Expression, schema: StructType) -> Expression:
+    """Return what a cast is of that loses nothing, as DuckDB makes it itself."""
+    if not isinstance(node, nodes.Cast):
+        return node
+    source, to = type_of(node.operand, schema), node.to
+    numbers = (*INTEGRALS, DOUBLE)
+    if source in numbers and to in numbers:
+        return node.operand if numbers.index(source) <= numbers.index(to) else node
+    is_exact = (source in INTEGRALS or decimal_of(source)) and (decimal_of(to) or to == DOUBLE)
+    is_other = (source, to) in {(DATE, TIMESTAMP), (DATE, TIMESTAMP_NTZ), (FLOAT, DOUBLE)}
+    return node.operand if is_exact or is_other or source == VOID else node
