@@ -58,6 +58,7 @@ INPUT: Final = "deltalog_input_"
 _MARK: Final = "deltalog_mark_"
 _ARGUMENT: Final = "deltalog_argument_"
 MARKS: Final = re.compile(rf"{_MARK}(\d+)_")
+ROW_OF_SIDE: Final = "deltalog_row"
 ARGUMENTS: Final = re.compile(rf"{_ARGUMENT}(\d+)_")
 _CONDITIONS: Final = (exp.Where, exp.Having, exp.Qualify)
 # What DuckDB takes as it is, and parts that are no expressions over a row.
@@ -118,7 +119,22 @@ class Aggregated:
     mark: str
 
 
-Part = Computed | Aggregated
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The columns of one side of UNION, EXCEPT, INTERSECT or IN, where both have the same types.
+
+    Args:
+        first: the number of the part that is the first side; the second one is the next.
+        place: of the operation in the query.
+        values: what stands before IN, in DuckDB's dialect, with marks; none of a query.
+    """
+
+    first: int
+    place: int
+    values: tuple[str, ...] = ()
+
+
+Part = Computed | Aggregated | Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +199,7 @@ class _Parts:
         if isinstance(node, exp.And | exp.Or) and may_fail(node):
             return self._guard(node)
         if is_structure(node):
-            for child in list(children_of(node)):
-                self.visit(child)
-            return node
+            return self._structure(node)
         return self._compute(node)
 
     def _compute(self, node: Expr) -> Expr:
@@ -226,6 +240,37 @@ class _Parts:
             columns_of = tuple(zip(columns.values(), columns, strict=True))
             self.found.append(Computed(text, names, columns_of, native, origin))
         return self._marked(node, self._known[key])
+
+    def _structure(self, node: Expr) -> Expr:
+        """Visit what a node consists of, that is no expression itself."""
+        for child in list(children_of(node)):
+            self.visit(child)
+        if isinstance(node, exp.SetOperation) and not _is_recursive(node):
+            self._note_sides(node)
+        elif isinstance(node, exp.In):
+            self._note_values(node)
+        return node
+
+    def _note_sides(self, node: exp.SetOperation) -> None:
+        """Put a mark in place of the columns of both sides, which have other types in Spark."""
+        first = len(self.found)
+        for name in ("this", "expression"):
+            node.set(name, self._side(node.args[name], first, start_of(node)))
+
+    def _note_values(self, node: exp.In) -> None:
+        """Put marks in place of the values before IN, and of the columns of the query after it."""
+        values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
+        first, place = len(self.found), start_of(node)
+        self.found.append(Side(first, place, tuple(map(_duckdb, values))))
+        replaced(node.this, exp.column(f"{_MARK}{first}_"))
+        query = node.args["query"]
+        query.set("this", self._side(query.this, first, place))
+
+    def _side(self, query: Expr, first: int, place: int) -> Expr:
+        mark = exp.column(f"{_MARK}{len(self.found)}_")
+        self.found.append(Side(first, place))
+        rows = exp.Subquery(this=query, alias=exp.TableAlias(this=ROW_OF_SIDE))
+        return exp.Select(expressions=[mark], from_=exp.From(this=rows))
 
     def _guard(self, node: Expr) -> Expr:
         """Put a mark in place of conditions of which a later one may fail where a former is false.
@@ -312,6 +357,12 @@ class _Parts:
     @staticmethod
     def _marked(node: Expr, number: int) -> Expr:
         return replaced(node, exp.column(f"{_MARK}{number}_"))
+
+
+def _is_recursive(node: exp.SetOperation) -> bool:
+    """Whether the first side gives the types of the second one, which reads the rows of both."""
+    recursive = node.parent.parent if isinstance(node.parent, exp.CTE) else None
+    return isinstance(recursive, exp.With) and bool(recursive.args.get("recursive"))
 
 
 def _note_groups(select: exp.Select) -> None:

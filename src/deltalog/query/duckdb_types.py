@@ -90,6 +90,7 @@ def _arrow(connection: Any, text: str) -> pa.DataType:
     return _ARROWS[text]
 
 
+_FIELD: Final = re.compile(r'("(?:[^"]|"")*"|\S+) (.+)', re.DOTALL)
 _ARROWS: Final[dict[str, pa.DataType]] = {}
 
 
@@ -131,3 +132,15 @@ def divided_types(text: str) -> list[str]:
             found.append(text[begin:place].strip())
             begin = place + 1
     return [*found, text[begin:].strip()] if text.strip() else []
+
+
+def fields_of_row(text: str) -> list[tuple[str, str]]:
+    """Return the names, in quotes, and the types of the fields of a struct, in DuckDB's words."""
+    inside = text.removeprefix("STRUCT(").removesuffix(")")
+    found = []
+    for one in divided_types(inside):
+        match = _FIELD.fullmatch(one)
+        assert match is not None, one  # noqa: S101  # of DuckDB's own making
+        name, kind = match.groups()
+        found.append((name if name[0] == '"' else f'"{name}"', kind))
+    return found

@@ -68,6 +68,14 @@ def is_ordered_by_duckdb(kind: DataType) -> bool:
     return kind in _COMPARED or kind == VOID or decimal_of(kind) is not None
 
 
+def is_widened_by_duckdb(source: DataType, to: DataType) -> bool:
+    """Whether DuckDB casts a type to another one as Spark does, and no value fails."""
+    numbers = (*INTEGRALS, FLOAT, DOUBLE)
+    if source in numbers and to in numbers:
+        return to not in INTEGRALS or source in INTEGRALS
+    return source == VOID or bool((source in INTEGRALS or decimal_of(source)) and decimal_of(to))
+
+
 def _is_plain(parsed: Expression) -> bool:
     """Whether an expression has only constants, columns and operators, as it is written."""
     return all(isinstance(one, _PLAIN) and not _is_lost(one) for one in walk(parsed))

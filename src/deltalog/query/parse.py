@@ -97,7 +97,7 @@ def span_of(node: Expr) -> tuple[int, int] | None:
 # The rules of sqlglot's grammar that read an expression or a part of it, from the loosest.
 _RULES: Final = (
     "_parse_disjunction", "_parse_equality", "_parse_column", "_parse_function", "_parse_primary",
-    "_parse_atom",
+    "_parse_bitwise", "_parse_atom",
 )  # fmt: skip
 
 

@@ -21,22 +21,28 @@ import pyarrow as pa
 
 from deltalog.clock import now_ms, utc_moment
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.expressions import Literal, evaluate, parse_sql, resolve, type_of
+from deltalog.expressions import Literal, evaluate, nodes, parse_sql, resolve, type_of
 from deltalog.query.aggregates import ASKED, ResultType
-from deltalog.query.computed import ARGUMENTS, INPUT, MARKS, Aggregated, Computed
+from deltalog.query.computed import ARGUMENTS, INPUT, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
 from deltalog.query.duckdb import query_duckdb
 from deltalog.query.duckdb_types import (
     MAX_PRECISION,
     as_type_of,
     decimal_of,
     divided_types,
+    fields_of_row,
     nullable_type,
     type_named,
     type_text,
 )
 from deltalog.query.lexer import error_at
-from deltalog.query.native import INTEGRALS, is_ordered_by_duckdb, is_same_by_duckdb
-from deltalog.schema import Field, StructType
+from deltalog.query.native import (
+    INTEGRALS,
+    is_ordered_by_duckdb,
+    is_same_by_duckdb,
+    is_widened_by_duckdb,
+)
+from deltalog.schema import ArrayType, Field, StructType
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.types import (
     BYTE,
@@ -51,6 +57,7 @@ if TYPE_CHECKING:
 
     from deltalog.query.duckdb import Database
     from deltalog.query.translate import TranslatedQuery
+    from deltalog.schema import DataType
 
 # A function without arguments: the error that none fits tells of which types they are.
 _PROBE: Final = "pi"
@@ -134,6 +141,7 @@ class _Run:
     chosen: dict[int, str] = field(default_factory=dict)
     failure: DeltaError | None = None
     functions: list[_Function] = field(default_factory=list)
+    sides: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
@@ -164,6 +172,8 @@ class _Run:
                 types = divided_types(probed[2])
                 if isinstance(part, Computed):
                     self._compute(connection, number, part, types)
+                elif isinstance(part, Side):
+                    self._unify(connection, number, part, types[0])
                 else:
                     self._typed(number, part, types, connection)
 
@@ -178,6 +188,10 @@ class _Run:
             if isinstance(part, Computed):
                 inputs = (text for _, text in part.inputs)
                 text = self.chosen.get(number) or f"{', '.join([probe, *inputs])})"
+            elif isinstance(part, Side):
+                named = ", ".join(f"'c{place}': {one}" for place, one in enumerate(part.values))
+                row = f"{{{named}}}" if named else ROW_OF_SIDE
+                text = self.chosen.get(number) or f"{probe}, {row})"
             else:
                 text = self.chosen.get(number) or part.texts[0]
                 inner = f"{probe}, {part.argument})"
@@ -225,6 +239,64 @@ class _Run:
     def _error(self, part: Computed, error: DeltaError) -> DeltaError:
         problem = _with_names(str(error), part.inputs)
         return error_at(self.shown, part.place, problem, attempt="run")
+
+    def _unify(self, connection: Any, number: int, part: Side, row: str) -> None:
+        """Let the columns of both sides of an operation have their common types, once known."""
+        self.sides[number] = fields_of_row(row)
+        self.chosen[number] = f"({', '.join(part.values)})" if part.values else "*"
+        parts = self.query.parts
+        sides = {
+            side: one for side in (part.first, part.first + 1)
+            if isinstance(one := parts[side], Side) and side in self.sides
+        }  # fmt: skip
+        own = [self.sides[side] for side in sides]
+        if len(own) < 2 or len(own[0]) != len(own[1]):
+            return  # DuckDB asks for the other side next, or tells of other numbers of columns.
+        columns: dict[int, list[str]] = {side: [] for side in sides}
+        is_same = True
+        for place, pair in enumerate(zip(*own, strict=True)):
+            kinds = [type_named(connection, text, self.shown) for _, text in pair]
+            common = self._common(part, kinds)
+            for (side, one), (name, text), kind in zip(sides.items(), pair, kinds, strict=True):
+                column = one.values[place] if one.values else f"#{place + 1}"
+                if kind != common:
+                    column, is_same = self._cast(part, (column, text), kind, common), False
+                columns[side].append(column if one.values else f"{column} AS {name}")
+        if not is_same:
+            for side, one in sides.items():
+                chosen = ", ".join(columns[side])
+                self.chosen[side] = f"({chosen})" if one.values else chosen
+
+    def _common(self, part: Side, kinds: Sequence[DataType]) -> DataType:
+        """Return the common type of two columns."""
+        if kinds[0] == kinds[1]:
+            return kinds[0]
+        schema = StructType([Field(*one) for one in zip("ab", kinds, strict=True)])
+        try:
+            found = type_of(resolve(parse_sql("array(a, b)"), schema, self._session), schema)
+        except DeltaError as error:
+            problem = f"columns of {kinds[0]} and of {kinds[1]} have no common type"
+            raise error_at(self.shown, part.place, problem, attempt="run") from error
+        assert isinstance(found, ArrayType)  # noqa: S101  # of the function array
+        return found.element_type
+
+    def _cast(self, part: Side, column: tuple[str, str], kind: DataType, to: DataType) -> str:
+        """Return a column as one of another type: a value that has none there is an error."""
+        text = type_text(to)
+        if is_widened_by_duckdb(kind, to):
+            return f"CAST({column[0]} AS {text})"
+        schema = StructType([Field("value", kind)])
+        resolved = resolve(nodes.Cast(nodes.Column(("value",)), to), schema, self._session)
+        own, stored = to_arrow_type(kind), nullable_type(to_arrow_type(to))
+
+        def compute(values: Any) -> Any:
+            batch = pa.RecordBatch.from_arrays([as_type_of(values, own)], ["value"])
+            try:
+                return as_type_of(evaluate(resolved, batch), stored)
+            except InvalidInputError as error:
+                raise error_at(self.shown, part.place, str(error), attempt="run") from error
+
+        return f"{self._register(compute, [column[1]], text)}, {column[0]})"
 
     def _typed(
         self, number: int, part: Aggregated, types: Sequence[str], connection: Any = None
