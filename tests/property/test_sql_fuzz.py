@@ -133,6 +133,6 @@ def test_what_is_read_runs_or_is_refused(words: list[str]) -> None:
     ids=lambda text: f"{text[:20]}-{len(text)}",
 )  # fmt: skip
 def test_long_and_deep_texts_end_in_time(text: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()  # not the clock: other work on the machine is no hang
     _ends_well(text, [1] * 5_000 if "?" in text else None)
-    assert time.monotonic() - start < MOST_SECONDS, "a hang"
+    assert time.process_time() - start < MOST_SECONDS, "a hang"

@@ -141,9 +141,9 @@ def test_plain_paths_are_handed_back_untouched() -> None:
 
 def test_a_million_escaped_directories_take_seconds_not_minutes() -> None:
     names = [f"p=a%2520b/part-{number:06d}.parquet" for number in range(100_000)]
-    started = time.perf_counter()
+    started = time.process_time()
     canonical_paths(pa.array(names), "/t")
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.protocol("SHARE-SEC-02")
