@@ -156,10 +156,28 @@ def _common_struct(left: StructType, right: StructType) -> StructType | None:
     fields: list[Field] = []
     for mine, theirs in zip(left, right, strict=True):
         common = common_type(mine.type, theirs.type)
-        if common is None:
+        if common is None or mine.name.lower() != theirs.name.lower():
             return None
         fields.append(Field(mine.name, common, nullable=mine.nullable or theirs.nullable))
     return StructType(fields)
+
+
+def has_same_structure(left: DataType, right: DataType) -> bool:
+    """Whether two types differ in names of fields, and in what may be NULL, at most."""
+    match left, right:
+        case ArrayType(), ArrayType():
+            return has_same_structure(left.element_type, right.element_type)
+        case MapType(), MapType():
+            return has_same_structure(left.key_type, right.key_type) and has_same_structure(
+                left.value_type, right.value_type
+            )
+        case StructType(), StructType():
+            return len(left) == len(right) and all(
+                has_same_structure(mine.type, theirs.type)
+                for mine, theirs in zip(left, right, strict=True)
+            )
+        case _:
+            return left == right
 
 
 def wider_decimal(left: PrimitiveType, right: PrimitiveType) -> PrimitiveType:

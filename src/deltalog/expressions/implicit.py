@@ -90,7 +90,7 @@ class Casts:
         """
         if source == to:
             return node
-        if not coercion.can_assign(source, to) and coercion.common_type(source, to) != to:
+        if not coercion.can_assign(source, to) and coercion.common_type(to, source) != to:
             raise InvalidInputError(
                 f"{to_sql(node)} is of type {source}, but {to} is expected here: cast it"
             )
@@ -129,9 +129,11 @@ class Casts:
         wherever the result is the same: then the column has no cast around it, and its statistics
         can be used.
         """
-        common: DataType | None = VOID
-        for _, data_type in sides:
-            common = coercion.common_type(common, data_type) if common else None
+        first, *others = (data_type for _, data_type in sides)
+        common: DataType | None = first
+        if not all(coercion.has_same_structure(first, other) for other in others):
+            for other in others:
+                common = coercion.common_type(common, other) if common else None
         if common is None:
             return None
         types = {data_type for node, data_type in sides if not isinstance(node, Literal)}

@@ -14,16 +14,16 @@ from __future__ import annotations
 import contextlib
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import parse_sql, resolve, type_of
+from deltalog.expressions import parse_sql
 from deltalog.expressions.render import quote_name, type_name
 from deltalog.query.aggregates import AGGREGATES, ASKED, BY_NAME, ResultType
+from deltalog.query.common_types import common_type_of_values
 from deltalog.query.lexer import SyntaxProblem
 from deltalog.query.parse import FAILURES, span_of, start_of
 from deltalog.query.query_trees import (
@@ -43,16 +43,13 @@ from deltalog.query.query_trees import (
     with_function,
 )
 from deltalog.query.result_names import name_of_function, result_name
-from deltalog.schema import ArrayType, StructType
 from deltalog.schema.types import STRING
-from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
     from deltalog.expressions import Expression
     from deltalog.query.lexer import TextOfParts
-    from deltalog.schema import DataType
 
 INPUT: Final = "deltalog_input_"
 _MARK: Final = "deltalog_mark_"
@@ -77,8 +74,6 @@ _OTHER_MOMENTS: Final = re.compile(
 _UNKNOWN: Final = (exp.Column, exp.Query, exp.Placeholder)
 _STRING_KIND: Final = "text"
 _OTHER: Final = "other"
-# Only types are asked for.
-_ANY_MOMENT: Final = SqlSession(now=datetime(2000, 1, 1, tzinfo=UTC), time_zone="UTC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +300,10 @@ class _Parts:
             if None in spans or any(one.find(*_UNKNOWN) for one in items):
                 continue
             texts = [self._source.text[span[0] : span[1]] for span in spans if span is not None]
-            common = _common_type(texts, start_of(items[0]))
+            try:
+                common = common_type_of_values(texts)
+            except InvalidInputError as error:
+                raise SyntaxProblem(start_of(items[0]), str(error)) from error
             if _STRING_KIND in kinds and (len(kinds) > 1) and common != STRING:
                 raise SyntaxProblem(
                     start_of(items[0]), "the values of a column of VALUES have no common type"
@@ -390,17 +388,6 @@ def _kind_of_constant(node: Expr) -> str:
             return _STRING_KIND
         return "whole" if node.name.isdecimal() and not is_large(node) else "number"
     return "truth" if isinstance(node, exp.Boolean) else _OTHER
-
-
-def _common_type(texts: list[str], place: int) -> DataType:
-    """Return the common type of constants."""
-    try:
-        found = resolve(parse_sql(f"array({', '.join(texts)})"), StructType(()), _ANY_MOMENT)
-    except InvalidInputError as error:
-        raise SyntaxProblem(place, str(error)) from error
-    kind = type_of(found, StructType(()))
-    assert isinstance(kind, ArrayType)  # noqa: S101  # of the function array
-    return kind.element_type
 
 
 def _checked(text: str, parameters: frozenset[str], place: int) -> Expression:

@@ -23,6 +23,7 @@ from deltalog.clock import now_ms, utc_moment
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Literal, evaluate, nodes, parse_sql, resolve, type_of
 from deltalog.query.aggregates import ASKED, ResultType
+from deltalog.query.common_types import common_type_of_sides
 from deltalog.query.computed import ARGUMENTS, INPUT, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
 from deltalog.query.duckdb import query_duckdb
 from deltalog.query.duckdb_types import (
@@ -42,7 +43,7 @@ from deltalog.query.native import (
     is_same_by_duckdb,
     is_widened_by_duckdb,
 )
-from deltalog.schema import ArrayType, Field, StructType
+from deltalog.schema import Field, StructType
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.types import (
     BYTE,
@@ -269,16 +270,10 @@ class _Run:
 
     def _common(self, part: Side, kinds: Sequence[DataType]) -> DataType:
         """Return the common type of two columns."""
-        if kinds[0] == kinds[1]:
-            return kinds[0]
-        schema = StructType([Field(*one) for one in zip("ab", kinds, strict=True)])
         try:
-            found = type_of(resolve(parse_sql("array(a, b)"), schema, self._session), schema)
-        except DeltaError as error:
-            problem = f"columns of {kinds[0]} and of {kinds[1]} have no common type"
-            raise error_at(self.shown, part.place, problem, attempt="run") from error
-        assert isinstance(found, ArrayType)  # noqa: S101  # of the function array
-        return found.element_type
+            return common_type_of_sides(kinds)
+        except InvalidInputError as error:
+            raise error_at(self.shown, part.place, str(error), attempt="run") from error
 
     def _cast(self, part: Side, column: tuple[str, str], kind: DataType, to: DataType) -> str:
         """Return a column as one of another type: a value that has none there is an error."""

@@ -1,4 +1,4 @@
-"""Both sides of set operations, and of IN about a query, have the types that Spark gives them."""
+"""Sides of set operations, of IN about a query, and rows of VALUES have Spark's common types."""
 
 from __future__ import annotations
 
@@ -69,6 +69,28 @@ def test_set_operations_have_common_types(
     found = _rows(query)
     assert found.schema.types == [kind]
     assert sorted(found.column(0).to_pylist(), key=_key) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "expected"),
+    [
+        ("VALUES (0.1F), (1), (16777217)", pa.float32(), [_DOUBLE_OF_TENTH, 1.0, 16777216.0]),
+        ("VALUES (1Y), (NULL), (1.5F)", pa.float32(), [1.0, None, 1.5]),
+        ("VALUES (0.1F), (1), (1.5)", pa.float64(), [_DOUBLE_OF_TENTH, 1.0, 1.5]),
+        ("VALUES (named_struct('a', 1)), (named_struct('a', 1.5F))",
+         pa.struct([pa.field("a", pa.float32())]), [{"a": 1.0}, {"a": 1.5}]),
+        ("VALUES (array(NULL)), (array(1.5F)), (array(1L))",
+         pa.list_(pa.float32()), [[None], [1.5], [1.0]]),
+        ("VALUES (map(1, 1)), (map(1.5F, 1.5F)), (NULL)",
+         pa.map_(pa.float32(), pa.float32()), [[(1.0, 1.0)], [(1.5, 1.5)], None]),
+    ],
+)  # fmt: skip
+def test_only_rows_of_values_have_floats_beside_whole_numbers(
+    query: str, kind: pa.DataType, expected: list[object]
+) -> None:
+    found = _rows(query).column(0)
+    assert found.type.equals(kind)
+    assert found.to_pylist() == expected
 
 
 def test_the_first_side_gives_the_names() -> None:
