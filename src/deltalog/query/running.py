@@ -36,6 +36,7 @@ from deltalog.query.duckdb_types import (
     type_named,
     type_text,
 )
+from deltalog.query.joins import ColumnsOfJoin, Joined, Star, columns_of
 from deltalog.query.lexer import error_at
 from deltalog.query.native import (
     INTEGRALS,
@@ -43,7 +44,7 @@ from deltalog.query.native import (
     is_same_by_duckdb,
     is_widened_by_duckdb,
 )
-from deltalog.schema import Field, StructType
+from deltalog.schema import Field, PrimitiveType, StructType
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.types import (
     BYTE,
@@ -133,6 +134,8 @@ class _Run:
         chosen: for each part, what stands for it in DuckDB's dialect; with marks of earlier parts.
         failure: the error for which a function of ours failed.
         functions: that compute its parts.
+        sides: names and types of the columns of sides that DuckDB has told.
+        joins: what its joins by names give; None while DuckDB is asked.
     """
 
     database: Database
@@ -143,21 +146,30 @@ class _Run:
     failure: DeltaError | None = None
     functions: list[_Function] = field(default_factory=list)
     sides: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
+    joins: dict[int, ColumnsOfJoin | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
 
     def start(self, connection: Any, prefix: str) -> Any:
         """Return DuckDB's relation of the query; its parts are decided one after the other."""
-        import duckdb  # noqa: PLC0415  # optional
-
         for number, part in enumerate(self.query.parts):
             if isinstance(part, Computed) and not part.inputs:
                 self._compute(connection, number, part, [])
             elif isinstance(part, Aggregated) and not part.argument:
                 self._typed(number, part, [])
+        relation = self._bound(connection, prefix, self.query.sql)
+        for number, part in enumerate(self.query.parts):
+            if isinstance(part, Joined) and number not in self.joins:
+                self._join(connection, number, part)
+        return relation
+
+    def _bound(self, connection: Any, prefix: str, text: str) -> Any:
+        """Return DuckDB's relation of a query with marks; its parts are decided as it asks."""
+        import duckdb  # noqa: PLC0415  # optional
+
         while True:
-            sql = prefix + self._rendered()
+            sql = prefix + self._rendered(text)
             given = {
                 name: value for name, value in self.parameters.items()
                 if re.search(rf"\${re.escape(name)}\b", sql)
@@ -168,17 +180,23 @@ class _Run:
                 probed = _PROBED.search(str(error))
                 if probed is None:
                     raise
-                number = int(probed[1])
-                part = self.query.parts[number]
-                types = divided_types(probed[2])
-                if isinstance(part, Computed):
-                    self._compute(connection, number, part, types)
-                elif isinstance(part, Side):
-                    self._unify(connection, number, part, types[0])
-                else:
-                    self._typed(number, part, types, connection)
+                self._decide(connection, int(probed[1]), divided_types(probed[2]))
 
-    def _rendered(self) -> str:
+    def _decide(self, connection: Any, number: int, types: Sequence[str]) -> None:
+        """Choose what stands for a part, of whose values DuckDB has told the types."""
+        match self.query.parts[number]:
+            case Computed() as part:
+                self._compute(connection, number, part, types)
+            case Side() as part:
+                self._unify(connection, number, part, types[0])
+            case Star() as part:
+                self._expand(connection, number, part)
+            case Aggregated() as part:
+                self._typed(number, part, types, connection)
+            case Joined():
+                raise AssertionError(number)  # it stands nowhere in the text
+
+    def _rendered(self, text_of_query: str) -> str:
         done: list[str] = []
 
         def marked(text: str) -> str:
@@ -193,12 +211,14 @@ class _Run:
                 named = ", ".join(f"'c{place}': {one}" for place, one in enumerate(part.values))
                 row = f"{{{named}}}" if named else ROW_OF_SIDE
                 text = self.chosen.get(number) or f"{probe}, {row})"
+            elif isinstance(part, Star | Joined):
+                text = self.chosen.get(number) or f"{probe})"
             else:
                 text = self.chosen.get(number) or part.texts[0]
                 inner = f"{probe}, {part.argument})"
                 text = ARGUMENTS.sub(part.argument if number in self.chosen else inner, text)
             done.append(marked(text))
-        return marked(self.query.sql)
+        return marked(text_of_query)
 
     def _compute(self, connection: Any, number: int, part: Computed, types: Sequence[str]) -> None:
         """Decide whether DuckDB computes an expression, or a function of ours."""
@@ -240,6 +260,60 @@ class _Run:
     def _error(self, part: Computed, error: DeltaError) -> DeltaError:
         problem = _with_names(str(error), part.inputs)
         return error_at(self.shown, part.place, problem, attempt="run")
+
+    def _expand(self, connection: Any, number: int, part: Star) -> None:
+        """Let a star of a query that joins by names give its columns in Spark's order."""
+        joined = self.query.parts[part.join]
+        assert isinstance(joined, Joined)  # noqa: S101  # a star has the number of one
+        found = self._join(connection, part.join, joined)
+        try:
+            self.chosen[number] = found.expanded(part)
+        except InvalidInputError as error:
+            raise error_at(self.shown, part.place, str(error), attempt="run") from error
+
+    def _join(self, connection: Any, number: int, part: Joined) -> ColumnsOfJoin:
+        """Return what a join by names gives, once DuckDB has told the columns of both sides."""
+        if number not in self.joins:
+            self.joins[number] = None
+            self.joins[number] = self._joined(connection, part)
+        found = self.joins[number]
+        if found is None:
+            problem = "in a recursion that joins by names, name the columns instead of a star"
+            raise error_at(self.shown, part.place, problem, attempt="run")
+        return found
+
+    def _joined(self, connection: Any, part: Joined) -> ColumnsOfJoin:
+        def ask(query: str) -> list[tuple[str, str]]:
+            relation = self._bound(connection, "", query)
+            return list(zip(relation.columns, map(str, relation.types), strict=True))
+
+        try:
+            found = columns_of(part, ask)
+        except InvalidInputError as error:
+            raise error_at(self.shown, part.place, str(error), attempt="run") from error
+        for pair in found.pairs:
+            columns = (pair.left, pair.right)
+            kinds = [type_named(connection, one.type, self.shown) for one in columns]
+            is_put_together = pair.is_put_together and kinds[0] != kinds[1]
+            has_other_type = is_put_together and any(map(decimal_of, kinds))
+            if has_other_type or not self._is_compared_by_duckdb(kinds):
+                problem = (
+                    f"columns {pair.left.name} of {kinds[0]} and of {kinds[1]} are not compared "
+                    "by their names: join ON a condition, where one can be cast"
+                )
+                raise error_at(self.shown, pair.place, problem, attempt="run")
+        return found
+
+    def _is_compared_by_duckdb(self, kinds: Sequence[DataType]) -> bool:
+        """Whether DuckDB says of the same values of two types that they are equal, as Spark."""
+        if kinds[0] == kinds[1] and not isinstance(kinds[0], PrimitiveType):
+            return True
+        schema = StructType([Field(name, kind) for name, kind in zip("ab", kinds, strict=True)])
+        parsed = nodes.Comparison("=", nodes.Column(("a",)), nodes.Column(("b",)))
+        try:
+            return is_same_by_duckdb(parsed, resolve(parsed, schema, self._session), schema)
+        except DeltaError:
+            return False
 
     def _unify(self, connection: Any, number: int, part: Side, row: str) -> None:
         """Let the columns of both sides of an operation have their common types, once known."""
