@@ -291,7 +291,10 @@ def _build_rows(
 ) -> None:
     """Data files that exist, in id order."""
     protocol = PROTOCOL
-    configuration = {"delta.enableChangeDataFeed": "true"} if is_fed else {}
+    configuration = {}
+    if is_fed:
+        protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}
+        configuration = {"delta.enableChangeDataFeed": "true"}
     if vector is not None or is_maskable:
         features = ["deletionVectors"]
         versions = {"minReaderVersion": 3, "minWriterVersion": 7}

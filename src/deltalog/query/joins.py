@@ -167,20 +167,24 @@ def joined_by_names(select: exp.Select, write: Callable[[Expr], str]) -> Joined 
         SyntaxProblem: it cannot be known what is joined.
     """
     from_ = select.args.get("from_")
+    if from_ is None:
+        return None
     own = [from_, *(select.args.get("joins") or ())]
-    joins = [one for top in own if top is not None for one in _joins_in(top)]
+    joins = [one for top in own for one in _joins_in(top)]
     if not any(map(_is_by_names, joins)):
         return None
     unknown = next((one for one in joins if isinstance(one.this, exp.Lateral)), None)
     if unknown is not None or select.args.get("laterals"):
         problem = "a query with LATERAL cannot join by names of columns: join ON a condition"
         raise SyntaxProblem(start_of(unknown or select), problem)
-    queries = (one for top in own if top is not None for one in _queries_in(top))
+    queries = (one for top in own for one in _queries_in(top))
     for number, one in enumerate(queries):
         # Columns of both sides may have the same name: a star calls them by their tables.
         one.set("alias", exp.TableAlias(this=exp.to_identifier(f"{_UNNAMED}{number}")))
     common = _common_tables(select)
-    return _tree(from_.this, select.args.get("joins") or (), common, write)
+    found = _tree(from_.this, select.args.get("joins") or (), common, write)
+    assert isinstance(found, Joined)  # noqa: S101  # it has a join
+    return found
 
 
 def columns_of(

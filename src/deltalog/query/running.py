@@ -8,14 +8,10 @@ Protocol: none
 
 from __future__ import annotations
 
-import inspect
-import itertools
 import re
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal, localcontext
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakValueDictionary, ref
 
 import pyarrow as pa
 
@@ -26,6 +22,7 @@ from deltalog.query.aggregates import ASKED, ResultType
 from deltalog.query.common_types import common_type_of_sides
 from deltalog.query.computed import ARGUMENTS, INPUT, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
 from deltalog.query.duckdb import query_duckdb
+from deltalog.query.duckdb_functions import RunFunction
 from deltalog.query.duckdb_types import (
     MAX_PRECISION,
     as_type_of,
@@ -66,7 +63,6 @@ _PROBE: Final = "pi"
 _PROBED: Final = re.compile(
     rf"'{_PROBE}\(STRUCT\(k(\d+) \w+\)(?:, )?(.*)\)'\. You might", re.DOTALL
 )
-_NUMBERS: Final = itertools.count()
 
 
 def query_translated(
@@ -144,7 +140,7 @@ class _Run:
     shown: str
     chosen: dict[int, str] = field(default_factory=dict)
     failure: DeltaError | None = None
-    functions: list[_Function] = field(default_factory=list)
+    functions: list[RunFunction] = field(default_factory=list)
     sides: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
     joins: dict[int, ColumnsOfJoin | None] = field(default_factory=dict)
 
@@ -426,61 +422,9 @@ class _Run:
 
     def _register(self, compute: Callable[..., Any], types: Sequence[str], result: str) -> str:
         """Return the beginning of a call that computes something for batches of arguments."""
-        part = _Function(compute, self)
-        _FUNCTIONS[part.number] = part
-        self.functions.append(part)
-        name, called = _caller((*types, result))
-        self.database.know(name, called, ["BIGINT", *types], result)
-        return f"{name}({part.number}"
-
-
-class _Function:
-    """A function of one run of a query.
-
-    Args:
-        compute: gives an array for arrays.
-        run: gets its error, of which DuckDB keeps the text only.
-    """
-
-    def __init__(self, compute: Callable[..., Any], run: _Run) -> None:
-        self.number = next(_NUMBERS)
-        self._compute = compute
-        self._run = ref(run)
-
-    def __call__(self, *columns: Any) -> Any:
-        """Return the array for a batch."""
-        try:
-            return self._compute(*columns)
-        except DeltaError as error:
-            run = self._run()
-            if run is not None:
-                run.failure = error
-            raise
-
-
-# Those of the queries that run: DuckDB's functions get their numbers.
-_FUNCTIONS: Final[WeakValueDictionary[int, _Function]] = WeakValueDictionary()
-
-
-@cache
-def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
-    """Return a function for DuckDB with these types, the last of which is its result's.
-
-    DuckDB does not keep the functions of Python that a running query calls: these are kept forever,
-    and so there is one for all expressions whose types are the same.
-    """
-
-    def call(number: Any, *columns: Any) -> Any:
-        if not len(number):
-            return pa.nulls(0)
-        return _FUNCTIONS[number[0].as_py()](*columns)
-
-    # DuckDB counts the arguments of a function of Python.
-    kind = inspect.Parameter.POSITIONAL_ONLY
-    names = ("number", *(f"c{place}" for place in range(len(types) - 1)))
-    parameters = [inspect.Parameter(name, kind) for name in names]
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return f"deltalog_computed_{next(_NUMBERS)}", call
+        function = RunFunction(compute, self)
+        self.functions.append(function)
+        return function.call_in(self.database, types, result)
 
 
 def _with_names(message: str, inputs: Sequence[tuple[str, str]]) -> str:
