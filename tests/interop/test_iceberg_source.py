@@ -7,7 +7,6 @@ import gzip
 import json
 import shutil
 import sys
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -17,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg import types
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -33,6 +31,9 @@ from deltalog.errors import (
     UnsupportedTypeError,
 )
 from deltalog.table.convert import ForeignSource
+from tests.support.iceberg_tables import Catalog, iceberg, in_order, path_of
+
+__all__ = ["iceberg"]
 
 MOMENT = dt.datetime(2025, 3, 30, 1, 30, tzinfo=dt.UTC)
 
@@ -58,39 +59,9 @@ def rows(*numbers: int) -> pa.Table:
     return pa.table({name: pa.array(*given) for name, given in kinds.items()})
 
 
-def in_order(table: pa.Table) -> list[dict[str, Any]]:
-    found = table.select(sorted(table.column_names)).to_pylist()
-    return sorted(found, key=repr)
-
-
-class Catalog:
-    """A catalog of PyIceberg over a directory."""
-
-    def __init__(self, root: Path) -> None:
-        self.catalog = SqlCatalog(
-            "tests", uri=f"sqlite:///{root}/catalog.db", warehouse=f"file://{root}/warehouse"
-        )
-        self.catalog.create_namespace("n")
-
-    def create(self, schema: Any, **options: Any) -> Table:
-        return self.catalog.create_table("n.t", schema=schema, **options)
-
-
-@pytest.fixture
-def iceberg(tmp_path: Path) -> Iterator[Catalog]:
-    """An empty catalog."""
-    made = Catalog(tmp_path)
-    yield made
-    made.catalog.close()
-
-
 def commit_lines(table: Path, version: int) -> list[dict[str, Any]]:
     text = (table / "_delta_log" / f"{version:020}.json").read_text()
     return [json.loads(line) for line in text.splitlines()]
-
-
-def path_of(table: Table) -> Path:
-    return Path(table.location().removeprefix("file://"))
 
 
 def story(iceberg: Catalog) -> Table:
@@ -312,16 +283,6 @@ def test_types_that_delta_lacks_are_named(iceberg: Catalog, kind: Any, text: str
     assert not (path_of(table) / "_delta_log").exists()
 
 
-def test_promoted_columns_are_refused(iceberg: Catalog) -> None:
-    table = iceberg.create(pa.schema([("n", pa.int32())]))
-    table.append(pa.table({"n": pa.array([1], pa.int32())}))
-    with table.update_schema() as change:
-        change.update_column("n", types.LongType())
-    with pytest.raises(SchemaMismatchError, match="'n' is of type integer, and"):
-        convert_to_deltalake(table)
-    assert not (path_of(table) / "_delta_log").exists()
-
-
 def test_files_without_field_ids_are_refused(iceberg: Catalog) -> None:
     table = iceberg.create(pa.schema([("n", pa.int32())]))
     file = path_of(table) / "data" / "other.parquet"
@@ -405,19 +366,6 @@ def test_damaged_manifests_are_errors_of_ours(iceberg: Catalog, ending: str) -> 
         finally:
             file.write_bytes(whole)
     assert failed > 20
-
-
-def test_row_level_deletes_are_refused(tmp_path: Path) -> None:
-    on = {
-        "delta.universalFormat.enabledFormats": "iceberg",
-        "delta.enableIcebergCompatV3": "true",
-        "delta.enableDeletionVectors": "true",
-    }
-    write_deltalake(tmp_path / "t", pa.table({"id": [1, 2, 3]}), configuration=on)
-    DeltaTable(tmp_path / "t").delete("id = 2")
-    (tmp_path / "t" / "_delta_log").rename(tmp_path / "log")
-    with pytest.raises(InvalidInputError, match="row-level deletes"):
-        convert_to_deltalake(tmp_path / "t")
 
 
 def test_what_we_show_as_iceberg_comes_back(tmp_path: Path) -> None:

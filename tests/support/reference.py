@@ -81,6 +81,25 @@ class Spark:
             for statement, reply in zip(statements, self._receive(), strict=True)
         ]
 
+    def make_iceberg(
+        self,
+        path: Path,
+        schema: Mapping[str, Any],
+        steps: Sequence[Sequence[Any]],
+        *,
+        spec: Sequence[Mapping[str, Any]] = (),
+        properties: Mapping[str, str],
+    ) -> None:
+        """Let Iceberg's own library make a table; `reference_iceberg` has the steps."""
+        story = {
+            "iceberg_story": str(path),
+            "schema": schema,
+            "spec": {"spec-id": 0, "fields": list(spec)},
+            "properties": properties,
+            "steps": steps,
+        }
+        self.queries([story])
+
     def iceberg(self, path: Path, snapshot: int | None = None) -> pa.Table:
         """The rows of an Iceberg table, by Iceberg's own library: now or of a snapshot."""
         return self.queries([{"iceberg": str(path), "snapshot": snapshot}])[0]

@@ -4,8 +4,8 @@ It runs in the reference's own virtual environment, which has PySpark and lacks 
 started by `tests.support.reference`. Each line of standard input is a JSON list of SQL statements
 that may run side by side, each line of output the list of their answers: Arrow IPC in base64, or
 the error. An object in place of a statement is a stream from one table to another, which ends with
-what is there, or a read of Iceberg metadata by Iceberg's own library. It ends when its input does,
-so it never outlives the tests.
+what is there, or a table of Iceberg that Iceberg's own library makes, or reads. It ends when its
+input does, so it never outlives the tests.
 """
 
 from __future__ import annotations
@@ -98,7 +98,10 @@ def answer(session: Any, statement: str | dict[str, Any]) -> dict[str, Any]:
         if isinstance(statement, dict) and "iceberg" in statement:
             batches = read_iceberg(session, statement)
         else:
-            if isinstance(statement, dict):
+            if isinstance(statement, dict) and "iceberg_story" in statement:
+                importlib.import_module("reference_iceberg").make_iceberg(session, statement)
+                statement = "SELECT 1"
+            elif isinstance(statement, dict):
                 statement = follow(session, statement)
             # toArrow() fails on a NULL variant: its cast wants fields of structs to be never null.
             batches = session.sql(statement)._collect_as_arrow(empty_list_if_zero_records=False)

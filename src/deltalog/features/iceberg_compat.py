@@ -224,6 +224,16 @@ def with_nested_ids(schema: StructType, highest: int) -> tuple[StructType, int]:
     return map_fields(schema, complete), last
 
 
+def is_iceberg_promotion(before: DataType, after: DataType) -> bool:
+    """Whether Iceberg 2 has the type promotion: int to long, float to double, more digits."""
+    if not isinstance(before, PrimitiveType) or not isinstance(after, PrimitiveType):
+        return False
+    if before.is_decimal and after.is_decimal:
+        return before.scale == after.scale and before.precision < after.precision
+    one, other = before.primitive, after.primitive
+    return one.family is other.family and 0 < one.bits < other.bits
+
+
 def _nested_ids(field: Field) -> dict[str, int]:
     entry = field.metadata.get(NESTED_IDS_KEY)
     if not isinstance(entry, dict):
@@ -266,18 +276,8 @@ def _check_types(name: str, schema: StructType, rules: CompatibilityRules) -> No
                     f"{name} has no place for the type {found} of column {'.'.join(path)!r}"
                 )
         for change in widening_changes(field):
-            if not _is_iceberg_change(change.from_type, change.to_type):
+            if not is_iceberg_promotion(change.from_type, change.to_type):
                 raise InvalidInputError(
                     f"{name} cannot follow column {'.'.join(path)!r}, whose type was changed from "
                     f"{change.from_type} to {change.to_type}"
                 )
-
-
-def _is_iceberg_change(before: DataType, after: DataType) -> bool:
-    """Whether Iceberg has the type promotion too: int to long, float to double, more digits."""
-    if not isinstance(before, PrimitiveType) or not isinstance(after, PrimitiveType):
-        return False
-    if before.is_decimal and after.is_decimal:
-        return before.scale == after.scale
-    one, other = before.primitive, after.primitive
-    return one.family is other.family and 0 < one.bits < other.bits

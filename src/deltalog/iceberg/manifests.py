@@ -339,15 +339,18 @@ def read_entries(io: StoreIO, manifest: ManifestFile) -> list[ManifestEntry]:
 
     Cost: one request.
     """
-    with (
-        _reading(manifest.manifest_path),
-        AvroFile[ManifestEntry](
-            io.new_input(manifest.manifest_path),
-            MANIFEST_ENTRY_SCHEMAS[LAYOUT],
-            read_types={-1: ManifestEntry, 2: DataFile},
-            read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
-        ) as reader,
-    ):
+    with _reading(manifest.manifest_path):
+        return decoded_entries(io, manifest)
+
+
+def decoded_entries(io: StoreIO, manifest: ManifestFile) -> list[ManifestEntry]:
+    """The same, with PyIceberg's own errors: what to do about them depends on whose table it is."""
+    with AvroFile[ManifestEntry](
+        io.new_input(manifest.manifest_path),
+        MANIFEST_ENTRY_SCHEMAS[LAYOUT],
+        read_types={-1: ManifestEntry, 2: DataFile},
+        read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+    ) as reader:
         return [
             _inherited(entry, manifest)
             for entry in reader

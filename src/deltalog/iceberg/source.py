@@ -2,7 +2,8 @@
 
 Columns keep their field ids, by which the data files hold them, so that renamed, dropped and added
 columns are found as Iceberg finds them. Owns which tables have an equal in Delta; whatever has none
-is refused by name, because leaving it out would change rows. Metadata is not trusted: files outside
+is refused by name, because leaving it out would change rows. Row-level deletes are listed, with the
+data files that they may apply to; `deleted_rows` reads them. Metadata is not trusted: files outside
 of the table are refused.
 
 Protocol: Column Mapping, Partition Value Serialization; Iceberg Table Spec: Table Metadata,
@@ -14,15 +15,16 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyiceberg import types
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.manifest import DataFileContent, FileFormat, ManifestContent
 from pyiceberg.serializers import FromInputFile
-from pyiceberg.transforms import IdentityTransform
+from pyiceberg.transforms import IdentityTransform, VoidTransform
 
 from deltalog.column_mapping import ID_KEY, PHYSICAL_NAME_KEY
 from deltalog.errors import (
@@ -32,6 +34,19 @@ from deltalog.errors import (
     UnsafePathError,
     UnsupportedTypeError,
 )
+from deltalog.features.iceberg_compat import NESTED_IDS_KEY
+from deltalog.iceberg.data_files import member
+from deltalog.iceberg.deletes import (
+    DeleteFile,
+    EqualityColumn,
+    EqualityKey,
+    RowDeletes,
+    Scope,
+    Target,
+    refused,
+    scope_of,
+)
+from deltalog.iceberg.manifests import decoded_entries
 from deltalog.iceberg.metadata import hinted_number
 from deltalog.iceberg.store_io import METADATA_DIRECTORY, StoreIO
 from deltalog.partition_values import encode_value
@@ -50,14 +65,16 @@ from deltalog.schema.types import (
     ArrayType,
     Field,
     MapType,
+    PrimitiveType,
     StructType,
     decimal_type,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from pyiceberg.manifest import DataFile
+    from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
+    from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
     from pyiceberg.table.metadata import TableMetadata
 
@@ -75,6 +92,12 @@ _FAILURES: Final = (
 _NO_SNAPSHOT: Final = (None, -1)
 _EPOCH_DAY: Final = date(1970, 1, 1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_PATH_FIELD: Final = 2147483546  # `file_path` of position deletes
+_FORMATS: Final = {
+    DataFileContent.DATA: (FileFormat.PARQUET,),
+    DataFileContent.POSITION_DELETES: (FileFormat.PARQUET, FileFormat.PUFFIN),
+    DataFileContent.EQUALITY_DELETES: (FileFormat.PARQUET,),
+}
 
 _TYPES: Final[dict[type[types.IcebergType], DataType]] = {
     types.BooleanType: BOOLEAN,
@@ -97,13 +120,18 @@ class IcebergFile:
 
     Args:
         info: path, size, and the moment of the snapshot that added it.
-        num_rows: as the manifest has it.
+        location: as the metadata has it.
+        num_rows: as the manifest has it, deleted ones too.
         partition_values: serialised, by name of the column.
+        constants: ids of further columns of which only the manifest may have the value, because it
+            is the same in all rows.
     """
 
     info: FileInfo
+    location: str
     num_rows: int
     partition_values: dict[str, str | None]
+    constants: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +144,7 @@ class IcebergSource:
         last_column_id: the highest field id that was ever given.
         partition_columns: those whose value every file has as a whole.
         files: of the snapshot, ordered by path.
+        deletes: of rows of these files.
         description: the table's comment.
     """
 
@@ -124,6 +153,7 @@ class IcebergSource:
     last_column_id: int
     partition_columns: tuple[str, ...]
     files: tuple[IcebergFile, ...]
+    deletes: RowDeletes
     description: str | None
 
 
@@ -137,7 +167,8 @@ def read_source(store: Store, metadata_name: str | None = None) -> IcebergSource
 
     Raises:
         InvalidInputError: there is no metadata, or it does not tell which one is current; files
-            have row-level deletes, or are not Parquet; or a part of it has no equal in Delta.
+            are not Parquet; rows are deleted in a way that the specification does not have; or a
+            part of it has no equal in Delta.
         UnsupportedTypeError: Delta has no such type.
         UnsafePathError: metadata names files that are not in the table.
 
@@ -174,6 +205,28 @@ def read_source(store: Store, metadata_name: str | None = None) -> IcebergSource
         ) from error
 
 
+class _Listed(NamedTuple):
+    """A file that a manifest lists.
+
+    Args:
+        file: data or deletes.
+        spec_id: of its partition.
+        added_in: the snapshot that added it.
+        sequence_number: of the commit that its rows are from.
+    """
+
+    file: DataFile
+    spec_id: int
+    added_in: int | None
+    sequence_number: int
+
+    @property
+    def scope(self) -> Scope:
+        """Its partition."""
+        partition = self.file.partition
+        return scope_of(self.spec_id, (partition[place] for place in range(len(partition))))
+
+
 class _Reading:
     """One read of a table's metadata."""
 
@@ -193,51 +246,156 @@ class _Reading:
             raise self._refused(f"its current snapshot is {number}, which it does not have")
         schema = _struct(self._schema.fields, self._root)
         self._types = {field.name: field.type for field in schema}
-        entries = list(self._entries())
-        identities = [self._identities(spec) for spec in {one.spec_id for _, one in entries}]
+        listed: dict[DataFileContent, list[_Listed]] = defaultdict(list)
+        for one in self._listed():
+            listed[one.file.content].append(one)
+        data = listed[DataFileContent.DATA]
+        identities = {number: self._identities(number) for number in {one.spec_id for one in data}}
         default = self._identities(self._metadata.default_spec_id)
         wanted = {
             number: name
             for number, name in default.items()
-            if all(number in one for one in identities)
+            if all(number in one for one in identities.values())
         }
-        files = [self._file(added_in, data_file, wanted) for added_in, data_file in entries]
+        files = [self._file(one, wanted) for one in data]
+        if len({one.info.path for one in files}) < len(files):
+            raise self._refused("its manifests list a data file twice")
         return IcebergSource(
             snapshot_id=None if snapshot is None else snapshot.snapshot_id,
             schema=schema,
             last_column_id=self._metadata.last_column_id,
             partition_columns=tuple(wanted.values()),
             files=tuple(sorted(files, key=lambda one: one.info.path)),
+            deletes=self._deletes(data, listed),
             description=self._metadata.properties.get(_COMMENT),
         )
 
-    def _entries(self) -> Iterator[tuple[int | None, DataFile]]:
-        """The files of the current snapshot, each with the snapshot that added it."""
+    def _listed(self) -> Iterator[_Listed]:
+        """The files of the current snapshot."""
         snapshot = self._metadata.current_snapshot()
         for manifest in () if snapshot is None else snapshot.manifests(self._io):
-            entries = manifest.fetch_manifest_entry(self._io, discard_deleted=True)
-            if manifest.content is not ManifestContent.DATA and entries:
-                raise self._refused(
-                    "it has row-level deletes, such as those of "
-                    f"{entries[0].data_file.file_path!r}: rewrite its data files with Iceberg's "
-                    "writer first (rewrite_data_files), so that files hold just their rows"
-                )
-            for entry in entries:
-                yield entry.snapshot_id, self._checked(entry.data_file)
+            for entry in decoded_entries(self._io, manifest):
+                yield self._checked(manifest, entry)
 
-    def _checked(self, file: DataFile) -> DataFile:
-        if file.content is not DataFileContent.DATA or file.file_format is not FileFormat.PARQUET:
+    def _checked(self, manifest: ManifestFile, entry: ManifestEntry) -> _Listed:
+        file = entry.data_file
+        is_data = file.content is DataFileContent.DATA
+        if is_data is not (manifest.content == ManifestContent.DATA):
+            raise self._refused(
+                f"a manifest of {ManifestContent(manifest.content).name.lower()} lists the file "
+                f"{file.file_path!r} of {file.content.name.lower()}"
+            )
+        if file.file_format not in _FORMATS[file.content]:
+            what = "data files" if is_data else "row-level deletes"
             found = f"{file.file_format.value.lower()} file {file.file_path!r}"
-            raise self._refused(f"expected data files in Parquet, found the {found}")
+            raise self._refused(
+                f"expected {what} in Parquet, found the {found}; rewrite the table's data files "
+                "with Iceberg's writer first (rewrite_data_files)"
+            )
         if file.key_metadata is not None:
             raise self._refused(f"the file {file.file_path!r} is encrypted")
-        return file
+        number = entry.sequence_number
+        if number is None and manifest.sequence_number:
+            raise self._refused(f"the file {file.file_path!r} has no sequence number")
+        return _Listed(file, manifest.partition_spec_id, entry.snapshot_id, number or 0)
 
-    def _identities(self, spec_id: int) -> dict[int, str]:
-        """The columns of which a spec has the whole value: id → name."""
+    def _deletes(
+        self, data: Iterable[_Listed], listed: dict[DataFileContent, list[_Listed]]
+    ) -> RowDeletes:
+        positions = listed[DataFileContent.POSITION_DELETES]
+        equalities: dict[EqualityKey, list[DeleteFile]] = defaultdict(list)
+        for one in listed[DataFileContent.EQUALITY_DELETES]:
+            numbers = tuple(sorted(set(member(one.file, "equality_ids") or ())))
+            if not numbers:
+                raise self._refused(
+                    f"the equality deletes in {one.file.file_path!r} name no column"
+                )
+            spec = self._spec(one.spec_id)
+            is_global = all(isinstance(field.transform, VoidTransform) for field in spec.fields)
+            scope = None if is_global else one.scope
+            equalities[scope, numbers].append(self._delete(one, scope))
+        used = {number for _, numbers in equalities for number in numbers}
+        targets: dict[str, Target] = {}
+        has_deletes = bool(positions or equalities)
+        for one in data if has_deletes else ():
+            targets[one.file.file_path] = Target(one.sequence_number, one.scope)
+        return RowDeletes(
+            root=self._root,
+            targets=targets,
+            vectors=[
+                self._vector(one) for one in positions if one.file.file_format is FileFormat.PUFFIN
+            ],
+            positions=[
+                self._delete(one, one.scope)
+                for one in positions
+                if one.file.file_format is FileFormat.PARQUET
+            ],
+            equalities=equalities,
+            columns={number: self._equality_column(number) for number in used},
+        )
+
+    def _delete(
+        self, one: _Listed, scope: Scope | None, place: tuple[int, int] | None = None
+    ) -> DeleteFile:
+        file = one.file
+        return DeleteFile(
+            path=self._path(file.file_path),
+            size_bytes=int(file.file_size_in_bytes),
+            num_rows=int(file.record_count),
+            sequence_number=one.sequence_number,
+            scope=scope,
+            referenced=_referenced(file),
+            place=place,
+        )
+
+    def _vector(self, one: _Listed) -> DeleteFile:
+        names = ("referenced_data_file", "content_offset", "content_size_in_bytes")
+        referenced, offset, length = (member(one.file, name) for name in names)
+        if referenced is None or offset is None or length is None:
+            raise self._refused(
+                f"a deletion vector in {one.file.file_path!r} does not say of which file or where "
+                "it is"
+            )
+        return self._delete(one, one.scope, (int(offset), int(length)))
+
+    def _equality_column(self, number: int) -> EqualityColumn:
+        """The column with an id, in its newest form: it may have been dropped since."""
+        older = sorted(self._metadata.schemas, key=lambda one: one.schema_id, reverse=True)
+        for schema in (self._schema, *older):
+            path = _path_to(schema.fields, number)
+            if path:
+                return self._column_at(path)
+        raise self._refused(
+            f"rows are deleted by the values of column {number}, which is none of its columns, or a "
+            "part of a list or map"
+        )
+
+    def _column_at(self, path: Sequence[types.NestedField]) -> EqualityColumn:
+        for one in path:
+            _check_default(one, self._root)
+        leaf = path[-1]
+        kind = _type(leaf.field_type, leaf.name, self._root)
+        if not isinstance(kind, PrimitiveType) or kind in {FLOAT, DOUBLE}:
+            raise self._refused(
+                f"rows are deleted by the values of column {leaf.name!r}, whose type {kind} cannot "
+                "be compared for that"
+            )
+        field = Field(leaf.name, kind, metadata={ID_KEY: leaf.field_id})
+        for one in reversed(path[:-1]):
+            field = Field(one.name, StructType([field]), metadata={ID_KEY: one.field_id})
+        return EqualityColumn(
+            replace(field, name=str(leaf.field_id)), kind, tuple(one.name for one in path[1:])
+        )
+
+    def _spec(self, spec_id: int) -> PartitionSpec:
         spec = self._specs.get(spec_id)
         if spec is None:
             raise self._refused(f"files have the partition spec {spec_id}, which it does not have")
+        return spec
+
+    def _identities(self, spec_id: int) -> dict[int, str]:
+        """The columns of which a spec has the whole value: id → name."""
+        spec = self._spec(spec_id)
         own = {field.field_id: field.name for field in self._schema.fields}
         return {
             field.source_id: own[field.source_id]
@@ -245,20 +403,35 @@ class _Reading:
             if isinstance(field.transform, IdentityTransform) and field.source_id in own
         }
 
-    def _file(self, added_in: int | None, file: DataFile, wanted: dict[int, str]) -> IcebergFile:
-        path = canonical_path(file.file_path, self._root)
-        check_confined(path, allow_absolute=False)
-        if is_absolute(path):
-            raise UnsafePathError(f"found {file.file_path!r}")
-        spec = self._specs[file.spec_id]
+    def _file(self, one: _Listed, wanted: dict[int, str]) -> IcebergFile:
+        file, spec = one.file, self._specs[one.spec_id]
         values: dict[str, str | None] = {}
+        constants: list[int] = []
         for place, field in enumerate(spec.fields):
-            if field.source_id in wanted and isinstance(field.transform, IdentityTransform):
+            if not isinstance(field.transform, IdentityTransform):
+                continue
+            if field.source_id in wanted:
                 name = wanted[field.source_id]
                 values[name] = self._text(file.partition[place], name)
-        time_ms = self._times_ms.get(added_in or 0, self._metadata.last_updated_ms)
-        info = FileInfo(path, int(file.file_size_in_bytes), time_ms)
-        return IcebergFile(info=info, num_rows=int(file.record_count), partition_values=values)
+            elif file.partition[place] is not None:
+                constants.append(field.source_id)
+        time_ms = self._times_ms.get(one.added_in or 0, self._metadata.last_updated_ms)
+        info = FileInfo(self._path(file.file_path), int(file.file_size_in_bytes), time_ms)
+        return IcebergFile(
+            info=info,
+            location=file.file_path,
+            num_rows=int(file.record_count),
+            partition_values=values,
+            constants=tuple(constants),
+        )
+
+    def _path(self, location: str) -> str:
+        """The path in the table of a file that metadata names."""
+        path = canonical_path(location, self._root)
+        check_confined(path, allow_absolute=False)
+        if is_absolute(path):
+            raise UnsafePathError(f"found {location!r}")
+        return path
 
     def _text(self, value: Any, name: str) -> str | None:
         """A partition value as Delta stores it."""
@@ -284,7 +457,30 @@ class _Reading:
             ) from error
 
     def _refused(self, why: str) -> InvalidInputError:
-        return InvalidInputError(f"cannot take over the Iceberg table at {self._root}: {why}")
+        return refused(self._root, why)
+
+
+def _referenced(file: DataFile) -> str | None:
+    """The only data file that deletes are about: named, or the only one within the bounds."""
+    named: str | None = member(file, "referenced_data_file")
+    if named is not None:
+        return named
+    lower, upper = (
+        (bounds or {}).get(_PATH_FIELD) for bounds in (file.lower_bounds, file.upper_bounds)
+    )
+    return lower.decode() if lower is not None and lower == upper else None
+
+
+def _path_to(fields: Sequence[types.NestedField], number: int) -> tuple[types.NestedField, ...]:
+    """The column with an id and the structs around it; empty if there is none."""
+    for field in fields:
+        if field.field_id == number:
+            return (field,)
+        if isinstance(field.field_type, types.StructType):
+            inner = _path_to(field.field_type.fields, number)
+            if inner:
+                return (field, *inner)
+    return ()
 
 
 def _named(info: FileInfo) -> re.Match[str] | None:
@@ -323,16 +519,38 @@ def _struct(fields: Sequence[types.NestedField], root: str) -> StructType:
 
 
 def _field(field: types.NestedField, root: str) -> Field:
-    if field.initial_default is not None or field.write_default is not None:
-        raise InvalidInputError(
-            f"cannot take over the Iceberg table at {root}: column {field.name!r} has a default, "
-            "which files that were there before do not hold"
-        )
+    _check_default(field, root)
     metadata: dict[str, Any] = {ID_KEY: field.field_id, PHYSICAL_NAME_KEY: field.name}
+    nested = dict(_nested_ids(field.field_type, field.name))
+    if nested:
+        metadata[NESTED_IDS_KEY] = nested
     if field.doc is not None:
         metadata[_COMMENT] = field.doc
     kind = _type(field.field_type, field.name, root)
     return Field(field.name, kind, nullable=not field.required, metadata=metadata)
+
+
+def _check_default(field: types.NestedField, root: str) -> None:
+    if field.initial_default is not None or field.write_default is not None:
+        raise refused(
+            root,
+            f"column {field.name!r} has a default, which files that were there before do not hold",
+        )
+
+
+def _nested_ids(kind: types.IcebergType, path: str) -> Iterator[tuple[str, int]]:
+    """The ids of elements, keys and values by path, as files have them."""
+    match kind:
+        case types.ListType():
+            yield f"{path}.element", kind.element_id
+            yield from _nested_ids(kind.element_type, f"{path}.element")
+        case types.MapType():
+            yield f"{path}.key", kind.key_id
+            yield f"{path}.value", kind.value_id
+            yield from _nested_ids(kind.key_type, f"{path}.key")
+            yield from _nested_ids(kind.value_type, f"{path}.value")
+        case _:
+            return
 
 
 def _type(kind: types.IcebergType, name: str, root: str) -> DataType:

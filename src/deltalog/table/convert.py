@@ -81,7 +81,9 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
     """Create a Delta table of existing Parquet files, which stay as they are.
 
     The files of an Iceberg table (extra `iceberg`) are those of its current snapshot; its columns
-    keep their ids, and its metadata stays, but does not follow the Delta table.
+    keep their ids, and its metadata stays, but does not follow the Delta table. Rows that it has
+    deleted one by one are deleted by deletion vectors; a type that was promoted is one that was
+    widened.
 
     Args:
         uri: the directory; of an Iceberg table also the metadata file that its catalog names, or
@@ -108,9 +110,11 @@ def convert_to_deltalake(  # noqa: PLR0913, PLR0917  # deltalake's signature and
         TableExistsError: there is a Delta table, and the mode is `error`.
         SchemaMismatchError: files have different types for the same column.
         InvalidInputError: there is no Parquet file, or a path lacks a partition column; or the
-            Iceberg table has no equal in Delta, such as with row-level deletes.
+            Iceberg table has no equal in Delta, such as with default values.
 
-    Cost: one listing, all footers; with statistics, the columns that get some.
+    Cost: one listing, all footers; with statistics, the columns that get some. Of an Iceberg table
+    the metadata instead of the listing, all files with deletes, and for deletes by values their
+    columns of older files.
     """
     source = ForeignSource.at(uri, source_format, storage_options, filesystem)
     store = source.store
@@ -238,7 +242,7 @@ class ForeignSource:
         conversion = plan_iceberg_conversion(context, self.metadata_name)
         mapped = replace(
             wanted,
-            configuration=mapped_by_id(wanted.configuration),
+            configuration=mapped_by_id(wanted.configuration, conversion),
             description=wanted.description or conversion.description,
         )
         return conversion, configuration_with_ids(_new_table(conversion, mapped), conversion)
@@ -276,4 +280,5 @@ def _new_table(conversion: Conversion, wanted: Wanted) -> TableConfiguration:
         configuration=wanted.configuration,
         name=wanted.name,
         description=wanted.description,
+        features=conversion.features,
     )

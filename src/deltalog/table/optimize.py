@@ -17,7 +17,15 @@ from deltalog.rows.file_options import FileOptions
 from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs.alter import SetTableProperties
 from deltalog.verbs.alter.iceberg import UniformUpgrade, plan_upgrade
-from deltalog.verbs.optimize import Cluster, Compact, CubeSizes, Optimized, Purge, ZOrder
+from deltalog.verbs.optimize import (
+    Cluster,
+    Compact,
+    CubeSizes,
+    Optimized,
+    Purge,
+    UpgradeUniform,
+    ZOrder,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -226,9 +234,10 @@ class TableOptimizer:
     ) -> UniformUpgrade:
         """Make a table one that Iceberg's readers can read (`REORG … APPLY (UPGRADE UNIFORM …)`).
 
-        Sets the properties that are missing, and rewrites files with deletion vectors where the
-        version does not take them, in a commit before. The last commit switches Iceberg metadata
-        on; what was done before it does no harm alone.
+        Sets the properties that are missing, and rewrites the files that do not fit: for 1 and 2
+        those with deletion vectors, in a commit before; for 3 those with row ids that Iceberg would
+        not find, in the commit that switches it on, which `min_commit_interval` does not divide.
+        What was done before the last commit does no harm alone.
 
         Args:
             iceberg_compat_version: 1, 2 or 3.
@@ -243,16 +252,29 @@ class TableOptimizer:
             return plan
         metrics = Optimized(strategy="none").result()
         options = CommitOptions(properties=commit_properties, hooks=post_commithook_properties)
+        # An application's transaction is recorded by the last commit: the others would count as it.
+        early = _without_app_transactions(commit_properties)
+        if plan.num_files_to_rewrite and plan.preparation:
+            self._table.carry_out(
+                SetTableProperties(plan.preparation),
+                CommitOptions(properties=early, hooks=post_commithook_properties),
+            )
+        if plan.num_files_to_rewrite and plan.rewrites_with_properties:
+            run = self._options(
+                target_size, max_concurrent_tasks, min_commit_interval, writer_properties
+            )
+            verb = UpgradeUniform(version=iceberg_compat_version, options=run)
+            found = self._table.carry_out(verb, options, progress=progress).value
+            result = (found or Optimized(strategy="none")).result()
+            return plan.done(as_facts(result, verb.name))
         if plan.num_files_to_rewrite:
-            if plan.preparation:
-                self._table.carry_out(SetTableProperties(plan.preparation), options)
             metrics = self.purge(
                 dropped_columns=False,
                 target_size=target_size,
                 max_concurrent_tasks=max_concurrent_tasks,
                 min_commit_interval=min_commit_interval,
                 writer_properties=writer_properties,
-                commit_properties=commit_properties,
+                commit_properties=early,
                 post_commithook_properties=post_commithook_properties,
                 progress=progress,
             )
@@ -277,11 +299,9 @@ class TableOptimizer:
             if found is None:  # the application's transaction is in the table already
                 break
             total = found if total is None else total.and_then(found)
-            if options.properties is not None:
-                # The first commit recorded the application transactions: with them, the later
-                # commits would be skipped as repeated.
-                rest = replace(options.properties, app_transactions=None)
-                options = replace(options, properties=rest)
+            # The first commit recorded the application transactions: with them, the later commits
+            # would be skipped as repeated.
+            options = replace(options, properties=_without_app_transactions(options.properties))
         return as_facts((total or Optimized(strategy="none")).result(), verb.name)
 
     def _options(
@@ -305,6 +325,10 @@ class TableOptimizer:
             max_concurrent_tasks=max_concurrent_tasks,
             min_commit_interval_s=interval,
         )
+
+
+def _without_app_transactions(properties: CommitProperties | None) -> CommitProperties | None:
+    return None if properties is None else replace(properties, app_transactions=None)
 
 
 def _limits(max_spill_size: int | None, max_temp_directory_size: int | None) -> SortLimits:

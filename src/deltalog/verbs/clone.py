@@ -18,10 +18,9 @@ from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.actions.properties import TableProperties
 from deltalog.configuration import TableConfiguration
 from deltalog.deletion_vectors import location
-from deltalog.errors import (
-    UnsafePathError,
-)
+from deltalog.errors import InvalidInputError, UnsafePathError
 from deltalog.features.clustering import CLUSTERING_DOMAIN
+from deltalog.features.iceberg_compat import VERSIONS, enabled_versions
 from deltalog.features.protocol_change import merge, supported_features, without_feature
 from deltalog.features.support import check_readable
 from deltalog.kernels import compute
@@ -34,6 +33,8 @@ from deltalog.scan.plan import descriptor_of
 from deltalog.table_change import changed_table, with_row_ids_of
 from deltalog.table_change.properties import stored_configuration
 from deltalog.verbs.cloned_files import ABSOLUTE, Copied, FileNames, copy_files, root_location
+from deltalog.verbs.foreign_row_ids import with_other_row_ids
+from deltalog.verbs.new_vectors import with_own_vectors
 from deltalog.verbs.restore import difference, has_same_partitions
 from deltalog.verbs.verb import Verb
 
@@ -205,10 +206,15 @@ class Clone(Verb[Cloned]):
         files = self.source.files()
         if not self.allows_foreign_files:
             self._check_own(files)
+        if _shows_row_ids(transaction.configuration):
+            self._check_row_ids(files)
         names = FileNames(self.source.store.root, root, is_shallow=self.is_shallow)
+        now = FILE_SCHEMA.empty_table() if target is None else target.files()
         wanted = names.of(files)
+        if self.origin.format != DELTA.format:  # whose vectors are in memory
+            wanted = with_own_vectors(transaction, now, wanted)
         found = difference(
-            FILE_SCHEMA.empty_table() if target is None else target.files(),
+            now,
             wanted,
             root,
             has_same_partitions=target is None
@@ -241,6 +247,22 @@ class Clone(Verb[Cloned]):
             copied_bytes=copied.num_bytes,
         )
 
+    def _check_row_ids(self, files: pa.Table) -> None:
+        """Refuse files with ids of rows, which are other rows' ids in the clone.
+
+        Raises:
+            InvalidInputError: a file holds some.
+        """
+        others = with_other_row_ids(self.source.store, files, {})
+        if others.true_count:
+            raise InvalidInputError(
+                f"cannot clone {self.source.store.root} with icebergCompatV3: {others.true_count} "
+                "of its files hold row ids, which Iceberg's readers would take for those of the "
+                "clone; clone it with delta.enableIcebergCompatV3 = false and "
+                "delta.universalFormat.enabledFormats = '', then optimize.upgrade_uniform(3) "
+                "rewrites those files"
+            )
+
     def _check_own(self, files: pa.Table) -> None:
         """Refuse files outside of the source's root.
 
@@ -264,6 +286,12 @@ class Clone(Verb[Cloned]):
                 "where that is meant, as in a shallow clone, allow_foreign_files=True clones such "
                 "files, too"
             )
+
+
+def _shows_row_ids(configuration: TableConfiguration) -> bool:
+    """Whether Iceberg's readers find ids of rows in the table's files."""
+    versions = enabled_versions(configuration.properties)
+    return any(VERSIONS[version].needs_row_tracking for version in versions)
 
 
 def _clone_clustering(pending: PendingTransaction, source: Snapshot) -> None:

@@ -1,6 +1,6 @@
 """Convert: turn Parquet files into a Delta table in place, by writing only a log.
 
-Protocol: Add File and Remove File, Per-file Statistics, Column Mapping
+Protocol: Add File and Remove File, Per-file Statistics, Column Mapping, Deletion Vectors
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from deltalog.actions.codec import encode_actions
 from deltalog.actions.properties import CONSTRAINT_PREFIX
 from deltalog.column_mapping import PHYSICAL_NAME_KEY, Mode, to_physical_schema
 from deltalog.configuration import TableConfiguration
+from deltalog.deletion_vectors import inline_descriptor
 from deltalog.errors import InvalidInputError
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.log.reader import parse_commits
@@ -25,6 +26,8 @@ from deltalog.schema.columns import map_fields
 from deltalog.snapshot import Snapshot
 from deltalog.snapshot.state import LogState
 from deltalog.stats import encode_stats
+from deltalog.stats.encode import with_wide_bounds
+from deltalog.stats.schema import NUM_RECORDS
 from deltalog.storage.pool import read_ahead
 from deltalog.verbs.convert_files import (
     ParquetFile,
@@ -35,6 +38,7 @@ from deltalog.verbs.convert_files import (
     read_footers,
     table_schema,
 )
+from deltalog.verbs.new_vectors import stage_vectors
 from deltalog.verbs.verb import Verb
 from deltalog.write.encode import Layout
 from deltalog.write.open_files import FilePlan
@@ -43,6 +47,7 @@ from deltalog.write.spec import DEFAULT_TARGET_FILE_SIZE_BYTES, WriteSpec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from deltalog.actions import DeletionVectorDescriptor
     from deltalog.context import TableContext
     from deltalog.engine import Engine
     from deltalog.transaction import PendingTransaction
@@ -62,6 +67,7 @@ class Conversion:
         source_version: the snapshot id of an Iceberg table.
         max_column_id: the highest id that columns in the files ever had; None: they have none.
         description: of the source.
+        features: table features that the files need.
     """
 
     schema: StructType
@@ -71,6 +77,7 @@ class Conversion:
     source_version: int | None = None
     max_column_id: int | None = None
     description: str | None = None
+    features: tuple[str, ...] = ()
 
 
 def plan_conversion(
@@ -147,9 +154,17 @@ def snapshot_of(
 ) -> Snapshot:
     """Return the version that a table of the files would have; nothing is written.
 
-    Its log is in memory: the snapshot is there to be read and cloned.
+    Its log is in memory, and so are its deletion vectors: the snapshot is there to be read and
+    cloned.
     """
-    adds = [_add(file, encode_stats({"numRecords": file.num_rows})) for file in conversion.files]
+    adds = [
+        _add(
+            file,
+            _counted(file),
+            None if file.deleted is None else inline_descriptor(file.deleted),
+        )
+        for file in conversion.files
+    ]
     data = encode_actions([configuration.protocol, configuration.metadata, *adds])
     info = FileInfo(commit_path(0), len(data), context.clock.now_ms())
     commit = LogFile(LogFileKind.COMMIT, 0, info)
@@ -214,15 +229,29 @@ class Convert(Verb[ConvertedFiles]):
 def _adds(
     pending: PendingTransaction, conversion: Conversion, *, collect_stats: bool
 ) -> Iterator[AddFile]:
+    masked = [
+        (file.info.path, file.deleted) for file in conversion.files if file.deleted is not None
+    ]
+    stored = stage_vectors(pending, [bitmap for _, bitmap in masked]) if masked else ()
+    vectors = {path: vector for (path, _), vector in zip(masked, stored, strict=True)}
+    texts = map(_counted, conversion.files)
     if collect_stats:
-        collect = _Collector(pending)
-        yield from read_ahead(collect, conversion.files, depth=_READ_AHEAD)
-        return
-    for file in conversion.files:
-        yield _add(file, encode_stats({"numRecords": file.num_rows}))
+        texts = read_ahead(_Collector(pending), conversion.files, depth=_READ_AHEAD)
+    for file, text in zip(conversion.files, texts, strict=True):
+        yield _add(file, text, vectors.get(file.info.path))
 
 
-def _add(file: ParquetFile, stats: str) -> AddFile:
+def _counted(file: ParquetFile) -> str:
+    """The statistics of a file of which nothing is read."""
+    return _masked(file, encode_stats({NUM_RECORDS: file.num_rows}))
+
+
+def _masked(file: ParquetFile, text: str) -> str:
+    """The statistics of all rows of a file as those of the rows that are left."""
+    return text if file.deleted is None else with_wide_bounds(text, num_records=file.num_rows)
+
+
+def _add(file: ParquetFile, stats: str, vector: DeletionVectorDescriptor | None) -> AddFile:
     return AddFile(
         path=file.info.path,
         partition_values=file.partition_values,
@@ -230,11 +259,12 @@ def _add(file: ParquetFile, stats: str) -> AddFile:
         modification_time_ms=file.info.modified_ms,
         data_change=True,
         stats=stats,
+        deletion_vector=vector,
     )
 
 
 class _Collector:
-    """Computes a file's statistics from the values that a scan of the table will read."""
+    """Computes a file's statistics from the values that a scan of all its rows would read."""
 
     def __init__(self, pending: PendingTransaction) -> None:
         configuration = pending.configuration
@@ -263,7 +293,7 @@ class _Collector:
             time_zone=pending.context.time_zone,
         )
 
-    def __call__(self, file: ParquetFile) -> AddFile:
+    def __call__(self, file: ParquetFile) -> str:
         collector = self._plan.collector()
         task = ScanTask(
             store=self._store,
@@ -274,4 +304,4 @@ class _Collector:
         )
         for batch in read_task(task):
             collector.update(batch)
-        return _add(file, encode_stats(collector.finish()))
+        return _masked(file, encode_stats(collector.finish()))

@@ -37,6 +37,7 @@ from deltalog.verbs.sink_log import SINK_LOG, files_of_sink
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from deltalog.deletion_vectors import DeletionBitmap
     from deltalog.paths import FileInfo
     from deltalog.schema.types import DataType
     from deltalog.storage.store import Store
@@ -53,11 +54,18 @@ class ParquetFile:
         info: path, size and time.
         num_rows: from its footer.
         partition_values: serialised, by physical name.
+        deleted: the rows that are none any more; None if there are no such rows.
     """
 
     info: FileInfo
     num_rows: int
     partition_values: Mapping[str, str | None]
+    deleted: DeletionBitmap | None = None
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether no row is left."""
+        return self.deleted is not None and self.deleted.cardinality >= self.num_rows
 
 
 def find_parquet_files(store: Store) -> list[FileInfo]:

@@ -44,6 +44,40 @@ class MaskedFiles:
     num_bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredVectors:
+    """Deletion vectors that a commit can name.
+
+    Args:
+        descriptors: one for each vector, in the order of the vectors.
+        paths: vector files that were written, not referenced by a commit yet.
+        num_bytes: size of those.
+    """
+
+    descriptors: tuple[DeletionVectorDescriptor, ...]
+    paths: tuple[str, ...] = ()
+    num_bytes: int = 0
+
+
+def store_vectors(
+    store: Store, bitmaps: Sequence[DeletionBitmap], *, prefix: str = ""
+) -> StoredVectors:
+    """Store deletion vectors: in one file, or inline if they are few and small enough.
+
+    Args:
+        store: of the table.
+        bitmaps: the deleted rows of each file.
+        prefix: directory for the vector file, in tables with random file prefixes.
+
+    Cost: one request, or none if the vectors are inline.
+    """
+    if _fit_into_log(bitmaps):
+        return StoredVectors(descriptors=tuple(map(inline_descriptor, bitmaps)))
+    made = encode_file(bitmaps, uuid.uuid4(), prefix=prefix)
+    store.put_if_absent(made.path, made.data)
+    return StoredVectors(descriptors=made.descriptors, paths=(made.path,), num_bytes=len(made.data))
+
+
 def write_deletion_vectors(
     store: Store,
     files: pa.Table,
@@ -63,19 +97,11 @@ def write_deletion_vectors(
 
     Cost: one request, or none if the vectors are few and small enough to be inline.
     """
-    descriptors: Sequence[DeletionVectorDescriptor]
-    paths: tuple[str, ...] = ()
-    num_bytes = 0
-    if _fit_into_log(bitmaps):
-        descriptors = [inline_descriptor(bitmap) for bitmap in bitmaps]
-    else:
-        made = encode_file(bitmaps, uuid.uuid4(), prefix=prefix)
-        store.put_if_absent(made.path, made.data)
-        descriptors, paths, num_bytes = made.descriptors, (made.path,), len(made.data)
+    stored = store_vectors(store, bitmaps, prefix=prefix)
     texts: list[str | None] = files.column("stats").to_pylist()
     changed: dict[str, Any] = {
         "deletionVector": pa.array(
-            [deletion_vector_to_json(found) for found in descriptors], DELETION_VECTOR_TYPE
+            [deletion_vector_to_json(found) for found in stored.descriptors], DELETION_VECTOR_TYPE
         ),
         "stats": pa.array(
             [
@@ -88,7 +114,9 @@ def write_deletion_vectors(
     }
     columns = [changed.get(name, files.column(name)) for name in FILE_SCHEMA.names]
     return MaskedFiles(
-        files=pa.Table.from_arrays(columns, schema=FILE_SCHEMA), paths=paths, num_bytes=num_bytes
+        files=pa.Table.from_arrays(columns, schema=FILE_SCHEMA),
+        paths=stored.paths,
+        num_bytes=stored.num_bytes,
     )
 
 

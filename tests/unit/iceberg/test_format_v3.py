@@ -294,8 +294,8 @@ def test_v3_is_switched_on_where_no_file_has_row_ids(tmp_path: Path) -> None:
 
     tracked = tmp_path / "tracked"
     write_deltalake(tracked, numbers(1), configuration={"delta.enableRowTracking": "true"})
-    with pytest.raises(InvalidInputError, match="without the field id"):
-        DeltaTable(tracked).alter.set_table_properties(on)
+    DeltaTable(tracked).alter.set_table_properties(on)
+    assert ids(synced(tracked)) == [1]
 
 
 def test_v3_is_not_switched_on_where_a_file_has_no_count(tmp_path: Path) -> None:

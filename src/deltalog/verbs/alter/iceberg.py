@@ -17,12 +17,14 @@ from deltalog.features.iceberg_compat import VERSIONS, with_required_properties
 from deltalog.kernels import compute
 from deltalog.stats.schema import NUM_RECORDS
 from deltalog.table_change import changed_table
+from deltalog.verbs.foreign_row_ids import hidden_columns, with_other_row_ids
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deltalog.configuration import TableConfiguration
     from deltalog.snapshot import Snapshot
+    from deltalog.transaction import PendingTransaction
 
 _COMPATIBLE: Final = "delta.enableIcebergCompatV"
 _VECTORS: Final = "delta.enableDeletionVectors"
@@ -37,7 +39,8 @@ class UniformUpgrade:
         iceberg_compat_version: 1, 2 or 3.
         properties: that are set, as key → text.
         num_files: of the table.
-        num_files_to_rewrite: those with deletion vectors, which V1 and V2 do not take.
+        num_files_to_rewrite: those with deletion vectors, which V1 and V2 do not take; under V3
+            those with row ids that Iceberg would not find, or find others.
         size_bytes_to_rewrite: of these files.
         metrics: of the rewrite, as `optimize.purge` returns them; None of a dry run.
     """
@@ -55,6 +58,11 @@ class UniformUpgrade:
         late = (_COMPATIBLE, _FORMATS)
         return {key: text for key, text in self.properties.items() if not key.startswith(late)}
 
+    @property
+    def rewrites_with_properties(self) -> bool:
+        """Whether files are rewritten in the commit that sets the properties: they decide how."""
+        return VERSIONS[self.iceberg_compat_version].needs_row_tracking
+
     def done(self, metrics: Mapping[str, Any]) -> UniformUpgrade:
         """The same with what the rewrite did."""
         return replace(self, metrics=metrics)
@@ -70,7 +78,7 @@ def plan_upgrade(snapshot: Snapshot, version: int) -> UniformUpgrade:
     Raises:
         InvalidInputError: there is no such version, or the table cannot have it.
 
-    Cost: the deletion vectors' descriptors of all files.
+    Cost: the deletion vectors' descriptors of all files; for V3, where it is not on, every footer.
     """
     if version not in VERSIONS:
         raise InvalidInputError(
@@ -78,18 +86,19 @@ def plan_upgrade(snapshot: Snapshot, version: int) -> UniformUpgrade:
             f"{', '.join(map(str, VERSIONS))} as iceberg_compat_version, found {version!r}"
         )
     configuration = snapshot.configuration
-    stored = dict(configuration.metadata.configuration)
-    wanted = _wanted(configuration, version)
-    changed = {key: text for key, text in wanted.items() if stored.get(key) != text}
+    changed = missing_properties(configuration, version)
     if changed:
         # Raises what ALTER TABLE would raise, before a file is rewritten.
+        stored = configuration.metadata.configuration
         changed_table(configuration, configuration={**stored, **changed})
-    files = snapshot.files(["size", "deletionVector"])
+    files = snapshot.files(["path", "size", "deletionVector"])
     rewritten = files.slice(0, 0)
     if not VERSIONS[version].allows_vectors:
         rewritten = files.filter(files.column("deletionVector").is_valid())
     elif _COMPATIBLE + str(version) in changed:
-        check_files(snapshot, version)
+        check_counts(snapshot, version)
+        own = hidden_columns(configuration)
+        rewritten = files.filter(with_other_row_ids(snapshot.store, files, own))
     return UniformUpgrade(
         iceberg_compat_version=version,
         properties=changed,
@@ -97,6 +106,13 @@ def plan_upgrade(snapshot: Snapshot, version: int) -> UniformUpgrade:
         num_files_to_rewrite=len(rewritten),
         size_bytes_to_rewrite=compute.sum(rewritten.column("size")).as_py() or 0,
     )
+
+
+def missing_properties(configuration: TableConfiguration, version: int) -> dict[str, str]:
+    """Return the properties that a table must get to be shown as Iceberg, as key → text."""
+    stored = configuration.metadata.configuration
+    wanted = _wanted(configuration, version)
+    return {key: text for key, text in wanted.items() if stored.get(key) != text}
 
 
 def _wanted(configuration: TableConfiguration, version: int) -> dict[str, str]:
@@ -118,18 +134,21 @@ def _wanted(configuration: TableConfiguration, version: int) -> dict[str, str]:
     return wanted
 
 
-def check_files(snapshot: Snapshot, version: int) -> None:
+def check_files(transaction: PendingTransaction, snapshot: Snapshot, version: int) -> None:
     """Raise if files that are there do not keep the rules of a version of Iceberg compatibility.
 
     Args:
+        transaction: that switches it on; of V3, files that others add meanwhile conflict with it.
         snapshot: of the table as it is.
         version: that is to be switched on.
 
     Raises:
         InvalidInputError: a file has a deletion vector that the version does not take, no
-            `numRecords` where it needs it, or perhaps row ids under another field id.
+            `numRecords` where it needs it, or row ids that only one of both formats would find.
+
+    Cost: for V3 every footer.
     """
-    attempt = f"cannot switch on icebergCompatV{version} of {snapshot.store.root}"
+    attempt = _attempt(snapshot, version)
     if not VERSIONS[version].allows_vectors:
         vectors = snapshot.files(["deletionVector"]).column("deletionVector")
         if vectors.null_count < len(vectors):
@@ -138,14 +157,27 @@ def check_files(snapshot: Snapshot, version: int) -> None:
                 "optimize.upgrade_uniform() do all of it"
             )
         return
-    counts = snapshot.stats(pa.schema([(NUM_RECORDS, pa.int64())])).column(NUM_RECORDS)
-    if len(counts) and snapshot.configuration.row_id_column is not None:
+    check_counts(snapshot, version)
+    transaction.record_read(None)
+    files = snapshot.files(["path", "size"])
+    others = with_other_row_ids(snapshot.store, files, hidden_columns(snapshot.configuration))
+    if others.true_count:
         raise InvalidInputError(
-            f"{attempt}: its files may hold row ids without the field id that Iceberg has for "
-            "them; write its rows to a new table"
+            f"{attempt}: {others.true_count} of {len(files)} files hold row ids under other field "
+            "ids than Iceberg has for them; optimize.upgrade_uniform(3) rewrites these files, "
+            "and its dry run says what it costs"
         )
+
+
+def check_counts(snapshot: Snapshot, version: int) -> None:
+    """Raise if a file has no `numRecords`, without which rows have no ids."""
+    counts = snapshot.stats(pa.schema([(NUM_RECORDS, pa.int64())])).column(NUM_RECORDS)
     if counts.null_count:
         raise InvalidInputError(
-            f"{attempt}: expected numRecords of every file, found none of {counts.null_count} "
-            "files; rewrite them first"
+            f"{_attempt(snapshot, version)}: expected numRecords of every file, found none of "
+            f"{counts.null_count} files; rewrite them first"
         )
+
+
+def _attempt(snapshot: Snapshot, version: int) -> str:
+    return f"cannot switch on icebergCompatV{version} of {snapshot.store.root}"

@@ -69,7 +69,7 @@ class SetTableProperties(Alteration):
         compatible = enabled_versions(after.properties)
         is_new = compatible != enabled_versions(before.properties)
         if compatible and is_new and transaction.snapshot is not None:
-            check_files(transaction.snapshot, compatible[0])
+            check_files(transaction, transaction.snapshot, compatible[0])
         return {"properties": dict(self.properties)}
 
 

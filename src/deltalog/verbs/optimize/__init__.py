@@ -1,8 +1,8 @@
 """Optimize: rewrite files without changing rows, to make reads cheaper.
 
 `bins` selects and packs files, and the engine rewrites them (`rows.bins`); `ranks`, `curves` and
-`order` sort the rows. The verbs are `compact`, `z_order`, `cluster` and `purge`; `auto` compacts
-after commits.
+`order` sort the rows. The verbs are `compact`, `z_order`, `cluster`, `purge` and `uniform`; `auto`
+compacts after commits.
 
 Protocol: Add File and Remove File (`dataChange`), Clustered Table
 """
@@ -14,6 +14,7 @@ from deltalog.verbs.optimize.cluster import Cluster, CubeSizes
 from deltalog.verbs.optimize.compact import Compact
 from deltalog.verbs.optimize.purge import Purge
 from deltalog.verbs.optimize.result import Optimized
+from deltalog.verbs.optimize.uniform import UpgradeUniform
 from deltalog.verbs.optimize.z_order import ZOrder
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "CubeSizes",
     "Optimized",
     "Purge",
+    "UpgradeUniform",
     "ZOrder",
     "is_auto_compaction_due",
 ]

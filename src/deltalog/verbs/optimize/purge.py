@@ -84,17 +84,19 @@ class Purge(Verb[Optimized]):
             if self.dropped_columns and snapshot.configuration.column_mapping_mode is not Mode.NONE:
                 chosen = compute.or_(chosen, _with_dropped_columns(snapshot, files, chosen))
             target = self.options.files.spec_for(transaction).target_file_size_bytes
-            bins = _pack(snapshot, files.filter(chosen), target)
+            bins = pack_alike(snapshot, files.filter(chosen), target)
         else:
             bins = still_live(snapshot, self.left)
         transaction.parameters.update(
             predicate=[] if predicate is None else [to_sql(predicate)], applyPurge=True
         )
-        job = BinRewrite(transaction=transaction, bins=bins, rewrite=_copy, options=self.options)
+        job = BinRewrite(
+            transaction=transaction, bins=bins, rewrite=copy_alike, options=self.options
+        )
         return stage_rewrite(job, engine, strategy=STRATEGY, num_considered=num_considered)
 
 
-def _pack(snapshot: Snapshot, files: pa.Table, target_size_bytes: int) -> list[Bin]:
+def pack_alike(snapshot: Snapshot, files: pa.Table, target_size_bytes: int) -> list[Bin]:
     """Pack files of the same cube together, so that the new files stay clustered."""
     if not snapshot.configuration.supports("clustering"):
         return pack(files, target_size_bytes)
@@ -109,7 +111,8 @@ def _pack(snapshot: Snapshot, files: pa.Table, target_size_bytes: int) -> list[B
     return bins
 
 
-def _copy(rows: BinReader, one: Bin) -> Rewritten:
+def copy_alike(rows: BinReader, one: Bin) -> Rewritten:
+    """Copy the rows of a bin of `pack_alike`, in their order, into files of the same cube."""
     found = copy_with_groups(rows, one, least_bytes=kept_groups.LEAST_BYTES)
     tags = one.files.column("tags")[0].as_py()
     provider = one.files.column("clusteringProvider")[0].as_py()

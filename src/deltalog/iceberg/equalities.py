@@ -1,0 +1,221 @@
+"""Rows that are deleted by their values: equality deletes, resolved into positions.
+
+A row is deleted if a younger delete of its partition, or of all, has its values in the delete's
+columns; NULL equals NULL. Both sides are read by field ids in the newest type of each column.
+
+Protocol: Iceberg Table Spec: Equality Delete Files, Scan Planning
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.column_mapping import Mode
+from deltalog.deletion_vectors import DeletionBitmap
+from deltalog.errors import InvalidInputError
+from deltalog.kernels import compute, pc
+from deltalog.metadata_columns import ROW_INDEX
+from deltalog.scan.reader import read_task
+from deltalog.scan.task import METADATA_COLUMNS, ReadSpec, ScanTask
+from deltalog.schema import StructType, to_arrow_schema, to_arrow_type
+from deltalog.storage.parquet import open_parquet
+from deltalog.storage.pool import read_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from deltalog.iceberg.deletes import DeleteFile, EqualityKey, RowDeletes, Target
+    from deltalog.paths import FileInfo
+    from deltalog.storage.store import Store
+
+_FIELD_ID: Final = b"PARQUET:field_id"
+_READ_AHEAD: Final = 4
+
+
+def find_equal_rows(
+    store: Store, deletes: RowDeletes, files: Mapping[str, FileInfo]
+) -> dict[str, DeletionBitmap]:
+    """Find the rows of data files that equality deletes delete.
+
+    Args:
+        store: of the table.
+        deletes: of the snapshot.
+        files: the data files by location.
+
+    Raises:
+        DataFileMissingError: a file is gone.
+        DataFileUnreadableError: a file is no Parquet file, or damaged.
+        InvalidInputError: a delete file lacks one of its columns, or has not as many rows as it
+            should.
+
+    Cost: of each data file that is older than such a delete, the columns of those deletes; memory
+    for the distinct values of all deletes.
+    """
+    known = {
+        key: _read_keys(store, deletes, key, of_key)
+        for key, of_key in deletes.equalities_in_use().items()
+    }
+    jobs = []
+    for location, target in deletes.targets.items():
+        keys = [key for key, found in known.items() if _concerns(key, found, target)]
+        if keys:
+            jobs.append((location, target, keys))
+
+    def find(job: tuple[str, Target, list[EqualityKey]]) -> tuple[str, DeletionBitmap]:
+        location, target, keys = job
+        reading = _Reading(store, deletes, sorted({number for key in keys for number in key[1]}))
+        info = files[location]
+        found = []
+        for columns, places in reading.rows(info.path, info.size_bytes):
+            is_deleted = pa.repeat(pa.scalar(value=False), len(places))
+            for key in keys:
+                numbers = known[key].newest([columns[number] for number in key[1]])
+                is_younger = compute.greater(numbers, target.sequence_number)
+                is_deleted = compute.or_(is_deleted, compute.fill_null(is_younger, False))
+            found.append(DeletionBitmap.from_arrow(places.filter(is_deleted)))
+        return location, DeletionBitmap().union(*found)
+
+    return {
+        location: bitmap for location, bitmap in read_ahead(find, jobs, depth=_READ_AHEAD) if bitmap
+    }
+
+
+def _concerns(key: EqualityKey, keys: Keys, target: Target) -> bool:
+    return key[0] in {None, target.scope} and keys.last_number > target.sequence_number
+
+
+class Keys:
+    """Which deletes have certain values: of each combination, the newest.
+
+    Args:
+        columns: the values of all deletes, column by column.
+        numbers: of each delete, its sequence number.
+
+    Cost: a hash table for each column, and one for the combinations up to each.
+    """
+
+    def __init__(self, columns: Sequence[pa.Array[Any]], numbers: pa.Array[Any]) -> None:
+        self._steps: list[tuple[pa.Array[Any], pa.Array[Any]]] = []
+        codes: Any = pa.repeat(pa.scalar(0, pa.int64()), len(numbers))
+        for column in columns:
+            values = compute.unique(column)
+            mixed = _mixed(codes, column, values)
+            combinations = compute.unique(mixed)
+            self._steps.append((values, combinations))
+            codes = _places(mixed, combinations)
+        newest = (
+            pa.table({"code": codes, "number": numbers})
+            .group_by("code", use_threads=False)
+            .aggregate([("number", "max")])
+            .sort_by("code")
+        )
+        self._newest: Any = newest.column("number_max").combine_chunks()
+        self.last_number: int = compute.max(numbers).as_py() or 0
+
+    def newest(self, columns: Sequence[pa.Array[Any]]) -> pa.Array[Any]:
+        """The newest delete's sequence number for each row; NULL where no delete has its values."""
+        codes: Any = pa.repeat(pa.scalar(0, pa.int64()), len(columns[0]))
+        for column, (values, combinations) in zip(columns, self._steps, strict=True):
+            codes = _places(_mixed(codes, column, values), combinations)
+        found: pa.Array[Any] = self._newest.take(codes)
+        return found
+
+
+def _mixed(codes: Any, column: Any, values: Any) -> Any:
+    """One number for what came before and the place of a value; NULL where one is not known."""
+    return compute.add(compute.multiply(codes, len(values)), _places(column, values))
+
+
+def _places(column: Any, values: Any) -> Any:
+    # NULL is a value as any other, and found where it is one of `values`.
+    return pc.index_in(column, value_set=values).cast(pa.int64())
+
+
+def _read_keys(
+    store: Store, deletes: RowDeletes, key: EqualityKey, files: Sequence[DeleteFile]
+) -> Keys:
+    reading = _Reading(store, deletes, key[1])
+    parts: list[list[Any]] = [[] for _ in key[1]]
+    numbers = []
+    for file in files:
+        _check_columns(store, file, key[1])
+        num_rows = 0
+        for columns, places in reading.rows(file.path, file.size_bytes):
+            num_rows += len(places)
+            for part, number in zip(parts, key[1], strict=True):
+                part.append(columns[number])
+            numbers.append(pa.repeat(pa.scalar(file.sequence_number, pa.int64()), len(places)))
+        if num_rows != file.num_rows:
+            raise _unreadable(file, f"expected {file.num_rows} rows, found {num_rows}")
+    kinds = [to_arrow_type(deletes.columns[number].kind) for number in key[1]]
+    columns = [_joined(part, kind) for part, kind in zip(parts, kinds, strict=True)]
+    return Keys(columns, _joined(numbers, pa.int64()))
+
+
+def _joined(parts: Sequence[Any], kind: Any) -> Any:
+    return pa.chunked_array(parts, kind).combine_chunks()
+
+
+def _check_columns(store: Store, file: DeleteFile, wanted: Sequence[int]) -> None:
+    """Refuse a delete file that lacks a column: what is not there would be read as NULL."""
+    reader = open_parquet(store, file.path, size_bytes=file.size_bytes, footer_only=True)
+    try:
+        missing = set(wanted) - set(_field_ids(list(reader.arrow_schema)))
+    finally:
+        reader.close()
+    if missing:
+        raise _unreadable(file, f"expected columns with the field ids {missing}, found none")
+
+
+def _field_ids(fields: Sequence[pa.Field[Any]]) -> Iterator[int]:
+    for one in fields:
+        text = (one.metadata or {}).get(_FIELD_ID)
+        if text is not None:
+            yield int(text)
+        if pa.types.is_struct(one.type):
+            yield from _field_ids([one.type.field(at) for at in range(one.type.num_fields)])
+
+
+class _Reading:
+    """Reads columns of deletes from files: those of rows, and those of deletes."""
+
+    def __init__(self, store: Store, deletes: RowDeletes, numbers: Sequence[int]) -> None:
+        self._store = store
+        self._columns = {number: deletes.columns[number] for number in numbers}
+        fields = StructType([column.field for column in self._columns.values()])
+        schema = to_arrow_schema(fields)
+        self._spec = ReadSpec(
+            table=deletes.root,
+            data_columns=fields,
+            partition_columns=StructType([]),
+            metadata_columns=(ROW_INDEX,),
+            output=schema.append(pa.field(ROW_INDEX, METADATA_COLUMNS[ROW_INDEX])),
+            predicate=None,
+            mode=Mode.ID,
+            physical_names={},
+            time_zone="UTC",
+        )
+
+    def rows(self, path: str, size_bytes: int) -> Iterator[tuple[dict[int, Any], Any]]:
+        """Yield batches of columns by id, and the positions of their rows in the file."""
+        task = ScanTask(
+            store=self._store,
+            spec=self._spec,
+            path=path,
+            partition_values={},
+            size_bytes=size_bytes,
+        )
+        for batch in read_task(task):
+            found = {}
+            for number, column in self._columns.items():
+                values: Any = batch.column(column.field.name)
+                for part in column.path:
+                    values = pc.struct_field(values, part)  # NULL in a struct that is NULL
+                found[number] = values
+            yield found, batch.column(ROW_INDEX)
+
+
+def _unreadable(file: DeleteFile, why: str) -> InvalidInputError:
+    return InvalidInputError(f"cannot read the equality deletes in {file.path!r}: {why}")
