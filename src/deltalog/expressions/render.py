@@ -16,6 +16,7 @@ from deltalog.expressions.nodes import (
     Call,
     Case,
     Cast,
+    Collate,
     Column,
     Comparison,
     Expression,
@@ -28,6 +29,7 @@ from deltalog.expressions.nodes import (
     Or,
     Variable,
 )
+from deltalog.schema.collation_names import name_in_sql
 from deltalog.schema.primitives import Family, primitive_in_sql, worded_literal
 from deltalog.schema.primitives.numbers import java_word
 from deltalog.schema.types import (
@@ -69,7 +71,7 @@ _RESERVED: Final = frozenset(
         "and", "or", "not", "in", "is", "null", "true", "false", "like", "ilike", "rlike",
         "regexp", "between", "case", "when", "then", "else", "end", "cast", "try_cast", "escape",
         "interval", "div", "from", "distinct", "current_date", "current_timestamp", "extract",
-        "select", "exists",
+        "select", "exists", "collate",
     }
 )  # fmt: skip
 
@@ -199,6 +201,11 @@ def _cast(node: Cast) -> tuple[str, int]:
     return f"{word}({to_sql(node.operand)} AS {type_name(node.to)})", _PRIMARY
 
 
+def _collate(node: Collate) -> tuple[str, int]:
+    name = quote_name(name_in_sql(node.collation))
+    return f"{_child(node.operand, _PRIMARY)} COLLATE {name}", _PRIMARY
+
+
 def _case(node: Case) -> tuple[str, int]:
     parts = [f"WHEN {to_sql(condition)} THEN {to_sql(value)}" for condition, value in node.branches]
     if node.otherwise is not None:
@@ -304,6 +311,7 @@ _RENDERERS: Final[dict[type[Expression], Callable[[Any], tuple[str, int]]]] = {
     Like: _like,
     Arithmetic: _arithmetic,
     Cast: _cast,
+    Collate: _collate,
     Case: _case,
     Call: _call,
     Lambda: _lambda,

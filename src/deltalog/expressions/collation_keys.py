@@ -1,0 +1,133 @@
+"""Texts as collations compare them, over Arrow arrays and constants.
+
+Owns the keys: two texts compare by a collation as the bytes of their keys do. Characters are lower
+as ICU 78 has it, by Unicode 17, whatever the Unicode of pyarrow and of Python is.
+
+Protocol: none; Spark's `CollationFactory` and `CollationAwareUTF8String`
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from deltalog.expressions.rows import by_row, is_constant
+from deltalog.kernels import Datum, compute, pc
+from deltalog.schema.collation_names import RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+# Of all characters this one alone has two lower ones, which Arrow has not.
+DOTTED_I: Final = "\u0130"
+_LOWER_DOTTED_I: Final = "i\u0307"
+# A sigma is lower whether a word ends with it or not.
+_FINAL_SIGMA: Final = "\u03c2"
+_SIGMA: Final = "\u03c3"
+# Letters with case since Unicode 15: the first and the last of a run, and its first lower one.
+_YOUNGER: Final = (
+    ("\u1c89", "\u1c89", "\u1c8a"),
+    ("\ua7cb", "\ua7cb", "\u0264"),
+    ("\ua7cc", "\ua7cc", "\ua7cd"),
+    ("\ua7ce", "\ua7ce", "\ua7cf"),
+    ("\ua7d2", "\ua7d2", "\ua7d3"),
+    ("\ua7d4", "\ua7d4", "\ua7d5"),
+    ("\ua7da", "\ua7da", "\ua7db"),
+    ("\ua7dc", "\ua7dc", "\u019b"),
+    ("\U00010d50", "\U00010d65", "\U00010d70"),
+    ("\U00016ea0", "\U00016eb8", "\U00016ebb"),
+)
+_YOUNGER_LOWER: Final = {
+    code: code - ord(first) + ord(lower)
+    for first, last, lower in _YOUNGER
+    for code in range(ord(first), ord(last) + 1)
+}
+_IS_YOUNGER: Final = "[" + "".join(f"{first}-{last}" for first, last, _ in _YOUNGER) + "]"
+
+
+def keys(texts: Datum, collation: str) -> Datum:
+    """The key of each text; NULL of NULL.
+
+    Args:
+        texts: strings.
+        collation: one of `RULES`.
+
+    Cost: some kernels; by row for letters that are younger than Unicode 15.
+    """
+    rules = RULES[collation]
+    if rules.trims:
+        texts = pc.utf8_rtrim(texts, characters=" ")
+    return _lower(texts) if rules.lowers else texts
+
+
+def keys_of(texts: Sequence[str | None], collation: str) -> list[str | None]:
+    """The keys of some constants."""
+    found: list[str | None] = keys(pa.array(texts, pa.string()), collation).to_pylist()
+    return found
+
+
+def test(function: str, text: Datum, part: Datum, collation: str) -> Datum:
+    """Whether texts start with, end with or contain a part.
+
+    Args:
+        function: of `TESTS`.
+        text: strings, or their keys.
+        part: likewise.
+        collation: one of `RULES` that does not trim.
+
+    Cost: by row if the part is not constant, or a text has the capital I with a dot: the two lower
+    characters of it are found together only.
+    """
+    kernel, rowwise = TESTS[function]
+    if is_constant(part) and not _has(text, DOTTED_I):
+        return kernel(keys(text, collation), keys(part, collation).as_py())
+    lowered = keys(part, collation)
+    return by_row(rowwise, pa.bool_(), text, lowered)
+
+
+def _lower(texts: Datum) -> Datum:
+    if compute.all(pc.string_is_ascii(texts), min_count=0).as_py():
+        return pc.ascii_lower(texts)
+    if compute.any(compute.match_substring_regex(texts, _IS_YOUNGER), min_count=0).as_py():
+        texts = by_row(lambda text: text.translate(_YOUNGER_LOWER), pa.string(), texts)
+    texts = pc.replace_substring(texts, DOTTED_I, _LOWER_DOTTED_I)
+    return pc.replace_substring(pc.utf8_lower(texts), _FINAL_SIGMA, _SIGMA)
+
+
+def _has(text: Datum, character: str) -> bool:
+    return bool(compute.any(pc.match_substring(text, character), min_count=0).as_py())
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The key of each character of a text."""
+    for character in text:
+        if character == DOTTED_I:
+            yield _LOWER_DOTTED_I
+        else:
+            found = character.translate(_YOUNGER_LOWER)
+            yield _SIGMA if found == _FINAL_SIGMA else found.lower()
+
+
+def _starts(text: str, part: str) -> bool:
+    return part in accumulate(_pieces(text), initial="")
+
+
+def _ends(text: str, part: str) -> bool:
+    pieces = reversed(list(_pieces(text)))
+    return part in accumulate(pieces, lambda found, piece: piece + found, initial="")
+
+
+def _contains(text: str, part: str) -> bool:
+    pieces = list(_pieces(text))
+    return any(
+        part in accumulate(pieces[start:], initial="") for start in range(len(pieces) + 1)
+    )
+
+
+TESTS: Final[dict[str, tuple[Callable[..., Datum], Callable[[str, str], bool]]]] = {
+    "startswith": (compute.starts_with, _starts),
+    "endswith": (pc.ends_with, _ends),
+    "contains": (pc.match_substring, _contains),
+}
