@@ -96,12 +96,13 @@ def resolve_predicate(
 
 def _by_rules(resolved: Expression, schema: StructType, rules: TextRules) -> Expression:
     """The tree with texts compared as it is asked for."""
-    if rules is TextRules.BYTES or not collate.compares_texts_apart(resolved, schema):
+    if not collate.compares_texts_apart(resolved, schema):
         return resolved
     if rules is TextRules.NONE:
         collate.check_uncollated(resolved, schema)
         return resolved
-    return collate.collated(resolved, schema, lambda part: type_of(part, schema))
+    by_bytes = rules is TextRules.BYTES
+    return collate.collated(resolved, schema, lambda part: type_of(part, schema), by_bytes=by_bytes)
 
 
 def type_of(resolved: Expression, schema: StructType) -> DataType:

@@ -4,8 +4,8 @@ Owns the collation of every text in a resolved tree, and how strong it is: one t
 stronger than that of a column, which is stronger than that of a constant. Two columns of different
 collations are not compared. What has no rule for texts with a collation is refused.
 
-In the trees that are made here, a comparison by a collation is one of keys; no other COLLATE is
-left.
+In the trees that are made here, a comparison by a collation is one of keys. Where bytes compare
+texts that have a collation, COLLATE UTF8_BINARY says so: to resolve a tree again changes nothing.
 
 Protocol: none; Spark's `CollationTypeCoercion`
 """
@@ -22,7 +22,7 @@ from deltalog.expressions.collation_keys import DOTTED_I, TESTS, keys_of
 from deltalog.expressions.nodes import Call, Collate, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import children, columns, rebuild, walk
-from deltalog.schema.collation_names import BY_BYTES, RULES, name_in_sql
+from deltalog.schema.collation_names import BY_BYTES, RULES
 from deltalog.schema.collations import collation_at, collation_below, own_collation
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import STRING, ArrayType, DataType, MapType
@@ -81,7 +81,11 @@ def compares_texts_apart(resolved: Expression, schema: StructType) -> bool:
 
 
 def collated(
-    resolved: Expression, schema: StructType, type_of: Callable[[Expression], DataType]
+    resolved: Expression,
+    schema: StructType,
+    type_of: Callable[[Expression], DataType],
+    *,
+    by_bytes: bool = False,
 ) -> Expression:
     """Compare texts by their collations.
 
@@ -89,12 +93,13 @@ def collated(
         resolved: with names, types and casts.
         schema: of the rows.
         type_of: the type of a part of the tree.
+        by_bytes: whether bytes compare texts, whatever collation their column has.
 
     Raises:
         InvalidInputError: two texts have different collations, deltalog does not have the rules of
             one, or something else than a comparison looks into texts with a collation.
     """
-    return _Collator(schema, type_of).visit(resolved)[0]
+    return _Collator(schema, type_of, by_bytes=by_bytes).visit(resolved)[0]
 
 
 def check_uncollated(resolved: Expression, schema: StructType) -> None:
@@ -148,9 +153,16 @@ def _texts_in(node: Expression) -> set[tuple[str, ...]]:
 
 
 class _Collator:
-    def __init__(self, schema: StructType, type_of: Callable[[Expression], DataType]) -> None:
+    def __init__(
+        self,
+        schema: StructType,
+        type_of: Callable[[Expression], DataType],
+        *,
+        by_bytes: bool,
+    ) -> None:
         self._schema = schema
         self._type_of = type_of
+        self._by_bytes = by_bytes
 
     def visit(self, node: Expression) -> Found:
         """A part of the tree without COLLATE, and its texts; None if it has none."""
@@ -161,7 +173,10 @@ class _Collator:
             return node, None
         field = find_field(self._schema, node.path)
         if field.type == STRING:
-            return node, _Texts(own_collation(field), _Strength.IMPLICIT, node)
+            collation = BY_BYTES if self._by_bytes else own_collation(field)
+            return node, _Texts(collation, _Strength.IMPLICIT, node)
+        if self._by_bytes:
+            return node, None
         below = collation_below(self._schema, node.path)
         if below is None:
             return node, None
@@ -190,7 +205,7 @@ class _Collator:
     def like(self, node: nodes.Like) -> Found:
         found = [self.visit(part) for part in (node.operand, node.pattern)]
         self._refuse_collated(node, [texts for _, texts in found])
-        (operand, _), (pattern, _) = found
+        operand, pattern = map(self._plain, found)
         return nodes.Like(operand, pattern, node.escape, node.ignore_case), None
 
     def cast(self, node: nodes.Cast) -> Found:
@@ -230,12 +245,12 @@ class _Collator:
         if node.function in _OF_CHARACTERS and not is_with_characters:
             return call, self._met(node, texts)
         if node.function in TESTS:
-            return self._test(node, call, texts), None
+            return self._test(node, found), None
         self._refuse_collated(node, texts)
-        return call, self._met(node, texts)
+        return Call(node.function, tuple(map(self._plain, found))), self._met(node, texts)
 
     def _with_lambda(self, node: Call) -> Expression:
-        known = _collations(node, self._schema)
+        known = {} if self._by_bytes else _collations(node, self._schema)
         for path in sorted(_texts_in(node) & known.keys()):
             self._refuse(node, _Texts(known[path], _Strength.IMPLICIT, Column(path)))
         if _has_collate(node):
@@ -262,11 +277,11 @@ class _Collator:
                 pass
         return texts
 
-    def _test(self, node: Call, call: Call, texts: Sequence[_Texts | None]) -> Expression:
-        collation = self._common(node, texts)
+    def _test(self, node: Call, found: Sequence[Found]) -> Expression:
+        collation = self._common(node, [texts for _, texts in found])
         if collation == BY_BYTES:
-            return call
-        text, part = call.arguments
+            return Call(node.function, tuple(map(self._plain, found)))
+        text, part = (argument for argument, _ in found)
         # Which of its lower characters belong together is not known of the key of a constant.
         is_torn = isinstance(text, Literal) and DOTTED_I in str(text.value)
         if RULES[collation].trims or is_torn:
@@ -277,8 +292,15 @@ class _Collator:
         """What a comparison compares: keys, where a collation other than the default compares."""
         found = [self.visit(side) for side in sides]
         collation = self._common(node, [texts for _, texts in found])
-        plain = [side for side, _ in found]
-        return plain if collation == BY_BYTES else _keyed(plain, collation)
+        if collation == BY_BYTES:
+            return list(map(self._plain, found))
+        return _keyed([side for side, _ in found], collation)
+
+    def _plain(self, found: Found) -> Expression:
+        """A value whose texts bytes compare, which is said if they have a collation."""
+        value, texts = found
+        is_said = texts is not None and bool(_collations(value, self._schema))
+        return Collate(value, BY_BYTES) if is_said else value
 
     def _common(self, node: Expression, texts: Sequence[_Texts | None]) -> str:
         """The collation by which texts are compared.
@@ -321,7 +343,7 @@ class _Collator:
 
     def _refuse_mixed(self, node: Expression, texts: Sequence[_Texts | None]) -> NoReturn:
         known = [one for one in texts if one is not None and one.strength > _Strength.DEFAULT]
-        names = list(dict.fromkeys(name_in_sql(one.collation) for one in known))
+        names = list(dict.fromkeys(one.collation for one in known))
         raise InvalidInputError(
             f"cannot compute {to_sql(node)}: its texts have the collations {', '.join(names)}, and "
             "nothing says which is meant; write it behind one of them, such as "

@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from deltalog.expressions.rows import by_row, is_constant
 from deltalog.kernels import Datum, compute, pc
-from deltalog.schema.collation_names import RULES
+from deltalog.schema.collation_names import RULES, CollationRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+_PLAIN: Final = CollationRules(lowers=False, trims=False)
 # Of all characters this one alone has two lower ones, which Arrow has not.
 DOTTED_I: Final = "\u0130"
 _LOWER_DOTTED_I: Final = "i\u0307"
@@ -52,11 +53,11 @@ def keys(texts: Datum, collation: str) -> Datum:
 
     Args:
         texts: strings.
-        collation: one of `RULES`.
+        collation: one of `RULES`, or the default, by which a text is its own key.
 
     Cost: some kernels; by row for letters that are younger than Unicode 15.
     """
-    rules = RULES[collation]
+    rules = RULES.get(collation, _PLAIN)
     if rules.trims:
         texts = pc.utf8_rtrim(texts, characters=" ")
     return _lower(texts) if rules.lowers else texts
@@ -121,9 +122,7 @@ def _ends(text: str, part: str) -> bool:
 
 def _contains(text: str, part: str) -> bool:
     pieces = list(_pieces(text))
-    return any(
-        part in accumulate(pieces[start:], initial="") for start in range(len(pieces) + 1)
-    )
+    return any(part in accumulate(pieces[start:], initial="") for start in range(len(pieces) + 1))
 
 
 TESTS: Final[dict[str, tuple[Callable[..., Datum], Callable[[str, str], bool]]]] = {

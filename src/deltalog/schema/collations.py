@@ -99,6 +99,15 @@ def unordered_in(schema: StructType, name: str) -> str | None:
     return None
 
 
+def inner_collations(field: Field) -> dict[Path, str]:
+    """Return the collations of a field's own texts by their paths inside it; empty is the field."""
+    return {
+        inner: collation
+        for inner in _own_texts(field)
+        if (collation := collation_at(field, inner)) != BY_BYTES
+    }
+
+
 def with_collations(field: Field, collations: Mapping[Path, str]) -> Field:
     """Return the field with other collations of its own texts.
 
