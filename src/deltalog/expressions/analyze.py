@@ -47,6 +47,8 @@ class TextRules(Enum):
 
     COLLATIONS = "collations"
     """The collation of their column, or that which COLLATE names."""
+    VALUES = "values"
+    """The same, for a value that is compared by bytes later: no text with a collation."""
     BYTES = "bytes"
     """Their bytes, as engines do that know no collations, and have them compared so."""
     NONE = "none"
@@ -101,8 +103,14 @@ def _by_rules(resolved: Expression, schema: StructType, rules: TextRules) -> Exp
     if rules is TextRules.NONE:
         collate.check_uncollated(resolved, schema)
         return resolved
+
+    def of_part(part: Expression) -> DataType:
+        return type_of(part, schema)
+
+    if rules is TextRules.VALUES:
+        return collate.collated_value(resolved, schema, of_part)
     by_bytes = rules is TextRules.BYTES
-    return collate.collated(resolved, schema, lambda part: type_of(part, schema), by_bytes=by_bytes)
+    return collate.collated(resolved, schema, of_part, by_bytes=by_bytes)
 
 
 def type_of(resolved: Expression, schema: StructType) -> DataType:

@@ -12,6 +12,7 @@ Protocol: none; Spark's `CollationTypeCoercion`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -28,7 +29,7 @@ from deltalog.schema.columns import find_field
 from deltalog.schema.types import STRING, ArrayType, DataType, MapType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from deltalog.schema.types import StructType
 
@@ -73,6 +74,7 @@ class _Texts:
 
 
 Found = tuple[Expression, _Texts | None]
+TypeOf = Callable[[Expression], DataType]
 
 
 def compares_texts_apart(resolved: Expression, schema: StructType) -> bool:
@@ -81,11 +83,7 @@ def compares_texts_apart(resolved: Expression, schema: StructType) -> bool:
 
 
 def collated(
-    resolved: Expression,
-    schema: StructType,
-    type_of: Callable[[Expression], DataType],
-    *,
-    by_bytes: bool = False,
+    resolved: Expression, schema: StructType, type_of: TypeOf, *, by_bytes: bool = False
 ) -> Expression:
     """Compare texts by their collations.
 
@@ -100,6 +98,22 @@ def collated(
             one, or something else than a comparison looks into texts with a collation.
     """
     return _Collator(schema, type_of, by_bytes=by_bytes).visit(resolved)[0]
+
+
+def collated_value(resolved: Expression, schema: StructType, type_of: TypeOf) -> Expression:
+    """`collated` of a value that bytes may compare with others.
+
+    Raises:
+        InvalidInputError: likewise, or the value is a text with a collation.
+    """
+    found, texts = _Collator(schema, type_of, by_bytes=False).visit(resolved)
+    if texts is not None and texts.collation != BY_BYTES:
+        raise InvalidInputError(
+            f"cannot compute {to_sql(resolved)}: a query gives no text with the collation "
+            f"{texts.collation}, as DuckDB compares bytes; compare it where it stands, or write "
+            "CAST(… AS STRING) for the text itself"
+        )
+    return found
 
 
 def check_uncollated(resolved: Expression, schema: StructType) -> None:
@@ -153,13 +167,7 @@ def _texts_in(node: Expression) -> set[tuple[str, ...]]:
 
 
 class _Collator:
-    def __init__(
-        self,
-        schema: StructType,
-        type_of: Callable[[Expression], DataType],
-        *,
-        by_bytes: bool,
-    ) -> None:
+    def __init__(self, schema: StructType, type_of: TypeOf, *, by_bytes: bool) -> None:
         self._schema = schema
         self._type_of = type_of
         self._by_bytes = by_bytes
@@ -283,8 +291,7 @@ class _Collator:
             return Call(node.function, tuple(map(self._plain, found)))
         text, part = (argument for argument, _ in found)
         # Which of its lower characters belong together is not known of the key of a constant.
-        is_torn = isinstance(text, Literal) and DOTTED_I in str(text.value)
-        if RULES[collation].trims or is_torn:
+        if isinstance(text, Literal) and DOTTED_I in str(text.value):
             self._refuse(node, _Texts(collation, _Strength.IMPLICIT, text))
         return Call(node.function, tuple(_keyed((text, part), collation)))
 

@@ -18,7 +18,7 @@ from deltalog.kernels import Datum, compute, pc
 from deltalog.schema.collation_names import RULES, CollationRules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
 _PLAIN: Final = CollationRules(lowers=False, trims=False)
 # Of all characters this one alone has two lower ones, which Arrow has not.
@@ -59,7 +59,7 @@ def keys(texts: Datum, collation: str) -> Datum:
     """
     rules = RULES.get(collation, _PLAIN)
     if rules.trims:
-        texts = pc.utf8_rtrim(texts, characters=" ")
+        texts = _trimmed(texts)
     return _lower(texts) if rules.lowers else texts
 
 
@@ -76,7 +76,7 @@ def test(function: str, text: Datum, part: Datum, collation: str) -> Datum:
         function: of `TESTS`.
         text: strings, or their keys.
         part: likewise.
-        collation: one of `RULES` that does not trim.
+        collation: one of `RULES`.
 
     Cost: by row if the part is not constant, or a text has the capital I with a dot: the two lower
     characters of it are found together only.
@@ -84,8 +84,17 @@ def test(function: str, text: Datum, part: Datum, collation: str) -> Datum:
     kernel, rowwise = TESTS[function]
     if is_constant(part) and not _has(text, DOTTED_I):
         return kernel(keys(text, collation), keys(part, collation).as_py())
-    lowered = keys(part, collation)
-    return by_row(rowwise, pa.bool_(), text, lowered)
+    rules = RULES[collation]
+    if rules.trims:
+        text = _trimmed(text)
+    split = _lower_pieces if rules.lowers else list
+    return by_row(
+        lambda value, wanted: rowwise(split(value), wanted), pa.bool_(), text, keys(part, collation)
+    )
+
+
+def _trimmed(texts: Datum) -> Datum:
+    return pc.utf8_rtrim(texts, characters=" ")
 
 
 def _lower(texts: Datum) -> Datum:
@@ -101,31 +110,30 @@ def _has(text: Datum, character: str) -> bool:
     return bool(compute.any(pc.match_substring(text, character), min_count=0).as_py())
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """The key of each character of a text."""
-    for character in text:
+def _lower_pieces(text: str) -> list[str]:
+    """The lower characters of each character of a text."""
+    found = []
+    for character in text.translate(_YOUNGER_LOWER):
         if character == DOTTED_I:
-            yield _LOWER_DOTTED_I
+            found.append(_LOWER_DOTTED_I)
         else:
-            found = character.translate(_YOUNGER_LOWER)
-            yield _SIGMA if found == _FINAL_SIGMA else found.lower()
+            found.append(_SIGMA if character == _FINAL_SIGMA else character.lower())
+    return found
 
 
-def _starts(text: str, part: str) -> bool:
-    return part in accumulate(_pieces(text), initial="")
+def _starts(pieces: list[str], part: str) -> bool:
+    return part in accumulate(pieces, initial="")
 
 
-def _ends(text: str, part: str) -> bool:
-    pieces = reversed(list(_pieces(text)))
-    return part in accumulate(pieces, lambda found, piece: piece + found, initial="")
+def _ends(pieces: list[str], part: str) -> bool:
+    return part in accumulate(reversed(pieces), lambda found, piece: piece + found, initial="")
 
 
-def _contains(text: str, part: str) -> bool:
-    pieces = list(_pieces(text))
-    return any(part in accumulate(pieces[start:], initial="") for start in range(len(pieces) + 1))
+def _contains(pieces: list[str], part: str) -> bool:
+    return any(_starts(pieces[start:], part) for start in range(len(pieces) + 1))
 
 
-TESTS: Final[dict[str, tuple[Callable[..., Datum], Callable[[str, str], bool]]]] = {
+TESTS: Final[dict[str, tuple[Callable[..., Datum], Callable[[list[str], str], bool]]]] = {
     "startswith": (compute.starts_with, _starts),
     "endswith": (pc.ends_with, _ends),
     "contains": (pc.match_substring, _contains),

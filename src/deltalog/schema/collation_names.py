@@ -51,11 +51,17 @@ _BY_FOLDED: Final = {identifier.lower(): identifier for identifier in (BY_BYTES,
 _MODIFIERS: Final = {"CI": "_CI", "CS": "", "AI": "_AI", "AS": "", "RTRIM": "_RTRIM"}
 _SAME_MODIFIERS: Final = ({"CI", "CS"}, {"AI", "AS"}, {"RTRIM"})
 # Languages, scripts and countries that ICU 78 has an order of, as Spark 4.2 names them.
-_LOCALES: Final = tuple(
-    """
-    UNICODE
-    """.split()
-)
+_NAMES_OF_ICU: Final = """
+    UNICODE af am ar ar_SAU as az be bg blo bn bo br bs bs_Cyrl ca ceb chr cs cy da de de_AUT
+    dsb dz ee el en en_USA eo es et fa fa_AFG ff ff_Adlm fi fil fo fr fr_CAN fy ga gl gu ha
+    haw he he_ISR hi hr hsb hu hy id id_IDN ig is it ja ka kk kk_Arab kl km kn ko kok ku ky lb
+    lij lkt ln lo lt lv mk ml mn mr ms mt my nb nb_NOR ne nl nn no nso om or pa pa_Guru
+    pa_Guru_IND pl ps pt ro ru sa se si sk sl smn sq sr sr_Cyrl sr_Cyrl_BIH sr_Cyrl_MNE
+    sr_Cyrl_SRB sr_Latn sr_Latn_BIH sr_Latn_SRB st sv sw ta te th tk tn to tr ug uk ur uz vi
+    wae wo xh yi yo zh zh_Hans zh_Hans_CHN zh_Hans_SGP zh_Hant zh_Hant_HKG zh_Hant_MAC
+    zh_Hant_TWN zu
+"""
+_LOCALES: Final = tuple(_NAMES_OF_ICU.split())
 _LOCALE_OF: Final = {locale.upper(): locale for locale in _LOCALES}
 
 

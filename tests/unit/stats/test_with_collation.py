@@ -140,7 +140,9 @@ def test_one_bound_is_enough() -> None:
     assert keep("s < 'a'", with_bounds("b", None), table=TABLE) == [False]
 
 
-texts = st.text(st.sampled_from("aAbB\u0130iIςΣσ \u0307é😀\U0010ffff\x7f"), max_size=5)
+texts = st.text(
+    st.sampled_from("aAbB\u0130iI\u03c2\u03a3\u03c3 \u0307é😀\U0010ffff\x7f"), max_size=5
+)
 conditions = st.one_of(
     st.builds(Comparison, st.sampled_from(sorted(COMPARISONS)), st.just(col("s")),
               texts.map(Literal)),
@@ -164,10 +166,8 @@ def test_skipping_never_loses_a_row(
     files: list[list[Any]],
     condition: Any,
     negated: bool,
-    prefix: int,  # noqa: FBT001
+    prefix: int,
 ) -> None:
-    if isinstance(condition, Call) and collation != LCASE:
-        return
     field = collated("s", collation)
     table = FakeTable(StructType([field]))
     wanted = resolve_predicate(Not(condition) if negated else condition, table.schema)
@@ -187,7 +187,7 @@ def test_skipping_never_loses_a_row(
 def test_bounds_hold_every_text(collation: str, values: list[str], prefix: int) -> None:
     stats = collect(collated("s", collation), values, prefix_length=prefix)
     (bounds,) = stats["statsWithCollation"].values()
-    low, high = bounds["minValues"]["s"], bounds["maxValues"].get("s")
+    low, high = bounds["minValues"]["s"], bounds.get("maxValues", {}).get("s")
     for value in values:
         assert key(low, collation) <= key(value, collation)
         assert high is None or key(value, collation) <= key(high, collation)
