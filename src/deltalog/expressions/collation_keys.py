@@ -1,7 +1,6 @@
 """Texts as collations compare them, over Arrow arrays and constants.
 
-Owns the keys: two texts compare by a collation as the bytes of their keys do. Characters are lower
-as ICU 78 has it, by Unicode 17, whatever the Unicode of pyarrow and of Python is.
+Owns the keys: two texts compare by a collation as the bytes of their keys do.
 
 Protocol: none; Spark's `CollationFactory` and `CollationAwareUTF8String`
 """
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from deltalog.expressions.lower_characters import LOWER, SETTLED_TEXT
 from deltalog.expressions.rows import by_row, is_constant
 from deltalog.kernels import Datum, compute, pc
 from deltalog.schema.collation_names import RULES, CollationRules
@@ -27,25 +27,7 @@ _LOWER_DOTTED_I: Final = "i\u0307"
 # A sigma is lower whether a word ends with it or not.
 _FINAL_SIGMA: Final = "\u03c2"
 _SIGMA: Final = "\u03c3"
-# Letters with case since Unicode 15: the first and the last of a run, and its first lower one.
-_YOUNGER: Final = (
-    ("\u1c89", "\u1c89", "\u1c8a"),
-    ("\ua7cb", "\ua7cb", "\u0264"),
-    ("\ua7cc", "\ua7cc", "\ua7cd"),
-    ("\ua7ce", "\ua7ce", "\ua7cf"),
-    ("\ua7d2", "\ua7d2", "\ua7d3"),
-    ("\ua7d4", "\ua7d4", "\ua7d5"),
-    ("\ua7da", "\ua7da", "\ua7db"),
-    ("\ua7dc", "\ua7dc", "\u019b"),
-    ("\U00010d50", "\U00010d65", "\U00010d70"),
-    ("\U00016ea0", "\U00016eb8", "\U00016ebb"),
-)
-_YOUNGER_LOWER: Final = {
-    code: code - ord(first) + ord(lower)
-    for first, last, lower in _YOUNGER
-    for code in range(ord(first), ord(last) + 1)
-}
-_IS_YOUNGER: Final = "[" + "".join(f"{first}-{last}" for first, last, _ in _YOUNGER) + "]"
+_KEYS: Final = {**LOWER, ord(DOTTED_I): _LOWER_DOTTED_I, ord(_FINAL_SIGMA): _SIGMA}
 
 
 def keys(texts: Datum, collation: str) -> Datum:
@@ -55,7 +37,7 @@ def keys(texts: Datum, collation: str) -> Datum:
         texts: strings.
         collation: one of `RULES`, or the default, by which a text is its own key.
 
-    Cost: some kernels; by row for letters that are younger than Unicode 15.
+    Cost: some kernels; by row if a text has a character of a rare script.
     """
     rules = RULES.get(collation, _PLAIN)
     if rules.trims:
@@ -100,8 +82,8 @@ def _trimmed(texts: Datum) -> Datum:
 def _lower(texts: Datum) -> Datum:
     if compute.all(pc.string_is_ascii(texts), min_count=0).as_py():
         return pc.ascii_lower(texts)
-    if compute.any(compute.match_substring_regex(texts, _IS_YOUNGER), min_count=0).as_py():
-        texts = by_row(lambda text: text.translate(_YOUNGER_LOWER), pa.string(), texts)
+    if not compute.all(compute.match_substring_regex(texts, SETTLED_TEXT), min_count=0).as_py():
+        return by_row(lambda text: text.translate(_KEYS), pa.string(), texts)
     texts = pc.replace_substring(texts, DOTTED_I, _LOWER_DOTTED_I)
     return pc.replace_substring(pc.utf8_lower(texts), _FINAL_SIGMA, _SIGMA)
 
@@ -112,13 +94,7 @@ def _has(text: Datum, character: str) -> bool:
 
 def _lower_pieces(text: str) -> list[str]:
     """The lower characters of each character of a text."""
-    found = []
-    for character in text.translate(_YOUNGER_LOWER):
-        if character == DOTTED_I:
-            found.append(_LOWER_DOTTED_I)
-        else:
-            found.append(_SIGMA if character == _FINAL_SIGMA else character.lower())
-    return found
+    return [character.translate(_KEYS) for character in text]
 
 
 def _starts(pieces: list[str], part: str) -> bool:

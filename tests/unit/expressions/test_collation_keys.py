@@ -5,22 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltalog.expressions.collation_keys import keys, keys_of
+from deltalog.expressions.collation_keys import DOTTED_I, keys, keys_of
 from deltalog.expressions.collation_keys import test as found_in
+from deltalog.expressions.lower_characters import _SETTLED, LOWER
 from deltalog.schema.collation_names import BY_BYTES, RULES
-from tests.support.collating import ALL, LCASE, LCASE_RTRIM, key, pieces
-
-# Letters with two lower forms, lower forms of several, words of a language, and others.
-texts = st.text(
-    st.sampled_from("aAbBiI\u0130\u0131\u0307\u03a3\u03c3\u03c2\u212aKkßẞéÉ 😀𐐀𐐨\u017f")
-)
+from tests.support.collating import ALL, LCASE, LCASE_RTRIM, key, pieces, texts
 
 
-@given(st.lists(st.none() | texts | st.text()), st.sampled_from(ALL))
+@given(st.lists(st.none() | texts), st.sampled_from(ALL))
 def test_keys_are_those_of_the_model(values: list[str | None], collation: str) -> None:
     found = keys_of(values, collation)
     assert [None if one is None else one.encode() for one in found] == [
@@ -28,7 +25,7 @@ def test_keys_are_those_of_the_model(values: list[str | None], collation: str) -
     ]
 
 
-@given(texts | st.text(), st.sampled_from(ALL))
+@given(texts, st.sampled_from(ALL))
 def test_a_key_is_its_own_key(text: str, collation: str) -> None:
     (once,) = keys_of([text], collation)
     assert keys_of([once], collation) == [once]
@@ -62,9 +59,11 @@ def test_what_is_not_equal(one: str, other: str) -> None:
     [
         (0x1C89, 0x1C8A), (0xA7CB, 0x0264), (0xA7DC, 0x019B), (0xA7DA, 0xA7DB), (0xA7CE, 0xA7CF),
         (0x10D50, 0x10D70), (0x10D65, 0x10D85), (0x16EA0, 0x16EBB), (0x16EB8, 0x16ED3),
+        (0xA7DD, 0xA7DD), (0x1DF40, 0x1DF40),
     ],
 )  # fmt: skip
-def test_letters_that_are_younger_than_python(upper: int, lower: int) -> None:
+def test_letters_of_unicode_15_to_18(upper: int, lower: int) -> None:
+    """Python has the first ones not, and pyarrow 26 has those of 18, which ICU 78 has not."""
     assert keys_of(["é" + chr(upper) + "Z"], LCASE) == ["é" + chr(lower) + "z"]
 
 
@@ -138,3 +137,14 @@ def test_a_part_of_null_is_found_nowhere() -> None:
     assert found_in("contains", column, pa.scalar(None, pa.string()), LCASE).to_pylist() == [
         None, None,
     ]  # fmt: skip
+
+
+def test_kernels_and_the_table_agree_on_what_is_settled() -> None:
+    settled = [
+        chr(code)
+        for first, last in _SETTLED
+        for code in range(first, last + 1)
+        if code != ord(DOTTED_I)
+    ]
+    found = pc.utf8_lower(pa.array(settled)).to_pylist()
+    assert found == [character.translate(LOWER) for character in settled]

@@ -242,8 +242,8 @@ def test_changes_are_found_by_the_collation(tmp_path: Path) -> None:
         ("SELECT id FROM this WHERE name = 'aB' AND t = 'x'", [1, 2]),
         ("SELECT id FROM this WHERE name COLLATE UTF8_BINARY = 'ab'", [2]),
         ("SELECT max(id) AS id FROM this WHERE t COLLATE UTF8_LCASE = 'X'", [7]),
-        ("SELECT a.id FROM this a JOIN this b ON a.t COLLATE UTF8_LCASE = upper(b.t) AND b.id = 1 "
-         "WHERE a.id < 3", [1, 2]),
+        ("SELECT a.id FROM this a JOIN this b ON a.t COLLATE UTF8_LCASE = upper(b.t) AND b.id < 2",
+         [1, 2, 3, 4, 5, 6, 7]),
     ],
 )  # fmt: skip
 def test_queries_that_compare_in_place(table: DeltaTable, query: str, expected: list[int]) -> None:
@@ -264,5 +264,5 @@ def test_queries_that_compare_in_place(table: DeltaTable, query: str, expected: 
     ],
 )  # fmt: skip
 def test_queries_that_leave_texts_to_duckdb_are_refused(table: DeltaTable, query: str) -> None:
-    with pytest.raises(InvalidInputError, match="DuckDB compares bytes|does not have"):
+    with pytest.raises(InvalidInputError, match=r"DuckDB compares bytes|does not have"):
         table.sql(query).read_all()
