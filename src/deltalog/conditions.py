@@ -8,7 +8,7 @@ from operator import and_
 from typing import Any
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import Expression, as_expression, lit, parse_sql
+from deltalog.expressions import Expression, TextRules, as_expression, lit, parse_sql
 from deltalog.scan.changes import CHANGE_COLUMNS
 from deltalog.scan.task import with_metadata_columns
 from deltalog.schema import Field, StructType, from_arrow_type
@@ -34,6 +34,7 @@ def as_condition(
     *conditions: Any,
     session: SqlSession,
     parameters: Sequence[object] | Mapping[str, object] | None = None,
+    text_rules: TextRules = TextRules.COLLATIONS,
 ) -> Expression | None:
     """All conditions that are given as one, over a table's columns and those of `_metadata`.
 
@@ -42,6 +43,7 @@ def as_condition(
         conditions: SQL, expressions, or deltalake's filters; None and an empty list are none.
         session: the current time and the time zone.
         parameters: of SQL.
+        text_rules: by what texts are compared.
 
     Raises:
         InvalidInputError: parameters without a condition: it was forgotten, and all rows are meant
@@ -59,7 +61,10 @@ def as_condition(
     known = with_metadata_columns(schema)
     for condition in given:
         _check_texts(condition, schema)
-    found = [as_expression(condition, known, parameters, session) for condition in given]
+    found = [
+        as_expression(condition, known, parameters, session, text_rules=text_rules)
+        for condition in given
+    ]
     return reduce(and_, found) if found else None
 
 

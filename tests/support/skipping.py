@@ -45,7 +45,7 @@ TABLE = FakeTable(
 def plan(predicate: str | Expression, table: FakeTable = TABLE) -> Skipping | None:
     """What decides about files; None if nothing can."""
     tree = parse_sql(predicate) if isinstance(predicate, str) else predicate
-    return plan_skipping(resolve_predicate(tree, table.schema, by_bytes=True), table)
+    return plan_skipping(resolve_predicate(tree, table.schema), table)
 
 
 def keep(

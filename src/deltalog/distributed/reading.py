@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from deltalog import arguments, conditions
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.expressions import resolve_predicate
+from deltalog.expressions import TextRules, resolve_predicate
 from deltalog.scan.plan import plan_scan
 from deltalog.table import DeltaTable
 
@@ -124,7 +124,8 @@ class VersionRead:
             return None
         configuration, session = self.snapshot.configuration, self.snapshot.context.session
         try:
-            return resolve_predicate(condition, configuration.schema, session)
+            schema = configuration.schema
+            return resolve_predicate(condition, schema, session, text_rules=TextRules.NONE)
         except DeltaError:
             return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltalog.expressions.analyze import resolve, resolve_predicate, type_of
+from deltalog.expressions.analyze import TextRules, resolve, resolve_predicate, type_of
 from deltalog.expressions.arrow import evaluate, filter_mask
 from deltalog.expressions.filters import as_expression, from_filters
 from deltalog.expressions.implicit import cast_literal
@@ -25,6 +25,7 @@ __all__ = [
     "Expression",
     "Literal",
     "SqlSession",
+    "TextRules",
     "all_of",
     "as_expression",
     "cast_literal",

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import coercion, implicit, nodes
+from deltalog.expressions import coercion, collate, implicit, nodes
 from deltalog.expressions.functions import find_function
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE, children, columns, walk
-from deltalog.schema.collations import collation_below
+from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import (
     BOOLEAN,
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
     from deltalog.expressions.signatures import Function, Parameters
 
 Typed = tuple[Expression, DataType]
-# Functions that ask of a value no more than whether it is there, or where it is.
-_HANDING_ON: Final = frozenset({"[]", "coalesce", "named_struct"})
-_HANDING_ON_NODES: Final = (
-    Column,
-    Literal,
-    nodes.And,
-    nodes.Or,
-    nodes.Not,
-    nodes.IsNull,
-    nodes.Case,
-)
-# What a text is compared by does not matter to them.
-_OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})
+
+
+class TextRules(Enum):
+    """By what texts are compared."""
+
+    COLLATIONS = "collations"
+    """The collation of their column, or that which COLLATE names."""
+    VALUES = "values"
+    """The same, for a value that is compared by bytes later: no text with a collation."""
+    BYTES = "bytes"
+    """Their bytes, as engines do that know no collations, and have them compared so."""
+    NONE = "none"
+    """It is not known: another engine computes the same. What a collation decides is refused."""
 
 
 def resolve(
@@ -60,7 +60,7 @@ def resolve(
     schema: StructType,
     session: SqlSession = RULES_OF_TABLES,
     *,
-    by_bytes: bool = False,
+    text_rules: TextRules = TextRules.COLLATIONS,
 ) -> Expression:
     """The expression with canonical names, typed constants and explicit casts.
 
@@ -68,18 +68,15 @@ def resolve(
         expression: any tree; a resolved one is returned as it is.
         schema: of the rows.
         session: the current time and the time zone.
-        by_bytes: whether texts are compared by their bytes, whatever collation their column has:
-            those of engines that know no collations are.
+        text_rules: by what texts are compared.
 
     Raises:
-        InvalidInputError: a column or function does not exist, types do not match, or texts have a
-            collation.
+        InvalidInputError: a column or function does not exist, types do not match, or the rules of
+            a collation are not known.
     """
     with _depth_limited(expression):
         found = _Resolver(schema, session).typed(expression)[0]
-    if not by_bytes:
-        _check_collations(found, schema)
-    return found
+        return _by_rules(found, schema, text_rules)
 
 
 def resolve_predicate(
@@ -87,7 +84,7 @@ def resolve_predicate(
     schema: StructType,
     session: SqlSession = RULES_OF_TABLES,
     *,
-    by_bytes: bool = False,
+    text_rules: TextRules = TextRules.COLLATIONS,
 ) -> Expression:
     """`resolve` for a condition.
 
@@ -96,44 +93,24 @@ def resolve_predicate(
     """
     with _depth_limited(expression):
         found = _Resolver(schema, session).condition(expression)
-    if not by_bytes:
-        _check_collations(found, schema)
-    return found
+        return _by_rules(found, schema, text_rules)
 
 
-def _check_collations(resolved: Expression, schema: StructType) -> None:
-    """Refuse to compare texts that a collation compares by rules of its own."""
-    collated = {
-        path: collation
-        for path in columns(resolved)
-        if (path[0] in schema.names and (collation := collation_below(schema, path)))
-    }
-    for node in walk(resolved) if collated else ():
-        if isinstance(node, _HANDING_ON_NODES) or (
-            isinstance(node, Call) and node.function in _HANDING_ON | _OF_LENGTH
-        ):
-            continue
-        for path in sorted(_texts_in(node) & collated.keys()):
-            raise InvalidInputError(
-                f"cannot compute {to_sql(node)}: the texts of column {'.'.join(path)!r} have the "
-                f"collation {collated[path]}, whose rules deltalog does not have; it compares "
-                "texts by their bytes only"
-            )
+def _by_rules(resolved: Expression, schema: StructType, rules: TextRules) -> Expression:
+    """The tree with texts compared as it is asked for."""
+    if not collate.compares_texts_apart(resolved, schema):
+        return resolved
+    if rules is TextRules.NONE:
+        collate.check_uncollated(resolved, schema)
+        return resolved
 
+    def of_part(part: Expression) -> DataType:
+        return type_of(part, schema)
 
-def _texts_in(node: Expression) -> set[tuple[str, ...]]:
-    """The columns in a node of which more is asked than whether they are NULL, or how long."""
-    found: set[tuple[str, ...]] = set()
-    waiting = [node]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, Column):
-            found.add(one.path)
-        elif not isinstance(one, nodes.IsNull) and not (
-            isinstance(one, Call) and one.function in _OF_LENGTH
-        ):
-            waiting += children(one)
-    return found
+    if rules is TextRules.VALUES:
+        return collate.collated_value(resolved, schema, of_part)
+    by_bytes = rules is TextRules.BYTES
+    return collate.collated(resolved, schema, of_part, by_bytes=by_bytes)
 
 
 def type_of(resolved: Expression, schema: StructType) -> DataType:
@@ -279,9 +256,21 @@ class _Resolver:
             raise InvalidInputError(
                 f"cannot cast {source} to {node.to} in {to_sql(node)}: SQL has no such cast"
             )
-        if node.time_zone is not None:  # resolved before
+        # A cast of a text to a text changes by what it is compared.
+        is_collated = source == node.to == STRING and collate.compares_texts_apart(
+            operand, self._schema
+        )
+        if node.time_zone is not None or is_collated:  # the first was resolved before
             return nodes.Cast(operand, node.to, node.is_try, node.time_zone), node.to
         return self._casts.cast(operand, source, node.to, is_try=node.is_try), node.to
+
+    def collate(self, node: nodes.Collate) -> Typed:
+        operand, source = self.typed(node.operand)
+        if source not in {STRING, VOID}:
+            raise InvalidInputError(
+                f"cannot compute {to_sql(node)}: a text is expected before COLLATE, found {source}"
+            )
+        return nodes.Collate(self._casts.coerce(operand, source, STRING), node.collation), STRING
 
     def case(self, node: nodes.Case) -> Typed:
         conditions = [self.condition(condition) for condition, _ in node.branches]
@@ -387,7 +376,7 @@ def _refuse_opaque(data_type: DataType, node: Expression) -> None:
 
 
 def _check_opaque(name: str, arguments: Sequence[Typed]) -> None:
-    for _, data_type in () if name in _HANDING_ON else arguments:
+    for _, data_type in () if name in collate.OF_PARTS else arguments:
         if coercion.is_opaque(data_type):
             raise InvalidInputError(f"{name} has no rule for values of type {data_type}")
 
@@ -420,6 +409,7 @@ _RULES: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
     nodes.Like: _Resolver.like,
     nodes.Arithmetic: _Resolver.arithmetic,
     nodes.Cast: _Resolver.cast,
+    nodes.Collate: _Resolver.collate,
     nodes.Case: _Resolver.case,
     Call: _Resolver.call,
     nodes.Lambda: _Resolver.stray_lambda,

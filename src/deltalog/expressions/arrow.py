@@ -20,6 +20,7 @@ from deltalog.errors import DeltaError, InternalError, InvalidInputError
 from deltalog.expressions import (
     arrays,
     calendars,
+    collation_keys,
     comparing,
     containers,
     datetimes,
@@ -78,6 +79,7 @@ ROWS_WITH_NULLS: Final[dict[str, Callable[..., Any]]] = {
 }
 _SAFE: Final = (
     Column, Literal, nodes.Variable, nodes.Comparison, nodes.And, nodes.Or, nodes.Not, nodes.IsNull,
+    nodes.Collate,
 )  # fmt: skip
 
 _DIVISIONS: Final = frozenset({"/", "%", "div", "pmod"})
@@ -281,6 +283,10 @@ def _cast(node: nodes.Cast, data: Any) -> Datum:
     return cast_in_zone(operand, source, node.to, is_try=node.is_try, time_zone=node.time_zone)
 
 
+def _collate(node: nodes.Collate, data: Any) -> Datum:
+    return collation_keys.keys(_evaluate(node.operand, data), node.collation)
+
+
 def _case(node: nodes.Case, data: Any) -> Datum:
     branches = list(node.branches)
     if node.otherwise is not None:
@@ -323,6 +329,10 @@ def _call(node: Call, data: Any) -> Datum:
         return lambdas.KERNELS[node.function](data.num_rows, *bound)
     if node.function in _DIVISIONS:
         return KERNELS[node.function](*_operands(node.function, node.arguments, data))
+    if node.function in collation_keys.TESTS:
+        collate = next((one for one in node.arguments if isinstance(one, nodes.Collate)), None)
+        if collate is not None:
+            return _collated_test(node, collate.collation, data)
     values = [_evaluate(argument, data) for argument in node.arguments]
     if node.function in KERNELS:
         return KERNELS[node.function](*values)
@@ -330,6 +340,15 @@ def _call(node: Call, data: Any) -> Datum:
     if node.function in ROWS:
         return by_row(ROWS[node.function], result, *values)
     return with_nulls(ROWS_WITH_NULLS[node.function], result, *values)
+
+
+def _collated_test(node: Call, collation: str, data: Any) -> Datum:
+    # Of the texts themselves: in keys it is not seen which characters belong together.
+    text, part = (
+        _evaluate(one.operand if isinstance(one, nodes.Collate) else one, data)
+        for one in node.arguments
+    )
+    return collation_keys.test(node.function, text, part, collation)
 
 
 def _result_type(node: Call, values: list[Datum]) -> pa.DataType:
@@ -424,6 +443,7 @@ _RULES: Final[dict[type[Expression], Callable[[Any, Any], Datum]]] = {
     nodes.In: _in,
     nodes.Like: _like,
     nodes.Cast: _cast,
+    nodes.Collate: _collate,
     nodes.Case: _case,
     nodes.Arithmetic: _arithmetic,
     nodes.Variable: _variable,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
-from deltalog.expressions.analyze import resolve_predicate
+from deltalog.expressions.analyze import TextRules, resolve_predicate
 from deltalog.expressions.arrow import fold
 from deltalog.expressions.nodes import Column, Expression, Literal, col
 from deltalog.expressions.rows import NO, YES
@@ -38,6 +38,8 @@ def as_expression(
     schema: StructType,
     parameters: Sequence[object] | Mapping[str, object] | None = None,
     session: SqlSession = RULES_OF_TABLES,
+    *,
+    text_rules: TextRules = TextRules.COLLATIONS,
 ) -> Expression:
     """A condition in any form, resolved against a schema, with constant parts folded.
 
@@ -46,6 +48,7 @@ def as_expression(
         schema: of the rows.
         parameters: values for `?` or `:name` in SQL.
         session: the current time and the time zone.
+        text_rules: by what texts are compared; in a pyarrow expression, by their bytes.
 
     Raises:
         InvalidInputError: it is not a condition on this schema.
@@ -64,9 +67,10 @@ def as_expression(
             f"cannot use {predicate!r} as a condition: expected an expression, SQL, a list of "
             "(column, operator, value) or a pyarrow expression"
         )
-    # An engine that hands in such an expression has compared texts by their bytes.
-    by_bytes = isinstance(predicate, pc.Expression)
-    return fold(resolve_predicate(found, schema, session, by_bytes=by_bytes))
+    if isinstance(predicate, pc.Expression):
+        # An engine that hands in such an expression has compared texts by their bytes.
+        text_rules = TextRules.BYTES
+    return fold(resolve_predicate(found, schema, session, text_rules=text_rules))
 
 
 def from_filters(filters: Sequence[Any], schema: StructType | None = None) -> Expression:

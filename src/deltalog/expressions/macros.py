@@ -14,6 +14,7 @@ from deltalog.expressions import nodes
 from deltalog.expressions.coercion import FRACTIONALS, INTEGRALS
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
+from deltalog.schema.collation_names import collation_named
 from deltalog.schema.types import BINARY, BOOLEAN, DATE, STRING, TIMESTAMP, decimal_type
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ MACROS: Final[dict[tuple[str, int], Callable[..., Expression]]] = {
     ("mod", 2): lambda left, right: nodes.Arithmetic("%", left, right),
     ("like", 2): nodes.Like,
     ("like", 3): lambda value, pattern, escape: nodes.Like(value, pattern, _text(escape)),
+    ("collate", 2): lambda text, name: nodes.Collate(text, _collation(name)),
     ("ilike", 2): lambda value, pattern: nodes.Like(value, pattern, ignore_case=True),
     ("date_part", 2): _date_part,
     ("datepart", 2): _date_part,
@@ -185,6 +187,12 @@ def _text(node: Expression) -> str:
     if isinstance(node, Literal) and isinstance(node.value, str):
         return node.value
     raise InvalidInputError("the escape character of LIKE must be a constant text")
+
+
+def _collation(node: Expression) -> str:
+    if isinstance(node, Literal) and isinstance(node.value, str):
+        return collation_named(node.value)
+    raise InvalidInputError("the collation must be a constant text")
 
 
 def add_interval(moment: Expression, interval: Call, sign: int, *, is_date: bool) -> Expression:

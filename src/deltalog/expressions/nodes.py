@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from deltalog.errors import InvalidInputError
+from deltalog.schema.collation_names import collation_named
 from deltalog.schema.types import as_type
 
 if TYPE_CHECKING:
@@ -149,6 +150,14 @@ class Expression:
         """`CAST(… AS to)`, with the errors of Spark's ANSI mode."""
         return Cast(self, as_type(to))
 
+    def collate(self, collation: str) -> Collate:
+        """`… COLLATE collation`: the text, compared by another collation than that of its column.
+
+        Args:
+            collation: by its name in SQL, such as `UTF8_LCASE`; `UTF8_BINARY` compares bytes.
+        """
+        return Collate(self, collation_named(collation))
+
     def same_as(self, other: object) -> bool:
         """Whether both trees are equal, node by node."""
         if type(self) is not type(other):
@@ -268,6 +277,22 @@ class Cast(Expression):
     to: DataType
     is_try: bool = False
     time_zone: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Collate(Expression):
+    """`operand COLLATE name`: a text that is compared by a collation.
+
+    In a resolved tree it stands only where texts are compared, and is the key of the operand: bytes
+    compare keys as the collation compares texts.
+
+    Args:
+        operand: a text.
+        collation: its identifier, such as `spark.UTF8_LCASE`.
+    """
+
+    operand: Expression
+    collation: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)

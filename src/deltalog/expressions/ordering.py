@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import is_opaque
-from deltalog.expressions.nodes import Column, Comparison, IsNull, Literal, Or
+from deltalog.expressions.nodes import Collate, Column, Comparison, IsNull, Literal, Or
 from deltalog.kernels import compute
 from deltalog.schema import (
     ArrayType,
@@ -27,7 +27,8 @@ from deltalog.schema import (
     canonical_path_of,
     find_field,
 )
-from deltalog.schema.collations import collation_below
+from deltalog.schema.collation_names import BY_BYTES, RULES
+from deltalog.schema.collations import own_collation
 from deltalog.schema.types import DOUBLE, FLOAT
 
 if TYPE_CHECKING:
@@ -46,12 +47,20 @@ class SortKey:
         type: of its values.
         descending: whether the greatest value comes first.
         nulls_first: whether NULL comes before all values.
+        collation: that compares its texts, if not bytes do.
     """
 
     path: tuple[str, ...]
     type: DataType
     descending: bool
     nulls_first: bool
+    collation: str | None = None
+
+    @property
+    def value(self) -> Expression:
+        """What rows are arranged by: the column's value, or the key of its text."""
+        column = Column(self.path)
+        return column if self.collation is None else Collate(column, self.collation)
 
     @property
     def has_nan(self) -> bool:
@@ -62,7 +71,7 @@ class SortKey:
         """A condition that is true of all rows that do not come after one with this value.
 
         Args:
-            value: Python's; None is NULL.
+            value: of `value`, Python's; None is NULL.
 
         Returns:
             None if it would be true of every row.
@@ -73,7 +82,7 @@ class SortKey:
         if value is None:
             return IsNull(column) if self.nulls_first else None
         operator = ">=" if self.descending else "<="
-        condition: Expression = Comparison(operator, column, Literal(value, self.type))
+        condition: Expression = Comparison(operator, self.value, Literal(value, self.type))
         return Or((IsNull(column), condition)) if self.nulls_first else condition
 
     def __str__(self) -> str:
@@ -136,8 +145,9 @@ def arranged(rows: pa.Table, keys: Sequence[SortKey], columns: Sequence[Any]) ->
 
 def _key(schema: StructType, name: str, descending: bool, nulls_first: bool) -> SortKey:  # noqa: FBT001
     path = canonical_path_of(schema, name)
-    kind = find_field(schema, path).type
-    if (collation := collation_below(schema, path)) is not None:
+    field = find_field(schema, path)
+    kind, collation = field.type, own_collation(field)
+    if collation not in {BY_BYTES, *RULES}:
         raise InvalidInputError(
             f"cannot order rows by {name!r}: its texts have the collation {collation}, whose order "
             "deltalog does not have"
@@ -148,7 +158,13 @@ def _key(schema: StructType, name: str, descending: bool, nulls_first: bool) -> 
             f"cannot order rows by {name!r}, of type {kind}: expected a column of numbers, times, "
             "texts, booleans or bytes that is in no other"
         )
-    return SortKey(path=path, type=kind, descending=descending, nulls_first=nulls_first)
+    return SortKey(
+        path=path,
+        type=kind,
+        descending=descending,
+        nulls_first=nulls_first,
+        collation=None if collation == BY_BYTES else collation,
+    )
 
 
 def _not_understood(order_by: object) -> InvalidInputError:

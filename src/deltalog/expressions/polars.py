@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog import _json
 from deltalog.errors import DeltaError
 from deltalog.expressions import nodes
-from deltalog.expressions.analyze import resolve_predicate
+from deltalog.expressions.analyze import TextRules, resolve_predicate
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.trees import conjunction
 from deltalog.schema.types import (
@@ -73,7 +73,7 @@ def weaker_than_polars(
     for part in _conjuncts(root):
         try:
             converted = _PolarsConverter(schema).converted(part)
-            found.append(resolve_predicate(converted, schema, session))
+            found.append(resolve_predicate(converted, schema, session, text_rules=TextRules.NONE))
         except (_InexactError, DeltaError):
             continue
     return conjunction(found) if found else None

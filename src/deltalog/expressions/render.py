@@ -16,6 +16,7 @@ from deltalog.expressions.nodes import (
     Call,
     Case,
     Cast,
+    Collate,
     Column,
     Comparison,
     Expression,
@@ -28,6 +29,8 @@ from deltalog.expressions.nodes import (
     Or,
     Variable,
 )
+from deltalog.schema.collation_names import name_in_sql
+from deltalog.schema.collations import inner_collations
 from deltalog.schema.primitives import Family, primitive_in_sql, worded_literal
 from deltalog.schema.primitives.numbers import java_word
 from deltalog.schema.types import (
@@ -35,6 +38,7 @@ from deltalog.schema.types import (
     VOID,
     ArrayType,
     DataType,
+    Field,
     MapType,
     PrimitiveType,
     StructType,
@@ -69,7 +73,7 @@ _RESERVED: Final = frozenset(
         "and", "or", "not", "in", "is", "null", "true", "false", "like", "ilike", "rlike",
         "regexp", "between", "case", "when", "then", "else", "end", "cast", "try_cast", "escape",
         "interval", "div", "from", "distinct", "current_date", "current_timestamp", "extract",
-        "select", "exists",
+        "select", "exists", "collate",
     }
 )  # fmt: skip
 
@@ -106,7 +110,7 @@ def quote_text(text: str) -> str:
 
 
 def type_name(data_type: DataType) -> str:
-    """A type in SQL, such as `ARRAY<BIGINT>`."""
+    """A type in SQL, such as `ARRAY<BIGINT>`; without collations, which belong to fields."""
     match data_type:
         case ArrayType():
             return f"ARRAY<{type_name(data_type.element_type)}>"
@@ -127,7 +131,7 @@ def type_name(data_type: DataType) -> str:
 
 
 def simple_name(data_type: DataType) -> str:
-    """A type as Spark's `typeof` names it, such as `array<bigint>`."""
+    """A type as Spark's `typeof` names it, such as `array<bigint>`; without collations."""
     match data_type:
         case ArrayType():
             return f"array<{simple_name(data_type.element_type)}>"
@@ -138,6 +142,28 @@ def simple_name(data_type: DataType) -> str:
             return f"struct<{inner}>"
         case _:
             return type_name(data_type).lower()
+
+
+def simple_name_of(field: Field) -> str:
+    """The type of a field as Spark names it, with collations: `string collate UTF8_LCASE`."""
+
+    def name(data_type: DataType, path: tuple[str, ...]) -> str:
+        match data_type:
+            case ArrayType():
+                return f"array<{name(data_type.element_type, (*path, 'element'))}>"
+            case MapType():
+                key = name(data_type.key_type, (*path, "key"))
+                return f"map<{key},{name(data_type.value_type, (*path, 'value'))}>"
+            case StructType():
+                inner = ",".join(f"{part.name}:{simple_name_of(part)}" for part in data_type)
+                return f"struct<{inner}>"
+            case _:
+                collation = collations.get(path)
+                behind = "" if collation is None else f" collate {name_in_sql(collation)}"
+                return simple_name(data_type) + behind
+
+    collations = inner_collations(field)
+    return name(field.type, ())
 
 
 def _render(expression: Expression) -> tuple[str, int]:
@@ -197,6 +223,11 @@ def _arithmetic(node: Arithmetic) -> tuple[str, int]:
 def _cast(node: Cast) -> tuple[str, int]:
     word = "TRY_CAST" if node.is_try else "CAST"
     return f"{word}({to_sql(node.operand)} AS {type_name(node.to)})", _PRIMARY
+
+
+def _collate(node: Collate) -> tuple[str, int]:
+    name = quote_name(name_in_sql(node.collation))
+    return f"{_child(node.operand, _PRIMARY)} COLLATE {name}", _PRIMARY
 
 
 def _case(node: Case) -> tuple[str, int]:
@@ -304,6 +335,7 @@ _RENDERERS: Final[dict[type[Expression], Callable[[Any], tuple[str, int]]]] = {
     Like: _like,
     Arithmetic: _arithmetic,
     Cast: _cast,
+    Collate: _collate,
     Case: _case,
     Call: _call,
     Lambda: _lambda,

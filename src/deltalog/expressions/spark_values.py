@@ -176,7 +176,24 @@ class SparkValues(SparkParser):
         if found is None and (self._index > start or self._curr.token_type in _JOINERS):
             self._expect_value()
         self._signs -= 1
+        while found is not None and self._match_collate():
+            name = exp.Literal.string(self._parse_name_of_collation())
+            found = self.expression(exp.Collate(this=found, expression=name))
         return found
+
+    def _match_collate(self) -> bool:
+        # No keyword: a column may have the name.
+        is_word = self._curr.token_type is TokenType.VAR and self._curr.text.upper() == "COLLATE"
+        self._advance(int(is_word))
+        return is_word
+
+    def _parse_name_of_collation(self) -> str:
+        parts: list[str] = []
+        while not parts or self._match(TokenType.DOT):
+            if not self._match_set(NAMES):
+                self.raise_error("expected the name of a collation")
+            parts.append(self._prev.text)
+        return ".".join(parts)
 
     def _parse_negative(self) -> Expr | None:
         if not self._match(TokenType.NUMBER):
@@ -345,7 +362,10 @@ class SparkValues(SparkParser):
         elif self._match(TokenType.L_PAREN):
             parts = self._parse_csv(self._parse_number)
             self._expect(TokenType.R_PAREN, ")")
-        return self.expression(exp.DataType(this=name, expressions=parts, nested=is_nested), token)
+        found = self.expression(exp.DataType(this=name, expressions=parts, nested=is_nested), token)
+        if name == "string" and self._match_collate():
+            found.set("collate", exp.Literal.string(self._parse_name_of_collation()))
+        return found
 
     def _parse_field_of_type(self) -> exp.ColumnDef | None:
         token = self._curr

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deltalog.expressions.nodes import Expression
     from deltalog.schema.types import DataType
 
-__all__ = ["length_limits", "parse_sql", "parse_type", "to_sql"]
+__all__ = ["length_limits", "parse_collated_type", "parse_sql", "parse_type", "to_sql"]
 
 
 def parse_sql(
@@ -52,9 +52,25 @@ def parse_type(sql: str) -> DataType:
     """The type in a text.
 
     Raises:
-        InvalidInputError: there is no such type.
+        InvalidInputError: there is no such type, or it has a collation, which belongs to a column.
     """
-    found: DataType = _sqlglot().read_type(sql)
+    found, collations = parse_collated_type(sql)
+    if collations:
+        raise InvalidInputError(f"cannot use the type {sql}: a collation belongs to a column")
+    return found
+
+
+def parse_collated_type(sql: str) -> tuple[DataType, dict[tuple[str, ...], str]]:
+    """The type in a text, and the collations of its texts.
+
+    Returns:
+        The type, in which fields of structs have the collations of their own texts; and from paths
+        such as `("element",)` to identifiers those of the others.
+
+    Raises:
+        InvalidInputError: there is no such type or collation.
+    """
+    found: tuple[DataType, dict[tuple[str, ...], str]] = _sqlglot().read_type(sql)
     return found
 
 

@@ -18,6 +18,7 @@ from deltalog.expressions import nodes, sql_constants, sql_types
 from deltalog.expressions.nodes import Call, Column, Expression, Literal, lit
 from deltalog.expressions.spark_dialect import node_of, tokens_of
 from deltalog.expressions.spark_tokens import error_at, retag_for_deltalake
+from deltalog.schema.collation_names import collation_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -85,11 +86,11 @@ def read(
         raise error_at(sql, 0, "", "it is nested too deep") from None
 
 
-def read_type(sql: str) -> DataType:
-    """The type in a text; see `sql.parse_type`."""
+def read_type(sql: str) -> tuple[DataType, dict[tuple[str, ...], str]]:
+    """The type in a text, and its collations; see `sql.parse_collated_type`."""
     node = _type_node(sql)
     try:
-        return sql_types.to_type(node)
+        return sql_types.to_type(node), dict(sql_types.collations(node))
     except InvalidInputError as error:
         raise error_at(sql, 0, "", str(error)) from error
 
@@ -295,7 +296,13 @@ class _NodeConverter:
     def cast(self, node: Expr) -> Expression:
         to = node.args["to"]
         data_type: DataType = self._attempt(to, sql_types.to_type, to)
+        if sql_types.has_collation(to):
+            self._refuse(to, "a cast has no COLLATE in its type: write it behind the cast")
         return nodes.Cast(self.read(node.this), data_type, isinstance(node, exp.TryCast))
+
+    def collate(self, node: Expr) -> Expression:
+        identifier: str = self._attempt(node, collation_named, node.expression.name)
+        return nodes.Collate(self.read(node.this), identifier)
 
     def case(self, node: Expr) -> Expression:
         subject = self.read(node.this) if node.this else None
@@ -388,6 +395,7 @@ _CONVERTERS: Final[
     exp.Lambda: (_NodeConverter.lambda_, _LISTED),
     exp.Cast: (_NodeConverter.cast, _arguments("this", "to")),
     exp.TryCast: (_NodeConverter.cast, _arguments("this", "to")),
+    exp.Collate: (_NodeConverter.collate, _THIS_AND_OTHER),
     exp.Case: (_NodeConverter.case, _arguments("this", "ifs", "default")),
     exp.Paren: (lambda self, node: self.read(node.this), _THIS),
     exp.Not: (_NodeConverter.negation, _THIS),

@@ -1,7 +1,7 @@
 """SQL types: `decimal(10, 2)`, `array<struct<a: int>>`.
 
-Owns the conversion of sqlglot's type nodes, and the lengths of `char(n)` and `varchar(n)`, which
-are not types in Delta.
+Owns the conversion of sqlglot's type nodes, the lengths of `char(n)` and `varchar(n)`, which are
+not types in Delta, and the collations of texts, which belong to fields.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from deltalog.errors import InvalidInputError
+from deltalog.schema.collation_names import BY_BYTES, collation_named
+from deltalog.schema.collations import with_collations
 from deltalog.schema.primitives import PRIMITIVES, primitive_in_sql
 from deltalog.schema.types import ArrayType, DataType, Field, MapType, StructType, as_type
 
@@ -63,6 +65,25 @@ def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:
         yield path, "varchar" if name == "varchar" else "char", int(parts[0].name)
 
 
+def collations(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The collation of each text of a type by its path, but for those of structs and the default.
+
+    Raises:
+        InvalidInputError: there is no such type or collation.
+    """
+    name, parts = _read(node)
+    for step, part in zip(_PARTS.get(name, ()), parts, strict=False):
+        yield from collations(part, (*path, step))
+    given = node.args.get("collate")
+    if given is not None and (found := collation_named(given.name)) != BY_BYTES:
+        yield path, found
+
+
+def has_collation(node: Expr) -> bool:
+    """Whether COLLATE stands anywhere in a type."""
+    return any(part.args.get("collate") is not None for part in node.walk())
+
+
 def _read(node: Expr) -> tuple[str, list[Expr]]:
     """The name and the parts of a type, whose number is checked."""
     row, parts = primitive_in_sql(node.this), node.expressions
@@ -86,9 +107,10 @@ def _read(node: Expr) -> tuple[str, list[Expr]]:
 def _field(node: Expr) -> Field:
     said = {type(one): one for one in node.args.get("constraints") or ()}
     comment = said.get(exp.CommentColumnConstraint)
-    return Field(
+    field = Field(
         node.this,
         to_type(node.args["kind"]),
         nullable=exp.NotNullColumnConstraint not in said,
         metadata=None if comment is None else {"comment": comment.name},
     )
+    return with_collations(field, dict(collations(node.args["kind"])))

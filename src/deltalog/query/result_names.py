@@ -14,6 +14,7 @@ from sqlglot import exp
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, nodes, parse_sql
 from deltalog.expressions.render import type_name
+from deltalog.expressions.trees import walk
 from deltalog.query.parse import span_of
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ def _known_name(node: Expr, source: TextOfParts) -> str | None:
         found = parse_sql(text, parameters=dict.fromkeys(names))
     except InvalidInputError:
         return None
+    if any(isinstance(one, nodes.Collate) for one in walk(found)):
+        return None  # Spark names the collation of each constant beside it, too
     return _name(found, values)
 
 

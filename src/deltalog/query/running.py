@@ -17,7 +17,15 @@ import pyarrow as pa
 
 from deltalog.clock import now_ms, utc_moment
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.expressions import Literal, evaluate, nodes, parse_sql, resolve, type_of
+from deltalog.expressions import (
+    Literal,
+    TextRules,
+    evaluate,
+    nodes,
+    parse_sql,
+    resolve,
+    type_of,
+)
 from deltalog.query.aggregates import ASKED, ResultType
 from deltalog.query.common_types import common_type_of_sides
 from deltalog.query.computed import ARGUMENTS, INPUT, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
@@ -224,7 +232,7 @@ class _Run:
         given = {name: self.parameters[name] for name in part.parameters}
         try:
             parsed = parse_sql(part.text, parameters=given)
-            resolved = resolve(parsed, schema, self._session)
+            resolved = resolve(parsed, schema, self._session, text_rules=TextRules.VALUES)
             result = type_of(resolved, schema)
             stored = nullable_type(to_arrow_type(result))
             text = type_text(result)

@@ -20,7 +20,7 @@ from deltalog.kernels import pc
 from deltalog.partition_values import extract, parse_column
 from deltalog.schema import find_field
 from deltalog.stats import plan_skipping
-from deltalog.stats.schema import MAX_VALUES, MIN_VALUES
+from deltalog.stats.schema import MAX_VALUES, MIN_VALUES, STATS_WITH_COLLATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from deltalog.configuration import TableConfiguration
     from deltalog.expressions import Expression
 
-_BOUNDS: Final = frozenset({MIN_VALUES, MAX_VALUES})
+_BOUNDS: Final = frozenset({MIN_VALUES, MAX_VALUES, STATS_WITH_COLLATION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

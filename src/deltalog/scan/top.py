@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from deltalog.column_mapping import physical_path
 from deltalog.expressions import conjunction, evaluate, resolve_predicate
-from deltalog.expressions.nodes import Column
+from deltalog.expressions.collation_keys import keys
 from deltalog.expressions.ordering import arranged
 from deltalog.kernels import compute
 from deltalog.partition_values import extract, parse_column
@@ -23,7 +23,7 @@ from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
 from deltalog.schema import to_arrow_type
 from deltalog.stats import schema_of_leaves
-from deltalog.stats.schema import MAX_VALUES, MIN_VALUES, NULL_COUNT
+from deltalog.stats.schema import MAX_VALUES, MIN_VALUES, NULL_COUNT, leaf_of_bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -119,7 +119,7 @@ class _Best:
 
 
 def _values(rows: pa.Table, key: SortKey) -> Any:
-    found: Any = evaluate(Column(key.path), rows)
+    found: Any = evaluate(key.value, rows)
     return found
 
 
@@ -141,19 +141,25 @@ def _bounds(pruned: Pruned, files: pa.Table, key: SortKey) -> Any:
     path = physical_path(configuration.schema, key.path, configuration.column_mapping_mode)
     if key.path[0] in configuration.partition_columns:
         texts = extract(files.column("partitionValues"), path[0])
-        return parse_column(
+        values = parse_column(
             texts, key.type, column=key.path[0], time_zone=pruned.snapshot.context.time_zone
         )
+        return _keys(values, key)
     if key.has_nan:
         return None
-    kind = MAX_VALUES if key.descending else MIN_VALUES
-    wanted = [((kind, *path), to_arrow_type(key.type)), ((NULL_COUNT, *path), pa.int64())]
+    leaf = leaf_of_bound(MAX_VALUES if key.descending else MIN_VALUES, path, key.collation)
+    wanted = [(leaf, to_arrow_type(key.type)), ((NULL_COUNT, *path), pa.int64())]
     stats = pruned.stats(schema_of_leaves(wanted))
     bound, nulls = (_leaf(stats, leaf) for leaf, _ in wanted)
+    bound = _keys(bound, key)
     if not key.nulls_first:
         return bound
     has_none = compute.fill_null(compute.equal(nulls, 0), pa.scalar(value=False))
     return compute.if_else(has_none, bound, None)
+
+
+def _keys(values: Any, key: SortKey) -> Any:
+    return values if key.collation is None else keys(values, key.collation)
 
 
 def _leaf(stats: pa.Table, path: tuple[str, ...]) -> Any:

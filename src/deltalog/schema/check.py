@@ -11,7 +11,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
-from deltalog.schema.collations import check_collations
+from deltalog.schema.collation_names import BY_BYTES
+from deltalog.schema.collations import check_collations, own_collation
 from deltalog.schema.columns import canonical_path_of, duplicates, find_field, walk, walk_types
 from deltalog.schema.types import (
     VOID,
@@ -73,15 +74,21 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
 
     Raises:
         InvalidInputError: a column is not there, is there twice, has a type without serialised
-            form, or no column is left for the data.
+            form, or a collation, or no column is left for the data.
     """
     names = [canonical_path_of(schema, (column,))[0] for column in partition_columns]
     if len(set(names)) < len(names):
         raise InvalidInputError(f"a partition column is there twice: {', '.join(names)}")
     for name in names:
-        kind = find_field(schema, (name,)).type
+        field = find_field(schema, (name,))
+        kind, collation = field.type, own_collation(field)
         if not isinstance(kind, PrimitiveType) or kind.primitive.codec.encode is None:
             raise InvalidInputError(f"cannot partition by column {name!r}: it is of type {kind}")
+        if collation != BY_BYTES:
+            raise InvalidInputError(
+                f"cannot partition by column {name!r}: its texts have the collation {collation}, "
+                "and those that it takes for equal would be in several partitions"
+            )
     stored = [field for field in schema.fields if field.name not in names and field.type != VOID]
     if names and not stored:
         raise InvalidInputError(

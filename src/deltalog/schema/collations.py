@@ -1,7 +1,7 @@
 """Collations: by which rules the texts of a column compare.
 
-Owns the `__COLLATIONS` entry of column metadata: which texts of a field it names, and what becomes
-of it when the field is renamed. Knows the rules of one collation, the default: by UTF-8 bytes.
+Owns the `__COLLATIONS` entry of column metadata: which texts of a field it names, how it is set,
+and what becomes of it when the field is renamed. Which collations there are is `collation_names`.
 
 Protocol: Specifying collations in the table schema
 """
@@ -12,15 +12,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.schema.collation_names import BY_BYTES, RULES, canonical
 from deltalog.schema.columns import find_field, walk, walk_types
-from deltalog.schema.types import STRING, PrimitiveType, StructType
+from deltalog.schema.types import COLLATIONS_KEY, STRING, PrimitiveType, StructType
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deltalog.schema.columns import Path
     from deltalog.schema.types import Field
 
-COLLATIONS_KEY: Final = "__COLLATIONS"
-_BY_BYTES: Final = frozenset({"spark.utf8_binary", "utf8_binary"})
+# The second is no identifier, and what it means is plain.
+_BY_BYTES: Final = frozenset({BY_BYTES.lower(), "utf8_binary"})
 
 
 def collations_of(field: Field) -> dict[str, str]:
@@ -35,7 +38,35 @@ def collations_of(field: Field) -> dict[str, str]:
         return {}
     if not isinstance(entry, dict):
         return {field.name: str(entry)}
-    return {path: str(name) for path, name in entry.items() if str(name).lower() not in _BY_BYTES}
+    return {
+        path: canonical(str(name))
+        for path, name in entry.items()
+        if str(name).lower() not in _BY_BYTES
+    }
+
+
+def own_collation(field: Field) -> str:
+    """Return the collation of a column of texts; that of bytes for a column of another type."""
+    found = collations_of(field) if field.type == STRING else {}
+    return next(iter(found.values()), BY_BYTES)
+
+
+def ruled_collation(field: Field) -> str | None:
+    """Return the collation of a column of texts, if it has one of which deltalog has the rules."""
+    found = own_collation(field)
+    return found if found in RULES else None
+
+
+def collation_at(field: Field, inner: Path) -> str:
+    """Return the collation of texts inside a field.
+
+    Args:
+        field: that holds them.
+        inner: the way to them, such as `("element",)`; empty is the field's own texts.
+    """
+    if not inner:
+        return own_collation(field)
+    return collations_of(field).get(".".join((field.name, *inner)), BY_BYTES)
 
 
 def has_collations(schema: StructType) -> bool:
@@ -66,6 +97,27 @@ def unordered_in(schema: StructType, name: str) -> str | None:
         if isinstance(kind, PrimitiveType) and kind.primitive.extension:
             return f"values of type {kind}"
     return None
+
+
+def inner_collations(field: Field) -> dict[Path, str]:
+    """Return the collations of a field's own texts by their paths inside it; empty is the field."""
+    return {
+        inner: collation
+        for inner in _own_texts(field)
+        if (collation := collation_at(field, inner)) != BY_BYTES
+    }
+
+
+def with_collations(field: Field, collations: Mapping[Path, str]) -> Field:
+    """Return the field with other collations of its own texts.
+
+    Args:
+        field: of any type.
+        collations: from paths inside it to identifiers; the empty path is the field's own texts.
+    """
+    kept = {key: entry for key, entry in field.metadata.items() if key != COLLATIONS_KEY}
+    named = {".".join((field.name, *path)): name for path, name in collations.items()}
+    return replace(field, metadata={**kept, COLLATIONS_KEY: named} if named else kept)
 
 
 def renamed(field: Field, name: str) -> Field:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._json import loads
 from deltalog.errors import InvalidInputError
 from deltalog.frozen import FrozenList
+from deltalog.schema.collation_names import BY_BYTES, collation_named
 from deltalog.schema.interchange import SchemaPart
 from deltalog.schema.primitives import (
     PRIMITIVES,
@@ -32,6 +33,7 @@ IDENTITY_START_KEY: Final = "delta.identity.start"
 IDENTITY_STEP_KEY: Final = "delta.identity.step"
 IDENTITY_ALLOW_EXPLICIT_INSERT_KEY: Final = "delta.identity.allowExplicitInsert"
 CURRENT_DEFAULT_KEY: Final = "CURRENT_DEFAULT"
+COLLATIONS_KEY: Final = "__COLLATIONS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +255,29 @@ class Field(SchemaPart):
     def comment(self, text: str) -> Field:
         """Return this column with a comment."""
         return self._with(comment=text)
+
+    def collate(self, collation: str, at: str = "") -> Field:
+        """Return this column with texts that a collation compares.
+
+        Args:
+            collation: by its name in SQL, such as `UTF8_LCASE`; `UTF8_BINARY` is the default.
+            at: where the texts are inside the column, such as `element`; empty is the column
+                itself.
+
+        Raises:
+            InvalidInputError: there is no such collation.
+
+        Protocol: Specifying collations in the table schema
+        """
+        identifier = collation_named(collation)
+        path = f"{self.name}.{at}" if at else self.name
+        before = self.metadata.get(COLLATIONS_KEY)
+        named = dict(before) if isinstance(before, dict) else {}
+        named.pop(path, None)
+        if identifier != BY_BYTES:
+            named[path] = identifier
+        kept = {key: entry for key, entry in self.metadata.items() if key != COLLATIONS_KEY}
+        return replace(self, metadata={**kept, COLLATIONS_KEY: named} if named else kept)
 
     def default(self, expression: str) -> Field:
         """Return this column with a default value for rows that a write gives none.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from deltalog.conditions import as_condition
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import columns
+from deltalog.expressions import TextRules, columns
 from deltalog.spark.create import names_of
 from deltalog.spark.results import optimized_frame
 from deltalog.spark.session.failures import check_type
@@ -89,7 +89,8 @@ class DeltaOptimizeBuilder:
         """Refuse filters of rows: files are rewritten whole."""
         snapshot = self._table.snapshot
         schema, session = snapshot.configuration.schema, snapshot.context.session
-        condition = as_condition(schema, self._where(), session=session)
+        where = self._where()
+        condition = as_condition(schema, where, session=session, text_rules=TextRules.NONE)
         used = () if condition is None else sorted({path[0] for path in columns(condition)})
         known = ", ".join(self._partition_columns)
         for name in used:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from deltalog.errors import InvalidInputError
 from deltalog.query.names import QualifiedName
 from deltalog.schema import StructType, canonical_path_of, find_field
+from deltalog.schema.collations import inner_collations
 from deltalog.schema.columns import walk
 from deltalog.statements.columns import CLAUSES, read_column, read_definition
 from deltalog.statements.create import read_clustering, read_key, read_properties
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from deltalog.schema import Field
     from deltalog.schema.alter import Where
-    from deltalog.statements.reader import StatementReader
+    from deltalog.statements.reader import StatementReader, WrittenType
     from deltalog.verbs.verb import Verb
 
     Path = tuple[str, ...]
@@ -62,7 +63,9 @@ class ChangeColumnStatement(SqlStatement):
         schema = session.open(self.table).snapshot.configuration.schema
         own = find_field(schema, canonical_path_of(schema, self.column))
         verbs: list[Verb[Any]] = []
-        if own.type != self.field.type:
+        if collations := inner_collations(self.field):
+            verbs.append(alter.SetColumnCollations(self.column, collations, self.field.type))
+        elif own.type != self.field.type:
             verbs.append(alter.SetColumnType(self.column, self.field.type))
         if "comment" in self.field.metadata:
             verbs.append(alter.SetColumnComment(self.column, self.field.metadata["comment"]))
@@ -241,6 +244,8 @@ def _replacing(old: StructType, new: StructType, parent: Path) -> Iterator[Verb[
 def _changing(own: Field, field: Field, path: Path) -> Iterator[Verb[Any]]:
     if isinstance(own.type, StructType) and isinstance(field.type, StructType):
         yield from _replacing(own.type, field.type, path)
+    elif (collations := inner_collations(field)) and collations != inner_collations(own):
+        yield alter.SetColumnCollations(path, collations, field.type)
     elif own.type != field.type:
         yield alter.SetColumnType(path, field.type)
     if own.metadata.get("comment") != field.metadata.get("comment"):
@@ -291,7 +296,7 @@ def _read_change(reader: StatementReader) -> Verb[Any]:
     verb: Verb[Any]
     match clause:
         case "TYPE":
-            verb = alter.SetColumnType(column, reader.type(*CLAUSES)[0])
+            verb = _retyped(column, reader.type(*CLAUSES))
         case "COMMENT":
             verb = alter.SetColumnComment(column, reader.text("a comment"))
         case "SET NOT NULL":
@@ -312,6 +317,12 @@ def _read_change(reader: StatementReader) -> Verb[Any]:
     return verb
 
 
+def _retyped(column: Path, wanted: WrittenType) -> Verb[Any]:
+    if not wanted.collations:
+        return alter.SetColumnType(column, wanted.type)
+    return alter.SetColumnCollations(column, wanted.collations, wanted.type)
+
+
 def _change_column(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     """Read Hive's `old new TYPE [COMMENT 'c'] [FIRST | AFTER c]`, or what ALTER COLUMN has."""
     column = reader.path()
@@ -322,7 +333,7 @@ def _change_column(reader: StatementReader, table: QualifiedName) -> SqlStatemen
         where = _read_place(reader)
         if where is not None:
             return AlterStatement(table, (alter.MoveColumn(column, where),))
-        return AlterStatement(table, (alter.SetColumnType(column, reader.type(*CLAUSES)[0]),))
+        return AlterStatement(table, (_retyped(column, reader.type(*CLAUSES)),))
     name = reader.name("the column's new name")
     if name.lower() != column[-1].lower():
         reader.fail("expected the same name: ALTER TABLE … RENAME COLUMN renames")

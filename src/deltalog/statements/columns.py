@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
 from deltalog.schema import Field
+from deltalog.schema.collations import with_collations
 from deltalog.schema.types import (
     CURRENT_DEFAULT_KEY,
     GENERATION_EXPRESSION_KEY,
@@ -30,8 +31,8 @@ def read_column(reader: StatementReader) -> Field:
 
 def read_definition(reader: StatementReader, name: str) -> Field:
     """Read the type of a column, and what follows it."""
-    found, limited = reader.type(*CLAUSES)
-    metadata: dict[str, Any] = {CHAR_VARCHAR_KEY: limited} if limited else {}
+    found = reader.type(*CLAUSES)
+    metadata: dict[str, Any] = {CHAR_VARCHAR_KEY: found.limited} if found.limited else {}
     is_nullable = True
     while clause := reader.take_one("NOT NULL", "NULL", "DEFAULT", "GENERATED", "COMMENT"):
         match clause:
@@ -43,7 +44,8 @@ def read_definition(reader: StatementReader, name: str) -> Field:
                 metadata |= _read_generator(reader)
             case "COMMENT":
                 metadata["comment"] = reader.text("a comment")
-    return Field(name, found, nullable=is_nullable, metadata=metadata)
+    field = Field(name, found.type, nullable=is_nullable, metadata=metadata)
+    return with_collations(field, found.collations)
 
 
 def _read_generator(reader: StatementReader) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from deltalog.expressions.render import quote_name, quote_text, type_name
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
 from deltalog.schema import ArrayType, MapType, StructType
+from deltalog.schema.collation_names import name_in_sql
+from deltalog.schema.collations import inner_collations
 from deltalog.schema.types import (
     IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
     IDENTITY_START_KEY,
@@ -59,7 +61,7 @@ def create_statement(name: QualifiedName, table: DeltaTable, *, is_managed: bool
 def _defined(field: Field, schema: Any) -> str:
     parts = [
         quote_name(field.name),
-        str(field.metadata.get(CHAR_VARCHAR_KEY) or _defined_type(field.type)),
+        str(field.metadata.get(CHAR_VARCHAR_KEY) or _defined_type(field)),
     ]
     if not field.nullable:
         parts.append("NOT NULL")
@@ -82,22 +84,29 @@ def _defined(field: Field, schema: Any) -> str:
     return " ".join(parts)
 
 
-def _defined_type(data_type: DataType) -> str:
-    """Return a type with what its fields have besides their types."""
-    match data_type:
-        case ArrayType():
-            return f"ARRAY<{_defined_type(data_type.element_type)}>"
-        case MapType():
-            key, value = _defined_type(data_type.key_type), _defined_type(data_type.value_type)
-            return f"MAP<{key}, {value}>"
-        case StructType():
-            return f"STRUCT<{', '.join(map(_defined_field, data_type))}>"
-        case _:
-            return type_name(data_type)
+def _defined_type(field: Field) -> str:
+    """Return the type of a field with what its parts have besides their types."""
+
+    def defined(data_type: DataType, path: tuple[str, ...]) -> str:
+        match data_type:
+            case ArrayType():
+                return f"ARRAY<{defined(data_type.element_type, (*path, 'element'))}>"
+            case MapType():
+                key = defined(data_type.key_type, (*path, "key"))
+                return f"MAP<{key}, {defined(data_type.value_type, (*path, 'value'))}>"
+            case StructType():
+                return f"STRUCT<{', '.join(map(_defined_field, data_type))}>"
+            case _:
+                collation = collations.get(path)
+                behind = "" if collation is None else f" COLLATE {name_in_sql(collation)}"
+                return type_name(data_type) + behind
+
+    collations = inner_collations(field)
+    return defined(field.type, ())
 
 
 def _defined_field(field: Field) -> str:
     required = "" if field.nullable else " NOT NULL"
     comment = field.metadata.get("comment")
     said = "" if comment is None else f" COMMENT {quote_text(str(comment))}"
-    return f"{quote_name(field.name)}: {_defined_type(field.type)}{required}{said}"
+    return f"{quote_name(field.name)}: {_defined_type(field)}{required}{said}"

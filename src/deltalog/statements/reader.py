@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, parse_sql
 from deltalog.expressions.render import type_name
-from deltalog.expressions.sql import length_limits, parse_type
+from deltalog.expressions.sql import length_limits, parse_collated_type
 from deltalog.query.lexer import (
     SyntaxProblem,
     TextParts,
@@ -50,6 +51,22 @@ _LIMITED: Final = re.compile(r"\b(?:varchar|character|char)\s*\(\s*\d+\s*\)", re
 _PARAMETER: Final = "deltalog_parameter_"
 _SUBQUERY: Final = "deltalog_query_"
 _DEFAULT: Final = "deltalog_default_"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenType:
+    """A type as a statement says it.
+
+    Args:
+        type: with `string` for each `char(n)` and `varchar(n)`.
+        limited: the type as it was written, if it has such limits.
+        collations: of its texts, from paths inside it to identifiers; not of fields of structs,
+            which have their own.
+    """
+
+    type: DataType
+    limited: str | None
+    collations: Mapping[tuple[str, ...], str]
 
 
 class StatementReader:
@@ -291,13 +308,8 @@ class StatementReader:
         self.expect(")")
         return found
 
-    def type(self, *stops: str) -> tuple[DataType, str | None]:
-        """Read a type.
-
-        Returns:
-            The type with `string` for each `char(n)` and `varchar(n)`, and the type as it was
-            written if it has such limits.
-        """
+    def type(self, *stops: str) -> WrittenType:
+        """Read a type."""
         start = self._place
         self._place = end = end_of_type(self._words, self._place, stops)
         if start == end:
@@ -305,11 +317,13 @@ class StatementReader:
         text = self.sql[self._words[start].start : self._words[end - 1].end]
         try:
             is_limited = bool(length_limits(text))
-            found = parse_type(_LIMITED.sub(type_name(STRING), text) if is_limited else text)
+            plain = _LIMITED.sub(type_name(STRING), text) if is_limited else text
+            found, collations = parse_collated_type(plain)
         except InvalidInputError as error:
             raise self._error_in(start, error) from error
         # Names of fields keep their case.
-        return found, (text if "<" in text else text.lower()) if is_limited else None
+        limited = (text if "<" in text else text.lower()) if is_limited else None
+        return WrittenType(found, limited, collations)
 
     def query(self) -> Query:
         """Read a query: up to the bracket that closes it, or to the end of the statement."""

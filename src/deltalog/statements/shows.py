@@ -17,7 +17,7 @@ from deltalog.catalogs.protocol import TableType
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column, conjunction, lit
 from deltalog.expressions.nodes import Comparison, IsNull
-from deltalog.expressions.render import simple_name
+from deltalog.expressions.render import simple_name_of
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
 from deltalog.partition_values import hive_directory
 from deltalog.query.names import QualifiedName
@@ -101,7 +101,7 @@ class DescribeStatement(SqlStatement):
             rows += [("# Clustering Information", "", ""), ("# col_name", "data_type", "comment")]
             schema = table.snapshot.configuration.schema
             rows += [
-                (".".join(path), simple_name(find_field(schema, path).type), None)
+                (".".join(path), simple_name_of(find_field(schema, path)), None)
                 for path in clusters
             ]
         if self.is_extended:
@@ -335,7 +335,7 @@ def _read_partition(reader: StatementReader) -> dict[str, Any]:
 
 def shown_type(field: Field) -> str:
     """Return the type of a column in SQL, with its limits of length."""
-    return str(field.metadata.get(CHAR_VARCHAR_KEY) or simple_name(field.type))
+    return str(field.metadata.get(CHAR_VARCHAR_KEY) or simple_name_of(field))
 
 
 def _details(name: QualifiedName, table: DeltaTable, entry: CatalogTable | None) -> dict[str, str]:

@@ -20,7 +20,7 @@ from deltalog.expressions.comparing import compare
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import columns
 from deltalog.kernels import pc
-from deltalog.stats.schema import MAX_VALUES, MIN_VALUES, NULL_COUNT, NUM_RECORDS
+from deltalog.stats.schema import NULL_COUNT, NUM_RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -240,9 +240,9 @@ class Compare:
         for side, other in ((self.left, ">"), (self.right, "<")):
             for column in side.stored:
                 if not self.operator.startswith(other) or self.operator == "<>":
-                    yield (MIN_VALUES, *column.path), column.field.type
+                    yield column.low_leaf, column.field.type
                 if self.operator in {"=", "<>"} or self.operator.startswith(other):
-                    yield (MAX_VALUES, *column.path), column.field.type
+                    yield column.high_leaf, column.field.type
 
     def lines(self) -> Iterator[str]:
         """Return the comparison of ends."""
@@ -286,8 +286,8 @@ class OneOf:
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
         """Return both bounds."""
         for column in self.value.stored:
-            yield (MIN_VALUES, *column.path), column.field.type
-            yield (MAX_VALUES, *column.path), column.field.type
+            yield column.low_leaf, column.field.type
+            yield column.high_leaf, column.field.type
 
     def lines(self) -> Iterator[str]:
         """Return the range, and how many options there are."""
@@ -319,8 +319,8 @@ class Prefix:
     def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
         """Return both bounds."""
         for column in self.value.stored:
-            yield (MIN_VALUES, *column.path), column.field.type
-            yield (MAX_VALUES, *column.path), column.field.type
+            yield column.low_leaf, column.field.type
+            yield column.high_leaf, column.field.type
 
     def lines(self) -> Iterator[str]:
         """Return the range and the prefix."""

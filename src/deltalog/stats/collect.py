@@ -1,7 +1,7 @@
 """Statistics of the rows that go into a file, collected batch by batch.
 
 Owns which value is the smallest and the greatest as Spark orders them: NaN above all numbers,
-texts by their bytes. How they are stored is `encode`.
+texts by their bytes, or by the collation of their column. How they are stored is `encode`.
 
 Protocol: Per-file Statistics
 """
@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.collation_keys import keys
 from deltalog.kernels import Array, pc
 from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.collations import ruled_collation
 from deltalog.schema.primitives import Bounds
 from deltalog.schema.primitives.places import corner
 from deltalog.stats.encode import DEFAULT_PREFIX_LENGTH, truncate_max, truncate_min
@@ -33,6 +35,7 @@ from deltalog.stats.schema import (
     find_leaf,
     has_bounds,
     indexed_columns,
+    leaf_of_bound,
 )
 
 if TYPE_CHECKING:
@@ -84,6 +87,10 @@ class StatsCollector:
         """Whether a column of `columns` gets a minimum and a maximum."""
         return self._columns[number].has_bounds
 
+    def needs_values(self, number: int) -> bool:
+        """Whether all values of a column of `columns` are looked at: bytes do not order them."""
+        return self._columns[number].collation is not None
+
     def count_rows(self, num_rows: int) -> None:
         """Add rows, whose columns are added one by one with `update_column`."""
         self._num_records += num_rows
@@ -126,10 +133,10 @@ class StatsCollector:
             NULL_COUNT: {},
         }
         for column in self._columns:
-            if column.has_bounds:
-                low, high = column.bounds()
-                _put(stats[MIN_VALUES], column.path, low)
-                _put(stats[MAX_VALUES], column.path, high)
+            if column.has_bounds or column.collation is not None:
+                for kind, bound in zip((MIN_VALUES, MAX_VALUES), column.bounds(), strict=True):
+                    if bound is not None or column.collation is None:
+                        _put(stats, leaf_of_bound(kind, column.path, column.collation), bound)
             elif column.box is not None and all(map(math.isfinite, chain(*column.box))):
                 for kind, point in zip((MIN_VALUES, MAX_VALUES), column.box, strict=True):
                     _put(stats[kind], column.path, corner(point))
@@ -146,6 +153,7 @@ class _ColumnStats:
         self.null_count = 0
         self._prefix_length = prefix_length
         self.has_bounds = has_bounds(field)
+        self.collation = ruled_collation(field)
         self._arrow: Any = to_arrow_type(field.type) if self.has_bounds else None
         self._stored = (bounds_of(field.type) or Bounds()).stored
         self._low: Any = None
@@ -165,7 +173,7 @@ class _ColumnStats:
         self.null_count += values.null_count if null_count is None else null_count
         if values.null_count == len(values):
             return
-        if self.has_bounds:
+        if self.has_bounds or self.collation is not None:
             self._widen(values)
         elif self._box_of is not None:
             self._cover(self._box(values))
@@ -198,7 +206,10 @@ class _ColumnStats:
     def _widen(self, values: Array) -> None:
         if pt.is_dictionary(values.type):
             values = values.dictionary_decode()
-        if pt.is_temporal(values.type):
+        if self.collation is not None:
+            # A key is equal to its text, which is all that a bound has to be.
+            values = keys(values, self.collation)
+        elif pt.is_temporal(values.type):
             # Counts, because Python has no moment after the year 9999.
             values = values.cast(self._arrow)
             values = values.cast(pa.int32() if self._arrow.bit_width == 32 else pa.int64())

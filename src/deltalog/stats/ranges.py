@@ -17,11 +17,13 @@ import pyarrow as pa
 from deltalog.errors import DeltaError
 from deltalog.expressions.arrow import evaluate
 from deltalog.expressions.casts import cast
+from deltalog.expressions.collation_keys import keys
 from deltalog.expressions.literals import to_scalar
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import columns
+from deltalog.schema.collation_names import name_in_sql
 from deltalog.stats.bounds import correction
-from deltalog.stats.schema import MAX_VALUES, MIN_VALUES, child_of
+from deltalog.stats.schema import MAX_VALUES, MIN_VALUES, child_of, leaf_of_bound
 
 if TYPE_CHECKING:
     from deltalog.expressions.nodes import Expression, Literal
@@ -179,31 +181,57 @@ class Stored:
         name: logical, for people.
         path: physical.
         field: the logical field.
+        collation: by which its texts are compared; the bounds are then keys. None is by bytes.
     """
 
     name: str
     path: Path
     field: Field
+    collation: str | None = None
+
+    @property
+    def low_leaf(self) -> Path:
+        """The statistic that holds the minimum."""
+        return leaf_of_bound(MIN_VALUES, self.path, self.collation)
+
+    @property
+    def high_leaf(self) -> Path:
+        """The statistic that holds the maximum."""
+        return leaf_of_bound(MAX_VALUES, self.path, self.collation)
 
     def lower(self, facts: Facts) -> Datum:
         """Return the minimum, corrected."""
-        found = facts.leaf((MIN_VALUES, *self.path))
-        return None if found is None else correction(self.field).lower(found)
+        found = facts.leaf(self.low_leaf)
+        if found is None or self.collation is not None:
+            return self._keys(found)
+        return correction(self.field).lower(found)
 
     def upper(self, facts: Facts) -> Datum:
         """Return the maximum, corrected."""
-        found = facts.leaf((MAX_VALUES, *self.path))
-        return None if found is None else correction(self.field).upper(found)
+        found = facts.leaf(self.high_leaf)
+        if found is None or self.collation is not None:
+            return self._keys(found)
+        return correction(self.field).upper(found)
+
+    def _keys(self, bounds: Datum) -> Datum:
+        # A bound may be any text that is equal to the least one.
+        if bounds is None or self.collation is None:
+            return bounds
+        return keys(bounds, self.collation)
 
     @property
     def low_text(self) -> str:
         """The statistic's name."""
-        return f"min({self.name})"
+        return f"min({self.name}{self._collate})"
 
     @property
     def high_text(self) -> str:
         """The statistic's name."""
-        return f"max({self.name})"
+        return f"max({self.name}{self._collate})"
+
+    @property
+    def _collate(self) -> str:
+        return "" if self.collation is None else f" COLLATE {name_in_sql(self.collation)}"
 
     @property
     def stored(self) -> tuple[Stored, ...]:

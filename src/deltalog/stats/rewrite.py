@@ -13,6 +13,7 @@ Protocol: Per-file Statistics
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from deltalog.expressions.nodes import (
     And,
     Call,
     Cast,
+    Collate,
     Column,
     Comparison,
     Expression,
@@ -37,6 +39,7 @@ from deltalog.expressions.nodes import (
 )
 from deltalog.expressions.trees import columns
 from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.collations import ruled_collation
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import StructType
 from deltalog.stats.bounds import keeps_order
@@ -216,7 +219,9 @@ class _Rewriter:
         if value is None:
             return None
         guards = self._guards(value)
-        if (negated and not is_whole) or not prefix:
+        # A key that starts with a prefix may be that of a text that does not.
+        is_negated_key = negated and isinstance(operand, Collate)
+        if (negated and not is_whole) or is_negated_key or not prefix:
             return _all_of(guards) if guards else None
         return _all_of([Prefix(value, prefix, negated), *guards])
 
@@ -231,6 +236,10 @@ class _Rewriter:
             if inner is None or source is None or not keeps_order(source, node.to):
                 return None
             return CastRange(inner, source, node.to)
+        if isinstance(node, Collate):
+            column = self._stored(node.operand)
+            is_ruled = column is not None and ruled_collation(column.field) == node.collation
+            return replace(column, collation=node.collation) if column and is_ruled else None
         column = self._stored(node)
         return column if column is not None and has_bounds(column.field) else None
 
@@ -259,7 +268,7 @@ class _Rewriter:
 
     def _leaf_below(self, node: Expression) -> Stored | None:
         """The column that is NULL exactly where the node is: an ANSI cast fails or has a value."""
-        while isinstance(node, Cast) and not node.is_try:
+        while isinstance(node, Collate) or (isinstance(node, Cast) and not node.is_try):
             node = node.operand
         return self._stored(node)
 

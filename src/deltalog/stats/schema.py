@@ -17,7 +17,8 @@ import pyarrow.types as pt
 
 from deltalog.kernels import Array, pc
 from deltalog.schema.arrow import to_arrow_type
-from deltalog.schema.collations import collations_of
+from deltalog.schema.collation_names import versioned
+from deltalog.schema.collations import collations_of, ruled_collation
 from deltalog.schema.columns import leaf_columns
 from deltalog.schema.primitives import Bounds, primitive_of_arrow
 from deltalog.schema.types import DataType, Field, PrimitiveType, StructType
@@ -34,6 +35,7 @@ TIGHT_BOUNDS: Final = "tightBounds"
 MIN_VALUES: Final = "minValues"
 MAX_VALUES: Final = "maxValues"
 NULL_COUNT: Final = "nullCount"
+STATS_WITH_COLLATION: Final = "statsWithCollation"
 # The protocol's sample of a checkpoint has it so, and some writers followed.
 NULL_COUNT_ALIAS: Final = "nullCounts"
 DEFAULT_NUM_INDEXED_COLUMNS: Final = 32
@@ -42,9 +44,23 @@ DEFAULT_NUM_INDEXED_COLUMNS: Final = 32
 def has_bounds(field: Field) -> bool:
     """Return whether the column gets a minimum and a maximum: numbers, moments and texts do.
 
-    Texts with a collation do not: it orders them in another way than their bytes.
+    Texts with a collation do not: it orders them in another way than their bytes, and their bounds
+    are among the statistics with collation.
     """
     return not collations_of(field) and bounds_of(field.type) is not None
+
+
+def leaf_of_bound(kind: str, path: Path, collation: str | None = None) -> Path:
+    """Return the leaf that holds the minimum or the maximum of a column.
+
+    Args:
+        kind: `MIN_VALUES` or `MAX_VALUES`.
+        path: of the column.
+        collation: by which it is the least or the greatest; None is by bytes.
+    """
+    if collation is None:
+        return (kind, *path)
+    return (STATS_WITH_COLLATION, versioned(collation), kind, *path)
 
 
 def box_of(field: Field) -> Callable[[Array], Box | None] | None:
@@ -108,6 +124,12 @@ def stats_schema(columns: Iterable[tuple[Path, Field]], *, tight_bounds: bool = 
             if has_bounds(field) or box_of(field) is not None
         ]
     leaves += [((NULL_COUNT, *path), pa.int64()) for path, _ in indexed]
+    collated = [(path, found) for path, field in indexed if (found := ruled_collation(field))]
+    leaves += [
+        (leaf_of_bound(kind, path, collation), pa.string())
+        for path, collation in collated
+        for kind in (MIN_VALUES, MAX_VALUES)
+    ]
     if tight_bounds:
         leaves.append(((TIGHT_BOUNDS,), pa.bool_()))
     return schema_of_leaves(leaves)

@@ -25,6 +25,7 @@ from deltalog.stats.schema import (
     MIN_VALUES,
     NULL_COUNT,
     NUM_RECORDS,
+    STATS_WITH_COLLATION,
     schema_of_leaves,
 )
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from deltalog.schema.types import DataType
     from deltalog.stats.schema import Path
 
-_ORDER: Final = (NUM_RECORDS, MIN_VALUES, MAX_VALUES, NULL_COUNT)
+_ORDER: Final = (NUM_RECORDS, MIN_VALUES, MAX_VALUES, NULL_COUNT, STATS_WITH_COLLATION)
 
 
 @dataclass(frozen=True, slots=True)

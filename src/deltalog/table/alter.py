@@ -117,6 +117,29 @@ class TableAlterer:
             alter.SetColumnType(column, to_type), commit_properties, post_commithook_properties
         )
 
+    def set_column_collation(
+        self,
+        column: ColumnPath,
+        collation: str,
+        commit_properties: CommitProperties | None = None,
+        post_commithook_properties: PostCommitHookProperties | None = None,
+        *,
+        at: str = "",
+    ) -> None:
+        """Set by which collation the texts of a column are compared; no file is rewritten.
+
+        Args:
+            column: of texts, or of lists or maps that hold some.
+            collation: by its name in SQL, such as `UTF8_LCASE`; `UTF8_BINARY` is the default.
+            at: where the texts are inside the column, such as `element`; empty is the column.
+        """
+        inner = tuple(at.split(".")) if at else ()
+        self._do(
+            alter.SetColumnCollations(column, {inner: collation}),
+            commit_properties,
+            post_commithook_properties,
+        )
+
     def set_column_comment(
         self,
         column: ColumnPath,

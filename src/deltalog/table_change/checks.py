@@ -96,7 +96,8 @@ def check_change(
     Args:
         before: the current table.
         after: the new table.
-        changed: columns that are dropped, renamed or get another type; paths in the old schema.
+        changed: columns that are dropped, renamed or get another type or collation; paths in the
+            old schema.
         replaces_data: whether the same commit removes all rows.
 
     Raises:

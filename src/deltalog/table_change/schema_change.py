@@ -15,6 +15,7 @@ from deltalog.column_mapping import Mode, field_id
 from deltalog.errors import InvalidInputError
 from deltalog.features.type_widening import changes_own_type, record_type_changes
 from deltalog.schema import ArrayType, Field, MapType, StructType
+from deltalog.schema.collations import collations_of, renamed
 
 if TYPE_CHECKING:
     from deltalog.configuration import TableConfiguration
@@ -28,7 +29,8 @@ class SchemaChange:
 
     Args:
         schema: with every type change recorded in column metadata.
-        changed: columns that are dropped, renamed or get another type; paths in the old schema.
+        changed: columns that are dropped, renamed or get another type or collation; paths in the
+            old schema.
     """
 
     schema: StructType
@@ -87,7 +89,8 @@ class _SchemaChanger:
         if before.name != after.name:
             self._drop(path)
         recorded = record_type_changes(".".join(path), before, after, is_enabled=self.widens)
-        if changes_own_type(before, after):
+        own = collations_of(renamed(before, after.name))
+        if changes_own_type(before, after) or own != collations_of(after):
             self.changed.append(path)
         return replace(recorded, type=self._type(before.type, recorded.type, path))
 

@@ -1,8 +1,8 @@
 """Statistics of row groups that are copied, as if their rows had been written.
 
 A footer's bounds are taken where they are exact. Other columns are decoded: texts that may be cut
-off, floating-point numbers (footers leave NaN out), geometries (a box is made of all of them),
-lists and maps (footers count their elements).
+off, texts that a collation orders, floating-point numbers (footers leave NaN out), geometries (a
+box is made of all of them), lists and maps (footers count their elements).
 
 Protocol: Per-file Statistics
 """
@@ -64,6 +64,7 @@ def collect_copied(
     for number, (path, field) in enumerate(columns):
         has_bounds = stats.has_bounds(number)
         is_known = isinstance(field.type, PrimitiveType) and box_of(field) is None
+        is_known = is_known and not stats.needs_values(number)
         leaf = leaf_of[path] if is_known else None
         left = []
         for group in groups:

@@ -35,12 +35,16 @@ from deltalog.expressions import (
     resolve,
     resolve_predicate,
 )
+from deltalog.expressions.nodes import Collate
 from deltalog.features.char_varchar import LengthLimit, length_limits
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import CHECK, Check, table_checks
 from deltalog.features.identity_columns import IdentityColumn, identity_columns, next_values
 from deltalog.kernels import Array, pc
 from deltalog.schema import StructType, find_field, to_arrow_schema
+from deltalog.schema.collation_names import BY_BYTES
+from deltalog.schema.collations import has_collations
+from deltalog.schema.types import STRING
 from deltalog.sql_session import RULES_OF_TABLES
 from deltalog.write.fit import Fit
 from deltalog.write.nested_paths import not_null_paths, rows_where, values_at
@@ -237,7 +241,11 @@ class Enforcer:
         """Return the rule that given values of a generated column equal the computed ones."""
         what = f"generated column {name!r} ({text})"
         with _naming(self._table, what, "generatedColumns"):
-            is_same = Column((name,)).equals_null_safe(self._parse(text))
+            value, computed = Column((name,)), self._parse(text)
+            is_same: Expression = value.equals_null_safe(computed)
+            if find_field(self._logical, (name,)).type == STRING and has_collations(self._logical):
+                # It is the same text, and not one that a collation takes for equal.
+                is_same = Collate(value, BY_BYTES).equals_null_safe(Collate(computed, BY_BYTES))
             resolved = resolve_predicate(is_same, self._logical, self._session)
             self._check_zone(text, resolved, self._logical)
             return _Rule(what, name, resolved)

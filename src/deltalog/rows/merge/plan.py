@@ -15,6 +15,7 @@ from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions import (
     Expression,
     Literal,
+    TextRules,
     columns,
     conjuncts,
     resolve_predicate,
@@ -184,7 +185,12 @@ def plan_merge(
 
 
 def plan_condition(
-    request: ChangeRequest, target: StructType, source: StructType, session: SqlSession
+    request: ChangeRequest,
+    target: StructType,
+    source: StructType,
+    session: SqlSession,
+    *,
+    text_rules: TextRules = TextRules.COLLATIONS,
 ) -> MergeCondition:
     """Resolve the condition of a merge, and split it by sides.
 
@@ -193,18 +199,25 @@ def plan_condition(
         target: schema of the table.
         source: schema of the source.
         session: the current time and the time zone.
+        text_rules: by what texts are compared.
 
     Raises:
         InvalidInputError: the condition is invalid.
     """
     names = _names(request, target, source)
-    return _taken_apart(_resolved(names, request.condition, BOTH, session), names.schema)
+    found = _resolved(names, request.condition, BOTH, session, text_rules)
+    return _taken_apart(found, names.schema)
 
 
 def _resolved(
-    names: Names, sql: str | Expression, sides: Collection[str], session: SqlSession
+    names: Names,
+    sql: str | Expression,
+    sides: Collection[str],
+    session: SqlSession,
+    text_rules: TextRules = TextRules.COLLATIONS,
 ) -> Expression:
-    return fold(resolve_predicate(names.parse(sql, sides), names.schema, session))
+    parsed = names.parse(sql, sides)
+    return fold(resolve_predicate(parsed, names.schema, session, text_rules=text_rules))
 
 
 def _taken_apart(whole: Expression, schema: StructType) -> MergeCondition:

@@ -17,6 +17,8 @@ from deltalog.errors import InvalidInputError, MalformedMessageError
 from deltalog.expressions import Column, Literal, columns, conjuncts, resolve_predicate
 from deltalog.expressions.nodes import And, Comparison, IsNull, Not
 from deltalog.schema import find_field
+from deltalog.schema.collation_names import BY_BYTES
+from deltalog.schema.collations import own_collation
 from deltalog.schema.types import DOUBLE, FLOAT
 from deltalog.sharing.wire.hints import encode_json_hint, parse_json_hint
 
@@ -76,8 +78,10 @@ def _safe_parts(
 
 
 def _is_unsafe(path: tuple[str, ...], schema: StructType) -> bool:
-    # Engines order NaN in different ways, and the bounds of a file may leave it out.
-    return find_field(schema, path).type in (FLOAT, DOUBLE)
+    # Engines order NaN in different ways, and the bounds of a file may leave it out. They compare
+    # texts by bytes, whose bounds are no other collation's.
+    field = find_field(schema, path)
+    return field.type in (FLOAT, DOUBLE) or own_collation(field) != BY_BYTES
 
 
 def _sql(node: Expression) -> str | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from deltalog.errors import DeltaError
-from deltalog.expressions import resolve_predicate
+from deltalog.expressions import TextRules, resolve_predicate
 from deltalog.expressions.trees import all_of, walk
 from deltalog.scan.prune import Pruned, prune
 from deltalog.sharing.server.work import check_client
@@ -108,7 +108,7 @@ def read_hints(
         if not budget.may_read(number, text):
             break
         try:
-            hint = resolve_predicate(parse(text), schema)
+            hint = resolve_predicate(parse(text), schema, text_rules=TextRules.NONE)
         except (DeltaError, RecursionError):
             continue
         if budget.take(hint):

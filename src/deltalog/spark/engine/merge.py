@@ -24,6 +24,7 @@ from deltalog.expressions import Column as ColumnNode
 from deltalog.expressions import (
     Expression,
     Literal,
+    TextRules,
     columns,
     map_columns,
     parse_sql,
@@ -127,7 +128,9 @@ def _known_condition(
         if isinstance(whole, str) and alias is None:
             alias = _source_alias(whole, request.target_alias, schema, source)
         aliased = replace(request, source_alias=alias)
-        found = plan_condition(aliased, schema, source, snapshot.context.session)
+        found = plan_condition(
+            aliased, schema, source, snapshot.context.session, text_rules=TextRules.NONE
+        )
     except DeltaError:
         return None
     zone = snapshot.context.time_zone

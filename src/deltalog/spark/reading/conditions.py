@@ -19,7 +19,15 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 
 from deltalog.conditions import as_condition
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import UTC_NAMES, conjuncts, map_columns, parse_sql, to_sql, type_of
+from deltalog.expressions import (
+    UTC_NAMES,
+    TextRules,
+    conjuncts,
+    map_columns,
+    parse_sql,
+    to_sql,
+    type_of,
+)
 from deltalog.expressions import Column as ColumnNode
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions.nodes import Call, Cast, Expression
@@ -78,7 +86,7 @@ def as_spark_condition(
     ours = (
         _of_text(condition, schema, alias, session)
         if is_text
-        else as_condition(schema, condition, session=session)
+        else _known(schema, condition, session)
     )
     time_zone = session.time_zone
     if ours is None:
@@ -106,14 +114,19 @@ def _of_text(
     """Parse a condition on the rows of one table; None if only Spark can."""
     try:
         if alias is None:
-            return as_condition(schema, text, session=session)
+            return _known(schema, text, session)
         parsed = parse_sql(text)
         called = [path for path in columns_of(parsed) if path[0].lower() == alias.lower()]
         if called and alias.lower() in {name.lower() for name in schema.names}:
             return None  # the table, or a struct of it
-        return as_condition(schema, map_columns(parsed, partial(_without, alias)), session=session)
+        return _known(schema, map_columns(parsed, partial(_without, alias)), session)
     except InvalidInputError:
         return None
+
+
+def _known(schema: StructType, condition: Any, session: SqlSession) -> Expression | None:
+    """The condition, if it is the same to Spark, to which texts have no collation."""
+    return as_condition(schema, condition, session=session, text_rules=TextRules.NONE)
 
 
 def _without(alias: str, column: ColumnNode) -> ColumnNode:

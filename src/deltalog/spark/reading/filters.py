@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import datasource
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import Column, Literal, lit, resolve_predicate
+from deltalog.expressions import Column, Literal, TextRules, lit, resolve_predicate
 from deltalog.expressions.nodes import Call, Comparison, Expression, In, IsNull, Not
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def as_predicate(filters: Iterable[datasource.Filter], schema: StructType) -> Ex
         if expression is None:
             continue
         try:
-            found.append(resolve_predicate(expression, schema))
+            found.append(resolve_predicate(expression, schema, text_rules=TextRules.NONE))
         except InvalidInputError:  # a column that the table lacks, or an unsupported type
             continue
     return reduce(and_, found) if found else None

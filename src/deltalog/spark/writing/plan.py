@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.conditions import as_condition
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError
+from deltalog.expressions import TextRules
 from deltalog.locations import named_table, naming
 from deltalog.log.listing import has_table
 from deltalog.rows.planned import ChangeMetrics, RowCounts
@@ -217,7 +218,9 @@ class WritePlan:
     def _check_predicate(self, options: WriteOptions) -> None:
         where, schema = options.replace_where, self.configuration.schema
         if isinstance(where, str):
-            predicate = as_condition(schema, where, session=self.context.session)
+            predicate = as_condition(
+                schema, where, session=self.context.session, text_rules=TextRules.NONE
+            )
             if predicate is not None:
                 check_zone(where, predicate, schema, options.zone)
 
@@ -336,7 +339,9 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
     own, schema = snapshot.configuration.partition_columns, snapshot.configuration.schema
     where, asked = options.replace_where, options.partition_by
     if isinstance(where, str):
-        predicate = as_condition(schema, where, session=snapshot.context.session)
+        predicate = as_condition(
+            schema, where, session=snapshot.context.session, text_rules=TextRules.NONE
+        )
         if predicate is not None:
             check_zone(where, predicate, schema, options.zone)
     if asked is None or options.schema_mode == "overwrite":

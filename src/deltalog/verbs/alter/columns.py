@@ -16,6 +16,8 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.nodes import And, Column, IsNull, Not
 from deltalog.features.clustering import clustering_columns
 from deltalog.schema import StructType, alter, as_type, canonical_path_of, find_field
+from deltalog.schema.collation_names import BY_BYTES, collation_named
+from deltalog.schema.collations import with_collations
 from deltalog.schema.types import CURRENT_DEFAULT_KEY, GENERATION_EXPRESSION_KEY, IDENTITY_STEP_KEY
 from deltalog.table_change import changed_table
 from deltalog.verbs.alter.existing_rows import check_existing_rows
@@ -218,6 +220,37 @@ class SetColumnType(_ColumnChange):
 
 
 @dataclass(frozen=True, slots=True)
+class SetColumnCollations(_ColumnChange):
+    """Set by which collations the texts of a column, or of a nested field, are compared.
+
+    Args:
+        collations: from paths inside the column to names in SQL; the empty path is the column.
+        to_type: that the column gets too, if it has another one; None is the one it has.
+
+    Protocol: Writer Requirements for Collations
+    """
+
+    collations: Mapping[Path, str]
+    to_type: DataType | None = None
+
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema with the collations.
+
+        Raises:
+            InvalidInputError: there is no such collation, the column has no such texts, or the
+                table is clustered by it; or as of `SetColumnType`.
+        """
+        schema = transaction.configuration.schema
+        path = canonical_path_of(schema, self.column)
+        _check_not_clustered(transaction, path, "change the collation of")
+        if self.to_type is not None:
+            schema = alter.change_type(schema, path, self.to_type)
+        named = {inner: collation_named(name) for inner, name in self.collations.items()}
+        known = {inner: name for inner, name in named.items() if name != BY_BYTES}
+        return alter.change_field(schema, path, lambda field: with_collations(field, known))
+
+
+@dataclass(frozen=True, slots=True)
 class SetColumnComment(_ColumnChange):
     """Set the comment of a column or nested field; None removes it."""
 
@@ -324,14 +357,14 @@ def _check_mapped(transaction: PendingTransaction, verb: str) -> None:
         )
 
 
-def _check_not_clustered(transaction: PendingTransaction, path: Path) -> None:
+def _check_not_clustered(transaction: PendingTransaction, path: Path, doing: str = "drop") -> None:
     known = {} if transaction.snapshot is None else dict(transaction.snapshot.domain_metadata)
     clustered = clustering_columns({**known, **transaction.domains}) or ()
     configuration = transaction.configuration
     physical = physical_path(configuration.schema, path, configuration.column_mapping_mode)
     if any(column[: len(physical)] == physical for column in clustered):
         raise InvalidInputError(
-            f"cannot drop {'.'.join(path)!r}: the table is clustered by it; cluster by other "
+            f"cannot {doing} {'.'.join(path)!r}: the table is clustered by it; cluster by other "
             "columns first"
         )
 

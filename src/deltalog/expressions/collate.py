@@ -1,0 +1,401 @@
+"""Which collation compares texts, as Spark decides it, and what becomes of COLLATE.
+
+Owns the collation of every text in a resolved tree, and how strong it is: one that COLLATE names is
+stronger than that of a column, which is stronger than that of a constant. Two columns of different
+collations are not compared. What has no rule for texts with a collation is refused.
+
+In the trees that are made here, a comparison by a collation is one of keys. Where bytes compare
+texts that have a collation, COLLATE UTF8_BINARY says so: to resolve a tree again changes nothing.
+
+Protocol: none; Spark's `CollationTypeCoercion`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import nodes
+from deltalog.expressions.collation_keys import DOTTED_I, TESTS, keys_of
+from deltalog.expressions.nodes import Call, Collate, Column, Expression, Literal
+from deltalog.expressions.render import to_sql
+from deltalog.expressions.trees import children, columns, rebuild, walk
+from deltalog.schema.collation_names import BY_BYTES, RULES
+from deltalog.schema.collations import collation_at, collation_below, own_collation
+from deltalog.schema.columns import find_field
+from deltalog.schema.types import STRING, ArrayType, DataType, MapType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.schema.types import StructType
+
+# What a text is compared by does not matter to them, and their result is no text.
+_OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})
+# They hand on texts, or make others of their characters, whatever compares them.
+_OF_CHARACTERS: Final = frozenset(
+    {
+        "coalesce", "concat", "left", "lower", "lpad", "ltrim", "repeat", "reverse", "right",
+        "rpad", "rtrim", "substring", "trim", "upper",
+    }
+)  # fmt: skip
+_TRIMS: Final = frozenset({"ltrim", "rtrim", "trim"})
+# They ask of a value no more than whether it is there, or where it is.
+OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
+
+
+class _Strength(IntEnum):
+    """How much the collation of a text counts beside that of another one."""
+
+    DEFAULT = 0
+    IMPLICIT = 1
+    INDETERMINATE = 2
+    EXPLICIT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """The texts of a value.
+
+    Args:
+        collation: its identifier.
+        strength: of it.
+        source: the part of the tree that they come from.
+        is_nested: whether they are inside a list, a map or a struct.
+    """
+
+    collation: str
+    strength: _Strength
+    source: Expression
+    is_nested: bool = False
+
+
+Found = tuple[Expression, _Texts | None]
+TypeOf = Callable[[Expression], DataType]
+
+
+def compares_texts_apart(resolved: Expression, schema: StructType) -> bool:
+    """Whether a tree has COLLATE, or reads texts that have another collation than the default."""
+    return bool(_collations(resolved, schema)) or _has_collate(resolved)
+
+
+def collated(
+    resolved: Expression, schema: StructType, type_of: TypeOf, *, by_bytes: bool = False
+) -> Expression:
+    """Compare texts by their collations.
+
+    Args:
+        resolved: with names, types and casts.
+        schema: of the rows.
+        type_of: the type of a part of the tree.
+        by_bytes: whether bytes compare texts, whatever collation their column has.
+
+    Raises:
+        InvalidInputError: two texts have different collations, deltalog does not have the rules of
+            one, or something else than a comparison looks into texts with a collation.
+    """
+    return _Collator(schema, type_of, by_bytes=by_bytes).visit(resolved)[0]
+
+
+def collated_value(resolved: Expression, schema: StructType, type_of: TypeOf) -> Expression:
+    """`collated` of a value that bytes may compare with others.
+
+    Raises:
+        InvalidInputError: likewise, or the value is a text with a collation.
+    """
+    found, texts = _Collator(schema, type_of, by_bytes=False).visit(resolved)
+    if texts is not None and texts.collation != BY_BYTES:
+        raise InvalidInputError(
+            f"cannot compute {to_sql(resolved)}: a query gives no text with the collation "
+            f"{texts.collation}, as DuckDB compares bytes; compare it where it stands, or write "
+            "CAST(… AS STRING) for the text itself"
+        )
+    return found
+
+
+def check_uncollated(resolved: Expression, schema: StructType) -> None:
+    """Refuse what a collation decides, or might decide: an engine may have other rules.
+
+    Raises:
+        InvalidInputError: more is asked of texts with a collation than whether they are NULL, or
+            how long they are.
+    """
+    known = _collations(resolved, schema)
+    for node in walk(resolved):
+        if isinstance(node, Collate):
+            raise InvalidInputError(f"cannot compute {to_sql(node)} here: there is no COLLATE")
+        if isinstance(node, _HANDING_ON) or (
+            isinstance(node, Call) and node.function in _OF_LENGTH | OF_PARTS
+        ):
+            continue
+        for path in sorted(_texts_in(node) & known.keys()):
+            raise InvalidInputError(
+                f"cannot compute {to_sql(node)} here: the texts of column {'.'.join(path)!r} have "
+                f"the collation {known[path]}, whose rules are not those of every engine"
+            )
+
+
+def _collations(resolved: Expression, schema: StructType) -> dict[tuple[str, ...], str]:
+    """The collations of the columns in a tree, or of what is inside them."""
+    return {
+        path: collation
+        for path in columns(resolved)
+        if path[0] in schema.names and (collation := collation_below(schema, path))
+    }
+
+
+def _has_collate(node: Expression) -> bool:
+    return any(isinstance(part, Collate) for part in walk(node))
+
+
+def _texts_in(node: Expression) -> set[tuple[str, ...]]:
+    """The columns in a node of which more is asked than whether they are NULL, or how long."""
+    found: set[tuple[str, ...]] = set()
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Column):
+            found.add(one.path)
+        elif not isinstance(one, nodes.IsNull) and not (
+            isinstance(one, Call) and one.function in _OF_LENGTH
+        ):
+            waiting += children(one)
+    return found
+
+
+class _Collator:
+    def __init__(self, schema: StructType, type_of: TypeOf, *, by_bytes: bool) -> None:
+        self._schema = schema
+        self._type_of = type_of
+        self._by_bytes = by_bytes
+
+    def visit(self, node: Expression) -> Found:
+        """A part of the tree without COLLATE, and its texts; None if it has none."""
+        return _RULES.get(type(node), _Collator.other)(self, node)
+
+    def column(self, node: Column) -> Found:
+        if node.path[0] not in self._schema.names:
+            return node, None
+        field = find_field(self._schema, node.path)
+        if field.type == STRING:
+            collation = BY_BYTES if self._by_bytes else own_collation(field)
+            return node, _Texts(collation, _Strength.IMPLICIT, node)
+        if self._by_bytes:
+            return node, None
+        below = collation_below(self._schema, node.path)
+        if below is None:
+            return node, None
+        return node, _Texts(below, _Strength.IMPLICIT, node, is_nested=True)
+
+    def literal(self, node: Literal) -> Found:
+        is_text = isinstance(node.value, str)
+        return node, _Texts(BY_BYTES, _Strength.DEFAULT, node) if is_text else None
+
+    def collate(self, node: Collate) -> Found:
+        operand, _ = self.visit(node.operand)
+        return operand, _Texts(node.collation, _Strength.EXPLICIT, node.operand)
+
+    def other(self, node: Expression) -> Found:
+        """A part whose value is no text: its parts are."""
+        return rebuild(node, lambda part: self.visit(part)[0]), None
+
+    def comparison(self, node: nodes.Comparison) -> Found:
+        left, right = self._sides(node, (node.left, node.right))
+        return nodes.Comparison(node.operator, left, right), None
+
+    def membership(self, node: nodes.In) -> Found:
+        operand, *options = self._sides(node, (node.operand, *node.options))
+        return nodes.In(operand, tuple(options)), None
+
+    def like(self, node: nodes.Like) -> Found:
+        found = [self.visit(part) for part in (node.operand, node.pattern)]
+        self._refuse_collated(node, [texts for _, texts in found])
+        operand, pattern = map(self._plain, found)
+        return nodes.Like(operand, pattern, node.escape, node.ignore_case), None
+
+    def cast(self, node: nodes.Cast) -> Found:
+        operand, _ = self.visit(node.operand)
+        if node.to != STRING:
+            return nodes.Cast(operand, node.to, node.is_try, node.time_zone), None
+        if self._type_of(operand) == STRING:
+            return operand, _Texts(BY_BYTES, _Strength.IMPLICIT, node)
+        texts = _Texts(BY_BYTES, _Strength.DEFAULT, node)
+        return nodes.Cast(operand, node.to, node.is_try, node.time_zone), texts
+
+    def case(self, node: nodes.Case) -> Found:
+        conditions = [self.visit(condition)[0] for condition, _ in node.branches]
+        values = [self.visit(value) for _, value in node.branches]
+        if node.otherwise is not None:
+            values.append(self.visit(node.otherwise))
+        texts = self._met(node, [texts for _, texts in values])
+        found = [value for value, _ in values]
+        otherwise = found.pop() if node.otherwise is not None else None
+        return nodes.Case(tuple(zip(conditions, found, strict=True)), otherwise), texts
+
+    def call(self, node: Call) -> Found:
+        if any(isinstance(part, nodes.Lambda) for part in node.arguments):
+            return self._with_lambda(node), None
+        found = [self.visit(argument) for argument in node.arguments]
+        call = Call(node.function, tuple(argument for argument, _ in found))
+        texts = [of_one for _, of_one in found]
+        if node.function in _OF_LENGTH:
+            return call, None
+        if node.function == "[]":
+            return call, self._of_part(node, call, texts[0])
+        if node.function == "named_struct":
+            collated_ones = [one for one in texts if one and one.collation != BY_BYTES]
+            nested = [_nested(one, node) for one in collated_ones[:1]]
+            return call, nested[0] if nested else None
+        is_with_characters = node.function in _TRIMS and len(found) > 1
+        if node.function in _OF_CHARACTERS and not is_with_characters:
+            return call, self._met(node, texts)
+        if node.function in TESTS:
+            return self._test(node, found), None
+        self._refuse_collated(node, texts)
+        return Call(node.function, tuple(map(self._plain, found))), self._met(node, texts)
+
+    def _with_lambda(self, node: Call) -> Expression:
+        known = {} if self._by_bytes else _collations(node, self._schema)
+        for path in sorted(_texts_in(node) & known.keys()):
+            self._refuse(node, _Texts(known[path], _Strength.IMPLICIT, Column(path)))
+        if _has_collate(node):
+            raise InvalidInputError(f"cannot compute {to_sql(node)}: a lambda has no COLLATE")
+        return node
+
+    def _of_part(self, node: Call, call: Call, texts: _Texts | None) -> _Texts | None:
+        """The texts of an element of a list, a value of a map, or a field of a struct."""
+        holder = call.arguments[0]
+        if texts is None:
+            return None
+        if not isinstance(holder, Column):
+            return texts
+        field = find_field(self._schema, holder.path)
+        match field.type:
+            case ArrayType() as kind if kind.element_type == STRING:
+                return _Texts(collation_at(field, ("element",)), texts.strength, holder)
+            case MapType() as kind:
+                if (of_keys := collation_at(field, ("key",))) != BY_BYTES:
+                    self._refuse(node, _Texts(of_keys, texts.strength, holder))
+                if kind.value_type == STRING:
+                    return _Texts(collation_at(field, ("value",)), texts.strength, holder)
+            case _:
+                pass
+        return texts
+
+    def _test(self, node: Call, found: Sequence[Found]) -> Expression:
+        collation = self._common(node, [texts for _, texts in found])
+        if collation == BY_BYTES:
+            return Call(node.function, tuple(map(self._plain, found)))
+        text, part = (argument for argument, _ in found)
+        # Which of its lower characters belong together is not known of the key of a constant.
+        if isinstance(text, Literal) and DOTTED_I in str(text.value):
+            self._refuse(node, _Texts(collation, _Strength.IMPLICIT, text))
+        return Call(node.function, tuple(_keyed((text, part), collation)))
+
+    def _sides(self, node: Expression, sides: Sequence[Expression]) -> Sequence[Expression]:
+        """What a comparison compares: keys, where a collation other than the default compares."""
+        found = [self.visit(side) for side in sides]
+        collation = self._common(node, [texts for _, texts in found])
+        if collation == BY_BYTES:
+            return list(map(self._plain, found))
+        return _keyed([side for side, _ in found], collation)
+
+    def _plain(self, found: Found) -> Expression:
+        """A value whose texts bytes compare, which is said if they have a collation."""
+        value, texts = found
+        is_said = texts is not None and bool(_collations(value, self._schema))
+        return Collate(value, BY_BYTES) if is_said else value
+
+    def _common(self, node: Expression, texts: Sequence[_Texts | None]) -> str:
+        """The collation by which texts are compared.
+
+        Raises:
+            InvalidInputError: there is none, or deltalog does not have its rules.
+        """
+        met = self._met(node, texts)
+        if met is None:
+            return BY_BYTES
+        if met.strength is _Strength.INDETERMINATE:
+            self._refuse_mixed(node, texts)
+        if met.collation == BY_BYTES:
+            return BY_BYTES
+        if met.is_nested or met.collation not in RULES:
+            self._refuse(node, met)
+        return met.collation
+
+    def _met(self, node: Expression, texts: Sequence[_Texts | None]) -> _Texts | None:
+        """The texts of a value that is made of others; Spark's least common string type."""
+        known = [one for one in texts if one is not None]
+        if not known:
+            return None
+        strength = max(one.strength for one in known)
+        strongest = [one for one in known if one.strength == strength]
+        if len({one.collation for one in strongest}) == 1:
+            # What is nested stays so, whatever stands beside it.
+            nested = [one for one in known if one.is_nested and one.collation != BY_BYTES]
+            return nested[0] if nested else strongest[0]
+        if strength is _Strength.EXPLICIT:
+            self._refuse_mixed(node, texts)
+        return _Texts(BY_BYTES, _Strength.INDETERMINATE, node)
+
+    def _refuse_collated(self, node: Expression, texts: Sequence[_Texts | None]) -> None:
+        for one in texts:
+            if one is not None and (
+                one.collation != BY_BYTES or one.strength is _Strength.INDETERMINATE
+            ):
+                self._refuse(node, one)
+
+    def _refuse_mixed(self, node: Expression, texts: Sequence[_Texts | None]) -> NoReturn:
+        known = [one for one in texts if one is not None and one.strength > _Strength.DEFAULT]
+        names = list(dict.fromkeys(one.collation for one in known))
+        raise InvalidInputError(
+            f"cannot compute {to_sql(node)}: its texts have the collations {', '.join(names)}, and "
+            "nothing says which is meant; write it behind one of them, such as "
+            f"{to_sql(Collate(known[-1].source, known[0].collation))}"
+        )
+
+    def _refuse(self, node: Expression, texts: _Texts) -> NoReturn:
+        what, shown = to_sql(texts.source), texts.collation
+        if texts.collation in RULES:
+            why = "of which deltalog computes comparisons alone"
+            if texts.is_nested:
+                why = "and texts inside of values are not compared by one"
+        else:
+            why = (
+                "whose rules deltalog does not have; "
+                f"{to_sql(Collate(texts.source, BY_BYTES))} is compared by its bytes"
+            )
+        raise InvalidInputError(
+            f"cannot compute {to_sql(node)}: the texts of {what} have the collation {shown}, {why}"
+        )
+
+
+def _nested(texts: _Texts, node: Expression) -> _Texts:
+    return _Texts(texts.collation, texts.strength, node, is_nested=True)
+
+
+def _keyed(sides: Sequence[Expression], collation: str) -> list[Expression]:
+    """The keys of sides; of constants, they are constants."""
+    constants = [side for side in sides if isinstance(side, Literal)]
+    known = iter(keys_of([side.value for side in constants], collation))
+    return [
+        Literal(next(known), STRING) if isinstance(side, Literal) else Collate(side, collation)
+        for side in sides
+    ]
+
+
+_HANDING_ON: Final = (Column, Literal, nodes.And, nodes.Or, nodes.Not, nodes.IsNull, nodes.Case)
+_RULES: Final[dict[type[Expression], Callable[[Any, Any], Found]]] = {
+    Column: _Collator.column,
+    Literal: _Collator.literal,
+    Collate: _Collator.collate,
+    nodes.Comparison: _Collator.comparison,
+    nodes.In: _Collator.membership,
+    nodes.Like: _Collator.like,
+    nodes.Cast: _Collator.cast,
+    nodes.Case: _Collator.case,
+    Call: _Collator.call,
+}
