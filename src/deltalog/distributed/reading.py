@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from deltalog import arguments, conditions
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import resolve_predicate
+from deltalog.expressions.substrait import as_meant
 from deltalog.scan.plan import plan_scan
 from deltalog.table import DeltaTable
 
@@ -124,7 +125,8 @@ class VersionRead:
             return None
         configuration, session = self.snapshot.configuration, self.snapshot.context.session
         try:
-            return resolve_predicate(condition, configuration.schema, session)
+            meant = as_meant(condition, configuration.schema)
+            return resolve_predicate(meant, configuration.schema, session)
         except DeltaError:
             return None
 

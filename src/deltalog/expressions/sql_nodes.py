@@ -222,10 +222,13 @@ class _NodeConverter:
         for part in node.this.expressions:
             inner = part.this if isinstance(part, exp.Neg) else part
             unit = inner.args.get("unit")
-            parts += self._attempt(
-                inner.this, sql_constants.interval, inner.this.name, unit and unit.name,
-                1 if inner is part else -1,
-            )  # fmt: skip
+            text, sign = inner.this.name, 1 if inner is part else -1
+            first, _, last = (unit.name if unit else "").partition(" TO ")
+            if last:
+                read, given = sql_constants.fields_of, (text, first, last, sign)
+            else:
+                read, given = sql_constants.interval, (text, unit and unit.name, sign)
+            parts += self._attempt(inner.this, read, *given)
         return Call("interval", tuple(parts))
 
     def parameter(self, node: Expr) -> Expression:
@@ -295,6 +298,10 @@ class _NodeConverter:
     def cast(self, node: Expr) -> Expression:
         to = node.args["to"]
         data_type: DataType = self._attempt(to, sql_types.to_type, to)
+        if sql_types.is_narrower(to):
+            self._refuse(
+                to, f"a cast to {to.this.upper()} is not computed here: write the INTERVAL itself"
+            )
         return nodes.Cast(self.read(node.this), data_type, isinstance(node, exp.TryCast))
 
     def case(self, node: Expr) -> Expression:

@@ -25,7 +25,7 @@ from deltalog.expressions import Literal, evaluate, nodes, parse_sql, resolve, t
 from deltalog.query.aggregates import ASKED, ResultType
 from deltalog.query.common_types import common_type_of_sides
 from deltalog.query.computed import ARGUMENTS, INPUT, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
-from deltalog.query.duckdb import query_duckdb
+from deltalog.query.duckdb import has_spans, is_of_table, query_duckdb
 from deltalog.query.duckdb_types import (
     MAX_PRECISION,
     as_type_of,
@@ -45,6 +45,7 @@ from deltalog.query.native import (
 )
 from deltalog.schema import Field, StructType
 from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.primitives.spans import time_spans
 from deltalog.schema.types import (
     BYTE,
     SHORT,
@@ -54,7 +55,7 @@ from deltalog.schema.types import (
 from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from deltalog.query.duckdb import Database
     from deltalog.query.translate import TranslatedQuery
@@ -90,15 +91,48 @@ def query_translated(
     Raises:
         InvalidInputError: a type does not fit, or the query fails.
     """
+    fine = any(is_of_table(rows) and _has_nanos(rows) for rows in tables.values())
     reader = query_duckdb(
         database,
         prefix,
         tables,
         parameters,
         shown=shown,
-        run=_Run(database, found, parameters, shown),
+        run=_Run(database, found, parameters, shown, fine),
     )
-    return reader if prefix else _as_spelled(reader, found.names)
+    if prefix:
+        return reader
+    if any(map(has_spans, tables.values())):
+        reader = _with_spans(reader, shown)
+    return _as_spelled(reader, found.names)
+
+
+def _has_nanos(rows: Any) -> bool:
+    schema: Any = rows.schema
+    return any(pa.types.is_timestamp(part.type) and part.type.unit == "ns" for part in schema)
+
+
+def _with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader:
+    """The rows with DuckDB's intervals as the spans of time that they are in tables."""
+    places = [n for n, part in enumerate(reader.schema) if pa.types.is_interval(part.type)]
+    if not places:
+        return reader
+    schema = reader.schema
+    for place in places:
+        schema = schema.set(place, schema.field(place).with_type(pa.duration("us")))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            found = batch
+            try:
+                for place in places:
+                    spans = time_spans(batch.column(place))
+                    found = found.set_column(place, schema.field(place), spans)
+            except ValueError as error:
+                raise InvalidInputError(f"cannot run {shown!r}: {error}") from error
+            yield found
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def _as_spelled(reader: pa.RecordBatchReader, names: Sequence[str | None]) -> pa.RecordBatchReader:
@@ -130,6 +164,7 @@ class _Run:
         query: the query.
         parameters: the values of its parameters.
         shown: its text in errors.
+        fine: whether a table has moments in nanoseconds.
         chosen: for each part, what stands for it in DuckDB's dialect; with marks of earlier parts.
         failure: the error for which a function of ours failed.
         functions: that compute its parts.
@@ -139,6 +174,7 @@ class _Run:
     query: TranslatedQuery
     parameters: Mapping[str, object]
     shown: str
+    fine: bool
     chosen: dict[int, str] = field(default_factory=dict)
     failure: DeltaError | None = None
     functions: list[_Function] = field(default_factory=list)
@@ -202,7 +238,7 @@ class _Run:
 
     def _compute(self, connection: Any, number: int, part: Computed, types: Sequence[str]) -> None:
         """Decide whether DuckDB computes an expression, or a function of ours."""
-        kinds = [type_named(connection, one, self.shown) for one in types]
+        kinds = [self._type(connection, one) for one in types]
         names = [name for name, _ in part.inputs]
         schema = StructType([Field(*one) for one in zip(names, kinds, strict=True)])
         given = {name: self.parameters[name] for name in part.parameters}
@@ -237,6 +273,9 @@ class _Run:
         call = self._register(compute, list(types) or ["INTEGER"], text)
         self.chosen[number] = f"{call}, {', '.join(text for _, text in part.inputs) or '0'})"
 
+    def _type(self, connection: Any, text: str) -> DataType:
+        return type_named(connection, text, self.shown, fine=self.fine)
+
     def _error(self, part: Computed, error: DeltaError) -> DeltaError:
         problem = _with_names(str(error), part.inputs)
         return error_at(self.shown, part.place, problem, attempt="run")
@@ -256,7 +295,7 @@ class _Run:
         columns: dict[int, list[str]] = {side: [] for side in sides}
         is_same = True
         for place, pair in enumerate(zip(*own, strict=True)):
-            kinds = [type_named(connection, text, self.shown) for _, text in pair]
+            kinds = [self._type(connection, text) for _, text in pair]
             common = self._common(part, kinds)
             for (side, one), (name, text), kind in zip(sides.items(), pair, kinds, strict=True):
                 column = one.values[place] if one.values else f"#{place + 1}"
@@ -307,7 +346,7 @@ class _Run:
         if part.kind not in ASKED:
             self.chosen[number] = f"CAST({text} AS {part.kind.value})"
             return
-        kind = type_named(connection, types[0], self.shown)
+        kind = self._type(connection, types[0])
         if part.kind in {ResultType.ORDERED, ResultType.BY}:
             if not is_ordered_by_duckdb(kind):
                 raise InvalidInputError(
