@@ -265,7 +265,7 @@ class _Resolver:
         return self._casts.coerce(*self.typed(node), to)
 
     def arithmetic(self, node: nodes.Arithmetic) -> Typed:
-        # There is no interval type in Delta: an INTERVAL exists only as an operand of + and -.
+        # A constant keeps its units here: a month is no number of days.
         for moment, interval in ((node.left, node.right), (node.right, node.left)):
             if isinstance(interval, Call) and interval.function == "interval":
                 return self._moved(node, moment, interval)

@@ -33,6 +33,7 @@ _OPERATORS: Final[dict[str, tuple[Callable[..., Any], Callable[[Any, Any], bool]
     ">=": (compute.greater_equal, operators.ge),
 }
 
+_MOMENT: Final = frozenset({pa.timestamp("us").id})
 _FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -44,7 +45,7 @@ def compare(operator: str, left: Datum, right: Datum) -> Datum:
         return all_null(left, right)
     if pt.is_nested(left.type):
         return _compare_nested(operator, left, right)
-    if left.type != right.type and pt.is_timestamp(left.type) and pt.is_timestamp(right.type):
+    if {left.type.id, right.type.id} == _MOMENT and left.type.unit != right.type.unit:
         return _compare_units(operator, left, right)
     found = _OPERATORS[operator][0](left, right)
     if not pt.is_floating(left.type):
@@ -60,9 +61,9 @@ def _compare_units(operator: str, left: Datum, right: Datum) -> Datum:
     floor, is_whole = parted_nanos(right)
     match operator:
         case "=":
-            return pc.and_kleene(compute.equal(micros, floor), is_whole)
+            return compute.and_(compute.equal(micros, floor), is_whole)
         case "<>":
-            return compute.invert(pc.and_kleene(compute.equal(micros, floor), is_whole))
+            return compute.invert(compute.and_(compute.equal(micros, floor), is_whole))
         case "<=" | ">":
             return _OPERATORS[operator][0](micros, floor)
         case "<":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from decimal import Decimal
+from types import NoneType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -40,10 +41,12 @@ from deltalog.schema.types import (
 
 _INT_BITS: Final = 31
 _LONG_BITS: Final = 63
+_OF_PYTHON: Final = frozenset({bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, NoneType})
 # The kind and the unit of a moment or span of NumPy; Python has no nanoseconds and no months.
 _NUMPY_UNIT: Final = re.compile(r"[<>=|]?([mM])8\[(\d*)(\w+)\]")
 _MONTHS: Final = {"Y": 12, "M": 1}
 _DAY: Final = dt.timedelta(days=1)
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 
 def plain_value(value: object) -> tuple[Any, DataType]:
@@ -55,6 +58,8 @@ def plain_value(value: object) -> tuple[Any, DataType]:
     Raises:
         InvalidInputError: a value of this kind cannot stand in an expression.
     """
+    if type(value) in _OF_PYTHON:
+        return value, natural_type(value)
     if isinstance(value, pa.Scalar):
         return _of_scalar(value)
     unwrap = getattr(value, "item", None)
@@ -210,6 +215,8 @@ def to_scalar(value: object, data_type: DataType) -> pa.Scalar[Any]:
     Raises:
         InvalidInputError: the value is none of that type.
     """
+    if isinstance(value, dt.timedelta):
+        value = value // _MICROSECOND  # Arrow's own conversion overflows before 64 bits do
     try:
         return pa.scalar(value, type=to_arrow_type(data_type))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError) as error:
@@ -238,4 +245,5 @@ def from_scalar(scalar: pa.Scalar[Any]) -> Any:
 def array_of(values: list[pa.Scalar[Any]], arrow_type: pa.DataType) -> pa.Array[Any]:
     """An array of constants of one type."""
     fine = isinstance(arrow_type, pa.TimestampType) and arrow_type.unit == "ns"
-    return pa.array([one.value if fine else one.as_py() for one in values], arrow_type)  # type: ignore[attr-defined]  # moments have it
+    counted = fine or isinstance(arrow_type, pa.DurationType)
+    return pa.array([one.value if counted else one.as_py() for one in values], arrow_type)  # type: ignore[attr-defined]  # moments and spans have it

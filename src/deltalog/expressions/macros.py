@@ -239,6 +239,8 @@ def interval_value(interval: Call) -> Literal:
         InvalidInputError: it is of both, or out of range.
     """
     amounts = _amounts(interval, 1)
+    if "QUARTER" in amounts:
+        raise InvalidInputError(f"{to_sql(interval)} has quarters, which an interval has not")
     months = [amounts.pop(unit) * count for unit, count in _MONTHS.items() if unit in amounts]
     if months and amounts:
         raise InvalidInputError(_MIXED)

@@ -36,6 +36,7 @@ _Fields = dict[int, list[Any]]
 _COMPARISONS: Final = {
     "equal": "=", "not_equal": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">=",
 }  # fmt: skip
+_VALUE_SET: Final = "value_set"
 _TEXT_TESTS: Final = {"starts_with": "startswith", "ends_with": "endswith", "contains": "contains"}
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall-clock time
 _EPOCH_UTC: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -109,10 +110,10 @@ def _with_counts(expression: pc.Expression) -> pc.Expression | None:
     table = pa.ipc.open_file(buffer).read_all()
     columns, schema = list(table.columns), table.schema
     for place, part in enumerate(schema):
-        kind = _in_substrait(part.type)
-        if kind != part.type and kind == pa.int64():
-            columns[place] = _counts(columns[place])
-            schema = schema.set(place, part.with_type(kind))
+        values = columns[place].combine_chunks()
+        counted = _options(values) if pt.is_struct(part.type) else _counts(values)
+        columns[place] = counted
+        schema = schema.set(place, part.with_type(counted.type))
     if schema == table.schema:
         return None
     sink = pa.BufferOutputStream()
@@ -124,9 +125,24 @@ def _with_counts(expression: pc.Expression) -> pc.Expression | None:
 
 def _counts(values: Any) -> Any:
     """Moments in nanoseconds, or spans of time in microseconds, as whole numbers."""
+    if _in_substrait(values.type) == values.type or pt.is_nested(values.type):
+        return values
     if pt.is_duration(values.type):
         values = values.cast(pa.duration("us"))
     return values.cast(pa.int64())
+
+
+def _options(options: Any) -> Any:
+    """The options of a function, of which those of `isin` have the constants."""
+    if _VALUE_SET not in options.type.names:
+        return options
+    fields = list(options.type)
+    arrays = [options.field(part.name) for part in fields]
+    place = options.type.get_field_index(_VALUE_SET)
+    lists = arrays[place]
+    arrays[place] = pa.ListArray.from_arrays(lists.offsets, _counts(lists.values))
+    fields[place] = fields[place].with_type(arrays[place].type)
+    return pa.StructArray.from_arrays(arrays, fields=fields)
 
 
 def as_meant(expression: Expression, schema: StructType) -> Expression:

@@ -207,10 +207,11 @@ def _as_shown(rows: Any) -> Any:
     """
     if not hasattr(rows, "replace_schema"):
         return rows
-    shown = [_with_plain_edges(part) for part in rows.schema]
+    shown = pa.schema([_with_plain_edges(part) for part in rows.schema])
     if has_spans(rows):
-        shown = [_with_days(part) for part in shown]
-    return rows if shown == list(rows.schema) else rows.replace_schema(pa.schema(shown))
+        shown = pa.schema([_with_days(part) for part in shown])
+    is_same = shown.equals(rows.schema, check_metadata=True)
+    return rows if is_same else rows.replace_schema(shown)
 
 
 def _with_plain_edges(part: pa.Field[Any]) -> pa.Field[Any]:

@@ -14,11 +14,13 @@ import pyarrow as pa
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.schema import StructType
 from deltalog.schema.arrow import from_arrow_type
+from deltalog.schema.primitives.spans import time_spans
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
     BYTE,
     DATE,
+    DAY_TO_SECOND,
     DOUBLE,
     FLOAT,
     INTEGER,
@@ -61,6 +63,8 @@ def as_type_of(column: Any, kind: pa.DataType) -> Any:
         column = column.combine_chunks()
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
+    if pa.types.is_interval(column.type) and pa.types.is_duration(kind):
+        return time_spans(column)
     return column if column.type == kind else column.cast(kind)
 
 
@@ -85,6 +89,8 @@ def type_named(connection: Any, text: str, shown: str, *, fine: bool = False) ->
     """
     if text == '"NULL"':
         return VOID
+    if text == "INTERVAL":  # spans of time: months are whole numbers to DuckDB
+        return DAY_TO_SECOND
     try:
         return from_arrow_type(_arrow(connection, _CONSTANTS.get(text, text)), fine=fine)
     except DeltaError as error:
