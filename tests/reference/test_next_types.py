@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,8 +16,9 @@ from deltalog.errors import InvalidInputError, InvalidProtocolError
 from deltalog.expressions import Literal, parse_sql, resolve
 from deltalog.features.protocol_change import supported_features
 from deltalog.schema.types import YEAR_TO_MONTH
+from tests.support import reference
 from tests.support.places import line, point
-from tests.support.reference import ReferenceError, Spark
+from tests.support.reference import Spark
 
 TYPE_CHECK = "spark.databricks.delta.schema.typeCheck.enabled"
 GEO_PREVIEW = "spark.databricks.delta.geo.preview.enabled"
@@ -186,8 +188,10 @@ def theirs(spark: Spark) -> dict[str, tuple[str, int] | None]:
         found[literal] = None
         for kind, fields in (("YM", "YEAR TO MONTH"), ("DT", "DAY TO SECOND")):
             try:
-                table = spark.query(f"SELECT CAST(CAST({literal} AS INTERVAL {fields}) AS STRING) x")
-            except ReferenceError:
+                table = spark.query(
+                    f"SELECT CAST(CAST({literal} AS INTERVAL {fields}) AS STRING) x"
+                )
+            except reference.ReferenceError:
                 continue
             found[literal] = kind, counted(table.column("x")[0].as_py())
     return found
@@ -251,13 +255,11 @@ def test_intervals_are_compared_as_spark_does(unchecked: Spark, tmp_path: Path) 
     for condition in conditions:
         query = f"SELECT id FROM delta.`{path}` WHERE {condition} ORDER BY id"
         try:
-            expected: list[int] | None = unchecked.query(query).column("id").to_pylist()
-        except ReferenceError:
+            expected: Any = unchecked.query(query).column("id").to_pylist()
+        except reference.ReferenceError:
             expected = None
         try:
-            found: list[int] | None = sorted(
-                table.to_pyarrow_table(filters=condition).column("id").to_pylist()
-            )
+            found: Any = table.to_pyarrow_table(filters=condition).sort_by("id")["id"].to_pylist()
         except InvalidInputError:
             found = None
         assert found == expected, condition

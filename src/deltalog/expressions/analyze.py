@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import coercion, implicit, nodes
+from deltalog.expressions.collated import HANDING_ON, check_collations
 from deltalog.expressions.functions import find_function
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand, interval_value
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE, children, columns, walk
-from deltalog.schema.collations import collation_below
+from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import (
     BOOLEAN,
@@ -40,19 +40,6 @@ if TYPE_CHECKING:
     from deltalog.expressions.signatures import Function, Parameters
 
 Typed = tuple[Expression, DataType]
-# Functions that ask of a value no more than whether it is there, or where it is.
-_HANDING_ON: Final = frozenset({"[]", "coalesce", "named_struct"})
-_HANDING_ON_NODES: Final = (
-    Column,
-    Literal,
-    nodes.And,
-    nodes.Or,
-    nodes.Not,
-    nodes.IsNull,
-    nodes.Case,
-)
-# What a text is compared by does not matter to them.
-_OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})
 
 
 def resolve(
@@ -78,7 +65,7 @@ def resolve(
     with _depth_limited(expression):
         found = _Resolver(schema, session).typed(expression)[0]
     if not by_bytes:
-        _check_collations(found, schema)
+        check_collations(found, schema)
     return found
 
 
@@ -97,42 +84,7 @@ def resolve_predicate(
     with _depth_limited(expression):
         found = _Resolver(schema, session).condition(expression)
     if not by_bytes:
-        _check_collations(found, schema)
-    return found
-
-
-def _check_collations(resolved: Expression, schema: StructType) -> None:
-    """Refuse to compare texts that a collation compares by rules of its own."""
-    collated = {
-        path: collation
-        for path in columns(resolved)
-        if (path[0] in schema.names and (collation := collation_below(schema, path)))
-    }
-    for node in walk(resolved) if collated else ():
-        if isinstance(node, _HANDING_ON_NODES) or (
-            isinstance(node, Call) and node.function in _HANDING_ON | _OF_LENGTH
-        ):
-            continue
-        for path in sorted(_texts_in(node) & collated.keys()):
-            raise InvalidInputError(
-                f"cannot compute {to_sql(node)}: the texts of column {'.'.join(path)!r} have the "
-                f"collation {collated[path]}, whose rules deltalog does not have; it compares "
-                "texts by their bytes only"
-            )
-
-
-def _texts_in(node: Expression) -> set[tuple[str, ...]]:
-    """The columns in a node of which more is asked than whether they are NULL, or how long."""
-    found: set[tuple[str, ...]] = set()
-    waiting = [node]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, Column):
-            found.add(one.path)
-        elif not isinstance(one, nodes.IsNull) and not (
-            isinstance(one, Call) and one.function in _OF_LENGTH
-        ):
-            waiting += children(one)
+        check_collations(found, schema)
     return found
 
 
@@ -417,7 +369,7 @@ def _refuse_opaque(data_type: DataType, node: Expression) -> None:
 
 
 def _check_opaque(name: str, arguments: Sequence[Typed]) -> None:
-    for _, data_type in () if name in _HANDING_ON else arguments:
+    for _, data_type in () if name in HANDING_ON else arguments:
         if coercion.is_opaque(data_type):
             raise InvalidInputError(f"{name} has no rule for values of type {data_type}")
 

@@ -270,15 +270,14 @@ def _between_datetimes(array: Array, _source: DataType, to: DataType) -> Convert
         raise InvalidInputError(f"cannot cast a value to {to}: {error}") from error
 
 
-def _to_nanos(array: Array, source: DataType, to: DataType) -> Converted:
-    arrow_type = to_arrow_type(to)
+def _to_nanos(array: Array, _source: DataType, to: DataType) -> Converted:
+    arrow_type: Any = to_arrow_type(to)
     # A date is midnight, and a zone is a label on instants in UTC.
-    micros = array.cast(pa.timestamp("us", arrow_type.tz)).cast(pa.int64())  # type: ignore[attr-defined]  # a timestamp
+    micros = array.cast(pa.timestamp("us", arrow_type.tz)).cast(pa.int64())
     refused = compute.or_(
         compute.less(micros, -_MOST_MICROS), compute.greater(micros, _MOST_MICROS)
     )
     nanos = compute.multiply(_without(micros, refused), NANOS_OF_MICRO)
-    del source
     return Converted(nanos.cast(arrow_type), refused)
 
 

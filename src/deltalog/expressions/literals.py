@@ -9,7 +9,7 @@ import datetime as dt
 import re
 from decimal import Decimal
 from types import NoneType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -39,9 +39,14 @@ from deltalog.schema.types import (
     decimal_type,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _INT_BITS: Final = 31
 _LONG_BITS: Final = 63
-_OF_PYTHON: Final = frozenset({bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, NoneType})
+_OF_PYTHON: Final = frozenset(
+    {bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, NoneType}
+)
 # The kind and the unit of a moment or span of NumPy; Python has no nanoseconds and no months.
 _NUMPY_UNIT: Final = re.compile(r"[<>=|]?([mM])8\[(\d*)(\w+)\]")
 _MONTHS: Final = {"Y": 12, "M": 1}
@@ -70,11 +75,12 @@ def plain_value(value: object) -> tuple[Any, DataType]:
             return _of_numpy(value, plain, *unit.groups())
         value = plain
     # Those of pandas are Python's, with nanoseconds beside them.
-    nanos = getattr(value, "nanosecond", 0)
+    nanos: Any = getattr(value, "nanosecond", 0)
     if isinstance(value, dt.datetime) and isinstance(nanos, int) and nanos:
         fine = micros_of(value) * NANOS_OF_MICRO + nanos
         return fine, TIMESTAMP_NANOS_NTZ if value.tzinfo is None else TIMESTAMP_NANOS
-    if isinstance(value, dt.timedelta) and getattr(value, "nanoseconds", 0):
+    finer: Any = getattr(value, "nanoseconds", 0)
+    if isinstance(value, dt.timedelta) and finer:
         raise _too_fine(value)
     if isinstance(value, pa.MonthDayNano):
         return _of_interval(value)
@@ -83,10 +89,11 @@ def plain_value(value: object) -> tuple[Any, DataType]:
 
 def _of_scalar(scalar: pa.Scalar[Any]) -> tuple[Any, DataType]:
     if isinstance(scalar, pa.TimestampScalar) and scalar.type.unit == "ns" and scalar.is_valid:
-        return _of_nanos(scalar.value, has_zone=scalar.type.tz is not None)
+        nanos: Any = scalar.value
+        return _of_nanos(nanos, has_zone=scalar.type.tz is not None)
     if isinstance(scalar, pa.MonthDayNanoIntervalScalar):
         found = scalar.as_py()
-        return (None, VOID) if found is None else _of_interval(found)
+        return _of_interval(found) if scalar.is_valid else (None, VOID)
     data_type = from_arrow_type(scalar.type, declared=True)
     if data_type == DAY_TO_SECOND:
         try:
@@ -242,7 +249,7 @@ def from_scalar(scalar: pa.Scalar[Any]) -> Any:
     return value
 
 
-def array_of(values: list[pa.Scalar[Any]], arrow_type: pa.DataType) -> pa.Array[Any]:
+def array_of(values: Sequence[pa.Scalar[Any]], arrow_type: pa.DataType) -> pa.Array[Any]:
     """An array of constants of one type."""
     fine = isinstance(arrow_type, pa.TimestampType) and arrow_type.unit == "ns"
     counted = fine or isinstance(arrow_type, pa.DurationType)

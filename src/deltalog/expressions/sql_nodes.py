@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from sqlglot import exp
@@ -224,11 +225,12 @@ class _NodeConverter:
             unit = inner.args.get("unit")
             text, sign = inner.this.name, 1 if inner is part else -1
             first, _, last = (unit.name if unit else "").partition(" TO ")
-            if last:
-                read, given = sql_constants.fields_of, (text, first, last, sign)
-            else:
-                read, given = sql_constants.interval, (text, unit and unit.name, sign)
-            parts += self._attempt(inner.this, read, *given)
+            read: Callable[[], tuple[Literal, ...]] = (
+                partial(sql_constants.fields_of, text, first, last, sign)
+                if last
+                else partial(sql_constants.interval, text, first or None, sign)
+            )
+            parts += self._attempt(inner.this, read)
         return Call("interval", tuple(parts))
 
     def parameter(self, node: Expr) -> Expression:

@@ -184,7 +184,7 @@ def _meant(side: Expression, kind: DataType | None) -> Expression:
 
 
 def _in_substrait(kind: Any) -> pa.DataType:
-    """The type that stands for one in Substrait: one that it lacks makes pyarrow refuse them all."""
+    """The type that stands for one in Substrait; for one that it lacks pyarrow refuses them all."""
     if isinstance(kind, pa.BaseExtensionType):
         return _in_substrait(kind.storage_type)
     if pt.is_struct(kind):

@@ -43,9 +43,9 @@ from deltalog.query.native import (
     is_same_by_duckdb,
     is_widened_by_duckdb,
 )
+from deltalog.query.shown import as_spelled, has_nanos, with_spans
 from deltalog.schema import Field, StructType
 from deltalog.schema.arrow import to_arrow_type
-from deltalog.schema.primitives.spans import time_spans
 from deltalog.schema.types import (
     BYTE,
     SHORT,
@@ -55,7 +55,7 @@ from deltalog.schema.types import (
 from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from deltalog.query.duckdb import Database
     from deltalog.query.translate import TranslatedQuery
@@ -91,7 +91,7 @@ def query_translated(
     Raises:
         InvalidInputError: a type does not fit, or the query fails.
     """
-    fine = any(is_of_table(rows) and _has_nanos(rows) for rows in tables.values())
+    fine = any(is_of_table(rows) and has_nanos(rows) for rows in tables.values())
     reader = query_duckdb(
         database,
         prefix,
@@ -103,56 +103,8 @@ def query_translated(
     if prefix:
         return reader
     if any(map(has_spans, tables.values())):
-        reader = _with_spans(reader, shown)
-    return _as_spelled(reader, found.names)
-
-
-def _has_nanos(rows: Any) -> bool:
-    schema: Any = rows.schema
-    return any(pa.types.is_timestamp(part.type) and part.type.unit == "ns" for part in schema)
-
-
-def _with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader:
-    """The rows with DuckDB's intervals as the spans of time that they are in tables."""
-    places = [n for n, part in enumerate(reader.schema) if pa.types.is_interval(part.type)]
-    if not places:
-        return reader
-    schema = reader.schema
-    for place in places:
-        schema = schema.set(place, schema.field(place).with_type(pa.duration("us")))
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in reader:
-            found = batch
-            try:
-                for place in places:
-                    spans = time_spans(batch.column(place))
-                    found = found.set_column(place, schema.field(place), spans)
-            except ValueError as error:
-                raise InvalidInputError(f"cannot run {shown!r}: {error}") from error
-            yield found
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
-
-
-def _as_spelled(reader: pa.RecordBatchReader, names: Sequence[str | None]) -> pa.RecordBatchReader:
-    """The rows with the query's names of columns, as Spark has them: DuckDB gives the table's."""
-    own = reader.schema.names
-    if len(names) != len(own):
-        return reader
-    spelled = [
-        name if name is not None and name.lower() == one.lower() else one
-        for one, name in zip(own, names, strict=True)
-    ]
-    return reader if spelled == own else with_names(reader, spelled)
-
-
-def with_names(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
-    """Return the rows with other names of columns, streamed."""
-    fields = zip(reader.schema, names, strict=True)
-    schema = pa.schema([field.with_name(name) for field, name in fields])
-    batches = (batch.rename_columns(schema.names) for batch in reader)
-    return pa.RecordBatchReader.from_batches(schema, batches)
+        reader = with_spans(reader, shown)
+    return as_spelled(reader, found.names)
 
 
 @dataclass(eq=False)

@@ -222,9 +222,7 @@ def from_arrow_type(
     return _from_arrow_type(arrow_type, (), _Naming(declared, fine))
 
 
-def _from_arrow_field(
-    field: pa.Field[Any], path: tuple[str, ...], naming: _Naming
-) -> Field:
+def _from_arrow_field(field: pa.Field[Any], path: tuple[str, ...], naming: _Naming) -> Field:
     return Field(
         field.name,
         _from_arrow_part(field, (*path, field.name), naming),
@@ -233,9 +231,7 @@ def _from_arrow_field(
     )
 
 
-def _from_arrow_part(
-    field: pa.Field[Any], path: tuple[str, ...], naming: _Naming
-) -> DataType:
+def _from_arrow_part(field: pa.Field[Any], path: tuple[str, ...], naming: _Naming) -> DataType:
     told = _told_by(field) if naming.declared else None
     return told or _from_arrow_type(field.type, path, naming)
 

@@ -14,7 +14,8 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, parse_sql
 from deltalog.query.duckdb import shared_duckdb
 from deltalog.query.lexer import error_at
-from deltalog.query.running import query_translated, with_names
+from deltalog.query.running import query_translated
+from deltalog.query.shown import with_names
 from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.schema.collations import unordered_in
 from deltalog.schema.columns import find_field, walk_types

@@ -176,7 +176,9 @@ COUNTS = pa.table(
         "months": pa.array([18, -7, None], pa.int32()),
         "span": pa.array([5, -5, None], pa.duration("us")),
         "i": pa.array([1, 2, 3]),
-        "s": pa.array([{"span": 5}, None, {"span": None}], pa.struct([("span", pa.duration("us"))])),
+        "s": pa.array(
+            [{"span": 5}, None, {"span": None}], pa.struct([("span", pa.duration("us"))])
+        ),
     }
 )
 

@@ -407,12 +407,14 @@ def test_a_merge_compares_microseconds_with_nanoseconds(tmp_path: Path) -> None:
     make(tmp_path, schema, rows)
     source = pa.table({"moment": pa.array([micros], pa.timestamp("us"))})
     table = DeltaTable(tmp_path)
-    table.merge(source, "t.at = s.moment", source_alias="s", target_alias="t").when_matched_delete(
-    ).execute()
+    table.merge(
+        source, "t.at = s.moment", source_alias="s", target_alias="t"
+    ).when_matched_delete().execute()
     assert table.to_pyarrow_table().column("at").cast(pa.int64()).to_pylist() == [NANOS]
     fine = pa.table({"moment": pa.array([NANOS], pa.timestamp("ns"))})
-    table.merge(fine, "t.ts = s.moment", source_alias="s", target_alias="t").when_matched_delete(
-    ).execute()
+    table.merge(
+        fine, "t.ts = s.moment", source_alias="s", target_alias="t"
+    ).when_matched_delete().execute()
     assert table.to_pyarrow_table().num_rows == 1
 
 
@@ -423,8 +425,9 @@ def test_a_merge_cuts_nanoseconds_that_the_column_of_that_name_lacks(
          pa.table({"ts": pa.array([NANOS // 1000], pa.timestamp("us")), "n": [1]}))  # fmt: skip
     source = pa.table({"ts": pa.array([NANOS], pa.timestamp("ns")), "n": [2]})
     table = DeltaTable(tmp_path)
-    table.merge(source, "t.ts = s.ts", source_alias="s", target_alias="t").when_matched_update_all(
-    ).execute()
+    table.merge(
+        source, "t.ts = s.ts", source_alias="s", target_alias="t"
+    ).when_matched_update_all().execute()
     assert table.to_pyarrow_table().to_pylist()[0]["n"] == 2
     assert "what is finer was cut off" in caplog.text
 
@@ -451,8 +454,8 @@ def test_the_first_of_them(other: DeltaTable, order: str, numbers: list[int]) ->
         ("SELECT n FROM T WHERE span < INTERVAL '1' DAY", [(1,)]),
         ("SELECT n FROM T WHERE months = INTERVAL '1-6' YEAR TO MONTH", [(1,)]),
         ("SELECT n FROM T WHERE at = TIMESTAMP'2023-11-14 22:13:20.123456789Z'", [(1,)]),
-        ("SELECT n FROM T WHERE at = TIMESTAMP'2023-11-14 22:13:20.123456789Z' AND n < 5 + 0 "
-         "ORDER BY clock", [(1,)]),
+        ("SELECT n FROM T WHERE at = TIMESTAMP'2023-11-14 22:13:20.123456789Z' ORDER BY n + 1",
+         [(1,)]),
         ("SELECT n FROM T WHERE clock > '2023-11-14 22:13:20.123456788' ORDER BY n", [(1,)]),
         ("SELECT n FROM T ORDER BY clock", [(2,), (1,)]),
         ("SELECT n, span FROM T WHERE n + 0 = 1 ORDER BY n",

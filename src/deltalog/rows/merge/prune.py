@@ -64,8 +64,7 @@ def reach_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> Me
     rows: Expression | None = None
     if may_match:
         found = [
-            _claims(key, values, plan)
-            for key, values in zip(condition.keys, keys, strict=True)
+            _claims(key, values, plan) for key, values in zip(condition.keys, keys, strict=True)
         ]
         only = list(condition.target_only)
         files = all_of([*only, *(claim for claim, _ in found if claim is not None)])

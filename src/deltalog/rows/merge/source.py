@@ -115,7 +115,7 @@ class MergeSource:
             tell_of_cut(name)
         seen = copy(self)
         seen.schema = StructType(fields)
-        seen._cut = frozenset(cut)
+        seen._cut = frozenset(cut)  # noqa: SLF001  # of this class
         return seen
 
     @property
@@ -171,9 +171,7 @@ class MergeSource:
         self.close()
 
     def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        self._lossy |= {
-            name for name in self._fine - self._lossy if is_finer(batch.column(name))
-        }
+        self._lossy |= {name for name in self._fine - self._lossy if is_finer(batch.column(name))}
         return conform(batch, self._arrow)
 
     def _shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
