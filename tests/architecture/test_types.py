@@ -44,7 +44,7 @@ ELSEWHERE = {
     "insight/commit_history.py": ({"timestamp"}, "the moment of a commit: a column of its frame"),
     "plot/measures.py": ({"timestamp"}, "the moment of a commit, in its history"),
     "schema/types.py": (
-        {name for name, row in PRIMITIVES.items() if not row.is_declared},
+        {name for name, row in PRIMITIVES.items() if row.is_ordered or not row.is_declared},
         "constants for the rules of single types: VOID, LONG",
     ),
     "sharing/wire/": (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from deltalog import arguments, conditions
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import TextRules, resolve_predicate
+from deltalog.expressions.substrait import as_meant
 from deltalog.scan.plan import plan_scan
 from deltalog.table import DeltaTable
 
@@ -125,7 +126,8 @@ class VersionRead:
         configuration, session = self.snapshot.configuration, self.snapshot.context.session
         try:
             schema = configuration.schema
-            return resolve_predicate(condition, schema, session, text_rules=TextRules.NONE)
+            meant = as_meant(condition, schema)
+            return resolve_predicate(meant, schema, session, text_rules=TextRules.NONE)
         except DeltaError:
             return None
 

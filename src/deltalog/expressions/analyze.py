@@ -15,7 +15,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import coercion, collate, implicit, nodes
 from deltalog.expressions.functions import find_function
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
-from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand
+from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand, interval_value
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE
@@ -115,7 +115,7 @@ def _by_rules(resolved: Expression, schema: StructType, rules: TextRules) -> Exp
 
 def type_of(resolved: Expression, schema: StructType) -> DataType:
     """The type of a resolved expression."""
-    return _Resolver(schema, RULES_OF_TABLES).typed(resolved)[1]
+    return _Typer(schema, RULES_OF_TABLES).typed(resolved)[1]
 
 
 @contextlib.contextmanager
@@ -184,7 +184,7 @@ class _Resolver:
     def literal(self, node: Literal) -> Typed:
         value, natural = plain_value(node.value)
         if node.type is None or node.type == natural:
-            return Literal(value, natural), natural
+            return Literal(value, natural, node.nanos), natural
         return Literal(from_scalar(to_scalar(value, node.type)), node.type), node.type
 
     def comparison(self, node: nodes.Comparison) -> Typed:
@@ -220,7 +220,18 @@ class _Resolver:
             raise InvalidInputError(f"the values of {to_sql(node)} have no common type")
         (operand, *options), common = met
         _refuse_opaque(common, node)
-        return nodes.In(operand, tuple(options)), BOOLEAN
+        if common not in coercion.FINE_MOMENTS:
+            return nodes.In(operand, tuple(options)), BOOLEAN
+        return self._one_of(operand, options), BOOLEAN
+
+    def _one_of(self, operand: Expression, options: Sequence[Expression]) -> Expression:
+        """A list of moments: those in another unit than the operand are compared one by one."""
+        kind = self.typed(operand)[1]
+        alike = [one for one in options if not isinstance(one, Literal) or one.type == kind]
+        others = [one for one in options if isinstance(one, Literal) and one.type != kind]
+        tests: list[Expression] = [nodes.In(operand, tuple(alike))] if alike else []
+        tests += [nodes.Comparison("=", operand, one) for one in others]
+        return tests[0] if len(tests) == 1 else nodes.Or(tuple(tests))
 
     def like(self, node: nodes.Like) -> Typed:
         operand = self._argument(node.operand, STRING)
@@ -231,7 +242,7 @@ class _Resolver:
         return self._casts.coerce(*self.typed(node), to)
 
     def arithmetic(self, node: nodes.Arithmetic) -> Typed:
-        # There is no interval type in Delta: an INTERVAL exists only as an operand of + and -.
+        # A constant keeps its units here: a month is no number of days.
         for moment, interval in ((node.left, node.right), (node.right, node.left)):
             if isinstance(interval, Call) and interval.function == "interval":
                 return self._moved(node, moment, interval)
@@ -287,7 +298,7 @@ class _Resolver:
         if name in NON_DETERMINISTIC and not node.arguments:
             return self._present(name)
         if name == "interval":
-            raise InvalidInputError(f"{to_sql(node)} can only be added to a date or timestamp")
+            return self.literal(interval_value(node))
         # Before the function table: a macro may change the number and order of the arguments.
         expanded = expand(name, node.arguments)
         if expanded is not None:
@@ -335,7 +346,7 @@ class _Resolver:
         names = [VARIABLE + name for name in node.parameters]
         fields = [field for field in self._schema if field.name not in names]
         fields += map(Field, names, expected.types)
-        body, data_type = _Resolver(StructType(fields), self._session).typed(node.body)
+        body, data_type = type(self)(StructType(fields), self._session).typed(node.body)
         return nodes.Lambda(node.parameters, body), data_type
 
     def variable(self, node: nodes.Variable) -> Typed:
@@ -367,8 +378,27 @@ class _Resolver:
         return self._casts.coerce(node, source, to)
 
 
+class _Typer(_Resolver):
+    """Tells types of what is resolved, and does not check it again.
+
+    The types of its columns may be those of their Arrow arrays, of which some types share one.
+    """
+
+    def typed(self, node: Expression) -> Typed:
+        return _TYPED[type(node)](self, node)
+
+    def comparison(self, node: nodes.Comparison) -> Typed:
+        return node, BOOLEAN
+
+    def membership(self, node: nodes.In) -> Typed:
+        return node, BOOLEAN
+
+    def case(self, node: nodes.Case) -> Typed:
+        return node, self.typed(node.branches[0][1])[1]
+
+
 def _refuse_opaque(data_type: DataType, node: Expression) -> None:
-    if coercion.is_opaque(data_type):
+    if coercion.is_unordered(data_type):
         raise InvalidInputError(
             f"cannot compare values of type {data_type} in {to_sql(node)}: deltalog stores and "
             "returns them, and has no rules for them but IS NULL"
@@ -414,4 +444,10 @@ _RULES: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
     Call: _Resolver.call,
     nodes.Lambda: _Resolver.stray_lambda,
     nodes.Variable: _Resolver.variable,
+}
+_TYPED: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
+    **_RULES,
+    nodes.Comparison: _Typer.comparison,
+    nodes.In: _Typer.membership,
+    nodes.Case: _Typer.case,
 }

@@ -233,14 +233,28 @@ def evaluate_where(node: Expression, data: Any, mask: Datum) -> Datum:
         return _evaluate(node, data)
     if not compute.any(mask, min_count=0).as_py():
         # `1 / 0` has no columns, so filtering the data would not keep it from being evaluated.
-        return nulls(
-            data.num_rows,
-            to_arrow_type(type_of(node, from_arrow_schema(data.schema, declared=True))),
-        )
+        return nulls(data.num_rows, _arrow_type_of(node, data.schema))
     picked = data.filter(mask)
     values = as_array(_evaluate(node, picked), picked.num_rows)
     positions = compute.subtract(compute.cumulative_sum(compute.cast(mask, pa.int64())), 1)
     return values.take(compute.if_else(mask, positions, pa.scalar(None, pa.int64())))
+
+
+def _arrow_type_of(node: Expression, schema: pa.Schema) -> Any:
+    """The type of the array that a node gives; some types of tables share one in Arrow."""
+    match node:
+        case Column(path):
+            kind: Any = schema
+            for name in path:
+                kind = kind.field(name).type
+            return kind
+        case nodes.Case(branches):
+            return _arrow_type_of(branches[0][1], schema)
+        case Call("coalesce", arguments):
+            return _arrow_type_of(arguments[0], schema)
+        case _:
+            known = from_arrow_schema(schema, declared=True, fine=True)
+            return to_arrow_type(type_of(node, known))
 
 
 def _not(node: nodes.Not, data: Any) -> Datum:
@@ -279,7 +293,7 @@ def _like(node: nodes.Like, data: Any) -> Datum:
 
 def _cast(node: nodes.Cast, data: Any) -> Datum:
     operand = _evaluate(node.operand, data)
-    source = from_arrow_type(operand.type)
+    source = from_arrow_type(operand.type, declared=True, fine=True)
     return cast_in_zone(operand, source, node.to, is_try=node.is_try, time_zone=node.time_zone)
 
 
@@ -355,7 +369,7 @@ def _result_type(node: Call, values: list[Datum]) -> pa.DataType:
     function = find_function(node.function, len(values))
     typed = zip(
         node.arguments,
-        (from_arrow_type(value.type, declared=True) for value in values),
+        (from_arrow_type(value.type, declared=True, fine=True) for value in values),
         strict=True,
     )
     return to_arrow_type(function.types(list(typed))[1])

@@ -16,19 +16,26 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
 from deltalog.expressions.coercion import (
     DATETIMES,
+    FINE_MOMENTS,
     FRACTIONALS,
     INTEGRALS,
     can_cast,
     decimal_of,
     is_decimal,
     is_numeric,
+    is_relabelled,
 )
 from deltalog.expressions.nested import cast_nested, nested_texts
 from deltalog.expressions.rows import NO, as_array, nulls
 from deltalog.expressions.texts import MICROS_PER_SECOND
 from deltalog.kernels import Array, Datum, compute, pc
 from deltalog.schema.arrow import to_arrow_type
-from deltalog.schema.primitives.moments import instants, wall_clocks
+from deltalog.schema.primitives.moments import (
+    NANOS_OF_MICRO,
+    instants,
+    parted_nanos,
+    wall_clocks,
+)
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
@@ -37,6 +44,8 @@ from deltalog.schema.types import (
     LONG,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NANOS_NTZ,
     TIMESTAMP_NTZ,
     VOID,
     ArrayType,
@@ -51,6 +60,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _WIDE: Final = pa.decimal256(76, 38)
+# Microseconds from or to 1970 whose nanoseconds have 64 bits.
+_MOST_MICROS: Final = (1 << 63) // NANOS_OF_MICRO
 _WITH_AND_WITHOUT_ZONE: Final = {TIMESTAMP, TIMESTAMP_NTZ}
 
 
@@ -107,7 +118,7 @@ def cast_in_zone(
         return nulls(len(datum), to_arrow_type(to))
     if not can_cast(source, to):
         raise InvalidInputError(f"cannot cast {source} to {to}: SQL has no such cast")
-    if isinstance(to, PrimitiveType) and to.primitive.is_opaque:
+    if is_relabelled(source, to):
         return datum
     if not isinstance(source, PrimitiveType) and not isinstance(to, PrimitiveType):
         return cast_nested(
@@ -115,6 +126,9 @@ def cast_in_zone(
         )
     if time_zone is not None and needs_zone(source, to):
         return wall_clocks(datum, time_zone) if to == TIMESTAMP_NTZ else instants(datum, time_zone)
+    if is_try and source in FINE_MOMENTS:
+        # Spark cuts off what is finer, and this would be NULL.
+        raise InvalidInputError(f"cannot try to cast {source} to {to}: use CAST, which is exact")
     values, refused = _kernel(source, to)(datum, source, to)
     if refused is not None and not is_try:
         _refuse(datum, refused, source, to)
@@ -142,6 +156,10 @@ def _kernel(source: DataType, to: DataType) -> Callable[[Array, Any, Any], Conve
         return _number_to_boolean
     if source == BOOLEAN:
         return _boolean_to_number
+    if to in FINE_MOMENTS:
+        return _to_nanos
+    if source in FINE_MOMENTS:
+        return _from_nanos
     if source in DATETIMES and to in DATETIMES:
         return _between_datetimes
     if source == TIMESTAMP:
@@ -250,6 +268,26 @@ def _between_datetimes(array: Array, _source: DataType, to: DataType) -> Convert
         return Converted(array.cast(to_arrow_type(to), safe=to != DATE))
     except pa.ArrowInvalid as error:
         raise InvalidInputError(f"cannot cast a value to {to}: {error}") from error
+
+
+def _to_nanos(array: Array, _source: DataType, to: DataType) -> Converted:
+    arrow_type: Any = to_arrow_type(to)
+    # A date is midnight, and a zone is a label on instants in UTC.
+    micros = array.cast(pa.timestamp("us", arrow_type.tz)).cast(pa.int64())
+    refused = compute.or_(
+        compute.less(micros, -_MOST_MICROS), compute.greater(micros, _MOST_MICROS)
+    )
+    nanos = compute.multiply(_without(micros, refused), NANOS_OF_MICRO)
+    return Converted(nanos.cast(arrow_type), refused)
+
+
+def _from_nanos(array: Array, source: DataType, to: DataType) -> Converted:
+    micros, is_whole = parted_nanos(array)
+    if not compute.all(is_whole, min_count=0).as_py():
+        raise InvalidInputError(
+            f"cannot cast {source} to {to}: a value has parts of a microsecond, which would be lost"
+        )
+    return Converted(micros.cast(to_arrow_type(to)))
 
 
 def _timestamp_to_number(array: Array, _source: DataType, to: PrimitiveType) -> Converted:
@@ -386,6 +424,11 @@ def _string_to_timestamp(array: Array, _source: DataType, to: DataType) -> Conve
     return Converted(micros.cast(to_arrow_type(to)), refused)
 
 
+def _string_to_nanos(array: Array, _source: DataType, to: DataType) -> Converted:
+    nanos, refused = texts.to_nanos(array, has_zone=to == TIMESTAMP_NANOS)
+    return Converted(nanos.cast(to_arrow_type(to)), refused)
+
+
 def _string_to_binary(array: Array, _source: DataType, _to: DataType) -> Converted:
     return Converted(array.cast(pa.binary()))
 
@@ -395,6 +438,8 @@ _FROM_STRING: Final[dict[DataType, Callable[[Array, Any, Any], Converted]]] = {
     DATE: _string_to_date,
     TIMESTAMP: _string_to_timestamp,
     TIMESTAMP_NTZ: _string_to_timestamp,
+    TIMESTAMP_NANOS: _string_to_nanos,
+    TIMESTAMP_NANOS_NTZ: _string_to_nanos,
     BINARY: _string_to_binary,
 }
 

@@ -13,12 +13,16 @@ from deltalog.schema.primitives import PRIMITIVES, Family
 from deltalog.schema.primitives.numbers import MAX_DIGITS
 from deltalog.schema.types import (
     BOOLEAN,
+    DATE,
     DOUBLE,
     INTEGER,
     LONG,
     SHORT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NANOS_NTZ,
+    TIMESTAMP_NTZ,
     VOID,
     ArrayType,
     DataType,
@@ -34,6 +38,16 @@ def _family(family: Family) -> tuple[PrimitiveType, ...]:
     return tuple(PrimitiveType(row.name) for row in PRIMITIVES.values() if row.family is family)
 
 
+# Nanoseconds are the same moments: what is not a whole microsecond, or too far, is an error.
+FINE_CASTS: Final[dict[DataType, frozenset[DataType]]] = {
+    STRING: frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ}),
+    DATE: frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ}),
+    TIMESTAMP: frozenset({TIMESTAMP_NANOS}),
+    TIMESTAMP_NTZ: frozenset({TIMESTAMP_NANOS_NTZ}),
+    TIMESTAMP_NANOS: frozenset({TIMESTAMP}),
+    TIMESTAMP_NANOS_NTZ: frozenset({TIMESTAMP_NTZ}),
+}
+FINE_MOMENTS: Final = frozenset({TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ})
 # From narrow to wide.
 INTEGRALS: Final = _family(Family.INTEGRAL)
 FRACTIONALS: Final = _family(Family.FLOATING)
@@ -63,6 +77,16 @@ def is_opaque(data_type: DataType) -> bool:
         isinstance(found, PrimitiveType) and found.primitive.is_opaque
         for _, found in walk_types(data_type)
     )
+
+
+def is_ordered(data_type: DataType) -> bool:
+    """Whether values of an opaque type are compared with each other, and no more."""
+    return isinstance(data_type, PrimitiveType) and data_type.primitive.is_ordered
+
+
+def is_unordered(data_type: DataType) -> bool:
+    """Whether expressions cannot tell which of two values of the type is less, nor if they are."""
+    return is_opaque(data_type) and not is_ordered(data_type)
 
 
 def holds_integer(data_type: DataType, value: int) -> bool:
@@ -225,7 +249,9 @@ def can_cast(source: DataType, to: DataType) -> bool:
     if source in (to, VOID) or to == STRING:
         return source in (to, VOID) or (to != VOID and not is_opaque(source))
     if is_opaque(source) or is_opaque(to):
-        return _is_relabelled(source, to)
+        return to in FINE_CASTS.get(source, ()) or (
+            not is_ordered(to) and is_relabelled(source, to)
+        )
     if isinstance(source, PrimitiveType) and isinstance(to, PrimitiveType):
         return _can_cast_primitive(source, to)
     match source, to:
@@ -243,7 +269,7 @@ def can_cast(source: DataType, to: DataType) -> bool:
             return False
 
 
-def _is_relabelled(source: DataType, to: DataType) -> bool:
+def is_relabelled(source: DataType, to: DataType) -> bool:
     """Whether values are stored in the type as they are: bytes as the geometry that they say."""
     if not isinstance(source, PrimitiveType) or not isinstance(to, PrimitiveType):
         return False

@@ -1,7 +1,7 @@
 """Comparisons with Spark's rules, over Arrow arrays and constants.
 
-Owns NaN (equal to itself, greater than all other values), zeros of either sign, NULL-safe equality,
-IN and LIKE. `resolve` guarantees that operands have one type.
+Owns NaN (equal to itself, greater than all other values), zeros of either sign, moments in two
+units, NULL-safe equality, IN and LIKE. `resolve` guarantees that other operands have one type.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.literals import array_of
 from deltalog.expressions.rows import NO, by_row
 from deltalog.kernels import Datum, compute, pc
+from deltalog.schema.primitives.moments import parted_nanos
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +33,9 @@ _OPERATORS: Final[dict[str, tuple[Callable[..., Any], Callable[[Any, Any], bool]
     ">=": (compute.greater_equal, operators.ge),
 }
 
+_MOMENT: Final = frozenset({pa.timestamp("us").id})
+_FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
 
 def compare(operator: str, left: Datum, right: Datum) -> Datum:
     """`left operator right`; NULL where a side is NULL, except for `<=>`."""
@@ -40,10 +45,33 @@ def compare(operator: str, left: Datum, right: Datum) -> Datum:
         return all_null(left, right)
     if pt.is_nested(left.type):
         return _compare_nested(operator, left, right)
+    if {left.type.id, right.type.id} == _MOMENT and left.type.unit != right.type.unit:
+        return _compare_units(operator, left, right)
     found = _OPERATORS[operator][0](left, right)
     if not pt.is_floating(left.type):
         return found
     return _with_nan(operator, left, right, found)
+
+
+def _compare_units(operator: str, left: Datum, right: Datum) -> Datum:
+    """Moments in microseconds beside moments in nanoseconds, none of which is rounded."""
+    if left.type.unit == "ns":
+        return _compare_units(_FLIPPED[operator], right, left)
+    micros = compute.cast(left, pa.int64())
+    floor, is_whole = parted_nanos(right)
+    match operator:
+        case "=":
+            return compute.and_(compute.equal(micros, floor), is_whole)
+        case "<>":
+            return compute.invert(compute.and_(compute.equal(micros, floor), is_whole))
+        case "<=" | ">":
+            return _OPERATORS[operator][0](micros, floor)
+        case "<":
+            reached: Datum = compute.less_equal(micros, floor)
+            return compute.if_else(is_whole, compute.less(micros, floor), reached)
+        case _:
+            passed: Datum = compute.greater(micros, floor)
+            return compute.if_else(is_whole, compute.greater_equal(micros, floor), passed)
 
 
 def all_null(*sides: Datum) -> Datum:
@@ -140,7 +168,7 @@ def is_member(operand: Datum, options: list[pa.Scalar[Any]]) -> Datum:
         for option in known:
             found = pc.or_kleene(found, compare("=", operand, option))
         return _null_where_unknown(found, operand, len(known) < len(options))
-    values: Any = pa.array([option.as_py() for option in known], operand.type)
+    values: Any = array_of(known, operand.type)
     if pt.is_floating(operand.type):
         # `is_in` hashes, and -0.0 and 0.0 have different hashes; adding 0.0 turns -0.0 into 0.0.
         operand = compute.add(operand, pa.scalar(0.0, operand.type))

@@ -15,7 +15,7 @@ from deltalog.expressions.arrow import fold
 from deltalog.expressions.nodes import Column, Expression, Literal, col
 from deltalog.expressions.rows import NO, YES
 from deltalog.expressions.sql import parse_sql
-from deltalog.expressions.substrait import from_arrow_expression
+from deltalog.expressions.substrait import as_meant, from_arrow_expression
 from deltalog.expressions.trees import conjunction
 from deltalog.kernels import pc
 from deltalog.schema.arrow import to_arrow_schema
@@ -61,7 +61,7 @@ def as_expression(
     elif isinstance(predicate, list | tuple):
         found = from_filters(predicate, schema)
     elif isinstance(predicate, pc.Expression):
-        found = from_arrow_expression(predicate, to_arrow_schema(schema))
+        found = as_meant(from_arrow_expression(predicate, to_arrow_schema(schema)), schema)
     else:
         raise InvalidInputError(
             f"cannot use {predicate!r} as a condition: expected an expression, SQL, a list of "

@@ -19,6 +19,9 @@ from deltalog.expressions.casts import cast_in_zone, needs_zone
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.nodes import Arithmetic, Call, Cast, Expression, Literal
 from deltalog.expressions.render import to_sql
+from deltalog.expressions.texts import below_micros
+from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.primitives.moments import NANOS_OF_MICRO, micros_of
 from deltalog.schema.types import (
     BYTE,
     DATE,
@@ -29,6 +32,8 @@ from deltalog.schema.types import (
     SHORT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NANOS_NTZ,
     TIMESTAMP_NTZ,
     VOID,
     DataType,
@@ -44,6 +49,18 @@ Typed = tuple[Expression, DataType]
 _MAX_EXACT_DOUBLE: Final = 1 << 53
 _EXACT_DOUBLE_DIGITS: Final = 15
 _DAY_COUNTS: Final = (BYTE, SHORT, INTEGER)
+_MOST_NANOS: Final = 1 << 63
+_FINE: Final[dict[DataType, DataType]] = {
+    TIMESTAMP: TIMESTAMP_NANOS,
+    TIMESTAMP_NANOS: TIMESTAMP_NANOS,
+    TIMESTAMP_NTZ: TIMESTAMP_NANOS_NTZ,
+    TIMESTAMP_NANOS_NTZ: TIMESTAMP_NANOS_NTZ,
+}
+_MICROSECONDS: Final[dict[DataType, DataType]] = {
+    TIMESTAMP_NANOS: TIMESTAMP,
+    TIMESTAMP_NANOS_NTZ: TIMESTAMP_NTZ,
+}
+_MOMENTS: Final = frozenset({DATE, *_FINE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +83,13 @@ class Casts:
         source = literal.type or source
         if source == to:
             return Literal(value, to)
+        if to in coercion.FINE_MOMENTS and (source == STRING or source in _MOMENTS):
+            found = self.fine_literal(literal, to)
+            if found.type == to or is_try:
+                return found if found.type == to else Literal(None, to)
+            raise InvalidInputError(
+                f"cannot cast {to_sql(literal)} to {to}: its nanoseconds have no 64 bits"
+            )
         if (
             source in coercion.INTEGRALS
             and to in coercion.INTEGRALS
@@ -81,6 +105,31 @@ class Casts:
         except pa.ArrowInvalid as error:
             raise InvalidInputError(f"cannot cast {value!r} to {to}: {error}") from error
         return Literal(from_scalar(scalar), to)
+
+    def fine_literal(self, literal: Literal, to: DataType) -> Literal:
+        """A moment as a constant in nanoseconds, exactly; in microseconds if they are too many.
+
+        Args:
+            literal: a text, a date or a moment, with a zone or without.
+            to: `timestamp_nanos` or `timestamp_nanos_ntz`.
+
+        Raises:
+            InvalidInputError: it is no moment.
+        """
+        value, source = plain_value(literal.value)
+        source, nanos = literal.type or source, literal.nanos
+        if source == to or value is None:
+            return Literal(value, to)
+        plain = _MICROSECONDS[to]
+        if source == STRING:
+            value, nanos = str(value), below_micros(str(value))
+        elif source in coercion.FINE_MOMENTS:
+            micros, nanos = divmod(value, NANOS_OF_MICRO)
+            source = _MICROSECONDS[source]
+            value = from_scalar(pa.scalar(micros, pa.int64()).cast(to_arrow_type(source)))
+        moved = self.literal(Literal(value, source), plain)
+        fine = micros_of(moved.value) * NANOS_OF_MICRO + nanos
+        return Literal(fine, to) if -_MOST_NANOS <= fine < _MOST_NANOS else moved
 
     def coerce(self, node: Expression, source: DataType, to: DataType) -> Expression:
         """A node cast to the expected type, as Spark casts arguments.
@@ -129,6 +178,8 @@ class Casts:
         wherever the result is the same: then the column has no cast around it, and its statistics
         can be used.
         """
+        if any(data_type in coercion.FINE_MOMENTS for _, data_type in sides):
+            return self._unify_fine(sides)
         first, *others = (data_type for _, data_type in sides)
         common: DataType | None = first
         if not all(coercion.has_same_structure(first, other) for other in others):
@@ -147,9 +198,38 @@ class Casts:
                 return [node for node in narrowed if node is not None], target
         return [self._exact(node, source, common) for node, source in sides], common
 
+    def _unify_fine(self, sides: Sequence[Typed]) -> tuple[list[Expression], DataType] | None:
+        """The sides of a comparison with nanoseconds, in nanoseconds or microseconds.
+
+        No value is rounded: the kernels of comparisons know both units. So only zones are cast.
+        """
+        columns = [kind for node, kind in sides if not isinstance(node, Literal)]
+        fine = [kind for kind in columns if kind in coercion.FINE_MOMENTS]
+        known = [*fine, *columns, *(kind for _, kind in sides if kind in coercion.FINE_MOMENTS)]
+        to = next((_FINE[kind] for kind in known if kind in _FINE), TIMESTAMP_NANOS_NTZ)
+        found: list[Expression] = []
+        for node, kind in sides:
+            if isinstance(node, Literal) and (kind in {STRING, VOID} or kind in _MOMENTS):
+                # Where clocks are put back, two instants have one time on the clock.
+                if self._loses_instants(kind, to):
+                    return None
+                found.append(self.fine_literal(node, to))
+            elif kind == to:
+                found.append(node)
+            elif kind in coercion.DATETIMES and not self._loses_instants(kind, to):
+                found.append(self.cast(node, kind, _MICROSECONDS[to]))
+            else:
+                return None
+        return found, to
+
+    def _loses_instants(self, source: DataType, to: DataType) -> bool:
+        """Whether instants become times on a clock that is put back some day."""
+        source = _MICROSECONDS.get(source, source)
+        return source == TIMESTAMP and self._zone_of(source, _MICROSECONDS[to]) is not None
+
     def _exact(self, node: Expression, source: DataType, to: DataType) -> Expression:
         # A constant that cannot be cast is an error of the query, not of some rows.
-        if isinstance(node, Literal) and source != to:
+        if isinstance(node, Literal):
             return self.literal(node, to)
         return self.cast(node, source, to)
 

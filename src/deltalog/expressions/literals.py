@@ -6,8 +6,10 @@ Owns the type that a Python value without a type has. Knows no expressions.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
-from typing import Any, Final
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -15,15 +17,20 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import common_type
 from deltalog.schema.arrow import from_arrow_type, to_arrow_type
 from deltalog.schema.primitives import worded_literal
+from deltalog.schema.primitives.moments import NANOS_OF_MICRO, micros_of
 from deltalog.schema.primitives.numbers import MAX_DIGITS
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
+    DAY_TO_SECOND,
     DOUBLE,
     INTEGER,
     LONG,
     STRING,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NANOS_NTZ,
     VOID,
+    YEAR_TO_MONTH,
     ArrayType,
     DataType,
     Field,
@@ -32,25 +39,110 @@ from deltalog.schema.types import (
     decimal_type,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _INT_BITS: Final = 31
 _LONG_BITS: Final = 63
+_OF_PYTHON: Final = frozenset(
+    {bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, NoneType}
+)
+# The kind and the unit of a moment or span of NumPy; Python has no nanoseconds and no months.
+_NUMPY_UNIT: Final = re.compile(r"[<>=|]?([mM])8\[(\d*)(\w+)\]")
+_MONTHS: Final = {"Y": 12, "M": 1}
+_DAY: Final = dt.timedelta(days=1)
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 
 def plain_value(value: object) -> tuple[Any, DataType]:
     """A constant as a Python value, with its type in Spark.
 
-    Arrow scalars keep their type; NumPy scalars become Python's.
+    Arrow scalars keep their type; NumPy scalars become Python's. A moment with parts of a
+    microsecond is a number of nanoseconds, and a span of time never has them.
 
     Raises:
         InvalidInputError: a value of this kind cannot stand in an expression.
     """
+    if type(value) in _OF_PYTHON:
+        return value, natural_type(value)
     if isinstance(value, pa.Scalar):
-        data_type = from_arrow_type(value.type)
-        return value.cast(to_arrow_type(data_type)).as_py(), data_type
+        return _of_scalar(value)
     unwrap = getattr(value, "item", None)
     if unwrap is not None and not isinstance(value, dt.date):
-        value = unwrap()
+        plain = unwrap()
+        unit = _NUMPY_UNIT.fullmatch(getattr(getattr(value, "dtype", None), "str", ""))
+        if unit is not None and isinstance(plain, int):
+            return _of_numpy(value, plain, *unit.groups())
+        value = plain
+    # Those of pandas are Python's, with nanoseconds beside them.
+    nanos: Any = getattr(value, "nanosecond", 0)
+    if isinstance(value, dt.datetime) and isinstance(nanos, int) and nanos:
+        fine = micros_of(value) * NANOS_OF_MICRO + nanos
+        return fine, TIMESTAMP_NANOS_NTZ if value.tzinfo is None else TIMESTAMP_NANOS
+    finer: Any = getattr(value, "nanoseconds", 0)
+    if isinstance(value, dt.timedelta) and finer:
+        raise _too_fine(value)
+    if isinstance(value, pa.MonthDayNano):
+        return _of_interval(value)
     return value, natural_type(value)
+
+
+def _of_scalar(scalar: pa.Scalar[Any]) -> tuple[Any, DataType]:
+    if isinstance(scalar, pa.TimestampScalar) and scalar.type.unit == "ns" and scalar.is_valid:
+        nanos: Any = scalar.value
+        return _of_nanos(nanos, has_zone=scalar.type.tz is not None)
+    if isinstance(scalar, pa.MonthDayNanoIntervalScalar):
+        found = scalar.as_py()
+        return _of_interval(found) if scalar.is_valid else (None, VOID)
+    data_type = from_arrow_type(scalar.type, declared=True)
+    if data_type == DAY_TO_SECOND:
+        try:
+            return scalar.cast(to_arrow_type(data_type)).as_py(), data_type
+        except pa.ArrowInvalid as error:
+            raise _too_fine(scalar) from error
+    return scalar.cast(to_arrow_type(data_type)).as_py(), data_type
+
+
+def _of_nanos(nanos: int, *, has_zone: bool) -> tuple[Any, DataType]:
+    """A moment in nanoseconds: as microseconds, if it is a whole number of them."""
+    if nanos % NANOS_OF_MICRO:
+        return nanos, TIMESTAMP_NANOS if has_zone else TIMESTAMP_NANOS_NTZ
+    kind = pa.timestamp("us", "UTC" if has_zone else None)
+    value = pa.scalar(nanos // NANOS_OF_MICRO, kind).as_py()
+    return value, natural_type(value)
+
+
+def _of_numpy(value: object, count: int, kind: str, step: str, unit: str) -> tuple[Any, DataType]:
+    """A moment or span of NumPy that Python has as a number: of nanoseconds, or of months."""
+    count *= int(step or 1)
+    if kind == "m" and unit in _MONTHS:
+        return count * _MONTHS[unit], YEAR_TO_MONTH
+    if unit != "ns" or (kind == "m" and count % NANOS_OF_MICRO):
+        raise _too_fine(value)
+    if kind == "M":
+        return _of_nanos(count, has_zone=False)
+    return dt.timedelta(microseconds=count // NANOS_OF_MICRO), DAY_TO_SECOND
+
+
+def _of_interval(value: pa.MonthDayNano) -> tuple[Any, DataType]:
+    """An interval of Arrow, which is one of months, or one of days and less."""
+    micros, rest = divmod(value.nanoseconds, NANOS_OF_MICRO)
+    if rest:
+        raise _too_fine(value)
+    if not value.months:
+        return value.days * _DAY + dt.timedelta(microseconds=micros), DAY_TO_SECOND
+    if value.days or value.nanoseconds:
+        raise InvalidInputError(
+            f"cannot use {value!r} in an expression: an interval has either months, or days and "
+            "less"
+        )
+    return value.months, YEAR_TO_MONTH
+
+
+def _too_fine(value: object) -> InvalidInputError:
+    return InvalidInputError(
+        f"cannot use {value!r} in an expression: expected no more than whole microseconds"
+    )
 
 
 def natural_type(value: object) -> DataType:
@@ -74,6 +166,8 @@ def natural_type(value: object) -> DataType:
             return STRING
         case bytes() | bytearray() | memoryview():
             return BINARY
+        case dt.timedelta():
+            return DAY_TO_SECOND
         case _:
             found = worded_literal(value)
             return PrimitiveType(found[0].name) if found else _nested_type(value)
@@ -118,7 +212,7 @@ def _nested_type(value: object) -> DataType:
         return StructType([Field(str(name), natural_type(item)) for name, item in value.items()])
     raise InvalidInputError(
         f"cannot use {value!r} in an expression: expected None, bool, int, float, Decimal, str, "
-        "bytes, date, datetime, list or dict"
+        "bytes, date, datetime, timedelta, list or dict"
     )
 
 
@@ -128,6 +222,8 @@ def to_scalar(value: object, data_type: DataType) -> pa.Scalar[Any]:
     Raises:
         InvalidInputError: the value is none of that type.
     """
+    if isinstance(value, dt.timedelta):
+        value = value // _MICROSECOND  # Arrow's own conversion overflows before 64 bits do
     try:
         return pa.scalar(value, type=to_arrow_type(data_type))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError) as error:
@@ -135,11 +231,13 @@ def to_scalar(value: object, data_type: DataType) -> pa.Scalar[Any]:
 
 
 def from_scalar(scalar: pa.Scalar[Any]) -> Any:
-    """The Python value of an Arrow scalar; timestamps keep UTC.
+    """The Python value of an Arrow scalar; timestamps keep UTC, nanoseconds are a number.
 
     Raises:
         InvalidInputError: Python has no such value (dates outside of years 1 to 9999).
     """
+    if isinstance(scalar, pa.TimestampScalar) and scalar.type.unit == "ns":
+        return scalar.value
     try:
         value = scalar.as_py()
     except (OverflowError, ValueError) as error:
@@ -149,3 +247,10 @@ def from_scalar(scalar: pa.Scalar[Any]) -> Any:
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return value.astimezone(dt.UTC)
     return value
+
+
+def array_of(values: Sequence[pa.Scalar[Any]], arrow_type: pa.DataType) -> pa.Array[Any]:
+    """An array of constants of one type."""
+    fine = isinstance(arrow_type, pa.TimestampType) and arrow_type.unit == "ns"
+    counted = fine or isinstance(arrow_type, pa.DurationType)
+    return pa.array([one.value if counted else one.as_py() for one in values], arrow_type)  # type: ignore[attr-defined]  # moments and spans have it

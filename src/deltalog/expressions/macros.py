@@ -6,6 +6,7 @@ CASE. Evaluators never see these.
 
 from __future__ import annotations
 
+import datetime as dt
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,16 @@ from deltalog.expressions.coercion import FRACTIONALS, INTEGRALS
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.schema.collation_names import collation_named
-from deltalog.schema.types import BINARY, BOOLEAN, DATE, STRING, TIMESTAMP, decimal_type
+from deltalog.schema.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DAY_TO_SECOND,
+    STRING,
+    TIMESTAMP,
+    YEAR_TO_MONTH,
+    decimal_type,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,6 +87,14 @@ _PARTS: Final[dict[str, str]] = _by_word(
 _FIRST_UNITS: Final = {"dateadd": "timestampadd", "datediff": "timestampdiff"}
 _MONTHS: Final = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
 _MICROS: Final = {"SECOND": 1_000_000, "MILLISECOND": 1000, "MICROSECOND": 1}
+_MICROS_OF: Final = {
+    **_MICROS,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 7 * 86_400_000_000,
+}
+_MIXED: Final = "an INTERVAL has either years and months, or days and less"
 
 
 def expand(name: str, arguments: Sequence[Expression]) -> Expression | None:
@@ -202,7 +220,7 @@ def add_interval(moment: Expression, interval: Call, sign: int, *, is_date: bool
     """
     amounts = _amounts(interval, sign)
     if amounts.keys() & _MONTHS.keys() and amounts.keys() - _MONTHS.keys():
-        raise InvalidInputError("an INTERVAL has either years and months, or days and less")
+        raise InvalidInputError(_MIXED)
     if is_date and not amounts.keys() & {*_MICROS, "HOUR", "MINUTE"}:
         return _moved_date(moment, amounts)
     found = moment
@@ -220,6 +238,29 @@ def _moved_date(date: Expression, amounts: dict[str, int | Decimal]) -> Expressi
         return Call("add_months", (date, Literal(int(months))))
     days = amounts.get("WEEK", 0) * 7 + amounts.get("DAY", 0)
     return Call("date_add", (date, Literal(int(days))))
+
+
+def interval_value(interval: Call) -> Literal:
+    """The value of an interval constant, which is of months, or of days and less.
+
+    Raises:
+        InvalidInputError: it is of both, or out of range.
+    """
+    amounts = _amounts(interval, 1)
+    if "QUARTER" in amounts:
+        raise InvalidInputError(f"{to_sql(interval)} has quarters, which an interval has not")
+    months = [amounts.pop(unit) * count for unit, count in _MONTHS.items() if unit in amounts]
+    if months and amounts:
+        raise InvalidInputError(_MIXED)
+    if months:
+        whole, bits, kind = int(sum(months)), 31, YEAR_TO_MONTH
+    else:
+        micros = sum(amount * _MICROS_OF[unit] for unit, amount in amounts.items())
+        whole, bits, kind = int(micros), 63, DAY_TO_SECOND
+    if not -(1 << bits) <= whole < 1 << bits:
+        raise InvalidInputError(f"{to_sql(interval)} is out of the range of an {kind}")
+    value = whole if months else dt.timedelta(microseconds=whole)
+    return Literal(value, kind)
 
 
 def _amounts(interval: Call, sign: int) -> dict[str, int | Decimal]:

@@ -194,12 +194,16 @@ class Literal(Expression):
 
     Args:
         value: None, bool, int, float, Decimal, str, bytes, date, datetime (aware: `timestamp`,
-            naive: `timestamp_ntz`), list or dict.
+            naive: `timestamp_ntz`), timedelta, list or dict. Nanoseconds since 1970 and months
+            are an int of their type.
         type: its type; None lets `resolve` choose it from the other operand.
+        nanos: what the text of a moment has below its microseconds, which counts beside a column
+            of nanoseconds only.
     """
 
     value: Any
     type: DataType | None = None
+    nanos: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.coercion import is_opaque
+from deltalog.expressions.coercion import is_unordered
 from deltalog.expressions.nodes import Collate, Column, Comparison, IsNull, Literal, Or
 from deltalog.kernels import compute
 from deltalog.schema import (
@@ -71,7 +71,7 @@ class SortKey:
         """A condition that is true of all rows that do not come after one with this value.
 
         Args:
-            value: of `value`, Python's; None is NULL.
+            value: of a constant of the type; None is NULL.
 
         Returns:
             None if it would be true of every row.
@@ -153,7 +153,7 @@ def _key(schema: StructType, name: str, descending: bool, nulls_first: bool) -> 
             "deltalog does not have"
         )
     nested = isinstance(kind, StructType | ArrayType | MapType | VariantType)
-    if len(path) > 1 or nested or is_opaque(kind):
+    if len(path) > 1 or nested or is_unordered(kind):
         raise InvalidInputError(
             f"cannot order rows by {name!r}, of type {kind}: expected a column of numbers, times, "
             "texts, booleans or bytes that is in no other"

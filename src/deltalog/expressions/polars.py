@@ -11,11 +11,14 @@ import math
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow.types as pt
+
 from deltalog import _json
 from deltalog.errors import DeltaError
 from deltalog.expressions import nodes
 from deltalog.expressions.analyze import TextRules, resolve_predicate
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
+from deltalog.expressions.substrait import as_meant
 from deltalog.expressions.trees import conjunction
 from deltalog.schema.types import (
     BYTE,
@@ -72,7 +75,7 @@ def weaker_than_polars(
     found = []
     for part in _conjuncts(root):
         try:
-            converted = _PolarsConverter(schema).converted(part)
+            converted = as_meant(_PolarsConverter(schema).converted(part), schema)
             found.append(resolve_predicate(converted, schema, session, text_rules=TextRules.NONE))
         except (_InexactError, DeltaError):
             continue
@@ -245,14 +248,37 @@ def _constants(node: Any) -> list[Any]:
         constant = pl.Expr.deserialize(io.BytesIO(_json.dumps(node)), format="json")
         series = pl.select(constant).to_series()
         kind = series.dtype.inner if isinstance(series.dtype, pl.List) else series.dtype
+        if isinstance(kind, pl.Duration) or (
+            isinstance(kind, pl.Datetime) and kind.time_unit == "ns"
+        ):
+            return _arrow_values(series)
         values = series.to_list()
+    except _InexactError:
+        raise
     except Exception as error:  # of a form that this release of Polars does not know
         raise _InexactError from error
     if isinstance(kind, pl.Datetime):
-        is_plain = kind.time_unit != "ns" and kind.time_zone in {None, "UTC"}
+        is_plain = kind.time_zone in {None, "UTC"}
     else:
         plain = {pl.String, pl.Binary, pl.Boolean, pl.Date, pl.Null}
         is_plain = kind in plain or kind.is_numeric()
     if not is_plain:
         raise _InexactError
     return values
+
+
+def _arrow_values(series: pl.Series) -> list[Any]:
+    """Moments and spans as Arrow's scalars, which are exact; a list of them for a list."""
+    array: Any = series.to_arrow()
+    kind = array.type.value_type if pt.is_large_list(array.type) else array.type
+    if pt.is_timestamp(kind) and kind.tz not in {None, "UTC"}:
+        raise _InexactError
+    rows = [[*one.values] if pt.is_large_list(array.type) else one for one in array]
+    return [_or_none(one) for one in rows]
+
+
+def _or_none(value: Any) -> Any:
+    """A scalar, or a list of them, with None for NULL."""
+    if isinstance(value, list):
+        return [_or_none(one) for one in value]
+    return value if value.is_valid else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 _XML: Final = "it needs an XPath 1.0 engine with Java's conversions, and none is a dependency"
-_INTERVAL: Final = "Delta tables have no intervals, so its value can be neither stored nor compared"
+_INTERVAL: Final = "its value may have months, days and less at once, which Spark does not compare"
 _CSV: Final = "its options and leniency are those of Spark's CSV parser (univocity)"
 _SCHEMA: Final = "its types depend on Spark's inference rules for each option"
 _TRIGONOMETRY: Final = (

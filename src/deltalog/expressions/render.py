@@ -5,6 +5,7 @@ Owns where brackets and quotes stand. `sql` parses the result to the same tree.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +35,7 @@ from deltalog.schema.collations import inner_collations
 from deltalog.schema.primitives import Family, primitive_in_sql, worded_literal
 from deltalog.schema.primitives.numbers import java_word
 from deltalog.schema.types import (
+    DAY_TO_SECOND,
     DOUBLE,
     VOID,
     ArrayType,
@@ -274,13 +276,27 @@ def _is_unit(node: Expression) -> bool:
 
 def _literal(node: Literal) -> tuple[str, int]:
     text = _constant(node.value, node.type)
+    if node.nanos:
+        text = _with_nanos(text, node.nanos)
     return text, _UNARY if text.startswith("-") else _PRIMARY
 
 
+def _with_nanos(text: str, nanos: int) -> str:
+    """A moment in quotes with nine digits, before the zone if it has one."""
+    moment = text.removesuffix("'").removesuffix("Z")
+    zone = text[len(moment) :]
+    return f"{moment}{'' if '.' in moment else '.000000'}{nanos:03}{zone}"
+
+
 def _constant(value: Any, data_type: DataType | None) -> str:
+    row = data_type.primitive if isinstance(data_type, PrimitiveType) else None
+    if value is not None and row is not None and row.written is not None:
+        return row.written(value)
     match value:
         case None:
             return "NULL" if data_type in {None, VOID} else _as_cast("NULL", data_type)
+        case dt.timedelta():
+            return _constant(value, DAY_TO_SECOND)
         case bool():
             return str(value).upper()
         case int() | float() | Decimal():

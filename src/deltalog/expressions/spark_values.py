@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 _MAX_SIGNS: Final = 100
 _SIGNS: Final = frozenset({TokenType.PLUS, TokenType.DASH})
 _AMOUNTS: Final = frozenset({TokenType.STRING, TokenType.NUMBER})
+# The fields that an interval goes from or to, and the word between them.
+_FIELDS: Final = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+_TO: Final = "TO"
 _TRIMS: Final = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+_TYPE_NAMES: Final = NAMES - {TokenType.IDENTIFIER}
 # If one of these comes where a value is expected, the value is missing.
 _JOINERS: Final = frozenset(
     {*SparkParser.EQUALITY, *SparkParser.COMPARISON, *SparkParser.RANGE_PARSERS,
@@ -288,13 +292,33 @@ class SparkValues(SparkParser):
         self._advance()
         is_text = token.token_type is TokenType.STRING
         amount = exp.Literal(this=token.text, is_string=is_text).update_positions(token)
-        if len(token.text.split()) == 1:
+        if is_text and self._is_between_fields():
+            unit = self._parse_fields_of_interval()
+        elif len(token.text.split()) == 1:
             unit = unit_of(self._curr.text)
             self._advance(int(unit is not None))
             if unit is None:
                 self.raise_error(NO_UNIT, token)
         part = exp.Interval(this=amount, unit=exp.Var(this=unit) if unit else None)
         return exp.Neg(this=part) if is_negative else part
+
+    def _is_between_fields(self) -> bool:
+        words = (self._curr.text.upper(), self._next.text.upper() if self._next else "")
+        return words[0] in _FIELDS and words[1] == _TO
+
+    def _parse_fields_of_interval(self) -> str:
+        """The words of one field, or of two with TO between them."""
+        first, last = self._curr.text.upper(), None
+        if first not in _FIELDS:
+            self.raise_error(f"expected a field of an interval: {', '.join(_FIELDS)}")
+        self._advance()
+        if self._curr.text.upper() == _TO:
+            self._advance()
+            last = self._curr.text.upper()
+            if last not in _FIELDS:
+                self.raise_error(f"expected a field of an interval: {', '.join(_FIELDS)}")
+            self._advance()
+        return first if last is None else f"{first} {_TO} {last}"
 
     def _parse_extract_call(self) -> exp.Anonymous:
         name, part = self._name_of_call(), self._curr
@@ -347,11 +371,14 @@ class SparkValues(SparkParser):
     def _parse_types(self, *_: Any, check_func: bool = False, **__: Any) -> exp.DataType | None:
         # A name and the content of its brackets: sqlglot's own types lose char(n), and the names of
         # struct fields. With `check_func`, sqlglot expects a value, where no type can be.
-        if check_func or self._curr.token_type not in self.FUNC_TOKENS - {TokenType.IDENTIFIER}:
+        if check_func or self._curr.token_type not in _TYPE_NAMES:
             return None
         self._advance()
         token, parts, is_nested = self._prev, [], False
         name = token.text.lower()
+        if name == "interval":  # beside a colon it is no keyword
+            name = f"{name} {self._parse_fields_of_interval().lower()}"
+            return self.expression(exp.DataType(this=name, nested=False), token)
         part = self._parse_field_of_type if name == "struct" else self._parse_types
         if name == "struct" and self._match(TokenType.NEQ):
             is_nested = True

@@ -31,6 +31,20 @@ NUMBER: Final = re.compile(
     r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(BD|[LSYFD])?", re.IGNORECASE
 )
 NO_UNIT: Final = "an INTERVAL needs a number and a unit, as in INTERVAL '1' DAY"
+# The fields of each kind of interval, and the greatest value of one that is not the first.
+_FIELDS: Final = (
+    {"YEAR": None, "MONTH": 11},
+    {"DAY": None, "HOUR": 23, "MINUTE": 59, "SECOND": 59},
+)
+_EXAMPLES: Final = {
+    ("YEAR", "MONTH"): "1-2",
+    ("DAY", "HOUR"): "1 02",
+    ("DAY", "MINUTE"): "1 02:03",
+    ("DAY", "SECOND"): "1 02:03:04.5",
+    ("HOUR", "MINUTE"): "02:03",
+    ("HOUR", "SECOND"): "02:03:04.5",
+    ("MINUTE", "SECOND"): "03:04.5",
+}
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # naive on purpose: wall time
 
 
@@ -108,7 +122,8 @@ def datetime_literal(word: str, text: str) -> Literal:
         raise InvalidInputError("the year is outside of 1 to 9999") from None
     if row.has_zone is None:
         return Literal(found.date())
-    return Literal(found.replace(tzinfo=dt.UTC) if row.has_zone else found)
+    nanos = texts.below_micros(text)
+    return Literal(found.replace(tzinfo=dt.UTC) if row.has_zone else found, nanos=nanos)
 
 
 def interval(text: str, unit: str | None, sign: int) -> tuple[Literal, ...]:
@@ -127,6 +142,51 @@ def interval(text: str, unit: str | None, sign: int) -> tuple[Literal, ...]:
             raise InvalidInputError(f"{word!r} is no unit: expected {', '.join(UNITS)}")
         parts += [Literal(_amount(amount, name) * sign), Literal(name)]
     return tuple(parts)
+
+
+def fields_of(text: str, first: str, last: str, sign: int) -> tuple[Literal, ...]:
+    """Amounts and their units of a text from one field to another, as `'1-2' YEAR TO MONTH`.
+
+    Args:
+        text: which may have a sign of its own.
+        first: unit of the first number.
+        last: unit of the last number.
+        sign: before the text.
+
+    Raises:
+        InvalidInputError: there is no such interval, or the text is none.
+    """
+    known = next((list(units) for units in _FIELDS if {first, last} <= units.keys()), [])
+    units = known[known.index(first) : known.index(last) + 1] if known else []
+    if len(units) < 2:
+        raise InvalidInputError(f"there is no INTERVAL from {first} to {last}")
+    match = re.fullmatch(_pattern(units), text.strip(), re.ASCII)
+    if match is None:
+        shown = _EXAMPLES[first, last]
+        raise InvalidInputError(
+            f"{text!r} is no interval from {first} to {last}: expected one such as {shown!r}"
+        )
+    if match["sign"] == "-":
+        sign = -sign
+    parts: list[Literal] = []
+    for place, unit in enumerate(units):
+        most = next(fields[unit] for fields in _FIELDS if unit in fields)
+        amount = int(match[unit])
+        if place and most is not None and amount > most:
+            raise InvalidInputError(f"{text!r} has {amount} as its {unit}, which ends at {most}")
+        parts += [Literal(amount * sign), Literal(unit)]
+    if units[-1] == "SECOND" and match["fraction"]:
+        micros = int(match["fraction"][:6].ljust(6, "0"))  # what is finer is cut off, as in Spark
+        parts += [Literal(micros * sign), Literal("MICROSECOND")]
+    return tuple(parts)
+
+
+def _pattern(units: list[str]) -> str:
+    between = {"MONTH": "-", "HOUR": " ", "MINUTE": ":", "SECOND": ":"}
+    numbers = [f"(?P<{units[0]}>[0-9]+)"]
+    numbers += [f"{between[unit]}(?P<{unit}>[0-9]{{1,2}})" for unit in units[1:]]
+    fraction = r"(?:\.(?P<fraction>[0-9]{1,9}))?" if units[-1] == "SECOND" else ""
+    return f"(?P<sign>[+-]?){''.join(numbers)}{fraction}"
 
 
 def _amount(text: str, unit: str) -> int | Decimal:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from sqlglot import exp
@@ -223,10 +224,14 @@ class _NodeConverter:
         for part in node.this.expressions:
             inner = part.this if isinstance(part, exp.Neg) else part
             unit = inner.args.get("unit")
-            parts += self._attempt(
-                inner.this, sql_constants.interval, inner.this.name, unit and unit.name,
-                1 if inner is part else -1,
-            )  # fmt: skip
+            text, sign = inner.this.name, 1 if inner is part else -1
+            first, _, last = (unit.name if unit else "").partition(" TO ")
+            read: Callable[[], tuple[Literal, ...]] = (
+                partial(sql_constants.fields_of, text, first, last, sign)
+                if last
+                else partial(sql_constants.interval, text, first or None, sign)
+            )
+            parts += self._attempt(inner.this, read)
         return Call("interval", tuple(parts))
 
     def parameter(self, node: Expr) -> Expression:
@@ -298,6 +303,10 @@ class _NodeConverter:
         data_type: DataType = self._attempt(to, sql_types.to_type, to)
         if sql_types.has_collation(to):
             self._refuse(to, "a cast has no COLLATE in its type: write it behind the cast")
+        if sql_types.is_narrower(to):
+            self._refuse(
+                to, f"a cast to {to.this.upper()} is not computed here: write the INTERVAL itself"
+            )
         return nodes.Cast(self.read(node.this), data_type, isinstance(node, exp.TryCast))
 
     def collate(self, node: Expr) -> Expression:

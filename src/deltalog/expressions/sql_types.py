@@ -13,7 +13,7 @@ from sqlglot import exp
 from deltalog.errors import InvalidInputError
 from deltalog.schema.collation_names import BY_BYTES, collation_named
 from deltalog.schema.collations import with_collations
-from deltalog.schema.primitives import PRIMITIVES, primitive_in_sql
+from deltalog.schema.primitives import PRIMITIVES, primitive_in_sql, primitive_named
 from deltalog.schema.types import ArrayType, DataType, Field, MapType, StructType, as_type
 
 if TYPE_CHECKING:
@@ -46,6 +46,12 @@ def to_type(node: Expr) -> DataType:
         return as_type(name)
     parameters = [*(part.name for part in parts), *row.defaults[len(parts) :]]
     return as_type(f"{name}({','.join(parameters)})")
+
+
+def is_narrower(node: Expr) -> bool:
+    """Whether a type is an interval of fewer fields than columns have: numbers count its last."""
+    found = primitive_named(node.this)
+    return found is not None and found.is_ordered and node.this != found.name
 
 
 def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:

@@ -3,6 +3,9 @@
 Owns the parsing of Substrait's binary form, as far as pyarrow writes it for filters. The result
 means exactly what the filter means in pyarrow (NaN equals nothing, `isin` is never NULL), or the
 filter is refused. Arithmetic and casts are refused, because their errors differ from Spark's.
+
+Substrait has no spans of time, and pyarrow writes no moments in nanoseconds: both go as the whole
+numbers that they are, and `as_meant` makes constants of the column's type of them.
 """
 
 from __future__ import annotations
@@ -19,17 +22,21 @@ import pyarrow.types as pt
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
-from deltalog.expressions.trees import conjunction
+from deltalog.expressions.trees import conjunction, rebuild
 from deltalog.kernels import pc
+from deltalog.schema.types import DAY_TO_SECOND, PrimitiveType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from deltalog.schema.types import DataType
 
 _Fields = dict[int, list[Any]]
 
 _COMPARISONS: Final = {
     "equal": "=", "not_equal": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">=",
 }  # fmt: skip
+_VALUE_SET: Final = "value_set"
 _TEXT_TESTS: Final = {"starts_with": "startswith", "ends_with": "endswith", "contains": "contains"}
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall-clock time
 _EPOCH_UTC: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -74,8 +81,14 @@ def _serialized(expression: pc.Expression, schema: pa.Schema) -> _Fields:
     from pyarrow import substrait  # noqa: PLC0415  # slow to import, and rarely needed
 
     try:
-        known = pa.schema([field.with_type(_without_extensions(field.type)) for field in schema])
-        message = bytes(substrait.serialize_expressions([expression], ["it"], known))
+        known = pa.schema([field.with_type(_in_substrait(field.type)) for field in schema])
+        try:
+            message = bytes(substrait.serialize_expressions([expression], ["it"], known))
+        except (pa.ArrowException, ValueError):
+            counted = _with_counts(expression)
+            if counted is None:
+                raise
+            message = bytes(substrait.serialize_expressions([counted], ["it"], known))
     except (pa.ArrowException, ValueError, KeyError) as error:
         raise InvalidInputError(
             f"cannot read the pyarrow expression {expression}: {error}; "
@@ -84,16 +97,104 @@ def _serialized(expression: pc.Expression, schema: pa.Schema) -> _Fields:
     return _fields(message)
 
 
-def _without_extensions(kind: Any) -> pa.DataType:
-    """The type without extension types: one of them makes pyarrow refuse the whole schema."""
+def _with_counts(expression: pc.Expression) -> pc.Expression | None:
+    """The filter with its moments in nanoseconds and spans of time as whole numbers.
+
+    pyarrow pickles an expression as rows of Arrow: each constant is a column.
+
+    Returns:
+        None if it has no such constants.
+    """
+    pickled: Any = expression.__reduce__()
+    make, (buffer, *_) = pickled
+    table = pa.ipc.open_file(buffer).read_all()
+    columns, schema = list(table.columns), table.schema
+    for place, part in enumerate(schema):
+        values = columns[place].combine_chunks()
+        counted = _options(values) if pt.is_struct(part.type) else _counts(values)
+        columns[place] = counted
+        schema = schema.set(place, part.with_type(counted.type))
+    if schema == table.schema:
+        return None
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as writer:
+        writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+    found: pc.Expression = make(sink.getvalue())
+    return found
+
+
+def _counts(values: Any) -> Any:
+    """Moments in nanoseconds, or spans of time in microseconds, as whole numbers."""
+    if _in_substrait(values.type) == values.type or pt.is_nested(values.type):
+        return values
+    if pt.is_duration(values.type):
+        values = values.cast(pa.duration("us"))
+    return values.cast(pa.int64())
+
+
+def _options(options: Any) -> Any:
+    """The options of a function, of which those of `isin` have the constants."""
+    if _VALUE_SET not in options.type.names:
+        return options
+    fields = list(options.type)
+    arrays = [options.field(part.name) for part in fields]
+    place = options.type.get_field_index(_VALUE_SET)
+    lists = arrays[place]
+    arrays[place] = pa.ListArray.from_arrays(lists.offsets, _counts(lists.values))
+    fields[place] = fields[place].with_type(arrays[place].type)
+    return pa.StructArray.from_arrays(arrays, fields=fields)
+
+
+def as_meant(expression: Expression, schema: StructType) -> Expression:
+    """A filter of Arrow's whole numbers with constants of the types of their columns.
+
+    Args:
+        expression: not resolved, with exact names.
+        schema: of the table, whose columns of months, spans or nanoseconds Arrow holds as numbers.
+    """
+    match expression:
+        case nodes.Comparison(operator, left, right):
+            kind = _counted_type(left, schema) or _counted_type(right, schema)
+            return nodes.Comparison(operator, _meant(left, kind), _meant(right, kind))
+        case nodes.In(operand, options):
+            kind = _counted_type(operand, schema)
+            return nodes.In(operand, tuple(_meant(option, kind) for option in options))
+        case _:
+            return rebuild(expression, lambda child: as_meant(child, schema))
+
+
+def _counted_type(side: Expression, schema: StructType) -> DataType | None:
+    if not isinstance(side, Column):
+        return None
+    kind: DataType = schema
+    for name in side.path:
+        fields = kind.fields_named(name) if isinstance(kind, StructType) else ()
+        if len(fields) != 1:
+            return None
+        kind = fields[0].type
+    return kind if isinstance(kind, PrimitiveType) and kind.primitive.is_ordered else None
+
+
+def _meant(side: Expression, kind: DataType | None) -> Expression:
+    if kind is None or not isinstance(side, Literal) or type(side.value) is not int:
+        return side
+    if kind == DAY_TO_SECOND:
+        return Literal(dt.timedelta(microseconds=side.value), kind)
+    return Literal(side.value, kind)
+
+
+def _in_substrait(kind: Any) -> pa.DataType:
+    """The type that stands for one in Substrait; for one that it lacks pyarrow refuses them all."""
     if isinstance(kind, pa.BaseExtensionType):
-        return _without_extensions(kind.storage_type)
+        return _in_substrait(kind.storage_type)
     if pt.is_struct(kind):
-        return pa.struct([field.with_type(_without_extensions(field.type)) for field in kind])
+        return pa.struct([field.with_type(_in_substrait(field.type)) for field in kind])
     if pt.is_map(kind):
-        return pa.map_(kind.key_type, _without_extensions(kind.item_type))
+        return pa.map_(kind.key_type, _in_substrait(kind.item_type))
     if pt.is_list(kind):
-        return pa.list_(_without_extensions(kind.value_type))
+        return pa.list_(_in_substrait(kind.value_type))
+    if pt.is_duration(kind) or (pt.is_timestamp(kind) and kind.unit == "ns"):
+        return pa.int64()
     plain: pa.DataType = kind
     return plain
 

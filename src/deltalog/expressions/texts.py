@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import Array, Datum, compute, pc
+from deltalog.schema.primitives.moments import NANOS_OF_MICRO
 
 _SPACE: Final = "".join(map(chr, range(0x21))) + "\x7f"
 _EXACT: Final = Context(prec=100)
@@ -310,6 +311,36 @@ def micros_of(text: str, *, has_zone: bool) -> int | None:
         return None
     micros = local - offset if has_zone else local
     return micros if -(1 << 63) <= micros < 1 << 63 else None
+
+
+def below_micros(text: str) -> int:
+    """The nanoseconds of a timestamp in a string that `micros_of` leaves out."""
+    match = _MOMENT.fullmatch(text.strip(_SPACE))
+    fraction = (match[8] or "") if match else ""
+    return int(fraction[6:9].ljust(3, "0"))
+
+
+def to_nanos(array: Array, *, has_zone: bool) -> tuple[Array, Array]:
+    """Strings as nanoseconds since 1970 in UTC, and which of them are none. Cost: by row.
+
+    Args:
+        array: of strings; what is finer than a nanosecond is left out.
+        has_zone: as for `to_micros`.
+    """
+    rows = [
+        None if text is None else nanos_of(text, has_zone=has_zone) for text in array.to_pylist()
+    ]
+    values = pa.array(rows, pa.int64())
+    return values, compute.and_(compute.is_null(values), compute.is_valid(array))
+
+
+def nanos_of(text: str, *, has_zone: bool) -> int | None:
+    """Nanoseconds since 1970 of a timestamp in a string; None if it is none, or out of range."""
+    micros = micros_of(text, has_zone=has_zone)
+    if micros is None:
+        return None
+    nanos = micros * NANOS_OF_MICRO + below_micros(text)
+    return nanos if -(1 << 63) <= nanos < 1 << 63 else None
 
 
 def offset_micros(zone: str, local: int = 0) -> int | None:

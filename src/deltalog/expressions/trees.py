@@ -28,7 +28,11 @@ def children(expression: Expression) -> list[Expression]:
     """The expressions directly inside a node, in order."""
     found: list[Expression] = []
     for name in _parts(expression):
-        _collect(getattr(expression, name), found)
+        value = getattr(expression, name)
+        if isinstance(value, Expression):
+            found.append(value)
+        elif isinstance(value, tuple):
+            _collect(value, found)
     return found
 
 
@@ -40,12 +44,12 @@ def _parts(expression: Expression) -> tuple[str, ...]:
     return known
 
 
-def _collect(value: Any, found: list[Expression]) -> None:
-    if isinstance(value, Expression):
-        found.append(value)
-    elif isinstance(value, tuple):
-        for item in value:
-            _collect(item, found)
+def _collect(values: tuple[Any, ...], found: list[Expression]) -> None:
+    for value in values:
+        if isinstance(value, Expression):
+            found.append(value)
+        elif isinstance(value, tuple):
+            _collect(value, found)
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

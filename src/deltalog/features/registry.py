@@ -263,9 +263,10 @@ _TABLE: Final = (
         written_by=(),
     ),
     _reader_writer(
-        "adaptiveMetadata-preview",
+        "adaptiveMetadata",
         "Another form of the log, in preview.",
         "RFC adaptive metadata",
+        aliases=("adaptiveMetadata-preview",),
         read=Support.NONE,
         write=Support.NONE,
         read_by=_SPARK,

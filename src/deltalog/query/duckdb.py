@@ -16,6 +16,7 @@ from weakref import finalize
 import pyarrow as pa
 
 from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.schema.primitives.spans import calendar_intervals
 from deltalog.sql_session import UTC_NAMES
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def query_duckdb(
     import duckdb  # noqa: PLC0415  # optional
 
     watched = {
-        name: WatchedReader(rows) if hasattr(rows, "read_next_batch") else _with_plain_edges(rows)
+        name: WatchedReader(rows) if hasattr(rows, "read_next_batch") else _as_shown(rows)
         for name, rows in tables.items()
     }
     connection = database.connect()
@@ -191,18 +192,43 @@ def query_duckdb(
     return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
 
-def _with_plain_edges(rows: Any) -> Any:
-    """A dataset whose geographies are bytes: DuckDB takes no table that has edges on a sphere."""
+def is_of_table(rows: Any) -> bool:
+    """Whether rows are those of a table, and not of a caller's own data."""
+    return type(rows).__module__.startswith("deltalog.")
+
+
+def has_spans(rows: Any) -> bool:
+    """Whether DuckDB gets spans of time as intervals of days and microseconds."""
+    return _is_converted(rows) and any(pa.types.is_duration(part.type) for part in rows.schema)
+
+
+def _is_converted(rows: Any) -> bool:
+    return is_of_table(rows) and hasattr(rows, "schema")
+
+
+def _as_shown(rows: Any) -> Any:
+    """A dataset in the types that DuckDB reads.
+
+    Geographies are bytes: DuckDB takes no table that has edges on a sphere. It counts spans of
+    time in nanoseconds, of which more than 292 years are too many: so they have days, too.
+    """
     if not hasattr(rows, "replace_schema"):
         return rows
-    told = [(field.metadata or {}).get(_TOLD, b"") for field in rows.schema]
-    if not any(b'"edges"' in text for text in told):
-        return rows
-    plain = [
-        field.remove_metadata() if b'"edges"' in text else field
-        for field, text in zip(rows.schema, told, strict=True)
-    ]
-    return rows.replace_schema(pa.schema(plain))
+    shown = pa.schema([_with_plain_edges(part) for part in rows.schema])
+    if has_spans(rows):
+        shown = pa.schema([_with_days(part) for part in shown])
+    is_same = shown.equals(rows.schema, check_metadata=True)
+    return rows if is_same else rows.replace_schema(shown)
+
+
+def _with_plain_edges(part: pa.Field[Any]) -> pa.Field[Any]:
+    told = (part.metadata or {}).get(_TOLD, b"")
+    return part.remove_metadata() if b'"edges"' in told else part
+
+
+def _with_days(part: pa.Field[Any]) -> pa.Field[Any]:
+    is_span = pa.types.is_duration(part.type)
+    return part.with_type(pa.month_day_nano_interval()) if is_span else part
 
 
 class DuckDBRun(Protocol):
@@ -225,17 +251,31 @@ class WatchedReader:
     def __init__(self, reader: Any) -> None:
         self.failure: DeltaError | None = None
         self._reader = reader
+        self._schema: pa.Schema = reader.schema
+        if has_spans(reader):
+            self._schema = pa.schema([_with_days(part) for part in reader.schema])
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows."""
-        return pa.RecordBatchReader.from_batches(self._reader.schema, self._batches())
+        return pa.RecordBatchReader.from_batches(self._schema, self._batches())
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
+        same = self._schema is self._reader.schema or self._schema == self._reader.schema
         try:
-            yield from self._reader
+            for batch in self._reader:
+                yield batch if same else _days_apart(batch)
         except DeltaError as error:
             self.failure = error
             raise
+
+
+def _days_apart(batch: pa.RecordBatch) -> pa.RecordBatch:
+    for place, part in enumerate(batch.schema):
+        if pa.types.is_duration(part.type):
+            batch = batch.set_column(
+                place, _with_days(part), calendar_intervals(batch.column(place))
+            )
+    return batch
 
 
 def _batches(

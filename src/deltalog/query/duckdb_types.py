@@ -14,11 +14,13 @@ import pyarrow as pa
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.schema import StructType
 from deltalog.schema.arrow import from_arrow_type
+from deltalog.schema.primitives.spans import time_spans
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
     BYTE,
     DATE,
+    DAY_TO_SECOND,
     DOUBLE,
     FLOAT,
     INTEGER,
@@ -26,6 +28,8 @@ from deltalog.schema.types import (
     SHORT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NANOS_NTZ,
     TIMESTAMP_NTZ,
     VOID,
     ArrayType,
@@ -40,6 +44,7 @@ _TYPES: Final[dict[DataType, str]] = {
     STRING: "VARCHAR", BYTE: "TINYINT", SHORT: "SMALLINT", INTEGER: "INTEGER", LONG: "BIGINT",
     FLOAT: "FLOAT", DOUBLE: "DOUBLE", BOOLEAN: "BOOLEAN", BINARY: "BLOB", DATE: "DATE",
     TIMESTAMP: "TIMESTAMP WITH TIME ZONE", TIMESTAMP_NTZ: "TIMESTAMP", VOID: "INTEGER",
+    TIMESTAMP_NANOS: "TIMESTAMPTZ_NS", TIMESTAMP_NANOS_NTZ: "TIMESTAMP_NS",
 }  # fmt: skip
 # How DuckDB calls the types of constants.
 _CONSTANTS: Final = {"INTEGER_LITERAL": "INTEGER", "STRING_LITERAL": "VARCHAR"}
@@ -58,6 +63,8 @@ def as_type_of(column: Any, kind: pa.DataType) -> Any:
         column = column.combine_chunks()
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
+    if pa.types.is_interval(column.type) and pa.types.is_duration(kind):
+        return time_spans(column)
     return column if column.type == kind else column.cast(kind)
 
 
@@ -71,12 +78,21 @@ def nullable_type(kind: pa.DataType) -> pa.DataType:
     return pa.list_(nullable_type(found.value_type)) if pa.types.is_list(kind) else kind
 
 
-def type_named(connection: Any, text: str, shown: str) -> DataType:
-    """Return the type of a table for a type of DuckDB."""
+def type_named(connection: Any, text: str, shown: str, *, fine: bool = False) -> DataType:
+    """Return the type of a table for a type of DuckDB.
+
+    Args:
+        connection: to DuckDB.
+        text: the type in its words.
+        shown: the query in errors.
+        fine: whether nanoseconds are of the types that have them, or are cut off.
+    """
     if text == '"NULL"':
         return VOID
+    if text == "INTERVAL":  # spans of time: months are whole numbers to DuckDB
+        return DAY_TO_SECOND
     try:
-        return from_arrow_type(_arrow(connection, _CONSTANTS.get(text, text)))
+        return from_arrow_type(_arrow(connection, _CONSTANTS.get(text, text)), fine=fine)
     except DeltaError as error:
         raise InvalidInputError(f"cannot run {shown!r}: {error}") from error
 

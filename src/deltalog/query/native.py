@@ -14,6 +14,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Final
 
 from deltalog.expressions import Literal, nodes, type_of
+from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.expressions.trees import walk
 from deltalog.query.duckdb_types import decimal_of
 from deltalog.schema.types import (
@@ -65,7 +66,7 @@ def is_same_by_duckdb(parsed: Expression, resolved: Expression, schema: StructTy
 
 def is_ordered_by_duckdb(kind: DataType) -> bool:
     """Whether DuckDB has Spark's order of the values of a type."""
-    return kind in _COMPARED or kind == VOID or decimal_of(kind) is not None
+    return kind in {*_COMPARED, *FINE_MOMENTS, VOID} or decimal_of(kind) is not None
 
 
 def is_widened_by_duckdb(source: DataType, to: DataType) -> bool:
@@ -128,6 +129,10 @@ def _is_value(node: Expression, schema: StructType) -> bool:
 def _are_compared(sides: Sequence[Expression], schema: StructType) -> bool:
     plain = [_widened(one, schema) for one in sides]
     kinds = [type_of(one, schema) for one in plain]
+    if FINE_MOMENTS.intersection(kinds) and (
+        len(set(kinds)) > 1 or not all(isinstance(one, nodes.Column) for one in plain)
+    ):
+        return False  # it casts one of two units to the other
     if FLOAT in kinds and not all(map(_is_compared_with_float, plain, kinds)):
         return False
     return all(

@@ -29,7 +29,7 @@ from deltalog.expressions import (
 from deltalog.query.aggregates import ASKED, ResultType
 from deltalog.query.common_types import common_type_of_sides
 from deltalog.query.computed import ARGUMENTS, INPUT, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
-from deltalog.query.duckdb import query_duckdb
+from deltalog.query.duckdb import has_spans, is_of_table, query_duckdb
 from deltalog.query.duckdb_functions import RunFunction
 from deltalog.query.duckdb_types import (
     MAX_PRECISION,
@@ -49,6 +49,7 @@ from deltalog.query.native import (
     is_same_by_duckdb,
     is_widened_by_duckdb,
 )
+from deltalog.query.shown import as_spelled, has_nanos, with_spans
 from deltalog.schema import Field, PrimitiveType, StructType
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.types import (
@@ -95,35 +96,20 @@ def query_translated(
     Raises:
         InvalidInputError: a type does not fit, or the query fails.
     """
+    fine = any(is_of_table(rows) and has_nanos(rows) for rows in tables.values())
     reader = query_duckdb(
         database,
         prefix,
         tables,
         parameters,
         shown=shown,
-        run=_Run(database, found, parameters, shown),
+        run=_Run(database, found, parameters, shown, fine),
     )
-    return reader if prefix else _as_spelled(reader, found.names)
-
-
-def _as_spelled(reader: pa.RecordBatchReader, names: Sequence[str | None]) -> pa.RecordBatchReader:
-    """The rows with the query's names of columns, as Spark has them: DuckDB gives the table's."""
-    own = reader.schema.names
-    if len(names) != len(own):
+    if prefix:
         return reader
-    spelled = [
-        name if name is not None and name.lower() == one.lower() else one
-        for one, name in zip(own, names, strict=True)
-    ]
-    return reader if spelled == own else with_names(reader, spelled)
-
-
-def with_names(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
-    """Return the rows with other names of columns, streamed."""
-    fields = zip(reader.schema, names, strict=True)
-    schema = pa.schema([field.with_name(name) for field, name in fields])
-    batches = (batch.rename_columns(schema.names) for batch in reader)
-    return pa.RecordBatchReader.from_batches(schema, batches)
+    if any(map(has_spans, tables.values())):
+        reader = with_spans(reader, shown)
+    return as_spelled(reader, found.names)
 
 
 @dataclass(eq=False)
@@ -135,6 +121,7 @@ class _Run:
         query: the query.
         parameters: the values of its parameters.
         shown: its text in errors.
+        fine: whether a table has moments in nanoseconds.
         chosen: for each part, what stands for it in DuckDB's dialect; with marks of earlier parts.
         failure: the error for which a function of ours failed.
         functions: that compute its parts.
@@ -146,6 +133,7 @@ class _Run:
     query: TranslatedQuery
     parameters: Mapping[str, object]
     shown: str
+    fine: bool
     chosen: dict[int, str] = field(default_factory=dict)
     failure: DeltaError | None = None
     functions: list[RunFunction] = field(default_factory=list)
@@ -226,7 +214,7 @@ class _Run:
 
     def _compute(self, connection: Any, number: int, part: Computed, types: Sequence[str]) -> None:
         """Decide whether DuckDB computes an expression, or a function of ours."""
-        kinds = [type_named(connection, one, self.shown) for one in types]
+        kinds = [self._type(connection, one) for one in types]
         names = [name for name, _ in part.inputs]
         schema = StructType([Field(*one) for one in zip(names, kinds, strict=True)])
         given = {name: self.parameters[name] for name in part.parameters}
@@ -260,6 +248,9 @@ class _Run:
 
         call = self._register(compute, list(types) or ["INTEGER"], text)
         self.chosen[number] = f"{call}, {', '.join(text for _, text in part.inputs) or '0'})"
+
+    def _type(self, connection: Any, text: str) -> DataType:
+        return type_named(connection, text, self.shown, fine=self.fine)
 
     def _error(self, part: Computed, error: DeltaError) -> DeltaError:
         problem = _with_names(str(error), part.inputs)
@@ -297,7 +288,7 @@ class _Run:
             raise error_at(self.shown, part.place, str(error), attempt="run") from error
         for pair in found.pairs:
             columns = (pair.left, pair.right)
-            kinds = [type_named(connection, one.type, self.shown) for one in columns]
+            kinds = [self._type(connection, one.type) for one in columns]
             is_put_together = pair.is_put_together and kinds[0] != kinds[1]
             has_other_type = is_put_together and any(map(decimal_of, kinds))
             if has_other_type or not self._is_compared_by_duckdb(kinds):
@@ -334,7 +325,7 @@ class _Run:
         columns: dict[int, list[str]] = {side: [] for side in sides}
         is_same = True
         for place, pair in enumerate(zip(*own, strict=True)):
-            kinds = [type_named(connection, text, self.shown) for _, text in pair]
+            kinds = [self._type(connection, text) for _, text in pair]
             common = self._common(part, kinds)
             for (side, one), (name, text), kind in zip(sides.items(), pair, kinds, strict=True):
                 column = one.values[place] if one.values else f"#{place + 1}"
@@ -385,7 +376,7 @@ class _Run:
         if part.kind not in ASKED:
             self.chosen[number] = f"CAST({text} AS {part.kind.value})"
             return
-        kind = type_named(connection, types[0], self.shown)
+        kind = self._type(connection, types[0])
         if part.kind in {ResultType.ORDERED, ResultType.BY}:
             if not is_ordered_by_duckdb(kind):
                 raise InvalidInputError(

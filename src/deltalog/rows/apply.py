@@ -349,9 +349,10 @@ def mask_files(
 def _spliced(old: Array, mask: Array, new: Array) -> Array:
     """`old` with the k-th row where `mask` is true replaced by the k-th value of `new`."""
     kind = old.type
-    if not (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType)):
+    is_other = isinstance(kind, pa.BaseExtensionType) or pa.types.is_duration(kind)
+    if not (pa.types.is_nested(kind) or is_other):
         return compute.replace_with_mask(old, mask, new)
-    # `replace_with_mask` has no kernel for nested types: take from old and new concatenated.
+    # `replace_with_mask` has no kernel for such types: take from old and new concatenated.
     after = compute.cumulative_sum(mask.cast(pa.int64()))
     places = arrow.arange(0, len(old))
     picks = compute.if_else(mask, compute.add(after, len(old) - 1), places)

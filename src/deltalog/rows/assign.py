@@ -26,6 +26,7 @@ from deltalog.expressions import (
     resolve,
     type_of,
 )
+from deltalog.expressions.coercion import is_relabelled
 from deltalog.expressions.nodes import Cast, IsNull, col
 from deltalog.features.computed_columns import generation_expressions
 from deltalog.features.identity_columns import identity_columns
@@ -143,7 +144,7 @@ class Scope:
             raw = Literal(raw.value, target)
         found = resolve(raw, self.schema, self.session)
         source = type_of(found, self.schema)
-        if source == target:
+        if source == target or is_relabelled(source, target):
             return NewValue(found, name)
         # Structs go by name, at every depth: a cast would go by place.
         if isinstance(source, _NESTED) and isinstance(target, _NESTED):

@@ -17,12 +17,17 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import pyarrow as pa
 import pyarrow.dataset as ds  # noqa: TID251  # the one place; imported only when asked for
 import pyarrow.fs as pafs
+import pyarrow.types as pt
 
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import columns as columns_of
-from deltalog.expressions.substrait import weaker_than_arrow_expression
+from deltalog.expressions import resolve_predicate
+from deltalog.expressions.coercion import is_ordered
+from deltalog.expressions.substrait import as_meant, weaker_than_arrow_expression
 from deltalog.scan.plan import Scan, plan_scan
+from deltalog.schema import find_field
 from deltalog.schema.collations import collation_below
+from deltalog.schema.primitives.spans import calendar_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,9 +145,22 @@ class DeltaDataset(ds.FileSystemDataset):
         if wanted is not None:
             # None, or a weaker condition, is safe: pyarrow filters the rows itself.
             pushed = weaker_than_arrow_expression(wanted, self._shown)
-            if pushed is not None and not self._asks_of_collations(pushed):
-                predicate = pushed if predicate is None else predicate & pushed
+            if pushed is not None and (understood := self._understood(pushed)) is not None:
+                predicate = understood if predicate is None else predicate & understood
         return self._plan(predicate, names)
+
+    def _understood(self, pushed: Expression) -> Expression | None:
+        """A filter as one of the table's types; None if only its engine knows what it means."""
+        schema = self._snapshot.configuration.schema
+        if self._asks_of_collations(pushed):
+            return None
+        found = as_meant(pushed, schema)
+        if any(is_ordered(find_field(schema, path).type) for path in columns_of(found)):
+            try:
+                resolve_predicate(found, schema)
+            except InvalidInputError:  # of months, which Arrow takes for numbers
+                return None
+        return found
 
     def _asks_of_collations(self, predicate: Expression) -> bool:
         schema = self._snapshot.configuration.schema
@@ -286,6 +304,15 @@ def _field_names(wanted: ds.Expression, every: list[str]) -> set[str]:
 def _cast(scan: Scan, schema: pa.Schema, batch_size: int) -> Iterator[pa.RecordBatch]:
     same = scan.schema.equals(schema)
     for batch in scan.to_batches():
-        shown = batch if same else batch.cast(schema)
+        shown = batch if same else _in_schema(batch, schema)
         for start in range(0, max(shown.num_rows, 1), batch_size):
             yield shown.slice(start, batch_size)
+
+
+def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows in other types; spans of time become Arrow's calendar intervals, which it casts not."""
+    for place, (part, wanted) in enumerate(zip(batch.schema, schema, strict=True)):
+        if pt.is_interval(wanted.type) and pt.is_duration(part.type):
+            spans = calendar_intervals(batch.column(place))
+            batch = batch.set_column(place, part.with_type(wanted.type), spans)
+    return batch.cast(schema)

@@ -22,7 +22,12 @@ from deltalog.column_mapping import Mode
 from deltalog.expressions import columns, conjuncts
 from deltalog.expressions.nodes import And
 from deltalog.scan.runs import merged
-from deltalog.stats import leaves_of_schema, plan_skipping, schema_of_leaves
+from deltalog.stats import (
+    has_bounds_in_parquet,
+    leaves_of_schema,
+    plan_skipping,
+    schema_of_leaves,
+)
 from deltalog.storage.parquet_bounds import decode_bounds
 from deltalog.storage.parquet_excerpt import PAGED
 from deltalog.storage.parquet_paged import FEW_GROUPS
@@ -69,7 +74,9 @@ class FooterPruning:
         parts = tuple(
             part for part in conjuncts(predicate) if {path[0] for path in columns(part)} <= known
         )
-        self._skipping = plan_skipping(And(parts), _FileFacts(data_columns)) if parts else None
+        if parts:
+            facts = _FileFacts(data_columns)
+            self._skipping = plan_skipping(And(parts), facts, is_bounded=has_bounds_in_parquet)
         if self._skipping is not None:
             asked = [path for path, _ in leaves_of_schema(self._skipping.stats_schema)]
             self._leaves = {

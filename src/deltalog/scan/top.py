@@ -16,13 +16,15 @@ import pyarrow as pa
 from deltalog.column_mapping import physical_path
 from deltalog.expressions import conjunction, evaluate, resolve_predicate
 from deltalog.expressions.collation_keys import keys
+from deltalog.expressions.literals import from_scalar
+from deltalog.expressions.nodes import Column
 from deltalog.expressions.ordering import arranged
 from deltalog.kernels import compute
 from deltalog.partition_values import extract, parse_column
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
-from deltalog.schema import to_arrow_type
-from deltalog.stats import schema_of_leaves
+from deltalog.schema import find_field, to_arrow_type
+from deltalog.stats import has_bounds, schema_of_leaves
 from deltalog.stats.schema import MAX_VALUES, MIN_VALUES, NULL_COUNT, leaf_of_bound
 
 if TYPE_CHECKING:
@@ -111,7 +113,7 @@ class _Best:
         if rows.num_rows < self._limit:
             return None
         key = self._keys[0]
-        return key.not_after(_values(rows.slice(self._limit - 1), key)[0].as_py())
+        return key.not_after(from_scalar(_values(rows.slice(self._limit - 1), key)[0]))
 
     def _keep(self, rows: pa.Table) -> None:
         self._held = rows.to_batches()
@@ -145,7 +147,8 @@ def _bounds(pruned: Pruned, files: pa.Table, key: SortKey) -> Any:
             texts, key.type, column=key.path[0], time_zone=pruned.snapshot.context.time_zone
         )
         return _keys(values, key)
-    if key.has_nan:
+    field = find_field(configuration.schema, key.path)
+    if key.has_nan or (key.collation is None and not has_bounds(field)):
         return None
     leaf = leaf_of_bound(MAX_VALUES if key.descending else MIN_VALUES, path, key.collation)
     wanted = [(leaf, to_arrow_type(key.type)), ((NULL_COUNT, *path), pa.int64())]

@@ -92,6 +92,11 @@ class _Form(NamedTuple):
     with_metadata: bool
 
 
+class _Naming(NamedTuple):
+    declared: bool
+    fine: bool
+
+
 def to_arrow_schema(
     schema: StructType, *, as_large_types: bool = False, with_metadata: bool = False
 ) -> pa.Schema:
@@ -180,21 +185,28 @@ def _primitive(name: str, *, large: bool) -> pa.DataType:
     return make() if row.canonical is None else make(*data_type.parameters)
 
 
-def from_arrow_schema(schema: pa.Schema, *, declared: bool = False) -> StructType:
+def from_arrow_schema(
+    schema: pa.Schema, *, declared: bool = False, fine: bool = False
+) -> StructType:
     """Return the table schema that stores data of an Arrow schema.
 
     Args:
         schema: of the data.
         declared: whether a column may get a type that only those who name it get: the schema is
             that of a table, or is compared with one.
+        fine: whether timestamps in nanoseconds are of the types that have them, and are not cut
+            down to microseconds.
 
     Raises:
         InvalidInputError: Delta has no type for one of the columns.
     """
-    return StructType([_from_arrow_field(field, (), declared) for field in schema])
+    naming = _Naming(declared, fine)
+    return StructType([_from_arrow_field(field, (), naming) for field in schema])
 
 
-def from_arrow_type(arrow_type: pa.DataType, *, declared: bool = False) -> DataType:
+def from_arrow_type(
+    arrow_type: pa.DataType, *, declared: bool = False, fine: bool = False
+) -> DataType:
     """Return the type that stores values of an Arrow type, whatever its encoding or width.
 
     Unsigned integers become the next wider signed type, naive timestamps `timestamp_ntz`.
@@ -202,33 +214,26 @@ def from_arrow_type(arrow_type: pa.DataType, *, declared: bool = False) -> DataT
     Args:
         arrow_type: of the values.
         declared: as of `from_arrow_schema`.
+        fine: likewise.
 
     Raises:
         InvalidInputError: Delta has no type for it (times, durations, intervals, unions).
     """
-    return _from_arrow_type(arrow_type, (), declared)
+    return _from_arrow_type(arrow_type, (), _Naming(declared, fine))
 
 
-def _from_arrow_field(
-    field: pa.Field[Any],
-    path: tuple[str, ...],
-    declared: bool,  # noqa: FBT001  # private
-) -> Field:
+def _from_arrow_field(field: pa.Field[Any], path: tuple[str, ...], naming: _Naming) -> Field:
     return Field(
         field.name,
-        _from_arrow_part(field, (*path, field.name), declared),
+        _from_arrow_part(field, (*path, field.name), naming),
         nullable=field.nullable,
         metadata=_decode_metadata(field.metadata or {}),
     )
 
 
-def _from_arrow_part(
-    field: pa.Field[Any],
-    path: tuple[str, ...],
-    declared: bool,  # noqa: FBT001  # private
-) -> DataType:
-    told = _told_by(field) if declared else None
-    return told or _from_arrow_type(field.type, path, declared)
+def _from_arrow_part(field: pa.Field[Any], path: tuple[str, ...], naming: _Naming) -> DataType:
+    told = _told_by(field) if naming.declared else None
+    return told or _from_arrow_type(field.type, path, naming)
 
 
 def _told_by(field: pa.Field[Any]) -> DataType | None:
@@ -249,29 +254,25 @@ def _serialized(kind: Any) -> str:
     return serialize().decode() if serialize is not None else ""
 
 
-def _from_arrow_type(
-    arrow_type: Any,
-    path: tuple[str, ...],
-    declared: bool,  # noqa: FBT001  # private
-) -> DataType:
+def _from_arrow_type(arrow_type: Any, path: tuple[str, ...], naming: _Naming) -> DataType:
     if isinstance(arrow_type, pa.BaseExtensionType):
         if arrow_type.extension_name == VARIANT.extension_name:
             return VariantType()
-        return _from_arrow_type(arrow_type.storage_type, path, declared)
+        return _from_arrow_type(arrow_type.storage_type, path, naming)
     if pt.is_dictionary(arrow_type) or pt.is_run_end_encoded(arrow_type):
-        return _from_arrow_type(arrow_type.value_type, path, declared)
+        return _from_arrow_type(arrow_type.value_type, path, naming)
     if is_list(arrow_type):
-        element = _from_arrow_part(arrow_type.value_field, (*path, "element"), declared)
+        element = _from_arrow_part(arrow_type.value_field, (*path, "element"), naming)
         return ArrayType(element, arrow_type.value_field.nullable)
     if pt.is_map(arrow_type):
         return MapType(
-            _from_arrow_part(arrow_type.key_field, (*path, "key"), declared),
-            _from_arrow_part(arrow_type.item_field, (*path, "value"), declared),
+            _from_arrow_part(arrow_type.key_field, (*path, "key"), naming),
+            _from_arrow_part(arrow_type.item_field, (*path, "value"), naming),
             arrow_type.item_field.nullable,
         )
     if pt.is_struct(arrow_type):
-        return StructType([_from_arrow_field(field, path, declared) for field in arrow_type.fields])
-    found = primitive_of_arrow(arrow_type, declared=declared)
+        return StructType([_from_arrow_field(field, path, naming) for field in arrow_type.fields])
+    found = primitive_of_arrow(arrow_type, declared=naming.declared, fine=naming.fine)
     if found is None:
         at = f" of column {'.'.join(path)!r}" if path else ""
         raise InvalidInputError(
@@ -348,7 +349,7 @@ def _from_arrow(value: Any, kind: type[Any]) -> Any:
     if isinstance(value, pa.Schema):
         return from_arrow_schema(value, declared=True)
     if isinstance(value, pa.Field):
-        return _from_arrow_field(value, (), True)  # noqa: FBT003  # private
+        return _from_arrow_field(value, (), _Naming(declared=True, fine=False))
     return from_arrow_type(value, declared=True)
 
 

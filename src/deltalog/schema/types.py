@@ -116,6 +116,10 @@ BINARY: Final = PrimitiveType("binary")
 DATE: Final = PrimitiveType("date")
 TIMESTAMP: Final = PrimitiveType("timestamp")
 TIMESTAMP_NTZ: Final = PrimitiveType("timestamp_ntz")
+TIMESTAMP_NANOS: Final = PrimitiveType("timestamp_nanos")
+TIMESTAMP_NANOS_NTZ: Final = PrimitiveType("timestamp_nanos_ntz")
+YEAR_TO_MONTH: Final = PrimitiveType("interval year to month")
+DAY_TO_SECOND: Final = PrimitiveType("interval day to second")
 VOID: Final = PrimitiveType("void")
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import pyarrow as pa
+
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
 from deltalog.expressions.nodes import In
@@ -19,8 +21,6 @@ from deltalog.statements.slices import SubqueryKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-
-    import pyarrow as pa
 
     from deltalog.statements.slices import Query, SqlCondition, Subquery
 
@@ -77,7 +77,10 @@ def _answer(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any:
         raise InvalidInputError(
             f"the query ({text}) stands for one value, and has {rows.num_columns} columns"
         )
-    values = rows.column(0).to_pylist()
+    found = rows.column(0)
+    # Python has no nanoseconds; constants take Arrow's scalars, too.
+    is_fine = pa.types.is_timestamp(found.type) and found.type.unit == "ns"
+    values = list(found) if is_fine else found.to_pylist()
     if subquery.kind is SubqueryKind.LIST:
         return values
     if len(values) > 1:

@@ -21,6 +21,7 @@ from deltalog.stats.rewrite import TableColumns
 from deltalog.stats.schema import (
     conform_stats,
     has_bounds,
+    has_bounds_in_parquet,
     indexed_columns,
     leaves_of_schema,
     project_stats,
@@ -37,6 +38,7 @@ __all__ = [
     "encode_stats",
     "encode_stats_column",
     "has_bounds",
+    "has_bounds_in_parquet",
     "indexed_columns",
     "leaves_of_schema",
     "parse_stats",

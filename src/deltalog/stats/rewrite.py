@@ -21,7 +21,7 @@ import pyarrow as pa
 from deltalog.column_mapping import physical_path
 from deltalog.errors import DeltaError
 from deltalog.expressions.comparing import like_parts
-from deltalog.expressions.literals import to_scalar
+from deltalog.expressions.literals import array_of, to_scalar
 from deltalog.expressions.nodes import (
     And,
     Call,
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deltalog.column_mapping import Mode
-    from deltalog.schema.types import DataType
+    from deltalog.schema.types import DataType, Field
 
 _NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -90,19 +90,26 @@ class TableColumns(Protocol):
         ...
 
 
-def rewrite(predicate: Expression, table: TableColumns) -> Claim:
+def rewrite(
+    predicate: Expression,
+    table: TableColumns,
+    *,
+    is_bounded: Callable[[Field], bool] = has_bounds,
+) -> Claim:
     """Return the claim that a file must meet for any of its rows to match.
 
     Args:
         predicate: resolved against the table's logical schema.
         table: its schema, partition columns and column mapping.
+        is_bounded: whether there are bounds of a column.
     """
-    return _Rewriter(table).claim(predicate, negated=False)
+    return _Rewriter(table, is_bounded).claim(predicate, negated=False)
 
 
 class _Rewriter:
-    def __init__(self, table: TableColumns) -> None:
+    def __init__(self, table: TableColumns, is_bounded: Callable[[Field], bool]) -> None:
         self._table = table
+        self._is_bounded = is_bounded
         self._partitions = set(table.partition_columns)
 
     def claim(self, node: Expression, *, negated: bool) -> Claim:
@@ -241,7 +248,7 @@ class _Rewriter:
             is_ruled = column is not None and ruled_collation(column.field) == node.collation
             return replace(column, collation=node.collation) if column and is_ruled else None
         column = self._stored(node)
-        return column if column is not None and has_bounds(column.field) else None
+        return column if column is not None and self._is_bounded(column.field) else None
 
     def _type_of(self, node: Expression) -> DataType | None:
         match node:
@@ -306,7 +313,7 @@ def _all_of(claims: list[Claim]) -> Claim:
 def _array_of(literals: list[Literal]) -> pa.Array[Any]:
     first = literals[0].type
     kind: Any = to_arrow_type(first)  # type: ignore[arg-type]  # `resolve` types constants
-    return pa.array([to_scalar(one.value, first).as_py() for one in literals], kind)  # type: ignore[arg-type]  # as above
+    return array_of([to_scalar(one.value, first) for one in literals], kind)  # type: ignore[arg-type]  # as above
 
 
 _RULES: Final[dict[type[Expression], Callable[..., Claim | None]]] = {

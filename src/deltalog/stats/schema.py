@@ -63,6 +63,15 @@ def leaf_of_bound(kind: str, path: Path, collation: str | None = None) -> Path:
     return (STATS_WITH_COLLATION, versioned(collation), kind, *path)
 
 
+def has_bounds_in_parquet(field: Field) -> bool:
+    """Return whether the bounds that a Parquet file has of a column bound its values.
+
+    Those of types whose bounds in the log are not written down do: they are of whole numbers.
+    """
+    kind = field.type
+    return has_bounds(field) or (isinstance(kind, PrimitiveType) and kind.primitive.is_ordered)
+
+
 def box_of(field: Field) -> Callable[[Array], Box | None] | None:
     """Return how the box of a column's values is found; None if they have none."""
     return field.type.primitive.codec.box if isinstance(field.type, PrimitiveType) else None

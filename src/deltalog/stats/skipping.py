@@ -26,12 +26,15 @@ from deltalog.stats.schema import (
     NULL_COUNT,
     NUM_RECORDS,
     STATS_WITH_COLLATION,
+    has_bounds,
     schema_of_leaves,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from deltalog.expressions.nodes import Expression
-    from deltalog.schema.types import DataType
+    from deltalog.schema.types import DataType, Field
     from deltalog.stats.schema import Path
 
 _ORDER: Final = (NUM_RECORDS, MIN_VALUES, MAX_VALUES, NULL_COUNT, STATS_WITH_COLLATION)
@@ -91,19 +94,25 @@ class Skipping:
         return tuple(lines)
 
 
-def plan_skipping(predicate: Expression, table: TableColumns) -> Skipping | None:
+def plan_skipping(
+    predicate: Expression,
+    table: TableColumns,
+    *,
+    is_bounded: Callable[[Field], bool] = has_bounds,
+) -> Skipping | None:
     """Return how to skip files that cannot hold a row for which `predicate` is true.
 
     Args:
         predicate: resolved against the table's logical schema.
         table: its schema, partition columns and column mapping.
+        is_bounded: whether there are bounds of a column: in the log, or in Parquet's footers.
 
     Returns:
         None if no statistic and no partition value could decide anything.
 
     Protocol: Per-file Statistics
     """
-    claim = rewrite(predicate, table)
+    claim = rewrite(predicate, table, is_bounded=is_bounded)
     if _decides_nothing(claim):
         return None
     used = {path[0] for path in columns(predicate)}

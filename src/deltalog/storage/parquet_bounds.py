@@ -74,7 +74,7 @@ def _decoder(
             return _number(width, signed=False), kind, True
         if pt.is_signed_integer(kind):
             return _number(width, signed=True), kind, False
-        if pt.is_date32(kind) or pt.is_timestamp(kind):
+        if pt.is_date32(kind) or pt.is_timestamp(kind) or pt.is_duration(kind):
             return _number(width, signed=True), pa.int32() if width == 4 else pa.int64(), False
         return None
     if physical == "BOOLEAN" and pt.is_boolean(kind):

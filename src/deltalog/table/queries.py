@@ -14,9 +14,12 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, parse_sql
 from deltalog.query.duckdb import shared_duckdb
 from deltalog.query.lexer import error_at
-from deltalog.query.running import query_translated, with_names
+from deltalog.query.running import query_translated
+from deltalog.query.shown import with_names
 from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.schema.collations import unordered_in
+from deltalog.schema.columns import find_field, walk_types
+from deltalog.schema.types import DAY_TO_SECOND, YEAR_TO_MONTH
 from deltalog.sql_session import UTC_NAMES
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from deltalog.scan.plan import Scan
     from deltalog.snapshot import Snapshot
 
+INTERVALS: Final = frozenset({YEAR_TO_MONTH, DAY_TO_SECOND})
 _OWN_NAME: Final = "this"
 # Arguments of `load_cdf` for a bound: a version, or a moment.
 _BOUNDS: Final = (
@@ -196,10 +200,11 @@ def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, ob
 def check_looked_into(table: VersionedTable, read: TableRead) -> None:
     """Refuse a query that compares values by bytes that other rules compare.
 
-    DuckDB knows neither the collations of a table nor what is the same place.
+    DuckDB knows neither the collations of a table nor what is the same place, and has one type for
+    both kinds of intervals.
 
     Raises:
-        InvalidInputError: it looks into texts with a collation, or into geometries.
+        InvalidInputError: it looks into texts with a collation, into geometries or intervals.
     """
     schema = table.snapshot.configuration.schema
     for name in schema.names:
@@ -211,6 +216,12 @@ def check_looked_into(table: VersionedTable, read: TableRead) -> None:
                 f"cannot query {table.snapshot.store.root}: column {name!r} has {what}, of which "
                 "DuckDB compares bytes; a query may give its values as they are, and ask whether "
                 "they are NULL"
+            )
+        if any(kind in INTERVALS for _, kind in walk_types(find_field(schema, (name,)).type)):
+            raise InvalidInputError(
+                f"cannot query {table.snapshot.store.root}: column {name!r} has intervals, whose "
+                "two kinds DuckDB does not tell apart; a query with no more than columns, a "
+                "condition and a limit is answered, and so is scan(…, order_by=…)"
             )
 
 

@@ -178,7 +178,7 @@ class Fit:
             array = array.view(spelled)
         if name in self._casts:
             return _cast(array, *self._casts[name], name)
-        if _has_nanoseconds(array.type) and not _has_nanoseconds(target):
+        if has_nanoseconds(array.type) and not has_nanoseconds(target):
             array = _truncated(array, name)
         if self._zone != _UTC and _is_naive(array.type) and pa.types.is_timestamp(target):
             array = self._with_zone(array, target)
@@ -228,29 +228,40 @@ def _cast(array: Array, one: PrimitiveType, other: PrimitiveType, name: str) -> 
         ) from error
 
 
-def in_microseconds(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows with timestamps in microseconds; what is finer is cut off, with a notice."""
-    for place, part in enumerate(batch.schema):
-        if _has_nanoseconds(part.type):
-            micros = _truncated(batch.column(place), part.name)
-            batch = batch.set_column(place, part.with_type(micros.type), micros)
-    return batch
-
-
-def _has_nanoseconds(arrow_type: Any) -> bool:
+def has_nanoseconds(arrow_type: Any) -> bool:
+    """Return whether values are moments in nanoseconds."""
     return pa.types.is_timestamp(arrow_type) and arrow_type.unit == "ns"
+
+
+def in_microseconds(array: Array) -> Array:
+    """Return moments in microseconds; what is finer is cut off."""
+    return _floored(array).cast(pa.timestamp("us")).view(pa.timestamp("us", array.type.tz))
+
+
+def is_finer(array: Array) -> bool:
+    """Return whether `in_microseconds` would cut something off."""
+    return not _floored(array).equals(array.view(pa.timestamp("ns")))
+
+
+def tell_of_cut(name: str) -> None:
+    """Say that nanoseconds of a column are lost."""
+    logger.warning(
+        "column %r: timestamps are stored in microseconds; what is finer was cut off", name
+    )
+
+
+def _floored(array: Array) -> Array:
+    # A zone is only a label: rounding is done in UTC. Unlike the cast, it rounds down before 1970.
+    plain: Array = array.view(pa.timestamp("ns"))
+    floored: Array = compute.floor_temporal(plain, unit="microsecond")
+    return floored
 
 
 def _truncated(array: Array, name: str) -> Array:
     """Return timestamps in microseconds, which is all that a table stores; say so if it matters."""
-    # A zone is only a label: rounding is done in UTC. Unlike the cast, it rounds down before 1970.
-    plain: Array = array.view(pa.timestamp("ns"))
-    floored: Array = compute.floor_temporal(plain, unit="microsecond")
-    if not floored.equals(plain):
-        logger.warning(
-            "column %r: timestamps are stored in microseconds; what is finer was cut off", name
-        )
-    return floored.cast(pa.timestamp("us")).view(pa.timestamp("us", array.type.tz))
+    if is_finer(array):
+        tell_of_cut(name)
+    return in_microseconds(array)
 
 
 def _match_struct(

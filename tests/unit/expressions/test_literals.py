@@ -5,13 +5,22 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, col, evaluate, lit, parse_type, resolve
-from deltalog.expressions.literals import from_scalar, natural_type, plain_value, to_scalar
+from deltalog.expressions.literals import (
+    array_of,
+    from_scalar,
+    natural_type,
+    plain_value,
+    to_scalar,
+)
 from deltalog.schema import Field, StructType
+
+INTERVAL: Any = pa.MonthDayNano  # the stubs know other arguments
 
 LONG = StructType([Field("n", parse_type("bigint"))])
 
@@ -43,6 +52,7 @@ LONG = StructType([Field("n", parse_type("bigint"))])
         (np.float32(0.5), "double"),
         (np.bool_(True), "boolean"),  # a value
         (np.datetime64("2024-01-01"), "date"),
+        (dt.timedelta(days=1), "interval day to second"),
     ],
 )
 def test_values_have_the_type_that_spark_gives_them(value: Any, sql: str) -> None:
@@ -93,3 +103,75 @@ def test_a_long_column_is_compared_without_losing_digits(value: Any, rows: list[
     if isinstance(value, float) and value == float(1 << 53):
         rows = [True, True, False]
     assert found == rows
+
+
+NANOS = 1_700_000_000_123_456_789
+MICROS = dt.datetime(2023, 11, 14, 22, 13, 20, 123_456)  # noqa: DTZ001  # naive on purpose
+
+
+@pytest.mark.parametrize(
+    ("value", "plain", "kind"),
+    [
+        (pd.Timestamp(NANOS), NANOS, "timestamp_nanos_ntz"),
+        (pd.Timestamp(NANOS, tz="Asia/Tokyo"), NANOS, "timestamp_nanos"),
+        (pd.Timestamp(-1), -1, "timestamp_nanos_ntz"),
+        (np.datetime64(NANOS, "ns"), NANOS, "timestamp_nanos_ntz"),
+        (pa.scalar(NANOS, pa.timestamp("ns")), NANOS, "timestamp_nanos_ntz"),
+        (pa.scalar(NANOS, pa.timestamp("ns", "Asia/Tokyo")), NANOS, "timestamp_nanos"),
+        (np.datetime64(NANOS - 789, "ns"), MICROS, "timestamp_ntz"),
+        (pd.Timestamp(NANOS - 789), MICROS, "timestamp_ntz"),
+        (pa.scalar(NANOS - 789, pa.timestamp("ns")), MICROS, "timestamp_ntz"),
+        (pa.scalar(NANOS // 1000, pa.timestamp("us")), MICROS, "timestamp_ntz"),
+        (np.timedelta64(5_000, "ns"), dt.timedelta(microseconds=5), "interval day to second"),
+        (np.timedelta64(3, "D"), dt.timedelta(days=3), "interval day to second"),
+        (pd.Timedelta(days=3), dt.timedelta(days=3), "interval day to second"),
+        (pa.scalar(7, pa.duration("s")), dt.timedelta(seconds=7), "interval day to second"),
+        (pa.scalar(None, pa.duration("s")), None, "interval day to second"),
+        (np.timedelta64(14, "M"), 14, "interval year to month"),
+        (np.timedelta64(-2, "Y"), -24, "interval year to month"),
+        (INTERVAL([14, 0, 0]), 14, "interval year to month"),
+        (pa.scalar(INTERVAL([14, 0, 0])), 14, "interval year to month"),
+        (
+            INTERVAL([0, 1, -5_000]),
+            dt.timedelta(days=1, microseconds=-5),
+            "interval day to second",
+        ),
+        (pa.scalar(None, pa.month_day_nano_interval()), None, "void"),
+        (pd.NaT, pd.NaT, "timestamp_ntz"),
+        (np.datetime64("NaT", "ns"), None, "void"),
+    ],
+)
+def test_moments_and_spans_lose_nothing(value: Any, plain: Any, kind: str) -> None:
+    found, data_type = plain_value(value)
+    assert str(data_type) == kind
+    assert found is plain or found == plain
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pd.Timedelta(nanoseconds=1),
+        np.timedelta64(1, "ns"),
+        np.datetime64(1, "ps"),
+        np.timedelta64(1, "ps"),
+        pa.scalar(1, pa.duration("ns")),
+        INTERVAL([0, 0, 1]),
+    ],
+)
+def test_what_is_finer_than_its_type_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidInputError, match="whole microseconds"):
+        plain_value(value)
+
+
+def test_an_interval_is_of_months_or_of_days() -> None:
+    with pytest.raises(InvalidInputError, match="either months, or days"):
+        plain_value(INTERVAL([1, 1, 0]))
+
+
+def test_scalars_of_nanoseconds_are_numbers() -> None:
+    kind = pa.timestamp("ns", "UTC")
+    assert from_scalar(pa.scalar(NANOS, kind)) == NANOS
+    assert from_scalar(pa.scalar(None, kind)) is None
+    assert to_scalar(NANOS, parse_type("timestamp_nanos")) == pa.scalar(NANOS, kind)
+    options = [pa.scalar(NANOS, kind), pa.scalar(-1, kind)]
+    assert array_of(options, kind) == pa.array([NANOS, -1], kind)

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
-from deltalog.expressions import Expression, lit, parse_sql
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import Expression, Literal, lit, parse_sql, to_sql
+from deltalog.expressions.nodes import Call
 
 
 def _same(sql: str, expected: Expression) -> None:
@@ -39,3 +42,76 @@ def _same(sql: str, expected: Expression) -> None:
 )
 def test_constants(sql: str, value: object) -> None:
     _same(sql, lit(value))
+
+
+def parts(*pairs: Any) -> Call:
+    return Call("interval", tuple(map(lit, pairs)))
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("INTERVAL '1-2' YEAR TO MONTH", parts(1, "YEAR", 2, "MONTH")),
+        ("INTERVAL -'1-2' YEAR TO MONTH", parts(-1, "YEAR", -2, "MONTH")),
+        ("INTERVAL '-1-2' YEAR TO MONTH", parts(-1, "YEAR", -2, "MONTH")),
+        ("INTERVAL -'-1-2' YEAR TO MONTH", parts(1, "YEAR", 2, "MONTH")),
+        ("interval '+0-11' year to month", parts(0, "YEAR", 11, "MONTH")),
+        ("INTERVAL '1 02' DAY TO HOUR", parts(1, "DAY", 2, "HOUR")),
+        ("INTERVAL '1 02:03' DAY TO MINUTE", parts(1, "DAY", 2, "HOUR", 3, "MINUTE")),
+        (
+            "INTERVAL '-1 02:03:04.5' DAY TO SECOND",
+            parts(-1, "DAY", -2, "HOUR", -3, "MINUTE", -4, "SECOND", -500_000, "MICROSECOND"),
+        ),
+        ("INTERVAL '100:03' HOUR TO MINUTE", parts(100, "HOUR", 3, "MINUTE")),
+        (
+            "INTERVAL '2:03:04' HOUR TO SECOND",
+            parts(2, "HOUR", 3, "MINUTE", 4, "SECOND"),
+        ),
+        (
+            "INTERVAL '99:04.123456789' MINUTE TO SECOND",
+            parts(99, "MINUTE", 4, "SECOND", 123_456, "MICROSECOND"),
+        ),
+    ],
+)
+def test_intervals_go_from_one_field_to_another(sql: str, expected: Expression) -> None:
+    _same(sql, expected)
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("INTERVAL '1-12' YEAR TO MONTH", "ends at 11"),
+        ("INTERVAL '1 24:00:00' DAY TO SECOND", "ends at 23"),
+        ("INTERVAL '1:60' HOUR TO MINUTE", "ends at 59"),
+        ("INTERVAL '1' YEAR TO MONTH", "expected one such as '1-2'"),
+        ("INTERVAL '02:03' DAY TO SECOND", "expected one such as"),
+        ("INTERVAL '1 02:03:04.' DAY TO SECOND", "expected one such as"),
+        ("INTERVAL '1 2' DAY TO MONTH", "no INTERVAL from DAY to MONTH"),
+        ("INTERVAL '1' MONTH TO YEAR", "no INTERVAL from MONTH to YEAR"),
+        ("INTERVAL '1' DAY TO DAY", "no INTERVAL from DAY to DAY"),
+        ("INTERVAL '1' DAY TO WEEK", "expected a field of an interval"),
+    ],
+)
+def test_texts_that_are_no_intervals(sql: str, problem: str) -> None:
+    with pytest.raises(InvalidInputError, match=problem):
+        parse_sql(sql)
+
+
+@pytest.mark.parametrize(
+    ("text", "micros", "nanos"),
+    [
+        ("2024-01-01 00:00:00.123456789", 123_456, 789),
+        ("2024-01-01 00:00:00.1234567", 123_456, 700),
+        ("2024-01-01T00:00:00.1234567890123Z", 123_456, 789),
+        ("2024-01-01 00:00:00.123456", 123_456, 0),
+        ("2024-01-01", 0, 0),
+    ],
+)
+def test_moments_keep_what_is_below_their_microseconds(text: str, micros: int, nanos: int) -> None:
+    moment = dt.datetime(2024, 1, 1, microsecond=micros)  # noqa: DTZ001  # a wall clock
+    literal = Literal(moment, nanos=nanos)
+    _same(f"TIMESTAMP_NTZ'{text}'", literal)
+    assert parse_sql(to_sql(literal)).same_as(literal)
+    instant = Literal(moment.replace(tzinfo=dt.UTC), nanos=nanos)
+    _same(f"TIMESTAMP'{text}'", instant)
+    assert parse_sql(to_sql(instant)).same_as(instant)

@@ -11,8 +11,12 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import evaluate, resolve_predicate
-from deltalog.expressions.substrait import from_arrow_expression, weaker_than_arrow_expression
-from deltalog.schema import from_arrow_schema
+from deltalog.expressions.substrait import (
+    as_meant,
+    from_arrow_expression,
+    weaker_than_arrow_expression,
+)
+from deltalog.schema import Field, StructType, from_arrow_schema
 
 F: Any = pc.field
 NAN: Any = float("nan")
@@ -152,3 +156,80 @@ def test_names_are_exact() -> None:
     assert found.same_as(from_arrow_expression(F("Twin") > 1, DATA.schema))
     with pytest.raises(InvalidInputError):
         from_arrow_expression(F("TWIN") > 1, DATA.schema)
+
+
+NANOS = 1_700_000_000_123_456_789
+COUNTED = StructType(
+    [
+        Field("at", "timestamp_nanos"),
+        Field("clock", "timestamp_nanos_ntz"),
+        Field("months", "interval year to month"),
+        Field("span", "interval day to second"),
+        Field("i", "long"),
+        Field("s", StructType([Field("span", "interval day to second")])),
+    ]
+)
+COUNTS = pa.table(
+    {
+        "at": pa.array([NANOS, NANOS + 1, None], pa.timestamp("ns", "UTC")),
+        "clock": pa.array([NANOS, -1, None], pa.timestamp("ns")),
+        "months": pa.array([18, -7, None], pa.int32()),
+        "span": pa.array([5, -5, None], pa.duration("us")),
+        "i": pa.array([1, 2, 3]),
+        "s": pa.array(
+            [{"span": 5}, None, {"span": None}], pa.struct([("span", pa.duration("us"))])
+        ),
+    }
+)
+
+
+def instant(value: int) -> Any:
+    return pa.scalar(value, pa.timestamp("ns", "UTC"))
+
+
+def wall(value: int) -> Any:
+    return pa.scalar(value, pa.timestamp("ns"))
+
+
+def span(value: int) -> Any:
+    return pa.scalar(value, pa.duration("us"))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        F("at") > instant(NANOS),
+        F("at") == instant(NANOS + 1),
+        (F("clock") < wall(0)) & (F("i") > 1),
+        F("span") >= span(5),
+        F("span") != pa.scalar(0, pa.duration("ms")),
+        F("span").isin(pa.array([5, 7], pa.duration("us"))),
+        F("at").isin(pa.array([NANOS], pa.timestamp("ns", "UTC"))),
+        F("months") > 3,
+        F("months").isin([18, 2]),
+        ~(F("months") == -7),
+        F("i") > 2,
+        F("at").is_null(),
+        F("s", "span") == span(5),
+        F("at") == F("at"),
+    ],
+    ids=str,
+)
+def test_filters_of_nanoseconds_and_intervals(condition: Any) -> None:
+    found = as_meant(from_arrow_expression(condition, COUNTS.schema), COUNTED)
+    mask = evaluate(resolve_predicate(found, COUNTED), COUNTS)
+    assert COUNTS.filter(mask).equals(COUNTS.filter(condition))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        F("at") > pa.scalar(0, pa.timestamp("us", "UTC")),
+        F("span") > pa.scalar(1, pa.duration("ns")),
+    ],
+    ids=str,
+)
+def test_filters_of_other_units_are_left_to_their_engine(condition: Any) -> None:
+    assert weaker_than_arrow_expression(condition, COUNTS.schema) is None
+    with pytest.raises(InvalidInputError, match="write it as SQL"):
+        from_arrow_expression(condition, COUNTS.schema)

@@ -70,7 +70,7 @@ def test_which_features_readers_must_know() -> None:
         "geospatial",
         "timestampNanos",
         "intervalTypes",
-        "adaptiveMetadata-preview",
+        "adaptiveMetadata",
         "redirectReaderWriter-preview",
     }
 

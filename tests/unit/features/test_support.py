@@ -80,7 +80,8 @@ def test_a_reader_version_of_the_future(reader: int) -> None:
 
 @pytest.mark.protocol("PROTO-02", "UPG-02", "B-62", "DV-02")
 @pytest.mark.parametrize(
-    "name", ["unheardOf", "redirectReaderWriter-preview", "adaptiveMetadata-preview"]
+    "name",
+    ["unheardOf", "redirectReaderWriter-preview", "adaptiveMetadata", "adaptiveMetadata-preview"],
 )
 def test_other_reader_features_are_refused_by_name(name: str) -> None:
     features = ("deletionVectors", name)

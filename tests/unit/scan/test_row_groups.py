@@ -173,3 +173,66 @@ def test_the_rows_whose_pages_are_left(
     assert pruning.rows([0], paged) == rows  # by what is remembered of the footer
     monkeypatch.setattr(PAGED, "is_on", False)
     assert pruning.rows([0], paged) == [(0, 100)]
+
+
+NANOS = 1_700_000_000_123_456_789
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "wheres"),
+    [
+        (
+            "timestamp_nanos_ntz",
+            pa.array([NANOS + n for n in (0, 1, 2, 3)], pa.timestamp("ns")),
+            {
+                "c = TIMESTAMP_NTZ'2023-11-14 22:13:20.123456791'": (1,),
+                "c > TIMESTAMP_NTZ'2023-11-14 22:13:20.12345679'": (1,),
+                "c <= TIMESTAMP_NTZ'2023-11-14 22:13:20.12345679'": (0,),
+                "c IN (TIMESTAMP_NTZ'2023-11-14 22:13:20.123456789', TIMESTAMP_NTZ'3000-01-01')": (
+                    0,
+                ),
+                "c < TIMESTAMP_NTZ'3000-01-01'": (0, 1),
+                "c > TIMESTAMP_NTZ'3000-01-01'": (),
+                "c IS NULL": (),
+            },
+        ),
+        (
+            "interval year to month",
+            pa.array([-5, -4, 12, 13], pa.int32()),
+            {
+                "c > INTERVAL '1' YEAR": (1,),
+                "c = INTERVAL '-0-4' YEAR TO MONTH": (0,),
+                "c IN (INTERVAL 1 MONTH, INTERVAL 2 MONTHS)": (),
+            },
+        ),
+        (
+            "interval day to second",
+            pa.array([-5, -4, 12, 13], pa.int64()),
+            {
+                "c < INTERVAL 0 SECONDS": (0,),
+                "c >= INTERVAL 13 MICROSECONDS": (1,),
+                "c > INTERVAL 1 DAY": (),
+            },
+        ),
+    ],
+)
+def test_footers_bound_nanoseconds_and_intervals(
+    kind: str,
+    values: pa.Array[Any],
+    wheres: dict[str, tuple[int, ...]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DELTALOG_PREVIEWS", "timestampNanos,intervalTypes")
+    table = one_file(kind, values)
+    for where, groups in wheres.items():
+        assert survivors(table, where) == groups, where
+
+
+def test_bounds_of_microseconds_are_compared_with_nanoseconds() -> None:
+    # Bounds of microseconds may be cut down to milliseconds, wherever they stand.
+    micros = pa.array([NANOS // 1000 + n * 10_000 for n in (0, 1, 2, 3)], pa.timestamp("us"))
+    table = one_file("timestamp_ntz", micros)
+    between = "CAST('2023-11-14 22:13:20.138456500' AS TIMESTAMP_NANOS_NTZ)"
+    assert survivors(table, f"c > {between}") == (1,)
+    assert survivors(table, f"c < {between}") == (0,)
+    assert survivors(table, f"c = {between}") == ()

@@ -5,15 +5,23 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable, Field, Schema, enable_preview, sql, write_deltalake
 from deltalog.errors import (
+    AmbiguousMergeError,
+    ConstraintViolationError,
+    DeltaError,
     InvalidInputError,
     InvalidProtocolError,
     SchemaMismatchError,
@@ -91,6 +99,10 @@ def geo(tmp_path: Path) -> DeltaTable:
 def other(tmp_path: Path) -> DeltaTable:
     make(tmp_path, OTHER, OTHER_ROWS)
     return DeltaTable(tmp_path)
+
+
+def of_table(query: str, root: Path) -> str:
+    return re.sub(r"\bT\b", f"delta.`{root}`", query)
 
 
 def files_of(root: Path) -> list[Path]:
@@ -275,10 +287,295 @@ def test_they_are_kept_by_every_change(other: DeltaTable) -> None:
     assert found.column("months").to_pylist() == [18, 18]
 
 
-@pytest.mark.parametrize("condition", ["span = span", "months > 5", "at > TIMESTAMP'2024-01-01'"])
-def test_they_are_not_compared(other: DeltaTable, condition: str) -> None:
+@pytest.mark.parametrize(
+    "condition", ["span > months", "months > 5", "at > clock", "year(at) = 2023", "n = span"]
+)
+def test_they_are_compared_with_their_own_type_only(other: DeltaTable, condition: str) -> None:
     with pytest.raises(InvalidInputError, match=r"interval|timestamp_nanos"):
         other.to_pyarrow_table(filters=condition)
+    with pytest.raises(InvalidInputError, match=r"interval|timestamp_nanos"):
+        other.delete(condition)
+
+
+@pytest.mark.parametrize(
+    ("condition", "numbers"),
+    [
+        ("at = TIMESTAMP'2023-11-14 22:13:20.123456789Z'", [1]),
+        ("clock < TIMESTAMP_NTZ'1970-01-01'", [2]),
+        ("months > INTERVAL '1-5' YEAR TO MONTH", [1]),
+        ("span IS NULL OR span < INTERVAL 0 SECONDS", [1, 2]),
+        (col("at") >= pd.Timestamp(NANOS, tz="UTC"), [1]),
+        (col("at") > pd.Timestamp(NANOS, tz="UTC"), []),
+        ([("clock", "=", np.datetime64(NANOS, "ns"))], [1]),
+        ([("clock", "in", [pa.scalar(-1, pa.timestamp("ns"))])], [2]),
+        ([("at", "=", "2023-11-14T22:13:20.123456789Z")], [1]),
+        (col("span") == dt.timedelta(days=-1, microseconds=5), [1]),
+        ([("months", ">=", np.timedelta64(18, "M"))], [1]),
+        (pc.field("clock") < pa.scalar(0, pa.timestamp("ns")), [2]),
+        (pc.field("span") < pa.scalar(0, pa.duration("us")), [1]),
+        (pc.field("months") < 0, [2]),
+    ],
+    ids=str,
+)
+def test_they_are_filtered(other: DeltaTable, condition: Any, numbers: list[int]) -> None:
+    assert other.to_pyarrow_table(filters=condition).column("n").to_pylist() == numbers
+
+
+def test_datasets_filter_them_as_arrow_does(other: DeltaTable) -> None:
+    dataset = other.to_pyarrow_dataset()
+    rows = other.to_pyarrow_table()
+    for condition in (
+        pc.field("at") == pa.scalar(NANOS, pa.timestamp("ns", "UTC")),
+        pc.field("span") < pa.scalar(0, pa.duration("us")),
+        pc.field("months") > 2.5,
+        (pc.field("months") > 2) & (pc.field("n") == 1),
+        pc.field("at") > pa.scalar(0, pa.timestamp("us", "UTC")),
+    ):
+        assert dataset.to_table(filter=condition).equals(rows.filter(condition)), str(condition)
+
+
+def test_polars_filters_them(other: DeltaTable) -> None:
+    rows = pl.DataFrame(other.to_pyarrow_table())
+    instant, wall = pl.Datetime("ns", "UTC"), pl.Datetime("ns")
+    for condition in (
+        pl.col("at") == pl.lit(NANOS).cast(instant),
+        pl.col("clock") < pl.lit(0, wall),
+        pl.col("clock").is_in(pl.Series([NANOS, 3]).cast(wall)),
+        pl.col("at") > dt.datetime(2023, 1, 1, tzinfo=dt.UTC),
+        pl.col("span") < dt.timedelta(0),
+        pl.col("span") < pl.lit(5, pl.Duration("ms")),
+        pl.col("months") < 0,
+        (pl.col("months") < 0) & (pl.col("n") > 1),
+    ):
+        expected = rows.filter(condition)["n"].to_list()
+        lazy = other.to_polars(lazy=True)
+        assert lazy.filter(condition).select("n").collect()["n"].to_list() == expected, condition
+        scanned = pl.scan_pyarrow_dataset(other.to_pyarrow_dataset())
+        assert scanned.filter(condition).select("n").collect()["n"].to_list() == expected
+
+
+def test_rows_change_by_them(other: DeltaTable) -> None:
+    other.update(
+        updates={"clock": "TIMESTAMP_NTZ'2024-01-01 00:00:00.000000001'"},
+        predicate="months = INTERVAL 18 MONTHS",
+    )
+    other.update(new_values={"span": dt.timedelta(1), "at": pd.Timestamp(7, tz="UTC")},
+                 predicate="span IS NULL")  # fmt: skip
+    other.update(updates={"months": "INTERVAL '0-2' YEAR TO MONTH"}, predicate="n = 2")
+    found = other.to_pyarrow_table().sort_by("n")
+    assert str(found.column("clock")[0]) == "2024-01-01 00:00:00.000000001"
+    assert found.column("at").cast(pa.int64()).to_pylist() == [NANOS, 7]
+    assert found.column("span")[1].as_py() == dt.timedelta(1)
+    assert found.column("months").to_pylist() == [18, 2]
+    other.delete("at < TIMESTAMP'1970-01-01 00:00:00.000000008Z'")
+    assert other.to_pyarrow_table().column("n").to_pylist() == [1]
+
+
+def test_a_merge_matches_nanoseconds(other: DeltaTable) -> None:
+    source = pa.table(
+        {
+            "at": pa.array([NANOS, NANOS + 1], pa.timestamp("ns", "UTC")),
+            "other": pa.array([NANOS, 0], pa.timestamp("ns")),
+            "months": pa.array([18, 3], pa.int32()),
+            "n": pa.array([10, 20], pa.int64()),
+        }
+    )
+    (
+        other.merge(source, "t.at = s.at AND t.clock = s.other AND t.months <=> s.months",
+                    source_alias="s", target_alias="t")
+        .when_matched_update(updates={"n": "s.n"})
+        .when_not_matched_insert(updates={"at": "s.at", "n": "s.n", "months": "s.months",
+                                          "clock": "s.other"})
+        .execute()
+    )  # fmt: skip
+    found = other.to_pyarrow_table().sort_by("n")
+    assert found.column("n").to_pylist() == [2, 10, 20]
+    assert found.column("at").cast(pa.int64()).to_pylist() == [None, NANOS, NANOS + 1]
+    assert found.column("clock").cast(pa.int64()).to_pylist() == [-1, NANOS, 0]
+    assert found.column("months").to_pylist() == [-7, 18, 3]
+
+
+def test_a_merge_compares_microseconds_with_nanoseconds(tmp_path: Path) -> None:
+    schema = Schema([Field("at", "timestamp_nanos_ntz"), Field("ts", "timestamp_ntz")])
+    micros = NANOS // 1000
+    rows = pa.table(
+        {
+            "at": pa.array([micros * 1000, NANOS], pa.timestamp("ns")),
+            "ts": pa.array([micros, micros], pa.timestamp("us")),
+        }
+    )
+    make(tmp_path, schema, rows)
+    source = pa.table({"moment": pa.array([micros], pa.timestamp("us"))})
+    table = DeltaTable(tmp_path)
+    table.merge(
+        source, "t.at = s.moment", source_alias="s", target_alias="t"
+    ).when_matched_delete().execute()
+    assert table.to_pyarrow_table().column("at").cast(pa.int64()).to_pylist() == [NANOS]
+    fine = pa.table({"moment": pa.array([NANOS], pa.timestamp("ns"))})
+    table.merge(
+        fine, "t.ts = s.moment", source_alias="s", target_alias="t"
+    ).when_matched_delete().execute()
+    assert table.to_pyarrow_table().num_rows == 1
+
+
+def test_a_merge_cuts_nanoseconds_that_the_column_of_that_name_lacks(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    make(tmp_path, Schema([Field("ts", "timestamp_ntz"), Field("n", "long")]),
+         pa.table({"ts": pa.array([NANOS // 1000], pa.timestamp("us")), "n": [1]}))  # fmt: skip
+    source = pa.table({"ts": pa.array([NANOS], pa.timestamp("ns")), "n": [2]})
+    table = DeltaTable(tmp_path)
+    table.merge(
+        source, "t.ts = s.ts", source_alias="s", target_alias="t"
+    ).when_matched_update_all().execute()
+    assert table.to_pyarrow_table().to_pylist()[0]["n"] == 2
+    assert "what is finer was cut off" in caplog.text
+
+
+def test_two_rows_for_one_are_told_of(other: DeltaTable) -> None:
+    source = pa.table({"at": pa.array([NANOS, NANOS], pa.timestamp("ns", "UTC"))})
+    merge = other.merge(source, "t.at = s.at", source_alias="s", target_alias="t")
+    with pytest.raises(AmbiguousMergeError, match=r"20\.123456789"):
+        merge.when_matched_update(updates={"n": "9"}).execute()
+
+
+@pytest.mark.parametrize(
+    ("order", "numbers"),
+    [("at", [2]), ("at DESC", [1]), ("clock", [2]), ("months DESC", [1]), ("span", [2]),
+     ("span DESC NULLS FIRST", [2]), ("span NULLS LAST", [1])],
+)  # fmt: skip
+def test_the_first_of_them(other: DeltaTable, order: str, numbers: list[int]) -> None:
+    assert other.scan(order_by=order, limit=1).to_table().column("n").to_pylist() == numbers
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT n FROM T WHERE span < INTERVAL '1' DAY", [(1,)]),
+        ("SELECT n FROM T WHERE months = INTERVAL '1-6' YEAR TO MONTH", [(1,)]),
+        ("SELECT n FROM T WHERE at = TIMESTAMP'2023-11-14 22:13:20.123456789Z'", [(1,)]),
+        ("SELECT n FROM T WHERE at = TIMESTAMP'2023-11-14 22:13:20.123456789Z' ORDER BY n + 1",
+         [(1,)]),
+        ("SELECT n FROM T WHERE clock > '2023-11-14 22:13:20.123456788' ORDER BY n", [(1,)]),
+        ("SELECT n FROM T ORDER BY clock", [(2,), (1,)]),
+        ("SELECT n, span FROM T WHERE n + 0 = 1 ORDER BY n",
+         [(1, dt.timedelta(days=-1, microseconds=5))]),
+        ("SELECT months FROM T ORDER BY n", [(18,), (-7,)]),
+        ("SELECT n FROM T WHERE span IS NULL ORDER BY n", [(2,)]),
+        ("SELECT count(*) FROM T a JOIN T b ON a.at = b.at", [(1,)]),
+        ("SELECT count(*) FROM T WHERE clock < at", [(0,)]),
+    ],
+)  # fmt: skip
+def test_queries_compare_them(
+    other: DeltaTable, tmp_path: Path, query: str, rows: list[Any]
+) -> None:
+    del other
+    if "clock < at" in query:
+        with pytest.raises(InvalidInputError, match="cannot compare timestamp_nanos_ntz"):
+            pa.table(sql(of_table(query, tmp_path)))
+        return
+    found: Any = pa.table(sql(of_table(query, tmp_path)))
+    assert [tuple(row.values()) for row in found.to_pylist()] == rows
+
+
+def test_queries_find_the_least_and_the_greatest_nanosecond(
+    other: DeltaTable, tmp_path: Path
+) -> None:
+    del other
+    query = f"SELECT min(clock) AS a, max(clock) AS b, max(at) AS c FROM delta.`{tmp_path}`"
+    found: Any = pa.table(sql(query))
+    assert found.schema.types == [
+        pa.timestamp("ns"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"),
+    ]  # fmt: skip
+    assert [column.cast(pa.int64())[0].as_py() for column in found.columns] == [-1, NANOS, NANOS]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT n FROM T ORDER BY span", "SELECT max(months) FROM T", "SELECT DISTINCT span FROM T",
+        "SELECT count(*) FROM T WHERE span > INTERVAL 1 DAY", "SELECT months + 1 FROM T",
+        "SELECT span FROM T UNION SELECT span FROM T", "SELECT year(at) FROM T",
+        "SELECT CAST(clock AS STRING) FROM T", "SELECT at FROM T UNION SELECT current_timestamp()",
+    ],
+)  # fmt: skip
+def test_queries_refuse_what_duckdb_would_do_otherwise(
+    other: DeltaTable, tmp_path: Path, query: str
+) -> None:
+    del other
+    with pytest.raises(InvalidInputError, match=r"interval|timestamp_nanos"):
+        pa.table(sql(of_table(query, tmp_path)))
+
+
+def test_queries_give_spans_of_any_length(tmp_path: Path) -> None:
+    spans = pa.array([2**63 - 1, -(2**63), None, 0], pa.int64()).cast(pa.duration("us"))
+    rows = pa.table({"n": pa.array(range(4), pa.int64()), "span": spans})
+    make(tmp_path, Schema([Field("n", "long"), Field("span", "interval day to second")]), rows)
+    found: Any = pa.table(sql(f"SELECT n, span FROM delta.`{tmp_path}` WHERE n + 0 >= 0"))
+    assert found.sort_by("n").cast(rows.schema).equals(rows)
+    limited: Any = pa.table(sql(f"SELECT span FROM delta.`{tmp_path}` LIMIT 4"))
+    assert limited.num_rows == 4
+
+
+def test_answers_of_queries_are_constants_of_conditions(other: DeltaTable, tmp_path: Path) -> None:
+    del other
+    table = f"delta.`{tmp_path}`"
+    sql(f"DELETE FROM {table} WHERE clock = (SELECT max(clock) FROM {table})")
+    assert DeltaTable(tmp_path).to_pyarrow_table().column("n").to_pylist() == [2]
+
+
+def test_statements_name_them(tmp_path: Path) -> None:
+    table = f"delta.`{tmp_path}`"
+    sql(
+        f"CREATE TABLE {table} (y INTERVAL YEAR TO MONTH NOT NULL, m INTERVAL MONTH COMMENT 'm', "
+        "d INTERVAL DAY TO SECOND, h INTERVAL HOUR TO MINUTE, a TIMESTAMP_NANOS, "
+        "c TIMESTAMP_NANOS_NTZ, s STRUCT<x: INTERVAL SECOND>) USING delta"
+    )
+    sql(f"ALTER TABLE {table} ADD COLUMNS (z INTERVAL DAY, w TIMESTAMP_NANOS)")
+    months, span = "interval year to month", "interval day to second"
+    kinds = [str(field.type) for field in DeltaTable(tmp_path).schema()]
+    assert kinds == [
+        months, months, span, span, "timestamp_nanos", "timestamp_nanos_ntz", f"struct<x:{span}>",
+        span, "timestamp_nanos",
+    ]  # fmt: skip
+    described: Any = pa.table(sql(f"DESCRIBE {table}"))
+    assert described.column("data_type").to_pylist()[:6] == kinds[:6]
+    shown: Any = pa.table(sql(f"SHOW CREATE TABLE {table}"))
+    text = shown.column(0)[0].as_py()
+    assert "`y` INTERVAL YEAR TO MONTH NOT NULL".replace("`", "") in text
+    assert "d INTERVAL DAY TO SECOND" in text
+    assert "s STRUCT<x: INTERVAL DAY TO SECOND>" in text
+    again = tmp_path / "again"
+    sql(text.replace(str(tmp_path), str(again)))
+    assert DeltaTable(again).schema() == DeltaTable(tmp_path).schema()
+
+
+@pytest.mark.parametrize(
+    ("kind", "feature"),
+    [
+        ("INTERVAL YEAR", "intervalTypes"),
+        ("ARRAY<INTERVAL DAY TO SECOND>", "intervalTypes"),
+        ("TIMESTAMP_NANOS", "timestampNanos"),
+    ],
+)
+def test_statements_need_the_preview(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, feature: str
+) -> None:
+    monkeypatch.setenv("DELTALOG_PREVIEWS", "")
+    table = f"delta.`{tmp_path}`"
+    with pytest.raises(DeltaError, match=rf"enable_preview\('{feature}'\)"):
+        sql(f"CREATE TABLE {table} (a {kind}) USING delta")
+    sql(f"CREATE TABLE {table} (a INT) USING delta")
+    with pytest.raises(DeltaError, match=rf"enable_preview\('{feature}'\)"):
+        sql(f"ALTER TABLE {table} ADD COLUMN b {kind}")
+
+
+def test_rules_of_tables_compare_them(tmp_path: Path) -> None:
+    table = DeltaTable.create(tmp_path, schema=OTHER)
+    table.alter.add_constraint({"short": "span < INTERVAL 1 DAY AND months > INTERVAL 0 MONTHS"})
+    write_deltalake(table, OTHER_ROWS.slice(0, 1), mode="append")
+    with pytest.raises(ConstraintViolationError, match="short"):
+        write_deltalake(table, OTHER_ROWS, mode="append")
 
 
 @pytest.mark.parametrize("name", ["at", "months", "span"])

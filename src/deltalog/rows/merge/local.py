@@ -60,10 +60,10 @@ class LocalMerge:
         self._transaction = transaction
         self._snapshot = snapshot = transaction.read_snapshot
         self._request = request
-        source = request.source
-        self._source: MergeSource = source
         # What the transaction holds already stays: columns that an earlier verb has added.
         before = transaction.configuration
+        source = request.source.beside(before.schema)
+        self._source: MergeSource = source
         self._plan = plan_merge(request, before, source.schema, snapshot.context.session)
         transaction.parameters.update(request.logged())
         if self._plan.configuration is not before:

@@ -373,6 +373,8 @@ def _key(part: Expression, schema: StructType) -> Key | None:
     data_type = type_of(ends[0], schema)
     if not isinstance(data_type, PrimitiveType) or data_type == VOID:
         return None
+    if type_of(ends[1], schema) != data_type:  # moments in two units have no common form
+        return None
     return Key(without_side(ends[0]), without_side(ends[1]), part.operator == "<=>")
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog.expressions import Expression, Literal, columns
+from deltalog.expressions import Expression, Literal, columns, type_of
+from deltalog.expressions.literals import from_scalar
 from deltalog.expressions.nodes import And, Comparison, In, IsNull, Or
 from deltalog.expressions.trees import all_of
 from deltalog.kernels import Array, arrow, compute
 from deltalog.rows.merge.names import without_side
-from deltalog.schema import from_arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,8 +64,7 @@ def reach_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> Me
     rows: Expression | None = None
     if may_match:
         found = [
-            _claims(key, values, partitioned=_is_partition(key, plan))
-            for key, values in zip(condition.keys, keys, strict=True)
+            _claims(key, values, plan) for key, values in zip(condition.keys, keys, strict=True)
         ]
         only = list(condition.target_only)
         files = all_of([*only, *(claim for claim, _ in found if claim is not None)])
@@ -110,10 +109,11 @@ def _is_empty(key: Key, values: Array) -> bool:
 
 
 def _claims(
-    key: Key, values: Array, *, partitioned: bool
+    key: Key, values: Array, plan: MergePlan
 ) -> tuple[Expression | None, Expression | None]:
     """Return predicates on the table's side of a key, for files and for rows."""
-    data_type = from_arrow_type(values.type)
+    data_type = type_of(key.target, plan.configuration.schema)
+    partitioned = _is_partition(key, plan)
     if pa.types.is_floating(values.type) and compute.any(compute.is_nan(values)).as_py():
         return None, None
     try:
@@ -138,11 +138,11 @@ def _of_values(
         return None
     few = _MANY_KEYS if partitioned else _FEW_KEYS
     if len(distinct) <= few:
-        options = tuple(Literal(value, data_type) for value in distinct.to_pylist())
+        options = tuple(Literal(from_scalar(value), data_type) for value in distinct)
         known = In(target, options)
         return known, known
-    ends = compute.min_max(distinct).as_py()
-    whole = _between(target, ends["min"], ends["max"], data_type)
+    ends = compute.min_max(distinct)
+    whole = _between(target, from_scalar(ends["min"]), from_scalar(ends["max"]), data_type)
     ranges = _ranges(distinct)
     if len(ranges) < 2:
         return whole, whole
@@ -162,15 +162,13 @@ def _between(target: Expression, low: Any, high: Any, data_type: DataType) -> Ex
 def _ranges(distinct: Array) -> list[tuple[Any, Any]]:
     """Return ranges that cover all values, split at the widest gaps."""
     kind = distinct.type
-    if not (pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+    if not (pa.types.is_integer(kind) or _is_counted(kind)):
         return []
     ascending = distinct.take(compute.array_sort_indices(distinct))
-    width = pa.int32() if pa.types.is_date32(kind) else pa.int64()
-    numbers = (
-        ascending.cast(width).cast(pa.float64())
-        if not pa.types.is_integer(kind)
-        else (ascending.cast(pa.float64(), safe=False))
-    )
+    counts = ascending
+    if not pa.types.is_integer(kind):
+        counts = ascending.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64())
+    numbers = counts.cast(pa.float64(), safe=False)
     gaps = compute.subtract(numbers.slice(1), numbers.slice(0, len(numbers) - 1))
     widest = compute.select_k_unstable(
         pa.table({"gap": gaps, "at": arrow.arange(0, len(gaps))}),
@@ -187,6 +185,11 @@ def _ranges(distinct: Array) -> list[tuple[Any, Any]]:
     starts = [0, *(cut + 1 for cut in cuts)]
     stops = [*cuts, len(ascending) - 1]
     return [
-        (ascending[first].as_py(), ascending[last].as_py())
+        (from_scalar(ascending[first]), from_scalar(ascending[last]))
         for first, last in zip(starts, stops, strict=True)
     ]
+
+
+def _is_counted(kind: pa.DataType) -> bool:
+    """Whether values are a count of days or of parts of a second."""
+    return pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind)

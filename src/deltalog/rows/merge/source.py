@@ -7,16 +7,27 @@ are addressed by their number.
 from __future__ import annotations
 
 import tempfile
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.kernels import Array, pc
 from deltalog.schema import StructType, conform, duplicates, from_arrow_schema, to_arrow_schema
+from deltalog.schema.types import (
+    INTEGER,
+    TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NANOS_NTZ,
+    YEAR_TO_MONTH,
+    Field,
+)
 from deltalog.storage.faults import disk_errors
-from deltalog.write.fit import in_microseconds
+from deltalog.write.fit import has_nanoseconds, in_microseconds, is_finer, tell_of_cut
 from deltalog.write.source import open_batches
 
 if TYPE_CHECKING:
@@ -48,13 +59,20 @@ class MergeSource:
         reader = open_batches(data)
         found = from_arrow_schema(reader.schema, declared=True)
         self.schema: StructType = StructType(list(found.fields))
+        fine = [part.name for part in reader.schema if has_nanoseconds(part.type)]
+        # Of these columns nanoseconds are held, and cut off where nobody asks for them.
+        self._fine = self._cut = frozenset(fine)
+        self._lossy: set[str] = set()
         twice = duplicates(self.schema)
         if twice:
             raise InvalidInputError(
                 f"the source has the column {'.'.join(twice[0])!r} more than once, ignoring case"
             )
         self._arrow = pa.schema(
-            [field.with_nullable(nullable=True) for field in to_arrow_schema(self.schema)]
+            [
+                _held(field.with_nullable(nullable=True), is_fine=field.name in self._fine)
+                for field in to_arrow_schema(self.schema)
+            ]
         )
         # The caller holds tables and batches in memory anyway: spilling them would free nothing.
         budget = None if isinstance(data, pa.Table | pa.RecordBatch) else memory_bytes
@@ -71,6 +89,35 @@ class MergeSource:
         for batch in batches:
             self._starts.append(self._starts[-1] + batch.num_rows)
 
+    def beside(self, target: StructType) -> MergeSource:
+        """Return the source with the types that its values have beside a table's.
+
+        A moment keeps its nanoseconds where the table's column of that name has them, and where
+        the table has some and no column of that name; else they are cut off, with a notice, as a
+        write does it. Whole numbers are months where the table's column of that name has months.
+        """
+        known = {field.name.lower(): field.type for field in target}
+        asks = any(kind in FINE_MOMENTS for kind in known.values())
+        fields: list[Field] = []
+        cut: set[str] = set()
+        for field in self.schema:
+            theirs = known.get(field.name.lower())
+            if field.name in self._fine and (theirs in FINE_MOMENTS or (asks and theirs is None)):
+                has_zone = field.type == TIMESTAMP
+                kind = TIMESTAMP_NANOS if has_zone else TIMESTAMP_NANOS_NTZ
+                fields.append(replace(field, type=kind))
+            elif theirs == YEAR_TO_MONTH and field.type == INTEGER:
+                fields.append(replace(field, type=YEAR_TO_MONTH))
+            else:
+                cut |= {field.name} & self._fine
+                fields.append(field)
+        for name in sorted(cut & self._lossy):
+            tell_of_cut(name)
+        seen = copy(self)
+        seen.schema = StructType(fields)
+        seen._cut = frozenset(cut)  # noqa: SLF001  # of this class
+        return seen
+
     @property
     def num_rows(self) -> int:
         """The number of rows."""
@@ -79,7 +126,7 @@ class MergeSource:
     def batches(self, names: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the first row number of each batch, and the batch with these columns."""
         for start, batch in zip(self._starts, self._batches, strict=False):
-            columns = batch.select(list(names))
+            columns = self._shown(batch.select(list(names)))
             for offset in range(0, batch.num_rows, _BATCH_ROWS):
                 yield start + offset, columns.slice(offset, _BATCH_ROWS)
 
@@ -92,7 +139,7 @@ class MergeSource:
         """
         names = list(names)
         if len(self._batches) == 1:
-            return self._batches[0].select(names).take(rows)
+            return self._shown(self._batches[0].select(names).take(rows))
         order = pc.array_sort_indices(rows)
         ascending = rows.take(order)
         parts = []
@@ -105,7 +152,7 @@ class MergeSource:
         table = pa.Table.from_batches(parts, schema=schema).combine_chunks()
         back: Any = pc.array_sort_indices(order)
         (whole,) = table.take(back).combine_chunks().to_batches() or [_empty(schema)]
-        return whole
+        return self._shown(whole)
 
     def close(self) -> None:
         """Release the rows, and remove the temporary file."""
@@ -123,11 +170,22 @@ class MergeSource:
         """Close."""
         self.close()
 
+    def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        self._lossy |= {name for name in self._fine - self._lossy if is_finer(batch.column(name))}
+        return conform(batch, self._arrow)
+
+    def _shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for place, part in enumerate(batch.schema):
+            if part.name in self._cut:
+                micros = in_microseconds(batch.column(place))
+                batch = batch.set_column(place, part.with_type(micros.type), micros)
+        return batch
+
     def _gather(self, reader: pa.RecordBatchReader, budget: int | None) -> list[pa.RecordBatch]:
         held: list[pa.RecordBatch] = []
         size = 0
         for batch in reader:
-            held.append(conform(in_microseconds(batch), self._arrow))
+            held.append(self._conformed(batch))
             size += batch.nbytes
             if budget is not None and size > budget:
                 return self._spill(held, reader)
@@ -143,10 +201,15 @@ class MergeSource:
                 while held:
                     writer.write_batch(held.pop(0))
                 for batch in reader:
-                    writer.write_batch(conform(in_microseconds(batch), self._arrow))
+                    writer.write_batch(self._conformed(batch))
         mapped = pa.ipc.open_file(pa.memory_map(path))
         batches = (mapped.get_batch(number) for number in range(mapped.num_record_batches))
         return [batch for batch in batches if batch.num_rows]
+
+
+def _held(field: pa.Field[Any], *, is_fine: bool) -> pa.Field[Any]:
+    kind: Any = field.type
+    return field.with_type(pa.timestamp("ns", kind.tz)) if is_fine else field
 
 
 def _position(ascending: Array, row: int) -> int:

@@ -14,11 +14,13 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import Array, compute
+from deltalog.kernels import Array, Datum, compute
 from deltalog.schema.primitives.row import Bounds, ValueCodec
 from deltalog.schema.primitives.texts import all_match, check_kind, check_match, join
 
 EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall clock; the zone is added by hand
+NANOS_OF_MICRO: Final = 1_000
+_FINE: Final = "TIMESTAMP_NANOS"
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 _DAY_US: Final = 86_400_000_000
 _ANY_MOMENT: Final = re.compile(
@@ -116,6 +118,37 @@ def instant_literal(value: Any) -> str | None:
     if not isinstance(value, dt.datetime) or value.tzinfo is None:
         return None
     return f"{value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(sep=' ')}Z"
+
+
+def fine_constant(nanos: int, *, has_zone: bool) -> str:
+    """Return a moment in nanoseconds since 1970 as `CAST('…' AS TIMESTAMP_NANOS)`."""
+    micros, rest = divmod(nanos, NANOS_OF_MICRO)
+    moment = EPOCH + dt.timedelta(microseconds=micros)
+    text = f"{moment.isoformat(sep=' ', timespec='microseconds')}{rest:03}"
+    return f"CAST('{text}Z' AS {_FINE})" if has_zone else f"CAST('{text}' AS {_FINE}_NTZ)"
+
+
+def micros_of(moment: dt.datetime) -> int:
+    """Return the microseconds since 1970 of a moment: in UTC, or on its own clock."""
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+    return (moment - EPOCH) // _MICROSECOND
+
+
+def parted_nanos(values: Datum) -> tuple[Datum, Datum]:
+    """Return nanoseconds since 1970 as whole microseconds, rounded down, and whether none is left.
+
+    Args:
+        values: moments in nanoseconds: an array, or a constant.
+
+    Returns:
+        Integers, and booleans.
+    """
+    nanos = compute.cast(values, pa.int64())
+    micros = compute.divide(nanos, NANOS_OF_MICRO)  # towards zero
+    again = compute.multiply(micros, NANOS_OF_MICRO)
+    floored = compute.subtract(micros, compute.cast(compute.less(nanos, again), pa.int64()))
+    return floored, compute.equal(again, nanos)
 
 
 def _zone(name: str) -> ZoneInfo:

@@ -120,6 +120,10 @@ class Primitive:
         is_declared: whether only those who name it get the type: a table that is made from data
             never has it.
         is_opaque: whether expressions hand its values on and do not look into them.
+        is_ordered: of an opaque type: whether its values are compared with each other, in the
+            order of the Arrow arrays that hold them.
+        written: from the Python value of a constant of the type to SQL, where neither the value
+            nor a word before a text tells the type.
         in_spark: whether data goes through the Spark edge.
 
     Attributes:
@@ -155,6 +159,8 @@ class Primitive:
     of_extension: Callable[[str], str | None] = lambda _: None
     is_declared: bool = False
     is_opaque: bool = False
+    is_ordered: bool = False
+    written: Callable[[Any], str] | None = None
     in_spark: bool = True
     kinds: frozenset[int] = field(init=False)
 

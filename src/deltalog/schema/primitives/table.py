@@ -32,9 +32,13 @@ _float: Final = partial(Primitive, family=Family.FLOATING, codec=numbers.FLOAT, 
 # Of proposed texts: those who name them get them, and values are stored and handed on.
 _draft: Final = partial(Primitive, takes=(), is_declared=True, is_opaque=True, in_spark=False)
 _nanos: Final = partial(
-    _draft, codec=moments.FINE_MOMENT, stored_in=_FINE_MOMENTS, feature="timestampNanos"
+    _draft,
+    codec=moments.FINE_MOMENT,
+    stored_in=_FINE_MOMENTS,
+    feature="timestampNanos",
+    is_ordered=True,
 )
-_interval: Final = partial(_draft, feature="intervalTypes")
+_interval: Final = partial(_draft, feature="intervalTypes", is_ordered=True)
 _place: Final = partial(
     _draft,
     arrow=lambda *_: pa.binary(),
@@ -166,13 +170,22 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             sql_words=("TIMESTAMP", "TIMESTAMP_LTZ"),
             literal=moments.instant_literal,
         ),
-        _nanos(name="timestamp_nanos_ntz", arrow=lambda: pa.timestamp("ns")),
-        _nanos(name="timestamp_nanos", arrow=lambda: pa.timestamp("ns", "UTC")),
+        _nanos(
+            name="timestamp_nanos_ntz",
+            arrow=lambda: pa.timestamp("ns"),
+            written=partial(moments.fine_constant, has_zone=False),
+        ),
+        _nanos(
+            name="timestamp_nanos",
+            arrow=lambda: pa.timestamp("ns", "UTC"),
+            written=partial(moments.fine_constant, has_zone=True),
+        ),
         _interval(
             name=spans.YEAR_TO_MONTH,
             codec=spans.MONTH_COUNT,
             arrow=pa.int32,
             aliases=spans.narrower("year", "month"),
+            written=spans.months_constant,
         ),
         _interval(
             name=spans.DAY_TO_SECOND,
@@ -181,6 +194,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             takes=(pa.duration("us"),),
             aliases=spans.narrower("day", "hour", "minute", "second"),
             stored_as=pa.int64,
+            written=spans.time_constant,
         ),
         _place(
             name="geometry",
@@ -214,15 +228,19 @@ def primitive_in_sql(word: str) -> Primitive | None:
 
 
 def primitive_of_arrow(
-    arrow_type: pa.DataType, *, declared: bool = False
+    arrow_type: pa.DataType, *, declared: bool = False, fine: bool = False
 ) -> tuple[Primitive, tuple[str, ...]] | None:
     """Return the type that stores values of an Arrow type, with its parameters, or None.
 
     Args:
         arrow_type: of the values.
         declared: whether it may be a type that only those who name it get.
+        fine: whether nanoseconds are of the types that have them: others cut them off.
     """
     kind = arrow_type.id
+    if fine and isinstance(arrow_type, pa.TimestampType) and arrow_type.unit == "ns":
+        has_zone = arrow_type.tz is not None
+        return PRIMITIVES["timestamp_nanos" if has_zone else "timestamp_nanos_ntz"], ()
     for row in PRIMITIVES.values():
         if kind in row.kinds and (declared or not row.is_declared):
             parameters = () if row.parameters_of is None else row.parameters_of(arrow_type)

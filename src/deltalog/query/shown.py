@@ -1,0 +1,70 @@
+"""Answers of queries as they are shown: their names, and types that DuckDB has not.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deltalog.errors import InvalidInputError
+from deltalog.schema.primitives.spans import time_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+def has_nanos(rows: Any) -> bool:
+    """Return whether rows have moments in nanoseconds."""
+    schema: Any = rows.schema
+    return any(pa.types.is_timestamp(part.type) and part.type.unit == "ns" for part in schema)
+
+
+def with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader:
+    """Return the rows with DuckDB's intervals as the spans of time that they are in tables.
+
+    Args:
+        reader: of the rows.
+        shown: the query in errors.
+    """
+    places = [n for n, part in enumerate(reader.schema) if pa.types.is_interval(part.type)]
+    if not places:
+        return reader
+    schema = reader.schema
+    for place in places:
+        schema = schema.set(place, schema.field(place).with_type(pa.duration("us")))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            found = batch
+            try:
+                for place in places:
+                    spans = time_spans(batch.column(place))
+                    found = found.set_column(place, schema.field(place), spans)
+            except ValueError as error:
+                raise InvalidInputError(f"cannot run {shown!r}: {error}") from error
+            yield found
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def as_spelled(reader: pa.RecordBatchReader, names: Sequence[str | None]) -> pa.RecordBatchReader:
+    """Return the rows with the query's names of columns, as in Spark: DuckDB gives the table's."""
+    own = reader.schema.names
+    if len(names) != len(own):
+        return reader
+    spelled = [
+        name if name is not None and name.lower() == one.lower() else one
+        for one, name in zip(own, names, strict=True)
+    ]
+    return reader if spelled == own else with_names(reader, spelled)
+
+
+def with_names(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
+    """Return the rows with other names of columns, streamed."""
+    fields = zip(reader.schema, names, strict=True)
+    schema = pa.schema([field.with_name(name) for field, name in fields])
+    batches = (batch.rename_columns(schema.names) for batch in reader)
+    return pa.RecordBatchReader.from_batches(schema, batches)
