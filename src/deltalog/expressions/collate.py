@@ -79,7 +79,11 @@ TypeOf = Callable[[Expression], DataType]
 
 def compares_texts_apart(resolved: Expression, schema: StructType) -> bool:
     """Whether a tree has COLLATE, or reads texts that have another collation than the default."""
-    return bool(_collations(resolved, schema)) or _has_collate(resolved)
+    return any(
+        isinstance(part, Collate)
+        or (isinstance(part, Column) and _collation_of(part.path, schema) is not None)
+        for part in walk(resolved)
+    )
 
 
 def collated(
@@ -143,8 +147,12 @@ def _collations(resolved: Expression, schema: StructType) -> dict[tuple[str, ...
     return {
         path: collation
         for path in columns(resolved)
-        if path[0] in schema.names and (collation := collation_below(schema, path))
+        if (collation := _collation_of(path, schema)) is not None
     }
+
+
+def _collation_of(path: tuple[str, ...], schema: StructType) -> str | None:
+    return collation_below(schema, path) if schema.fields_named(path[0]) else None
 
 
 def _has_collate(node: Expression) -> bool:

@@ -27,7 +27,11 @@ _LOWER_DOTTED_I: Final = "i\u0307"
 # A sigma is lower whether a word ends with it or not.
 _FINAL_SIGMA: Final = "\u03c2"
 _SIGMA: Final = "\u03c3"
-_KEYS: Final = {**LOWER, ord(DOTTED_I): _LOWER_DOTTED_I, ord(_FINAL_SIGMA): _SIGMA}
+_KEYS: Final[dict[int, int | str]] = {
+    **LOWER,
+    ord(DOTTED_I): _LOWER_DOTTED_I,
+    ord(_FINAL_SIGMA): _SIGMA,
+}
 
 
 def keys(texts: Datum, collation: str) -> Datum:

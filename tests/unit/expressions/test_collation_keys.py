@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from deltalog.expressions.collation_keys import DOTTED_I, keys, keys_of
 from deltalog.expressions.collation_keys import test as found_in
 from deltalog.expressions.lower_characters import _SETTLED, LOWER
+from deltalog.kernels import pc
 from deltalog.schema.collation_names import BY_BYTES, RULES
 from tests.support.collating import ALL, LCASE, LCASE_RTRIM, key, pieces, texts
 
