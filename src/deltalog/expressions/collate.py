@@ -44,7 +44,7 @@ _OF_CHARACTERS: Final = frozenset(
 )  # fmt: skip
 _TRIMS: Final = frozenset({"ltrim", "rtrim", "trim"})
 # They ask of a value no more than whether it is there, or where it is.
-OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
+_OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
 
 
 class _Strength(IntEnum):
@@ -75,15 +75,6 @@ class _Texts:
 
 Found = tuple[Expression, _Texts | None]
 TypeOf = Callable[[Expression], DataType]
-
-
-def compares_texts_apart(resolved: Expression, schema: StructType) -> bool:
-    """Whether a tree has COLLATE, or reads texts that have another collation than the default."""
-    return any(
-        isinstance(part, Collate)
-        or (isinstance(part, Column) and _collation_of(part.path, schema) is not None)
-        for part in walk(resolved)
-    )
 
 
 def collated(
@@ -132,7 +123,7 @@ def check_uncollated(resolved: Expression, schema: StructType) -> None:
         if isinstance(node, Collate):
             raise InvalidInputError(f"cannot compute {to_sql(node)} here: there is no COLLATE")
         if isinstance(node, _HANDING_ON) or (
-            isinstance(node, Call) and node.function in _OF_LENGTH | OF_PARTS
+            isinstance(node, Call) and node.function in _OF_LENGTH | _OF_PARTS
         ):
             continue
         for path in sorted(_texts_in(node) & known.keys()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -103,12 +104,12 @@ def holds(function: str, text: str, part: str, collation: str) -> bool:
     found, wanted = split(text), "".join(split(part))
     ends = range(len(found) + 1)
     spans = [(first, last) for first in ends for last in ends if first <= last]
-    allowed = {
+    allowed: dict[str, Callable[[int, int], bool]] = {
         "startswith": lambda first, _: first == 0,
         "endswith": lambda _, last: last == len(found),
         "contains": lambda _, __: True,
-    }[function]
-    return any("".join(found[a:b]) == wanted for a, b in spans if allowed(a, b))
+    }
+    return any("".join(found[a:b]) == wanted for a, b in spans if allowed[function](a, b))
 
 
 @given(
@@ -146,5 +147,6 @@ def test_kernels_and_the_table_agree_on_what_is_settled() -> None:
         for code in range(first, last + 1)
         if code != ord(DOTTED_I)
     ]
-    found = pc.utf8_lower(pa.array(settled)).to_pylist()
+    lowered: Any = pc.utf8_lower(pa.array(settled))
+    found = lowered.to_pylist()
     assert found == [character.translate(LOWER) for character in settled]
