@@ -101,13 +101,18 @@ def test_texts_compare_as_there(spark: Spark, collation: str) -> None:
 
 @pytest.mark.protocol("B-62")
 def test_names_are_those_of_the_reference(spark: Spark) -> None:
-    named = spark.query("SELECT NAME FROM collations()").column(0).to_pylist()
+    named: list[Any] = spark.query("SELECT NAME FROM collations()").column(0).to_pylist()
     assert len(named) > 400
     for name in named:
         assert name_in_sql(collation_named(name)) == name
         assert name_in_sql(collation_named(name.lower())) == name
     ours = {name_in_sql(identifier) for identifier in ("spark.UTF8_BINARY", *RULES)}
     assert ours <= set(named)
+
+
+def sorted_ids(rows: pa.Table) -> list[Any]:
+    found: list[Any] = rows.column("id").to_pylist()
+    return sorted(found)
 
 
 def ours(text: str) -> Any:
@@ -189,9 +194,9 @@ def test_a_table_of_the_reference(spark: Spark, tmp_path: Path) -> None:
     }  # fmt: skip
     for condition, ids in conditions.items():
         found = table.to_pyarrow_table(filters=condition)
-        assert sorted(found.column("id").to_pylist()) == ids
+        assert sorted_ids(found) == ids
         there = spark.query(f"SELECT id FROM delta.`{path}` WHERE {condition}")  # noqa: S608
-        assert sorted(there.column("id").to_pylist()) == ids
+        assert sorted_ids(there) == ids
     with pytest.raises(InvalidInputError, match="whose rules deltalog does not have"):
         table.to_pyarrow_table(filters="t = 'z'")
     table.delete("s = 'a'")
@@ -214,9 +219,9 @@ def test_a_table_of_ours(spark: Spark, tmp_path: Path) -> None:
     table = DeltaTable(tmp_path)
     table.create_checkpoint()
     for condition in ("s = 'aB'", "s > 'X'", "s IN ('z', '\u00e9')", "s <> 'y'"):
-        here = table.to_pyarrow_table(filters=condition).column("id").to_pylist()
+        here = table.to_pyarrow_table(filters=condition)
         there = spark.query(f"SELECT id FROM delta.`{tmp_path}` WHERE {condition}")  # noqa: S608
-        assert sorted(here) == sorted(there.column("id").to_pylist())
+        assert sorted_ids(here) == sorted_ids(there)
     assert spark.query(f"SELECT id FROM delta.`{tmp_path}` WHERE t = 'y'").num_rows == 1  # noqa: S608
     shown = spark.query(f"DESCRIBE TABLE delta.`{tmp_path}`").column("data_type").to_pylist()
     assert shown[1:3] == ["string collate UTF8_LCASE", "string collate UNICODE_CI"]

@@ -12,13 +12,14 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import coercion, collate, implicit, nodes
+from deltalog.expressions import coercion, implicit, nodes
 from deltalog.expressions.functions import find_function
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand, interval_value
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE
+from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE, walk
+from deltalog.schema.collations import collation_below
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import (
     BOOLEAN,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from deltalog.expressions.signatures import Function, Parameters
 
 Typed = tuple[Expression, DataType]
+# Functions that ask of a value no more than whether it is there, or where it is.
+_OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
 
 
 class TextRules(Enum):
@@ -98,8 +101,10 @@ def resolve_predicate(
 
 def _by_rules(resolved: Expression, schema: StructType, rules: TextRules) -> Expression:
     """The tree with texts compared as it is asked for."""
-    if not collate.compares_texts_apart(resolved, schema):
+    if not _compares_texts_apart(resolved, schema):
         return resolved
+    from deltalog.expressions import collate  # noqa: PLC0415  # few tables have collations
+
     if rules is TextRules.NONE:
         collate.check_uncollated(resolved, schema)
         return resolved
@@ -111,6 +116,19 @@ def _by_rules(resolved: Expression, schema: StructType, rules: TextRules) -> Exp
         return collate.collated_value(resolved, schema, of_part)
     by_bytes = rules is TextRules.BYTES
     return collate.collated(resolved, schema, of_part, by_bytes=by_bytes)
+
+
+def _compares_texts_apart(resolved: Expression, schema: StructType) -> bool:
+    """Whether a tree has COLLATE, or reads texts that have another collation than the default."""
+    return any(
+        isinstance(part, nodes.Collate)
+        or (
+            isinstance(part, Column)
+            and bool(schema.fields_named(part.path[0]))
+            and collation_below(schema, part.path) is not None
+        )
+        for part in walk(resolved)
+    )
 
 
 def type_of(resolved: Expression, schema: StructType) -> DataType:
@@ -268,9 +286,7 @@ class _Resolver:
                 f"cannot cast {source} to {node.to} in {to_sql(node)}: SQL has no such cast"
             )
         # A cast of a text to a text changes by what it is compared.
-        is_collated = source == node.to == STRING and collate.compares_texts_apart(
-            operand, self._schema
-        )
+        is_collated = source == node.to == STRING and _compares_texts_apart(operand, self._schema)
         if node.time_zone is not None or is_collated:  # the first was resolved before
             return nodes.Cast(operand, node.to, node.is_try, node.time_zone), node.to
         return self._casts.cast(operand, source, node.to, is_try=node.is_try), node.to
@@ -406,7 +422,7 @@ def _refuse_opaque(data_type: DataType, node: Expression) -> None:
 
 
 def _check_opaque(name: str, arguments: Sequence[Typed]) -> None:
-    for _, data_type in () if name in collate.OF_PARTS else arguments:
+    for _, data_type in () if name in _OF_PARTS else arguments:
         if coercion.is_opaque(data_type):
             raise InvalidInputError(f"{name} has no rule for values of type {data_type}")
 

@@ -343,10 +343,9 @@ def _call(node: Call, data: Any) -> Datum:
         return lambdas.KERNELS[node.function](data.num_rows, *bound)
     if node.function in _DIVISIONS:
         return KERNELS[node.function](*_operands(node.function, node.arguments, data))
-    if node.function in collation_keys.TESTS:
-        collate = next((one for one in node.arguments if isinstance(one, nodes.Collate)), None)
-        if collate is not None:
-            return _collated_test(node, collate.collation, data)
+    collates = [one for one in node.arguments if isinstance(one, nodes.Collate)]
+    if collates and node.function in collation_keys.TESTS:
+        return _collated_test(node, collates[0].collation, data)
     values = [_evaluate(argument, data) for argument in node.arguments]
     if node.function in KERNELS:
         return KERNELS[node.function](*values)

@@ -44,7 +44,7 @@ _OF_CHARACTERS: Final = frozenset(
 )  # fmt: skip
 _TRIMS: Final = frozenset({"ltrim", "rtrim", "trim"})
 # They ask of a value no more than whether it is there, or where it is.
-OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
+_OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
 
 
 class _Strength(IntEnum):
@@ -75,11 +75,6 @@ class _Texts:
 
 Found = tuple[Expression, _Texts | None]
 TypeOf = Callable[[Expression], DataType]
-
-
-def compares_texts_apart(resolved: Expression, schema: StructType) -> bool:
-    """Whether a tree has COLLATE, or reads texts that have another collation than the default."""
-    return bool(_collations(resolved, schema)) or _has_collate(resolved)
 
 
 def collated(
@@ -128,7 +123,7 @@ def check_uncollated(resolved: Expression, schema: StructType) -> None:
         if isinstance(node, Collate):
             raise InvalidInputError(f"cannot compute {to_sql(node)} here: there is no COLLATE")
         if isinstance(node, _HANDING_ON) or (
-            isinstance(node, Call) and node.function in _OF_LENGTH | OF_PARTS
+            isinstance(node, Call) and node.function in _OF_LENGTH | _OF_PARTS
         ):
             continue
         for path in sorted(_texts_in(node) & known.keys()):
@@ -143,8 +138,12 @@ def _collations(resolved: Expression, schema: StructType) -> dict[tuple[str, ...
     return {
         path: collation
         for path in columns(resolved)
-        if path[0] in schema.names and (collation := collation_below(schema, path))
+        if (collation := _collation_of(path, schema)) is not None
     }
+
+
+def _collation_of(path: tuple[str, ...], schema: StructType) -> str | None:
+    return collation_below(schema, path) if schema.fields_named(path[0]) else None
 
 
 def _has_collate(node: Expression) -> bool:

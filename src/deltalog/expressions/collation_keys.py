@@ -7,12 +7,12 @@ Protocol: none; Spark's `CollationFactory` and `CollationAwareUTF8String`
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
-from deltalog.expressions.lower_characters import LOWER, SETTLED_TEXT
 from deltalog.expressions.rows import by_row, is_constant
 from deltalog.kernels import Datum, compute, pc
 from deltalog.schema.collation_names import RULES, CollationRules
@@ -27,7 +27,6 @@ _LOWER_DOTTED_I: Final = "i\u0307"
 # A sigma is lower whether a word ends with it or not.
 _FINAL_SIGMA: Final = "\u03c2"
 _SIGMA: Final = "\u03c3"
-_KEYS: Final = {**LOWER, ord(DOTTED_I): _LOWER_DOTTED_I, ord(_FINAL_SIGMA): _SIGMA}
 
 
 def keys(texts: Datum, collation: str) -> Datum:
@@ -82,10 +81,27 @@ def _trimmed(texts: Datum) -> Datum:
 def _lower(texts: Datum) -> Datum:
     if compute.all(pc.string_is_ascii(texts), min_count=0).as_py():
         return pc.ascii_lower(texts)
-    if not compute.all(compute.match_substring_regex(texts, SETTLED_TEXT), min_count=0).as_py():
-        return by_row(lambda text: text.translate(_KEYS), pa.string(), texts)
+    table = _table()
+    is_settled = compute.match_substring_regex(texts, table.settled_text)
+    if not compute.all(is_settled, min_count=0).as_py():
+        return by_row(lambda text: text.translate(table.keys), pa.string(), texts)
     texts = pc.replace_substring(texts, DOTTED_I, _LOWER_DOTTED_I)
     return pc.replace_substring(pc.utf8_lower(texts), _FINAL_SIGMA, _SIGMA)
+
+
+class _Table(NamedTuple):
+    """Keys of characters, and what matches a text of which kernels make the same keys."""
+
+    keys: dict[int, int | str]
+    settled_text: str
+
+
+@cache
+def _table() -> _Table:
+    from deltalog.expressions.lower_characters import LOWER, SETTLED_TEXT  # noqa: PLC0415  # seldom
+
+    special = {ord(DOTTED_I): _LOWER_DOTTED_I, ord(_FINAL_SIGMA): _SIGMA}
+    return _Table({**LOWER, **special}, SETTLED_TEXT)
 
 
 def _has(text: Datum, character: str) -> bool:
@@ -94,7 +110,8 @@ def _has(text: Datum, character: str) -> bool:
 
 def _lower_pieces(text: str) -> list[str]:
     """The lower characters of each character of a text."""
-    return [character.translate(_KEYS) for character in text]
+    table = _table().keys
+    return [character.translate(table) for character in text]
 
 
 def _starts(pieces: list[str], part: str) -> bool:

@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from deltalog.expressions.spark_tokens import NAME, NAMES, error_at
 from deltalog.expressions.sql_constants import NO_UNIT, unit_of
+from deltalog.schema.types import STRING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -390,7 +391,7 @@ class SparkValues(SparkParser):
             parts = self._parse_csv(self._parse_number)
             self._expect(TokenType.R_PAREN, ")")
         found = self.expression(exp.DataType(this=name, expressions=parts, nested=is_nested), token)
-        if name == "string" and self._match_collate():
+        if name == STRING.type and self._match_collate():
             found.set("collate", exp.Literal.string(self._parse_name_of_collation()))
         return found
 

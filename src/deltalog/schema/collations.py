@@ -80,12 +80,10 @@ def collation_below(schema: StructType, path: Path) -> str | None:
     Raises:
         InvalidInputError: there is no such column.
     """
-    fields = [find_field(schema, path[:depth]) for depth in range(1, len(path) + 1)]
-    found = [name for field in fields for name in collations_of(field).values()]
-    kind = fields[-1].type
-    inner = StructType([replace(fields[-1], metadata={}, type=kind)])
-    found += [name for _, field in walk(inner) for name in collations_of(field).values()]
-    return found[0] if found else None
+    field = find_field(schema, path)
+    is_leaf = isinstance(field.type, PrimitiveType)
+    fields = [field] if is_leaf else [part for _, part in walk(StructType([field]))]
+    return next((name for part in fields for name in collations_of(part).values()), None)
 
 
 def unordered_in(schema: StructType, name: str) -> str | None:

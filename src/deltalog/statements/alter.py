@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from deltalog.schema import Field
     from deltalog.schema.alter import Where
-    from deltalog.statements.reader import StatementReader, WrittenType
+    from deltalog.statements.reader import StatementReader
+    from deltalog.statements.slices import WrittenType
     from deltalog.verbs.verb import Verb
 
     Path = tuple[str, ...]

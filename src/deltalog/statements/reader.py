@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from deltalog.errors import InvalidInputError
@@ -35,6 +34,7 @@ from deltalog.statements.slices import (
     SqlCondition,
     Subquery,
     SubqueryKind,
+    WrittenType,
     end_of_type,
     items_of_values,
     stops_at,
@@ -42,7 +42,6 @@ from deltalog.statements.slices import (
 
 if TYPE_CHECKING:
     from deltalog.expressions import Expression
-    from deltalog.schema import DataType
 
 Parameters = Sequence[object] | Mapping[str, object] | None
 T = TypeVar("T")
@@ -51,22 +50,6 @@ _LIMITED: Final = re.compile(r"\b(?:varchar|character|char)\s*\(\s*\d+\s*\)", re
 _PARAMETER: Final = "deltalog_parameter_"
 _SUBQUERY: Final = "deltalog_query_"
 _DEFAULT: Final = "deltalog_default_"
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenType:
-    """A type as a statement says it.
-
-    Args:
-        type: with `string` for each `char(n)` and `varchar(n)`.
-        limited: the type as it was written, if it has such limits.
-        collations: of its texts, from paths inside it to identifiers; not of fields of structs,
-            which have their own.
-    """
-
-    type: DataType
-    limited: str | None
-    collations: Mapping[tuple[str, ...], str]
 
 
 class StatementReader:

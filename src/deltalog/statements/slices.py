@@ -14,6 +14,7 @@ from deltalog.query.lexer import Word
 
 if TYPE_CHECKING:
     from deltalog.query.lexer import TextOfParts
+    from deltalog.schema import DataType
 
 OPENING: Final = frozenset("([")
 CLOSING: Final = frozenset(")]")
@@ -108,6 +109,22 @@ def items_of_values(words: Sequence[Word], start: int, end: int) -> Iterator[tup
             yield place, before.says("(")
         if word.kind == "sign":
             depth += (word.text in OPENING) - (word.text in CLOSING)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenType:
+    """A type as a statement says it.
+
+    Args:
+        type: with `string` for each `char(n)` and `varchar(n)`.
+        limited: the type as it was written, if it has such limits.
+        collations: of its texts, from paths inside it to identifiers; not of fields of structs,
+            which have their own.
+    """
+
+    type: DataType
+    limited: str | None
+    collations: Mapping[tuple[str, ...], str]
 
 
 def end_of_type(words: Sequence[Word], start: int, stops: Sequence[str]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -22,6 +24,7 @@ from deltalog.expressions import (
 from tests.support.collating import LCASE, LCASE_RTRIM, collated
 
 MAP = MapType("string", "string")
+ARROW_MAP = pa.map_(pa.string(), pa.string())
 SCHEMA = Schema(
     [
         collated("c", LCASE),
@@ -44,8 +47,8 @@ ROWS = pa.RecordBatch.from_pydict(
         "n": [1, 2, 3, 4, 5],
         "s": [{"c": value} for value in ["AB", "ab", "x", None, None]],
         "l": [["AB"], ["ab"], ["x"], [None], None],
-        "m": pa.array([[("k", "AB")], [("k", "ab")], [], None, None], pa.map_("string", "string")),
-        "k": pa.array([[("k", "AB")], [("K", "ab")], [], None, None], pa.map_("string", "string")),
+        "m": pa.array([[("k", "AB")], [("k", "ab")], [], None, None], ARROW_MAP),
+        "k": pa.array([[("k", "AB")], [("K", "ab")], [], None, None], ARROW_MAP),
     }
 )
 
@@ -55,8 +58,9 @@ def resolved(condition: str) -> Expression:
 
 
 def rows_of(condition: str) -> list[int]:
-    picked = ROWS.filter(filter_mask(resolved(condition), ROWS))
-    return picked.column("n").to_pylist()
+    picked: Any = ROWS.filter(filter_mask(resolved(condition), ROWS))
+    found: list[int] = picked.column("n").to_pylist()
+    return found
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from deltalog.expressions.collation_keys import DOTTED_I, keys, keys_of
 from deltalog.expressions.collation_keys import test as found_in
 from deltalog.expressions.lower_characters import _SETTLED, LOWER
+from deltalog.kernels import pc
 from deltalog.schema.collation_names import BY_BYTES, RULES
 from tests.support.collating import ALL, LCASE, LCASE_RTRIM, key, pieces, texts
 
@@ -103,12 +104,12 @@ def holds(function: str, text: str, part: str, collation: str) -> bool:
     found, wanted = split(text), "".join(split(part))
     ends = range(len(found) + 1)
     spans = [(first, last) for first in ends for last in ends if first <= last]
-    allowed = {
+    allowed: dict[str, Callable[[int, int], bool]] = {
         "startswith": lambda first, _: first == 0,
         "endswith": lambda _, last: last == len(found),
         "contains": lambda _, __: True,
-    }[function]
-    return any("".join(found[a:b]) == wanted for a, b in spans if allowed(a, b))
+    }
+    return any("".join(found[a:b]) == wanted for a, b in spans if allowed[function](a, b))
 
 
 @given(
@@ -146,5 +147,6 @@ def test_kernels_and_the_table_agree_on_what_is_settled() -> None:
         for code in range(first, last + 1)
         if code != ord(DOTTED_I)
     ]
-    found = pc.utf8_lower(pa.array(settled)).to_pylist()
+    lowered: Any = pc.utf8_lower(pa.array(settled))
+    found = lowered.to_pylist()
     assert found == [character.translate(LOWER) for character in settled]

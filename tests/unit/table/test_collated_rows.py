@@ -26,7 +26,8 @@ def rows(first: int, *names: str | None) -> pa.Table:
 
 
 def ids(table: DeltaTable, condition: Any = None) -> list[int]:
-    return sorted(table.to_pyarrow_table(filters=condition).column("id").to_pylist())
+    found: list[Any] = table.to_pyarrow_table(filters=condition).column("id").to_pylist()
+    return sorted(found)
 
 
 def stats_of(root: Path, version: int) -> list[dict[str, Any]]:
@@ -247,7 +248,8 @@ def test_changes_are_found_by_the_collation(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_queries_that_compare_in_place(table: DeltaTable, query: str, expected: list[int]) -> None:
-    assert sorted(table.sql(query).read_all().column("id").to_pylist()) == expected
+    found: list[Any] = table.sql(query).read_all().column("id").to_pylist()
+    assert sorted(found) == expected
 
 
 @pytest.mark.parametrize(
