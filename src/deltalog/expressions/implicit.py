@@ -260,6 +260,7 @@ _IN_UTC: Final = Casts("UTC")
 # For constants and numbers, where no zone is met.
 cast_literal: Final = _IN_UTC.literal
 make_cast: Final = _IN_UTC.cast
+fine_literal: Final = _IN_UTC.fine_literal
 
 
 def _keeps_order(source: DataType, to: DataType, value: Any) -> bool:

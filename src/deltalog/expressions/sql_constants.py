@@ -31,11 +31,15 @@ NUMBER: Final = re.compile(
     r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(BD|[LSYFD])?", re.IGNORECASE
 )
 NO_UNIT: Final = "an INTERVAL needs a number and a unit, as in INTERVAL '1' DAY"
-# The fields of each kind of interval, and the greatest value of one that is not the first.
-_FIELDS: Final = (
-    {"YEAR": None, "MONTH": 11},
-    {"DAY": None, "HOUR": 23, "MINUTE": 59, "SECOND": 59},
-)
+# The fields of each kind of interval; the greatest value of one, and its form, after another.
+_FIELDS: Final = (("YEAR", "MONTH"), ("DAY", "HOUR", "MINUTE", "SECOND"))
+_MOST: Final = {"MONTH": 11, "HOUR": 23, "MINUTE": 59, "SECOND": 59}
+_AFTER: Final = {
+    "MONTH": "-(?P<MONTH>[0-9]+)",
+    "HOUR": " (?P<HOUR>[0-9]{1,2})",
+    "MINUTE": ":(?P<MINUTE>[0-9]{1,2})",
+    "SECOND": ":(?P<SECOND>[0-9]{1,2})",
+}
 _EXAMPLES: Final = {
     ("YEAR", "MONTH"): "1-2",
     ("DAY", "HOUR"): "1 02",
@@ -156,24 +160,25 @@ def fields_of(text: str, first: str, last: str, sign: int) -> tuple[Literal, ...
     Raises:
         InvalidInputError: there is no such interval, or the text is none.
     """
-    known = next((list(units) for units in _FIELDS if {first, last} <= units.keys()), [])
-    units = known[known.index(first) : known.index(last) + 1] if known else []
+    known = next((fields for fields in _FIELDS if {first, last} <= {*fields}), ())
+    units = list(known[known.index(first) : known.index(last) + 1]) if known else []
     if len(units) < 2:
         raise InvalidInputError(f"there is no INTERVAL from {first} to {last}")
-    match = re.fullmatch(_pattern(units), text.strip(), re.ASCII)
+    signed = text if sign > 0 else text[1:] if text.startswith("-") else f"-{text}"
+    match = re.fullmatch(_pattern(units), signed.strip(), re.ASCII)
     if match is None:
         shown = _EXAMPLES[first, last]
         raise InvalidInputError(
             f"{text!r} is no interval from {first} to {last}: expected one such as {shown!r}"
         )
-    if match["sign"] == "-":
-        sign = -sign
+    sign = -1 if match["sign"] == "-" else 1
     parts: list[Literal] = []
     for place, unit in enumerate(units):
-        most = next(fields[unit] for fields in _FIELDS if unit in fields)
         amount = int(match[unit])
-        if place and most is not None and amount > most:
-            raise InvalidInputError(f"{text!r} has {amount} as its {unit}, which ends at {most}")
+        if place and amount > _MOST[unit]:
+            raise InvalidInputError(
+                f"{text!r} has {amount} as its {unit}, which ends at {_MOST[unit]}"
+            )
         parts += [Literal(amount * sign), Literal(unit)]
     if units[-1] == "SECOND" and match["fraction"]:
         micros = int(match["fraction"][:6].ljust(6, "0"))  # what is finer is cut off, as in Spark
@@ -182,11 +187,10 @@ def fields_of(text: str, first: str, last: str, sign: int) -> tuple[Literal, ...
 
 
 def _pattern(units: list[str]) -> str:
-    between = {"MONTH": "-", "HOUR": " ", "MINUTE": ":", "SECOND": ":"}
-    numbers = [f"(?P<{units[0]}>[0-9]+)"]
-    numbers += [f"{between[unit]}(?P<{unit}>[0-9]{{1,2}})" for unit in units[1:]]
+    first, *others = units
+    numbers = "".join(_AFTER[unit] for unit in others)
     fraction = r"(?:\.(?P<fraction>[0-9]{1,9}))?" if units[-1] == "SECOND" else ""
-    return f"(?P<sign>[+-]?){''.join(numbers)}{fraction}"
+    return f"(?P<sign>[+-]?)(?P<{first}>[0-9]+){numbers}{fraction}"
 
 
 def _amount(text: str, unit: str) -> int | Decimal:

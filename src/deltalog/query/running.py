@@ -49,13 +49,17 @@ from deltalog.query.native import (
     is_same_by_duckdb,
     is_widened_by_duckdb,
 )
-from deltalog.query.shown import as_spelled, has_nanos, with_spans
+from deltalog.query.shown import as_inserted, as_spelled, has_nanos, with_spans
 from deltalog.schema import Field, PrimitiveType, StructType
 from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.primitives.spans import calendar_intervals
 from deltalog.schema.types import (
     BYTE,
+    DAY_TO_SECOND,
+    INTEGER,
     SHORT,
     STRING,
+    YEAR_TO_MONTH,
     decimal_type,
 )
 from deltalog.sql_session import SqlSession
@@ -97,17 +101,11 @@ def query_translated(
         InvalidInputError: a type does not fit, or the query fails.
     """
     fine = any(is_of_table(rows) and has_nanos(rows) for rows in tables.values())
-    reader = query_duckdb(
-        database,
-        prefix,
-        tables,
-        parameters,
-        shown=shown,
-        run=_Run(database, found, parameters, shown, fine),
-    )
+    run = _Run(database, found, parameters, shown, fine)
+    reader = query_duckdb(database, prefix, tables, parameters, shown=shown, run=run)
     if prefix:
         return reader
-    if any(map(has_spans, tables.values())):
+    if run.gives_spans or any(map(has_spans, tables.values())):
         reader = with_spans(reader, shown)
     return as_spelled(reader, found.names)
 
@@ -124,6 +122,7 @@ class _Run:
         fine: whether a table has moments in nanoseconds.
         chosen: for each part, what stands for it in DuckDB's dialect; with marks of earlier parts.
         failure: the error for which a function of ours failed.
+        gives_spans: whether a part of it gives spans of time.
         functions: that compute its parts.
         sides: names and types of the columns of sides that DuckDB has told.
         joins: what its joins by names give; None while DuckDB is asked.
@@ -136,9 +135,15 @@ class _Run:
     fine: bool
     chosen: dict[int, str] = field(default_factory=dict)
     failure: DeltaError | None = None
+    gives_spans: bool = False
     functions: list[RunFunction] = field(default_factory=list)
     sides: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
     joins: dict[int, ColumnsOfJoin | None] = field(default_factory=dict)
+
+    @property
+    def is_of_values(self) -> bool:
+        """Whether the query is the rows of an INSERT."""
+        return self.shown.lstrip()[:6].upper() == "VALUES"
 
     def __post_init__(self) -> None:
         self._session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
@@ -221,9 +226,12 @@ class _Run:
         try:
             parsed = parse_sql(part.text, parameters=given)
             resolved = resolve(parsed, schema, self._session, text_rules=TextRules.VALUES)
+            if self.is_of_values and isinstance(resolved, Literal):
+                resolved = as_inserted(resolved)
             result = type_of(resolved, schema)
             stored = nullable_type(to_arrow_type(result))
-            text = type_text(result)
+            is_months = self.is_of_values and result == YEAR_TO_MONTH
+            text = type_text(INTEGER if is_months else result)
         except DeltaError as error:
             raise self._error(part, error) from error
         if isinstance(resolved, Literal) and isinstance(resolved.value, Decimal):
@@ -242,10 +250,12 @@ class _Run:
             ]
             batch = pa.RecordBatch.from_arrays(arrays, names)
             try:
-                return as_type_of(evaluate(resolved, batch), stored)
+                found = as_type_of(evaluate(resolved, batch), stored)
             except InvalidInputError as error:
                 raise self._error(part, error) from error
+            return calendar_intervals(found) if result == DAY_TO_SECOND else found
 
+        self.gives_spans |= result == DAY_TO_SECOND
         call = self._register(compute, list(types) or ["INTEGER"], text)
         self.chosen[number] = f"{call}, {', '.join(text for _, text in part.inputs) or '0'})"
 

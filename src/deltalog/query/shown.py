@@ -1,4 +1,4 @@
-"""Answers of queries as they are shown: their names, and types that DuckDB has not.
+"""Answers of queries as they are shown: their names, and values of types that DuckDB has not.
 
 Protocol: none
 """
@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.implicit import fine_literal
+from deltalog.features.previews import is_supported
+from deltalog.features.registry import Support
 from deltalog.schema.primitives.spans import time_spans
+from deltalog.schema.types import TIMESTAMP, TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ, TIMESTAMP_NTZ
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from deltalog.expressions import Literal
 
 
 def has_nanos(rows: Any) -> bool:
@@ -48,6 +54,15 @@ def with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader
             yield found
 
     return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def as_inserted(literal: Literal) -> Literal:
+    """Return a constant of VALUES, in nanoseconds if it has some: its column may keep them."""
+    is_kept = literal.nanos and is_supported("timestampNanos", Support.PREVIEW)
+    if not is_kept or literal.type not in {TIMESTAMP, TIMESTAMP_NTZ}:
+        return literal
+    has_zone = literal.type == TIMESTAMP
+    return fine_literal(literal, TIMESTAMP_NANOS if has_zone else TIMESTAMP_NANOS_NTZ)
 
 
 def as_spelled(reader: pa.RecordBatchReader, names: Sequence[str | None]) -> pa.RecordBatchReader:

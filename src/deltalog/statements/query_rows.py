@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError, SchemaMismatchError
+from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.expressions.nodes import Cast, Column
 from deltalog.rows.assign import Assignments, Scope
 from deltalog.schema import ArrayType, MapType, StructType, find_field, from_arrow_schema
@@ -118,8 +119,10 @@ class FittedRows(RereadableRows):
         for name, value in self.constants.items():
             values[known.get(name.lower(), name)] = value
         values |= absent_partitions(self.table, values)
-        scope = Scope.of_table(from_arrow_schema(source), self.table.snapshot.context.session)
         schema = configuration.schema
+        scope = Scope.of_table(
+            _types_of(source, schema, values), self.table.snapshot.context.session
+        )
         # Values of identity columns may be given here, unlike those of rows that are there.
         found = Assignments(
             schema,
@@ -145,12 +148,26 @@ class FittedRows(RereadableRows):
         if not isinstance(value, Column):
             return value
         target = find_field(self.table.snapshot.configuration.schema, (name,)).type
-        given = from_arrow_schema(source).fields_named(value.path[0])[0].type
+        given = from_arrow_schema(source, declared=True).fields_named(value.path[0])[0].type
         is_nested = isinstance(given, StructType | ArrayType | MapType)
         if self.columns is None:
             _check_order(given, target, self.table.table_uri, name)
             return value
         return Cast(value, target) if is_nested and given != target else value
+
+
+def _types_of(source: pa.Schema, target: StructType, values: Mapping[str, Any]) -> StructType:
+    """The types of a query's columns: nanoseconds for the columns that have them."""
+    keeping = {
+        value.path[0]
+        for name, value in values.items()
+        if isinstance(value, Column) and find_field(target, (name,)).type in FINE_MOMENTS
+    }
+    plain = from_arrow_schema(source, declared=True)
+    fine = from_arrow_schema(source, declared=True, fine=True)
+    return StructType(
+        [other if own.name in keeping else own for own, other in zip(plain, fine, strict=True)]
+    )
 
 
 def _check_order(given: DataType, target: DataType, table: str, path: str) -> None:

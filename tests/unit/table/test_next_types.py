@@ -517,6 +517,55 @@ def test_queries_give_spans_of_any_length(tmp_path: Path) -> None:
     assert limited.num_rows == 4
 
 
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        (("SELECT n FROM T WHERE clock IN (TIMESTAMP_NTZ '2023-11-14 22:13:20.123456789') "
+         "ORDER BY n"), [1]),
+        (("SELECT n FROM T WHERE at IN (TIMESTAMP '2023-11-14 22:13:20.123456789Z') OR n = abs(-2) "
+         "ORDER BY n"), [1, 2]),
+        (("SELECT n FROM T WHERE clock BETWEEN TIMESTAMP_NTZ '1969-12-31 23:59:59.999999999' AND "
+         "TIMESTAMP_NTZ '1969-12-31 23:59:59.999999999' AND n IN (2, 3) ORDER BY n"), [2]),
+    ],
+)  # fmt: skip
+def test_no_part_of_a_query_cuts_nanoseconds(
+    other: DeltaTable, tmp_path: Path, query: str, numbers: list[int]
+) -> None:
+    del other
+    found: Any = pa.table(sql(of_table(query, tmp_path)))
+    assert found.column("n").to_pylist() == numbers
+
+
+def test_statements_insert_them(other: DeltaTable, tmp_path: Path) -> None:
+    del other
+    for statement in (
+        "INSERT INTO T SELECT at, clock, months, span, n + 10 FROM T WHERE n + 0 = 1",
+        (
+            "INSERT INTO T (n, months, span, clock) VALUES (20, INTERVAL '1-2' YEAR TO MONTH, "
+            "INTERVAL '1' DAY, TIMESTAMP_NTZ '2023-11-14 22:13:20.123456789'), (21, NULL, NULL, NULL)"
+        ),
+        "UPDATE T SET at = TIMESTAMP '1970-01-01 00:00:00.000000001Z' WHERE n = 20",
+        (
+            "MERGE INTO T AS t USING (SELECT at, n FROM T WHERE n + 0 = 20) AS s ON t.at = s.at "
+            "WHEN MATCHED THEN UPDATE SET t.span = INTERVAL '2' DAYS"
+        ),
+    ):
+        sql(of_table(statement, tmp_path))
+    found = DeltaTable(tmp_path).to_pyarrow_table(filters="n > 5").sort_by("n")
+    assert found.column("clock").cast(pa.int64()).to_pylist() == [NANOS, NANOS, None]
+    assert found.column("at").cast(pa.int64()).to_pylist() == [NANOS, 1, None]
+    assert found.column("months").to_pylist() == [18, 14, None]
+    assert found.column("span")[1].as_py() == dt.timedelta(days=2)
+
+
+def test_selected_months_have_no_type_in_duckdb(other: DeltaTable) -> None:
+    del other
+    day: Any = pa.table(sql("SELECT INTERVAL '1' DAY AS d"))
+    assert day.to_pylist() == [{"d": dt.timedelta(days=1)}]
+    with pytest.raises(InvalidInputError, match="interval year to month"):
+        pa.table(sql("SELECT INTERVAL '1' MONTH AS m"))
+
+
 def test_answers_of_queries_are_constants_of_conditions(other: DeltaTable, tmp_path: Path) -> None:
     del other
     table = f"delta.`{tmp_path}`"
@@ -640,6 +689,33 @@ def test_spark_gets_none_of_them(geo: DeltaTable) -> None:
     columns = spark_types.StructType().add("d", spark_types.DayTimeIntervalType())
     with pytest.raises(UnsupportedTypeError, match="interval day to second"):
         schema_of(columns)
+
+
+@pytest.mark.protocol("B-62")
+@pytest.mark.parametrize("name", ["adaptiveMetadata", "adaptiveMetadata-preview"])
+def test_another_form_of_the_log_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    write_deltalake(tmp_path, pa.table({"n": [1]}))
+    path = tmp_path / "_delta_log" / f"{0:020}.json"
+    lines = log_of(tmp_path)
+    features = {"readerFeatures": [name], "writerFeatures": [name]}
+    for line_ in lines:
+        if "protocol" in line_:
+            line_["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+    root = {"contentRoot": {"path": "metadata/root.parquet", "sizeInBytes": 1, "version": 0}}
+    lines.append({"checkpoint": [{"checkpointMetadata": {"version": 0}}, root]})
+    path.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    monkeypatch.setenv("DELTALOG_PREVIEWS", "adaptiveMetadata,adaptiveMetadata-preview")
+    table = DeltaTable(tmp_path)
+    assert [*(table.protocol().reader_features or ())] == [name]
+    assert table.schema().names == ("n",)
+    assert table.history()[0]["operation"] == "WRITE"
+    for act in (table.to_pyarrow_table, table.file_uris, table.delete, table.vacuum):
+        with pytest.raises(UnsupportedFeatureError, match=name):
+            act()
+    with pytest.raises(InvalidInputError, match="expected one of"):
+        enable_preview(name)
 
 
 @pytest.mark.protocol("B-62")
