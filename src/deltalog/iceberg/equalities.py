@@ -72,7 +72,7 @@ def find_equal_rows(
         info = files[location]
         found = []
         for columns, places in reading.rows(info.path, info.size_bytes):
-            is_deleted = pa.repeat(pa.scalar(value=False), len(places))
+            is_deleted: Array = pa.repeat(pa.scalar(value=False), len(places))
             for key in keys:
                 marks = known[key].younger(columns, target.sequence_number)
                 if marks is None:
