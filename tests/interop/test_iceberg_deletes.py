@@ -63,7 +63,8 @@ def vectors_of(path: Path) -> dict[str, Any]:
 
 
 def ids(path: Path) -> list[int]:
-    return sorted(DeltaTable(path).to_pyarrow_table()["id"].to_pylist())
+    found: list[Any] = DeltaTable(path).to_pyarrow_table()["id"].to_pylist()
+    return sorted(found)
 
 
 # --- position deletes

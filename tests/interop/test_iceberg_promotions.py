@@ -1,4 +1,4 @@
-"""Iceberg tables whose columns were promoted to wider types: older files are read as Delta widens."""
+"""Iceberg tables whose columns were promoted: older files are read as Delta reads widened ones."""
 
 from __future__ import annotations
 

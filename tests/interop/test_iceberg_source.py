@@ -25,7 +25,6 @@ from deltalog import DeltaTable, connect, convert_to_deltalake, write_deltalake
 from deltalog.errors import (
     DeltaError,
     InvalidInputError,
-    SchemaMismatchError,
     TableExistsError,
     UnsafePathError,
     UnsupportedTypeError,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.support.reference import Spark
 
 ON = {"delta.universalFormat.enabledFormats": "iceberg"}
+LINEAGE = ["id", "real", "_row_id", "_last_updated_sequence_number"]
 VERSIONS = {
     "V2": {**ON, "delta.enableIcebergCompatV2": "true"},
     "V3": {**ON, "delta.enableIcebergCompatV3": "true", "delta.enableDeletionVectors": "true"},
@@ -79,6 +80,35 @@ def test_every_snapshot_is_read_as_it_was(
     assert as_rows(spark.iceberg(path).select(["id"])) == as_rows(
         table.to_pyarrow_table(columns=["id"])
     )
+
+
+@pytest.mark.parametrize("writer", ["ours", "theirs"])
+def test_rows_that_were_tracked_before_keep_their_ids(
+    tmp_path: Path, spark: Spark, writer: str
+) -> None:
+    """Files hold ids and versions of moved rows; Iceberg finds them once V3 is on."""
+    path = tmp_path / "t"
+    write_deltalake(path, rows(*range(10)), configuration={"delta.enableRowTracking": "true"})
+    write_deltalake(path, rows(*range(10, 20)), mode="append")
+    if writer == "ours":
+        DeltaTable(path).update(predicate="id IN (3, 4)", updates={"real": "-1.0"})
+        DeltaTable(path).optimize.compact()
+    else:
+        spark.tell(path, "UPDATE T SET real = -1.0 WHERE id IN (3, 4)", "OPTIMIZE T")
+    write_deltalake(path, rows(*range(20, 30)), mode="append")
+    table = DeltaTable(path)
+    names = ["id", "real", "_metadata.row_id", "_metadata.row_commit_version"]
+    expected = as_rows(table.scan(names).to_table().rename_columns(LINEAGE))
+    assert {row["_last_updated_sequence_number"] for row in expected} >= {0, 1, 2}
+
+    plan = table.optimize.upgrade_uniform(3, dry_run=True)
+    assert (plan.num_files, plan.num_files_to_rewrite) == (2, 1)
+    table.optimize.upgrade_uniform(3)
+
+    assert as_rows(table.scan(names).to_table().rename_columns(LINEAGE)) == expected
+    table.sync_iceberg()
+    assert as_rows(spark.iceberg(path).select(LINEAGE)) == expected
+    assert as_rows(spark.read(path).select(["id"])) == [{"id": row["id"]} for row in expected]
 
 
 def test_a_table_that_was_icebergs_is_read_and_written_by_both(

@@ -150,9 +150,10 @@ def add_deletes(table: Table, *deletes: Deletes) -> Path:
     before = known.current_snapshot()
     assert before is not None
     number, snapshot_id = state["last-sequence-number"] + 1, before.snapshot_id + 1
-    manifests = list(before.manifests(known.io))
-    for one in deletes:
-        manifests.append(_delete_manifest(known, one, snapshot_id))
+    manifests = [
+        *before.manifests(known.io),
+        *(_delete_manifest(known, one, snapshot_id) for one in deletes),
+    ]
     location = f"{known.location()}/metadata/snap-{uuid4()}.avro"
     with write_manifest_list(
         2, known.io.new_output(location), snapshot_id, before.snapshot_id, number, "null"

@@ -84,7 +84,8 @@ def read_iceberg(session: Any, read: dict[str, Any]) -> Any:
     while found.hasNext():
         record = found.next()
         rows.append({name: _plain(record.getField(name)) for name in names})
-    return pyarrow.Table.from_pylist(rows).combine_chunks().to_batches()
+    table = pyarrow.Table.from_pylist(rows).combine_chunks()
+    return table.to_batches() or [pyarrow.record_batch([], names=[])]
 
 
 def _plain(value: Any) -> Any:

@@ -82,7 +82,7 @@ class IcebergMaker:
 
     def _write_vectors(self, name: str, positions: Mapping[str, Sequence[int]]) -> None:
         """Write deletion vectors of data files; the first has the name, others its number too."""
-        none = self._gateway.jvm.org.apache.iceberg.relocated.com.google.common.base.Functions
+        none = self._gateway.jvm.com.google.common.base.Functions  # a function of Java's
         writer = self._iceberg.deletes.BaseDVFileWriter(
             self._outputs(self._iceberg.FileFormat.PUFFIN), none.constant(None)
         )
@@ -94,8 +94,10 @@ class IcebergMaker:
         for number, file in enumerate(writer.result().deleteFiles()):
             self._files[f"{name}{number or ''}"] = file
 
-    def _commit(self, data: Sequence[str], deletes: Sequence[str]) -> None:
-        """Commit data files, and files with deletes."""
+    def _commit(
+        self, data: Sequence[str], deletes: Sequence[str], gone: Sequence[str] = ()
+    ) -> None:
+        """Commit data files, and files with deletes, of which some replace others."""
         if not deletes:
             change = self._table.newAppend()
             for name in data:
@@ -107,6 +109,10 @@ class IcebergMaker:
             change.addRows(self._files[name])
         for name in deletes:
             change.addDeletes(self._files[name])
+        for name in gone:
+            change.removeDeletes(self._files[name])
+        if self._table.currentSnapshot() is not None:
+            change.validateFromSnapshot(self._table.currentSnapshot().snapshotId())
         change.commit()
 
     def _drop(self, data: Sequence[str], deletes: Sequence[str]) -> None:

@@ -55,9 +55,10 @@ def read_deleted_rows(
         if not parts:
             continue
         bitmap = parts[0].union(*parts[1:])
-        if bitmap.max_row is not None and bitmap.max_row >= one.num_rows:
+        last = bitmap.max_row
+        if last is not None and last >= one.num_rows:
             raise deletes.refused(
-                f"row {bitmap.max_row} of {one.location!r} is deleted, which has {one.num_rows} rows"
+                f"row {last} of {one.location!r} is deleted, which has {one.num_rows} rows"
             )
         if bitmap:
             found[one.location] = bitmap

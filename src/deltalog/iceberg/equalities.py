@@ -3,19 +3,22 @@
 A row is deleted if a younger delete of its partition, or of all, has its values in the delete's
 columns; NULL equals NULL. Both sides are read by field ids in the newest type of each column.
 
+Of a column in a struct the specification says that it is NULL where the struct is, while Iceberg's
+Java library tells a NULL struct from one that holds NULL. Rows of which that decides are refused.
+
 Protocol: Iceberg Table Spec: Equality Delete Files, Scan Planning
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from deltalog.column_mapping import Mode
 from deltalog.deletion_vectors import DeletionBitmap
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import compute, pc
+from deltalog.kernels import Array, compute, pc
 from deltalog.metadata_columns import ROW_INDEX
 from deltalog.scan.reader import read_task
 from deltalog.scan.task import METADATA_COLUMNS, ReadSpec, ScanTask
@@ -48,13 +51,13 @@ def find_equal_rows(
         DataFileMissingError: a file is gone.
         DataFileUnreadableError: a file is no Parquet file, or damaged.
         InvalidInputError: a delete file lacks one of its columns, or has not as many rows as it
-            should.
+            should; or it is not certain which rows it deletes.
 
     Cost: of each data file that is older than such a delete, the columns of those deletes; memory
     for the distinct values of all deletes.
     """
     known = {
-        key: _read_keys(store, deletes, key, of_key)
+        key: _read_deletes(store, deletes, key, of_key)
         for key, of_key in deletes.equalities_in_use().items()
     }
     jobs = []
@@ -69,11 +72,17 @@ def find_equal_rows(
         info = files[location]
         found = []
         for columns, places in reading.rows(info.path, info.size_bytes):
-            is_deleted = pa.repeat(pa.scalar(value=False), len(places))
+            is_deleted: Array = pa.repeat(pa.scalar(value=False), len(places))
             for key in keys:
-                numbers = known[key].newest([columns[number] for number in key[1]])
-                is_younger = compute.greater(numbers, target.sequence_number)
-                is_deleted = compute.or_(is_deleted, compute.fill_null(is_younger, False))
+                marks = known[key].younger(columns, target.sequence_number)
+                if marks is None:
+                    raise deletes.refused(
+                        f"rows of {location!r} are deleted where a part of a struct is NULL, and "
+                        "some structs are NULL themselves, which Iceberg's specification takes for "
+                        "the same, and its Java library does not; rewrite the table's data files "
+                        "with Iceberg's writer first (rewrite_data_files)"
+                    )
+                is_deleted = compute.or_(is_deleted, marks)
             found.append(DeletionBitmap.from_arrow(places.filter(is_deleted)))
         return location, DeletionBitmap().union(*found)
 
@@ -82,8 +91,54 @@ def find_equal_rows(
     }
 
 
-def _concerns(key: EqualityKey, keys: Keys, target: Target) -> bool:
-    return key[0] in {None, target.scope} and keys.last_number > target.sequence_number
+def _concerns(key: EqualityKey, keys: _Deletes, target: Target) -> bool:
+    return key[0] in {None, target.scope} and keys.by_value.last_number > target.sequence_number
+
+
+class _Columns(NamedTuple):
+    """Columns of some rows, by id.
+
+    Args:
+        values: NULL in a struct that is NULL.
+        depths: of columns in structs, how many of the structs around each value are not NULL.
+    """
+
+    values: dict[int, Array]
+    depths: dict[int, Array]
+
+
+class _Deletes:
+    """The equality deletes that are looked up together.
+
+    Args:
+        numbers: the ids of their columns.
+        rows: of all deletes.
+        ages: the sequence number of each.
+    """
+
+    def __init__(self, numbers: Sequence[int], rows: _Columns, ages: Array) -> None:
+        self._numbers = numbers
+        self._nested = [number for number in numbers if number in rows.depths]
+        values, depths = self._arrays(rows)
+        self.by_value = Keys(values, ages)
+        self._by_struct = Keys([*values, *depths], ages) if depths else None
+
+    def younger(self, rows: _Columns, age: int) -> Array | None:
+        """Mark rows of some age that are deleted; None if it is not certain which."""
+        values, depths = self._arrays(rows)
+        marks = _is_above(self.by_value.newest(values), age)
+        if self._by_struct is None:
+            return marks
+        others = _is_above(self._by_struct.newest([*values, *depths]), age)
+        return marks if marks.equals(others) else None
+
+    def _arrays(self, rows: _Columns) -> tuple[list[Array], list[Array]]:
+        values = [rows.values[number] for number in self._numbers]
+        return values, [rows.depths[number] for number in self._nested]
+
+
+def _is_above(numbers: Array, age: int) -> Array:
+    return compute.fill_null(compute.greater(numbers, age), fill_value=False)
 
 
 class Keys:
@@ -133,28 +188,33 @@ def _places(column: Any, values: Any) -> Any:
     return pc.index_in(column, value_set=values).cast(pa.int64())
 
 
-def _read_keys(
+def _read_deletes(
     store: Store, deletes: RowDeletes, key: EqualityKey, files: Sequence[DeleteFile]
-) -> Keys:
-    reading = _Reading(store, deletes, key[1])
-    parts: list[list[Any]] = [[] for _ in key[1]]
-    numbers = []
+) -> _Deletes:
+    numbers = key[1]
+    reading = _Reading(store, deletes, numbers)
+    values: dict[int, list[Array]] = {number: [] for number in numbers}
+    depths: dict[int, list[Array]] = {n: [] for n in numbers if deletes.columns[n].path}
+    ages: list[Array] = []
     for file in files:
-        _check_columns(store, file, key[1])
+        _check_columns(store, file, numbers)
         num_rows = 0
-        for columns, places in reading.rows(file.path, file.size_bytes):
+        for rows, places in reading.rows(file.path, file.size_bytes):
             num_rows += len(places)
-            for part, number in zip(parts, key[1], strict=True):
-                part.append(columns[number])
-            numbers.append(pa.repeat(pa.scalar(file.sequence_number, pa.int64()), len(places)))
+            for parts, found in ((values, rows.values), (depths, rows.depths)):
+                for number, part in parts.items():
+                    part.append(found[number])
+            ages.append(pa.repeat(pa.scalar(file.sequence_number, pa.int64()), len(places)))
         if num_rows != file.num_rows:
             raise _unreadable(file, f"expected {file.num_rows} rows, found {num_rows}")
-    kinds = [to_arrow_type(deletes.columns[number].kind) for number in key[1]]
-    columns = [_joined(part, kind) for part, kind in zip(parts, kinds, strict=True)]
-    return Keys(columns, _joined(numbers, pa.int64()))
+    whole = _Columns(
+        {n: _joined(part, to_arrow_type(deletes.columns[n].kind)) for n, part in values.items()},
+        {n: _joined(part, pa.int64()) for n, part in depths.items()},
+    )
+    return _Deletes(numbers, whole, _joined(ages, pa.int64()))
 
 
-def _joined(parts: Sequence[Any], kind: Any) -> Any:
+def _joined(parts: Sequence[Array], kind: Any) -> Array:
     return pa.chunked_array(parts, kind).combine_chunks()
 
 
@@ -198,8 +258,8 @@ class _Reading:
             time_zone="UTC",
         )
 
-    def rows(self, path: str, size_bytes: int) -> Iterator[tuple[dict[int, Any], Any]]:
-        """Yield batches of columns by id, and the positions of their rows in the file."""
+    def rows(self, path: str, size_bytes: int) -> Iterator[tuple[_Columns, Array]]:
+        """Yield batches of columns, and the positions of their rows in the file."""
         task = ScanTask(
             store=self._store,
             spec=self._spec,
@@ -208,12 +268,16 @@ class _Reading:
             size_bytes=size_bytes,
         )
         for batch in read_task(task):
-            found = {}
+            found = _Columns({}, {})
             for number, column in self._columns.items():
                 values: Any = batch.column(column.field.name)
+                depth: Any = pa.repeat(pa.scalar(0, pa.int64()), len(values))
                 for part in column.path:
+                    depth = compute.add(depth, values.is_valid().cast(pa.int64()))
                     values = pc.struct_field(values, part)  # NULL in a struct that is NULL
-                found[number] = values
+                found.values[number] = values
+                if column.path:
+                    found.depths[number] = depth
             yield found, batch.column(ROW_INDEX)
 
 

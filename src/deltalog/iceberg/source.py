@@ -366,8 +366,8 @@ class _Reading:
             if path:
                 return self._column_at(path)
         raise self._refused(
-            f"rows are deleted by the values of column {number}, which is none of its columns, or a "
-            "part of a list or map"
+            f"rows are deleted by the values of column {number}, which is none of its columns, or "
+            "a part of a list or map"
         )
 
     def _column_at(self, path: Sequence[types.NestedField]) -> EqualityColumn:

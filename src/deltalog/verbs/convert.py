@@ -234,7 +234,7 @@ def _adds(
     ]
     stored = stage_vectors(pending, [bitmap for _, bitmap in masked]) if masked else ()
     vectors = {path: vector for (path, _), vector in zip(masked, stored, strict=True)}
-    texts = map(_counted, conversion.files)
+    texts: Iterator[str] = map(_counted, conversion.files)
     if collect_stats:
         texts = read_ahead(_Collector(pending), conversion.files, depth=_READ_AHEAD)
     for file, text in zip(conversion.files, texts, strict=True):

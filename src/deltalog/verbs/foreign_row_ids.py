@@ -47,7 +47,7 @@ def with_other_row_ids(store: Store, files: pa.Table, own: Mapping[str, int]) ->
     Cost: the footer of every file.
     """
 
-    def look(file: tuple[str, int]) -> bool:
+    def look(file: Any) -> bool:
         path, size_bytes = file
         reader = open_parquet(store, decode_path(path), size_bytes=size_bytes, footer_only=True)
         try:
@@ -56,8 +56,7 @@ def with_other_row_ids(store: Store, files: pa.Table, own: Mapping[str, int]) ->
             reader.close()
 
     rows = zip(files.column("path").to_pylist(), files.column("size").to_pylist(), strict=True)
-    found: Any = pa.array(map_in_pool(look, list(rows)), pa.bool_())
-    return found
+    return pa.array(map_in_pool(look, list(rows)), pa.bool_())
 
 
 def _is_other(column: pa.Field[Any], own: Mapping[str, int]) -> bool:
