@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
+import importlib
 import subprocess
 import sys
 import warnings
@@ -129,3 +132,76 @@ def test_modules_are_attributes_without_an_import_of_their_own() -> None:
         code = "\n".join([f"import {library.__name__} as library", *asked])
         run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
         assert all(f"{library.__name__}.{name}" in run.stdout.decode() for name in names)
+
+
+MOMENT = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+GOOD: dict[str, Any] = {
+    "homeTeam": 1,
+    "s": {"a": 1},
+    "at": MOMENT,
+    "noon": MOMENT.replace(tzinfo=None),
+    "name": "abc",
+    "price": decimal.Decimal("1.50"),
+}
+
+
+def _rows_of(values: dict[str, Any]) -> pa.Table:
+    return pa.table({name: [value] for name, value in values.items()})
+
+
+@pytest.mark.parametrize(
+    ("condition", "bad"),
+    [
+        ("homeTeam > 0", {"homeTeam": 0}),
+        ('"homeTeam" > 0', {"homeTeam": 0}),
+        ("`homeTeam` IN (1, 2)", {"homeTeam": 3}),
+        ("s.a > 0", {"s": {"a": 0}}),
+        ("at >= '2024-01-01T00:00:00Z'", {"at": MOMENT - dt.timedelta(microseconds=1)}),
+        ("noon < '2025-01-01'", {"noon": dt.datetime(2025, 1, 1)}),  # noqa: DTZ001  # it has none
+        ("name LIKE 'a%' AND name <> 'it''s'", {"name": "it's"}),
+    ],
+)
+def test_constraints_hold_in_both_directions(
+    condition: str, bad: dict[str, Any], tmp_path: Path
+) -> None:
+    """Each stores them in words of its own, which the other one reads."""
+    for maker in LIBRARIES:
+        place = tmp_path / maker.__name__
+        maker.write_deltalake(place, _rows_of(GOOD))
+        maker.DeltaTable(place).alter.add_constraint({"c": condition})
+        for library in LIBRARIES:
+            library.write_deltalake(place, _rows_of(GOOD), mode="append")
+            with pytest.raises(library.exceptions.DeltaError):
+                library.write_deltalake(place, _rows_of({**GOOD, **bad}), mode="append")
+        assert deltalog.DeltaTable(place).count() == 3
+
+
+def test_columns_of_a_new_table_s_constraints_may_be_in_double_quotes(tmp_path: Path) -> None:
+    schema = pa.schema({"homeTeam": pa.int64()})
+    table = deltalog.DeltaTable.create(tmp_path, schema, constraints={"c": '"homeTeam" > 0'})
+    assert table.properties.constraints == {"c": "`homeTeam` > 0"}
+
+
+def test_columns_of_another_type_are_cast_where_others_are_added(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["3"], "p": [5], "new": [1.5]})
+    found = []
+    for library in LIBRARIES:
+        table = _made(library, tmp_path)
+        library.write_deltalake(table, rows, mode="append", schema_mode="merge")
+        merger = table.merge(rows, "s.new = t.new + 1", "s", "t", merge_schema=True)
+        merger.when_not_matched_insert_all().execute()
+        with pytest.raises(library.exceptions.DeltaError if library is deltalog else Exception):
+            library.write_deltalake(
+                table, pa.table({"id": ["x"]}), mode="append", schema_mode="merge"
+            )
+        found.append(
+            sorted(library.DeltaTable(table.table_uri).to_pyarrow_table().to_pylist(), key=repr)
+        )
+    assert found[0] == found[1]
+    assert found[1][-1] == {"id": 3, "p": "5", "new": 1.5}
+
+
+def test_options_of_files_have_a_module_of_their_own() -> None:
+    for library in LIBRARIES:
+        module = importlib.import_module(f"{library.__name__}.writer.properties")
+        assert module.WriterProperties is library.WriterProperties

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.dataset
+import pyarrow.parquet
 
 from deltalog._json import dumps, loads
 
@@ -279,6 +280,72 @@ def _vacuum_by_position(library: Library, place: str) -> object:
     return _made(library, place).vacuum(None, True, True, None, library.CommitProperties())
 
 
+def _metrics_told(library: Library, place: str) -> object:
+    table = _made(library, place)
+    table.delete("id = 1")
+    metrics = table.history(1)[0]["operationMetrics"]
+    return metrics.get("num_deleted_rows"), metrics.get("numDeletedRows")
+
+
+def _predicate_told(library: Library, place: str) -> object:
+    table = _made(library, place)
+    table.update({"v": "'x'"}, predicate="id > 1")
+    return table.history(1)[0]["operationParameters"]["predicate"]
+
+
+def _stats(library: Library, place: str, column: pa.Array[Any]) -> dict[str, Any]:
+    _made(library, place, pa.table({"x": column}))
+    text = Path(place, "_delta_log", f"{0:020}.json").read_text("utf-8")
+    lines = [loads(line, "") for line in text.splitlines()]
+    added = next(line["add"] for line in lines if "add" in line)
+    found: dict[str, Any] = loads(added["stats"], "")
+    return found
+
+
+def _constraint_kept(library: Library, place: str) -> object:
+    table = _made(library, place, {"homeTeam": [1], "id": [2]})
+    table.alter.add_constraint({"c": '"homeTeam" in (1, 2)'})
+    return table.metadata().configuration["delta.constraints.c"]
+
+
+def _file_of_vectors(library: Library, place: str) -> bool:
+    table = _vectors(library, place)
+    return bool(pa.table(table.deletion_vectors())["filepath"].to_pylist() == table.file_uris())
+
+
+def _converted_footers(library: Library, place: str) -> object:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    pa.parquet.write_table(pa.table({"id": [1]}, schema=schema), f"{place}/x.parquet")
+    library.convert_to_deltalake(place, collect_stats=False)
+    table = library.DeltaTable(place)
+    rows = pa.table(table.get_add_actions(flatten=True))["num_records"][0].as_py()
+    return rows, table.schema().fields[0].nullable
+
+
+def _removed_by_path(library: Library, place: str) -> object:
+    table = _made(library, place)
+    path = pa.table(table.get_add_actions(flatten=True))["path"][0].as_py()
+    action = library.transaction.RemoveAction(path, True, 1)  # deltalake's signature
+    table.create_write_transaction([action], mode="append", schema=table.schema())
+    text = Path(place, "_delta_log", f"{1:020}.json").read_text("utf-8")
+    lines = [loads(line, "") for line in text.splitlines()]
+    return "size" in next(line["remove"] for line in lines if "remove" in line)
+
+
+def _told_as(name: str, value: object) -> Ask:
+    def ask(library: Library, place: str) -> object:
+        properties = library.CommitProperties(custom_metadata={name: value})
+        return _made(library, place, commit_properties=properties).history(1)[0][name]
+
+    return ask
+
+
+def _read_by_polars(library: Library, place: str) -> int:
+    import polars as pl  # only here
+
+    return pl.read_delta(_made(library, place)).height
+
+
 _OLD: Final = dt.datetime(2001, 1, 1, tzinfo=dt.UTC)
 _TO_COME: Final = dt.datetime(2999, 1, 1, tzinfo=dt.UTC)
 _MORE: Final = pa.table({"id": [2], "v": ["B"], "extra": [1]})
@@ -410,6 +477,14 @@ DIFFERENCES: Final = (
         ours=ERROR,
     ),
     Difference(
+        what="`files` of the dataset",
+        there="the files",
+        here="an error: they hold deleted rows and stored names; `file_uris()` lists them",
+        ask=lambda library, place: len(_made(library, place).to_pyarrow_dataset().files),
+        theirs=1,
+        ours=ERROR,
+    ),
+    Difference(
         what="a union of datasets, `Scanner.from_dataset`",
         there="work",
         here="an error: pyarrow's C++ knows files only; use `to_table()`",
@@ -421,7 +496,8 @@ DIFFERENCES: Final = (
     ),
     Difference(
         what="`QueryBuilder`",
-        there="DataFusion, its settings and statements; results know what is not nullable",
+        there="DataFusion, its settings and statements; results know what is not nullable, and the "
+        "metadata of columns",
         here="DuckDB, its settings and statements; all columns of results are nullable",
         ask=lambda library, _: (
             library.QueryBuilder({"datafusion.execution.batch_size": "10"})
@@ -760,6 +836,136 @@ DIFFERENCES: Final = (
         ),
         theirs=False,
         ours=ERROR,
+    ),
+    Difference(
+        what="`operationMetrics` in the history",
+        there="numbers, under names of its own",
+        here="texts, under the names of Delta Spark",
+        ask=_metrics_told,
+        theirs=(1, None),
+        ours=(None, "1"),
+    ),
+    Difference(
+        what="the predicate of a delete or an update in the history",
+        there="SQL",
+        here="a list with it, as Delta Spark",
+        ask=_predicate_told,
+        theirs="id > 1",
+        ours='["id > 1L"]',
+    ),
+    Difference(
+        what="the number of NULLs of binary, list and map columns in the statistics",
+        there="is not there",
+        here="is there, as in Delta Spark",
+        ask=lambda library, place: _stats(library, place, pa.array([b"a", None]))["nullCount"],
+        theirs={},
+        ours={"x": 1},
+    ),
+    Difference(
+        what="timestamps in the statistics",
+        there="`2024-01-01 00:00:00` without a zone, `2024-01-01T00:00:00Z` with one",
+        here="`2024-01-01T00:00:00.000`, and with a `Z`, as Delta Spark",
+        ask=lambda library, place: _stats(
+            library,
+            place,
+            pa.array([dt.datetime(2024, 1, 1)], pa.timestamp("us")),  # noqa: DTZ001  # it has none
+        )["minValues"],
+        theirs={"x": "2024-01-01 00:00:00"},
+        ours={"x": "2024-01-01T00:00:00.000"},
+    ),
+    Difference(
+        what="the text of a moment without a zone",
+        there="an error",
+        here="UTC, as that of a `datetime`",
+        ask=lambda library, place: _made(library, place).load_as_version(
+            dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat()
+        ),
+        theirs=ERROR,
+        ours=None,
+    ),
+    Difference(
+        what="`LIKE` and others in `file_pruning_predicate`",
+        there="an error",
+        here="keep the files that cannot be told apart",
+        ask=lambda library, place: len(
+            _made(library, place).file_uris(file_pruning_predicate="v LIKE '%b%'")
+        ),
+        theirs=ERROR,
+        ours=1,
+    ),
+    Difference(
+        what="`filepath` of `deletion_vectors()`",
+        there="a `file://` URL",
+        here="what `file_uris()` gives",
+        ask=_file_of_vectors,
+        theirs=False,
+        ours=True,
+    ),
+    Difference(
+        what="the SQL of a constraint",
+        there="is stored as DataFusion writes it, with names in double quotes, which are texts in "
+        "Spark; deltalog reads it all the same",
+        here="is stored as it was given, with names in backticks",
+        ask=_constraint_kept,
+        theirs='"homeTeam" = 1 OR "homeTeam" = 2',
+        ours="`homeTeam` in (1, 2)",
+    ),
+    Difference(
+        what="`convert_to_deltalake(collect_stats=False)`",
+        there="no number of rows; what is not nullable in the files stays so",
+        here="the number of rows, from the footers; all columns are nullable, as in Delta Spark",
+        ask=_converted_footers,
+        theirs=(None, False),
+        ours=(1, True),
+    ),
+    Difference(
+        what="a `RemoveAction` without size and partition values",
+        there="is written without them",
+        here="is written with those that the table knows",
+        ask=_removed_by_path,
+        theirs=False,
+        ours=True,
+    ),
+    Difference(
+        what="`isolationLevel`, `isBlindAppend`, `txnId` and others in `custom_metadata`",
+        there="replace what the commit says, or are added to it",
+        here="an error: every commit sets them, and conflicts go by them",
+        ask=_told_as("isBlindAppend", False),
+        theirs=False,
+        ours=ERROR,
+    ),
+    Difference(
+        what="`polars.scan_delta`, `polars.read_delta`, `DataFrame.write_delta`",
+        there="take the table: Polars calls deltalake",
+        here="do not: `deltalog.polars.scan_delta`, `to_polars()`, `write_deltalake(table, frame)`",
+        ask=_read_by_polars,
+        theirs=3,
+        ours=ERROR,
+    ),
+    Difference(
+        what="`Schema` and `StructType`",
+        there="two classes; `StructType.to_arrow()` is an Arrow type",
+        here="one class; `to_arrow()` is an Arrow schema: `pyarrow.struct(list(…))` is its type",
+        ask=lambda library, _: library.schema.Schema is library.schema.StructType,
+        theirs=False,
+        ours=True,
+    ),
+    Difference(
+        what="`create_table_with_add_actions`",
+        there="makes a table of files",
+        here="`DeltaTable.create`, then `create_write_transaction`",
+        ask=lambda library, _: hasattr(library.transaction, "create_table_with_add_actions"),
+        theirs=True,
+        ours=False,
+    ),
+    Difference(
+        what="`cleanup_metadata`",
+        there="keeps versions that were committed within the retention period",
+        here="also the version that was the newest when the period began: it could be read in it",
+        tested=(
+            "unit/upkeep/test_cleanup.py",
+            "test_every_version_of_the_retention_period_stays_readable",
+        ),
     ),
     Difference(
         what="overwrites that meet",

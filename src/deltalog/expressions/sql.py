@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from deltalog.expressions.nodes import Expression
     from deltalog.schema.types import DataType
 
-__all__ = ["length_limits", "parse_collated_type", "parse_sql", "parse_type", "to_sql"]
+__all__ = [
+    "length_limits",
+    "parse_collated_type",
+    "parse_sql",
+    "parse_type",
+    "to_sql",
+    "with_backticks",
+]
 
 
 def parse_sql(
@@ -42,9 +49,25 @@ def parse_sql(
     Raises:
         InvalidInputError: the text is not such an expression; the message has the position.
     """
-    if not isinstance(sql, str):
-        raise InvalidInputError(f"expected SQL as a text, found {sql!r}")
+    _check_text(sql)
     found: Expression = _sqlglot().read(sql, parameters, columns or (), quotes_names=quotes_names)
+    return found
+
+
+def with_backticks(sql: str, columns: Collection[str]) -> str:
+    """The text with names of columns in backticks that were in double quotes, as long as before.
+
+    Args:
+        sql: one expression, as deltalake takes it.
+        columns: of the table; case does not matter. Beside a dot, all double quotes are of names.
+
+    Raises:
+        InvalidInputError: the text cannot be read.
+    """
+    _check_text(sql)
+    if '"' not in sql:
+        return sql
+    found: str = _sqlglot().with_backticks(sql, columns)
     return found
 
 
@@ -82,6 +105,11 @@ def length_limits(sql: str) -> list[tuple[tuple[str, ...], str, int]]:
     """
     found: list[tuple[tuple[str, ...], str, int]] = _sqlglot().read_limits(sql)
     return found
+
+
+def _check_text(sql: object) -> None:
+    if not isinstance(sql, str):
+        raise InvalidInputError(f"expected SQL as a text, found {sql!r}")
 
 
 def _sqlglot() -> ModuleType:

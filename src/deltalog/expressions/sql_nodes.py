@@ -87,6 +87,17 @@ def read(
         raise error_at(sql, 0, "", "it is nested too deep") from None
 
 
+def with_backticks(sql: str, columns: Collection[str]) -> str:
+    """The text with backticks around names; see `sql.with_backticks`."""
+    tokens = tokens_of(sql)
+    retag_for_deltalake(sql, tokens, {name.lower() for name in columns})
+    for token in reversed(tokens):
+        if token.token_type is TokenType.IDENTIFIER and sql[token.start] == '"':
+            name = token.text.replace("`", "``")
+            sql = f"{sql[: token.start]}`{name}`{sql[token.end + 1 :]}"
+    return sql
+
+
 def read_type(sql: str) -> tuple[DataType, dict[tuple[str, ...], str]]:
     """The type in a text, and its collations; see `sql.parse_collated_type`."""
     node = _type_node(sql)

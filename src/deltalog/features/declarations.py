@@ -21,6 +21,7 @@ from deltalog.expressions.nodes import Cast
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import table_checks
 from deltalog.features.identity_columns import identity_columns
+from deltalog.features.rule_sql import parse_rule
 from deltalog.features.schema_traits import has_generated_columns
 from deltalog.schema.columns import find_field, walk
 from deltalog.schema.evolve import can_store
@@ -118,21 +119,32 @@ def check_declarations(
             _check_default(path, text, schema)
     old = {check.text for check in table_checks(known_configuration or {}, known)} if known else ()
     for check in table_checks(configuration, schema):
-        if check.text not in old or not _is_as_before(check.text, schema, unchanged):
-            check_condition(f"the {check.kind} constraint {check.name!r}", check.text, schema)
+        is_new = check.text not in old
+        if is_new or not _is_as_before(check.text, schema, unchanged):
+            what = f"the {check.kind} constraint {check.name!r}"
+            check_condition(what, check.text, schema, is_new=is_new)
 
 
-def check_condition(what: str, text: str, schema: StructType) -> Expression:
+def check_condition(what: str, text: str, schema: StructType, *, is_new: bool = True) -> Expression:
     """The resolved condition of a constraint.
+
+    Args:
+        what: for messages.
+        text: its SQL.
+        schema: of the table.
+        is_new: whether nobody has stored it yet: then it must be what Spark reads, too.
 
     Raises:
         InvalidInputError: the text is not a condition over the table's columns, or is not
             deterministic.
     """
     try:
-        return expressions.resolve_predicate(
-            expressions.parse_sql(text, columns=schema.names), schema
+        parsed = (
+            expressions.parse_sql(text, columns=schema.names)
+            if is_new
+            else parse_rule(text, schema)
         )
+        return expressions.resolve_predicate(parsed, schema)
     except InvalidInputError as error:
         raise InvalidInputError(f"{what} ({text}) cannot be kept: {error}") from error
 
@@ -235,6 +247,6 @@ def _is_as_before(text: str, schema: StructType, unchanged: Collection[str]) -> 
 def _paths_in(text: str, schema: StructType) -> tuple[Path, ...] | None:
     """The columns that a text names, as it spells them; None if it cannot be parsed."""
     try:
-        return tuple(columns_of(expressions.parse_sql(text, columns=schema.names)))
+        return tuple(columns_of(parse_rule(text, schema)))
     except InvalidInputError:
         return None

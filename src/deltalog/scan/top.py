@@ -17,7 +17,6 @@ from deltalog.column_mapping import physical_path
 from deltalog.expressions import conjunction, evaluate, resolve_predicate
 from deltalog.expressions.collation_keys import keys
 from deltalog.expressions.literals import from_scalar
-from deltalog.expressions.nodes import Column
 from deltalog.expressions.ordering import arranged
 from deltalog.kernels import compute
 from deltalog.partition_values import extract, parse_column

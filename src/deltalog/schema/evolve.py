@@ -67,7 +67,11 @@ def can_store(from_type: DataType, to_type: DataType) -> bool:
 
 
 def merge_schemas(
-    current: StructType, incoming: StructType, *, allow_widening: bool = False
+    current: StructType,
+    incoming: StructType,
+    *,
+    allow_widening: bool = False,
+    casts: bool = False,
 ) -> StructType:
     """Return the table's schema, extended by the columns that only the data has.
 
@@ -78,6 +82,8 @@ def merge_schemas(
         current: of the table.
         incoming: of the data.
         allow_widening: a wider type of the same kind widens the column, which remembers it.
+        casts: a plain column whose data is of another plain type stays as it is, because the data
+            is cast; whether it can be is for the caller to see to.
 
     Raises:
         SchemaMismatchError: the data's type cannot go into the column, or a new column is a
@@ -85,6 +91,18 @@ def merge_schemas(
 
     Protocol: Type Widening
     """
+    if casts:
+        known = _by_folded_name(current)
+        incoming = StructType(
+            [
+                field
+                for field in incoming.fields
+                if field.name.lower() not in known
+                or not _needs_cast(
+                    field.type, known[field.name.lower()].type, allow_widening=allow_widening
+                )
+            ]
+        )
     return _merge_structs(current, incoming, (), allow_widening=allow_widening)
 
 
@@ -121,6 +139,16 @@ def reorder(incoming: StructType, like: StructType) -> StructType:
 
 def _by_folded_name(struct: StructType) -> dict[str, Field]:
     return {field.name.lower(): field for field in struct.fields}
+
+
+def _needs_cast(from_type: DataType, to_type: DataType, *, allow_widening: bool) -> bool:
+    return (
+        isinstance(from_type, PrimitiveType)
+        and isinstance(to_type, PrimitiveType)
+        and to_type != VOID
+        and not can_store(from_type, to_type)
+        and not (allow_widening and _is_widening_of_kind(to_type, from_type))
+    )
 
 
 def _merge_structs(

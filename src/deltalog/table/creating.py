@@ -17,6 +17,7 @@ from deltalog.clock import now_ms
 from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
+from deltalog.expressions.sql import with_backticks
 from deltalog.locations import named_table, open_table_context
 from deltalog.log.listing import has_table
 from deltalog.rows.file_options import FileOptions
@@ -169,10 +170,13 @@ class TableDefinition:
             schema: of the table.
             new: its place in a catalog, which may require properties and features.
         """
-        given = self.constraints or {}
-        checks = {f"{CONSTRAINT_PREFIX}{key}": text for key, text in given.items()}
+        columns = as_schema(schema)
+        checks = {
+            f"{CONSTRAINT_PREFIX}{key}": with_backticks(text, columns.names)
+            for key, text in (self.constraints or {}).items()
+        }
         return new_table_with_defaults(
-            as_schema(schema),
+            columns,
             partition_columns=self.partition_by,
             configuration={**(self.configuration or {}), **checks},
             name=self.name,

@@ -210,7 +210,12 @@ class Write(Verb[RowsWritten]):
 
     def _merge_schema(self, transaction: PendingTransaction, rows: RowSource) -> None:
         if self.schema_mode == "merge" and transaction.snapshot is not None:
-            transaction.set_configuration(with_columns_of(transaction.configuration, rows.schema))
+            self._add_columns_of(rows, transaction)
+
+    def _add_columns_of(self, rows: RowSource, transaction: PendingTransaction) -> None:
+        casts = self.file_options.casts
+        wanted = with_columns_of(transaction.configuration, rows.schema, casts=casts)
+        transaction.set_configuration(wanted)
 
     def _add(
         self, transaction: PendingTransaction, engine: Engine, rows: RowSource, **options: Any
@@ -281,7 +286,7 @@ class Write(Verb[RowsWritten]):
     ) -> RowsWritten:
         self._check_columns_that_stay(transaction, rows)
         if self.schema_mode is not None:
-            transaction.set_configuration(with_columns_of(transaction.configuration, rows.schema))
+            self._add_columns_of(rows, transaction)
         request = deletion(predicate, file_options=self.file_options)
         replaced = engine.plan_change(transaction, request).apply()
         transaction.parameters.update(self.logged_parameters())
@@ -353,8 +358,15 @@ class CommitFiles(Verb[RowsWritten]):
         return RowsWritten(written=written, removed=removed)
 
 
-def with_columns_of(configuration: TableConfiguration, schema: pa.Schema) -> TableConfiguration:
+def with_columns_of(
+    configuration: TableConfiguration, schema: pa.Schema, *, casts: bool = False
+) -> TableConfiguration:
     """Return the configuration with the columns that only the data has.
+
+    Args:
+        configuration: of the table.
+        schema: of the data.
+        casts: whether the data of columns that are there is cast.
 
     Raises:
         SchemaMismatchError: a column has another type than the table's.
@@ -363,6 +375,7 @@ def with_columns_of(configuration: TableConfiguration, schema: pa.Schema) -> Tab
         configuration.schema,
         from_arrow_schema(schema),
         allow_widening=configuration.is_active("typeWidening"),
+        casts=casts,
     )
     if merged == configuration.schema:
         return configuration

@@ -40,6 +40,7 @@ from deltalog.features.char_varchar import LengthLimit, length_limits
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import CHECK, Check, table_checks
 from deltalog.features.identity_columns import IdentityColumn, identity_columns, next_values
+from deltalog.features.rule_sql import parse_rule
 from deltalog.kernels import Array, pc
 from deltalog.schema import StructType, find_field, to_arrow_schema
 from deltalog.schema.collation_names import BY_BYTES
@@ -274,7 +275,7 @@ class Enforcer:
             )
 
     def _parse(self, text: str) -> Expression:
-        return parse_sql(text, columns=self._logical.names)
+        return parse_rule(text, self._logical)
 
     # --- for each batch
 

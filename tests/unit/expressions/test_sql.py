@@ -4,6 +4,7 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import parse_sql, to_sql
+from deltalog.expressions.sql import with_backticks
 
 
 @pytest.mark.parametrize(
@@ -80,3 +81,23 @@ def test_sql_is_a_text() -> None:
 def test_rendering(sql: str, shown: str) -> None:
     assert to_sql(parse_sql(sql)) == shown
     assert to_sql(parse_sql(shown)) == shown
+
+
+@pytest.mark.parametrize(
+    ("sql", "spelled"),
+    [
+        ("a > 0 and b = 'x'", "a > 0 and b = 'x'"),
+        ('"A" > 0 and b = "x"', '`A` > 0 and b = "x"'),
+        ('"high price" >= 0', "`high price` >= 0"),
+        ('t."x" = \'"a"\'', "t.`x` = '\"a\"'"),
+        ('"t"."x" = 1 -- "a"', '`t`.`x` = 1 -- "a"'),
+    ],
+)
+def test_names_in_double_quotes_get_backticks(sql: str, spelled: str) -> None:
+    assert with_backticks(sql, ["a", "high price"]) == spelled
+    assert with_backticks(spelled, ["a", "high price"]) == spelled
+
+
+def test_only_a_text_gets_backticks() -> None:
+    with pytest.raises(InvalidInputError, match="expected SQL as a text, found 5"):
+        with_backticks(5, [])  # type: ignore[arg-type]  # what callers do

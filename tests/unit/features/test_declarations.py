@@ -52,6 +52,17 @@ def test_a_rule_is_new_again_when_a_column_that_it_names_changes() -> None:
         )
 
 
+def test_rules_that_delta_rs_has_stored_are_kept_and_no_new_ones_made() -> None:
+    """A column that they name may change; a new rule must be one for Spark, too."""
+    rules = {"delta.constraints.c": '"homeTeam" > 0'}
+    before = StructType([Field("homeTeam", "long")])
+    after = StructType([Field("homeTeam", "long", metadata={"comment": "c"})])
+    check_declarations(rules, after, known=before, known_configuration=rules)
+    assert dependents(rules, before)[0].needs(("homeTeam",))
+    with pytest.raises(InvalidInputError, match="double quotes make a text"):
+        check_declarations(rules, after, known=before, known_configuration={})
+
+
 @pytest.mark.protocol("CON-07")
 def test_rules_name_columns_in_any_case_and_depth() -> None:
     schema = StructType(

@@ -107,6 +107,19 @@ def test_types_that_do_not_fit_are_named_by_their_path(current: str, incoming: s
         )
 
 
+def test_plain_columns_stay_as_they_are_where_data_is_cast() -> None:
+    current = StructType(
+        [Field("A", "byte"), Field("b", "string"), Field("c", "byte"), Field("v", "void")]
+    )
+    incoming = StructType(
+        [Field("a", "string"), Field("b", "long"), Field("c", "long"), Field("v", "date")]
+    )
+    merged = merge_schemas(current, incoming, allow_widening=True, casts=True)
+    assert str(merged) == "struct<A:byte,b:string,c:long,v:date>"
+    with pytest.raises(SchemaMismatchError, match="'b' is of type string"):
+        merge_schemas(current, one("b", one("x", "long")), casts=True)
+
+
 def test_what_can_be_stored() -> None:
     assert can_store(one("A", "long"), StructType([Field("a", "byte"), Field("b", "date")]))
     assert not can_store(one("c", "long"), one("a", "long"))

@@ -410,7 +410,10 @@ def configuration_after(
         return configuration
     taken = StructType([find_field(source, (name,)) for name in wanted])
     merged = merge_schemas(
-        configuration.schema, taken, allow_widening=configuration.is_active("typeWidening")
+        configuration.schema,
+        taken,
+        allow_widening=configuration.is_active("typeWidening"),
+        casts=True,  # each new value is, to the type of its column
     )
     if merged == configuration.schema:
         return configuration

@@ -114,6 +114,14 @@ def test_nested_fields_come_along_and_those_that_are_missing_stay() -> None:
 def test_types_that_do_not_merge_are_refused() -> None:
     table = StatedTable(NUMBERS, rows(1, x=0))
     with pytest.raises(SchemaMismatchError, match="'x' is of type long"):
+        table.run_merge(rows(1, x=[1]), upsert(None, "id", merge_schema=True))
+
+
+def test_plain_types_are_cast_as_without_new_columns() -> None:
+    table = StatedTable(NUMBERS, rows(1, x=0))
+    table.run_merge(rows(1, 2, x="7", y=1), upsert(None, "id", merge_schema=True))
+    assert table.rows() == rows(1, 2, x=7, y=1)
+    with pytest.raises(InvalidInputError, match="cannot cast 'text' to long"):
         table.run_merge(rows(1, x="text"), upsert(None, "id", merge_schema=True))
 
 
