@@ -542,7 +542,8 @@ def test_statements_insert_them(other: DeltaTable, tmp_path: Path) -> None:
         "INSERT INTO T SELECT at, clock, months, span, n + 10 FROM T WHERE n + 0 = 1",
         (
             "INSERT INTO T (n, months, span, clock) VALUES (20, INTERVAL '1-2' YEAR TO MONTH, "
-            "INTERVAL '1' DAY, TIMESTAMP_NTZ '2023-11-14 22:13:20.123456789'), (21, NULL, NULL, NULL)"
+            "INTERVAL '1' DAY, TIMESTAMP_NTZ '2023-11-14 22:13:20.123456789'), "
+            "(21, NULL, NULL, NULL)"
         ),
         "UPDATE T SET at = TIMESTAMP '1970-01-01 00:00:00.000000001Z' WHERE n = 20",
         (
