@@ -113,6 +113,66 @@ def deltalog_spark_column(path: Path, needle: int) -> Call:
     return lambda: _answer(_ours(session, path), "sum(id)")
 
 
+def _door(path: Path, options: Mapping[str, str] | None = None) -> Any:
+    """The ordinary spelling, as everybody writes it."""
+    from deltalog.spark import register
+
+    session = _session(path)
+    register(session)
+    reader = session.read.format("deltalog").options(**(options or {}))
+    reader.load(str(path)).limit(1).collect()
+    return reader
+
+
+def _found(frame: Any, needle: int) -> object:
+    return [str(row) for row in frame.where(f"id = {needle}").collect()]
+
+
+def deltalog_spark_count(path: Path, needle: int) -> Call:
+    del needle
+    session = _session(path)
+    _ours(session, path).limit(1).collect()
+    return lambda: _answer(_ours(session, path), "count(*)")
+
+
+def deltalog_spark_point(path: Path, needle: int) -> Call:
+    session = _session(path)
+    _ours(session, path).limit(1).collect()
+    return lambda: _found(_ours(session, path), needle)
+
+
+def deltalog_spark_door_count(path: Path, needle: int) -> Call:
+    del needle
+    reader = _door(path)
+    return lambda: _answer(reader.load(str(path)), "count(*)")
+
+
+def deltalog_spark_door_column(path: Path, needle: int) -> Call:
+    del needle
+    reader = _door(path)
+    return lambda: _answer(reader.load(str(path)), "sum(id)")
+
+
+def deltalog_spark_door_point(path: Path, needle: int) -> Call:
+    reader = _door(path)
+    return lambda: _found(reader.load(str(path)), needle)
+
+
+_FEED = {"readChangeFeed": "true", "startingVersion": "0"}
+
+
+def deltalog_spark_feed(path: Path, needle: int) -> Call:
+    del needle
+    reader = _door(path, _FEED)
+    return lambda: _answer(reader.load(str(path)), "sum(id)", "max(_change_type)")
+
+
+def delta_spark_feed(path: Path, needle: int) -> Call:
+    del needle
+    reader = _delta_session(path).read.format("delta").options(**_FEED)
+    return lambda: _answer(reader.load(str(path)), "sum(id)", "max(_change_type)")
+
+
 def deltalog_spark_append(path: Path, needle: int) -> Call:
     import deltalog.spark
 
@@ -284,6 +344,13 @@ SPARKERS: Mapping[str, Callable[[Path, int], Call]] = {
         delta_spark_column,
         deltalog_spark_read,
         deltalog_spark_column,
+        deltalog_spark_count,
+        deltalog_spark_point,
+        deltalog_spark_door_count,
+        deltalog_spark_door_column,
+        deltalog_spark_door_point,
+        deltalog_spark_feed,
+        delta_spark_feed,
         deltalog_spark_append,
         deltalog_spark_append_by_format,
         delta_spark_append,

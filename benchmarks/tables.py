@@ -287,10 +287,14 @@ def _build_rows(
     vector: Callable[[int], object] | None = None,
     *,
     is_maskable: bool = False,
+    is_fed: bool = False,
 ) -> None:
     """Data files that exist, in id order."""
     protocol = PROTOCOL
     configuration = {}
+    if is_fed:
+        protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}
+        configuration = {"delta.enableChangeDataFeed": "true"}
     if vector is not None or is_maskable:
         features = ["deletionVectors"]
         versions = {"minReaderVersion": 3, "minWriterVersion": 7}
@@ -360,6 +364,7 @@ BUILDERS: dict[str, Callable[[Path, Size], None]] = {
     "tombstones": _build_tombstones,
     "large": lambda path, size: _build_rows(path, _large(size), is_maskable=True),
     "thrice": lambda path, size: _build_rows(path, _thrice(size)),
+    "fed": lambda path, size: _build_rows(path, _thrice(size), is_fed=True),
     "large_plain": lambda path, size: _build_rows(path, _large(size)),
     "shared": lambda path, size: _build_rows(path, replace(size, row_files=size.shared_files)),
     "many": lambda path, size: _build_checkpointed(path, replace(size, files=size.many_files)),

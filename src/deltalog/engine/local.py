@@ -12,8 +12,6 @@ from deltalog.errors import InternalError
 from deltalog.rows.bins import rewrite_here
 from deltalog.rows.gather import optimizes_writes, write_optimized
 from deltalog.rows.local import LocalChange
-from deltalog.rows.merge.local import LocalMerge
-from deltalog.rows.merge.source import MergeSource
 from deltalog.upkeep import create_checkpoint
 from deltalog.write.files import write_files
 from deltalog.write.replace_where import write_where
@@ -47,12 +45,17 @@ class LocalEngine:
 
     def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
         """Hold the source's rows in memory, or in a temporary file if they are many."""
+        # Only merges need what knows how rows are matched, a tenth of what a first write loads.
+        from deltalog.rows.merge.source import MergeSource  # noqa: PLC0415
+
         return nullcontext(data) if isinstance(data, MergeSource) else MergeSource(data)
 
     def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
         """Find rows, by reading the columns of conditions from the files that pruning leaves."""
         if request.source is None:
             return LocalChange(transaction, request)
+        from deltalog.rows.merge.local import LocalMerge  # noqa: PLC0415  # as above
+
         return LocalMerge(transaction, request)
 
     def write_rows(

@@ -24,6 +24,7 @@ from deltalog.expressions import parse_sql
 from deltalog.expressions.render import quote_name, type_name
 from deltalog.query.aggregates import AGGREGATES, ASKED, BY_NAME, ResultType
 from deltalog.query.common_types import common_type_of_values
+from deltalog.query.joins import Joined, Star, joined_by_names
 from deltalog.query.lexer import SyntaxProblem
 from deltalog.query.parse import FAILURES, span_of, start_of
 from deltalog.query.query_trees import (
@@ -129,7 +130,7 @@ class Side:
     values: tuple[str, ...] = ()
 
 
-Part = Computed | Aggregated | Side
+Part = Computed | Aggregated | Side | Joined | Star
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,13 +239,36 @@ class _Parts:
 
     def _structure(self, node: Expr) -> Expr:
         """Visit what a node consists of, that is no expression itself."""
-        for child in list(children_of(node)):
+        common = node.args.get("with_")
+        children = [one for one in children_of(node) if one is not common]
+        for child in [common, *children] if common is not None else children:
             self.visit(child)
         if isinstance(node, exp.SetOperation) and not _is_recursive(node):
             self._note_sides(node)
         elif isinstance(node, exp.In):
             self._note_values(node)
+        elif isinstance(node, exp.Select):
+            self._note_join(node)
         return node
+
+    def _note_join(self, node: exp.Select) -> None:
+        """Put marks in place of the stars of a query that joins by names of columns."""
+        joined = joined_by_names(node, _duckdb)
+        if joined is None:
+            return
+        number = len(self.found)
+        self.found.append(joined)
+        for one in list(node.expressions):
+            star = one.this if isinstance(one, exp.Column) else one
+            if not isinstance(star, exp.Star):
+                continue
+            if star.args.get("replace") or star.args.get("rename"):
+                problem = "a star beside a join by names can leave columns out, and nothing else"
+                raise SyntaxProblem(start_of(one), problem)
+            table = one.table if isinstance(one, exp.Column) else None
+            excluded = tuple(column.name for column in star.args.get("except_") or ())
+            self.found.append(Star(number, table, excluded, start_of(one)))
+            self._marked(one, len(self.found) - 1)
 
     def _note_sides(self, node: exp.SetOperation) -> None:
         """Put a mark in place of the columns of both sides, which have other types in Spark."""

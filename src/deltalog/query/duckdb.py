@@ -7,6 +7,7 @@ Protocol: none
 
 from __future__ import annotations
 
+import ctypes
 import os
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -71,9 +72,15 @@ class Database:
 
 
 def _close(connection: Any, process: int) -> None:
-    """Close a DuckDB where it was opened: in a fork its threads are not there to be waited for."""
+    """Close a DuckDB where it was opened; in a fork, let it outlive the process.
+
+    The threads that it waits for when it is destroyed are not there in a fork: the process would
+    be aborted.
+    """
     if os.getpid() == process:
         connection.close()
+    else:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
 # By process: that of a parent is of no use in its fork.

@@ -8,14 +8,10 @@ Protocol: none
 
 from __future__ import annotations
 
-import inspect
-import itertools
 import re
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal, localcontext
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakValueDictionary, ref
 
 import pyarrow as pa
 
@@ -26,6 +22,7 @@ from deltalog.query.aggregates import ASKED, ResultType
 from deltalog.query.common_types import common_type_of_sides
 from deltalog.query.computed import ARGUMENTS, INPUT, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
 from deltalog.query.duckdb import has_spans, is_of_table, query_duckdb
+from deltalog.query.duckdb_functions import RunFunction
 from deltalog.query.duckdb_types import (
     MAX_PRECISION,
     as_type_of,
@@ -36,6 +33,7 @@ from deltalog.query.duckdb_types import (
     type_named,
     type_text,
 )
+from deltalog.query.joins import ColumnsOfJoin, Joined, Star, columns_of
 from deltalog.query.lexer import error_at
 from deltalog.query.native import (
     INTEGRALS,
@@ -44,7 +42,7 @@ from deltalog.query.native import (
     is_widened_by_duckdb,
 )
 from deltalog.query.shown import as_inserted, as_spelled, has_nanos, with_spans
-from deltalog.schema import Field, StructType
+from deltalog.schema import Field, PrimitiveType, StructType
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.spans import calendar_intervals
 from deltalog.schema.types import (
@@ -70,7 +68,6 @@ _PROBE: Final = "pi"
 _PROBED: Final = re.compile(
     rf"'{_PROBE}\(STRUCT\(k(\d+) \w+\)(?:, )?(.*)\)'\. You might", re.DOTALL
 )
-_NUMBERS: Final = itertools.count()
 
 
 def query_translated(
@@ -119,6 +116,8 @@ class _Run:
         failure: the error for which a function of ours failed.
         gives_spans: whether a part of it gives spans of time.
         functions: that compute its parts.
+        sides: names and types of the columns of sides that DuckDB has told.
+        joins: what its joins by names give; None while DuckDB is asked.
     """
 
     database: Database
@@ -129,8 +128,9 @@ class _Run:
     chosen: dict[int, str] = field(default_factory=dict)
     failure: DeltaError | None = None
     gives_spans: bool = False
-    functions: list[_Function] = field(default_factory=list)
+    functions: list[RunFunction] = field(default_factory=list)
     sides: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
+    joins: dict[int, ColumnsOfJoin | None] = field(default_factory=dict)
 
     @property
     def is_of_values(self) -> bool:
@@ -142,15 +142,23 @@ class _Run:
 
     def start(self, connection: Any, prefix: str) -> Any:
         """Return DuckDB's relation of the query; its parts are decided one after the other."""
-        import duckdb  # noqa: PLC0415  # optional
-
         for number, part in enumerate(self.query.parts):
             if isinstance(part, Computed) and not part.inputs:
                 self._compute(connection, number, part, [])
             elif isinstance(part, Aggregated) and not part.argument:
                 self._typed(number, part, [])
+        relation = self._bound(connection, prefix, self.query.sql)
+        for number, part in enumerate(self.query.parts):
+            if isinstance(part, Joined) and number not in self.joins:
+                self._join(connection, number, part)
+        return relation
+
+    def _bound(self, connection: Any, prefix: str, text: str) -> Any:
+        """Return DuckDB's relation of a query with marks; its parts are decided as it asks."""
+        import duckdb  # noqa: PLC0415  # optional
+
         while True:
-            sql = prefix + self._rendered()
+            sql = prefix + self._rendered(text)
             given = {
                 name: value for name, value in self.parameters.items()
                 if re.search(rf"\${re.escape(name)}\b", sql)
@@ -161,17 +169,23 @@ class _Run:
                 probed = _PROBED.search(str(error))
                 if probed is None:
                     raise
-                number = int(probed[1])
-                part = self.query.parts[number]
-                types = divided_types(probed[2])
-                if isinstance(part, Computed):
-                    self._compute(connection, number, part, types)
-                elif isinstance(part, Side):
-                    self._unify(connection, number, part, types[0])
-                else:
-                    self._typed(number, part, types, connection)
+                self._decide(connection, int(probed[1]), divided_types(probed[2]))
 
-    def _rendered(self) -> str:
+    def _decide(self, connection: Any, number: int, types: Sequence[str]) -> None:
+        """Choose what stands for a part, of whose values DuckDB has told the types."""
+        match self.query.parts[number]:
+            case Computed() as part:
+                self._compute(connection, number, part, types)
+            case Side() as part:
+                self._unify(connection, number, part, types[0])
+            case Star() as part:
+                self._expand(connection, number, part)
+            case Aggregated() as part:
+                self._typed(number, part, types, connection)
+            case Joined():
+                raise AssertionError(number)  # it stands nowhere in the text
+
+    def _rendered(self, text_of_query: str) -> str:
         done: list[str] = []
 
         def marked(text: str) -> str:
@@ -186,12 +200,14 @@ class _Run:
                 named = ", ".join(f"'c{place}': {one}" for place, one in enumerate(part.values))
                 row = f"{{{named}}}" if named else ROW_OF_SIDE
                 text = self.chosen.get(number) or f"{probe}, {row})"
+            elif isinstance(part, Star | Joined):
+                text = self.chosen.get(number) or f"{probe})"
             else:
                 text = self.chosen.get(number) or part.texts[0]
                 inner = f"{probe}, {part.argument})"
                 text = ARGUMENTS.sub(part.argument if number in self.chosen else inner, text)
             done.append(marked(text))
-        return marked(self.query.sql)
+        return marked(text_of_query)
 
     def _compute(self, connection: Any, number: int, part: Computed, types: Sequence[str]) -> None:
         """Decide whether DuckDB computes an expression, or a function of ours."""
@@ -241,6 +257,60 @@ class _Run:
     def _error(self, part: Computed, error: DeltaError) -> DeltaError:
         problem = _with_names(str(error), part.inputs)
         return error_at(self.shown, part.place, problem, attempt="run")
+
+    def _expand(self, connection: Any, number: int, part: Star) -> None:
+        """Let a star of a query that joins by names give its columns in Spark's order."""
+        joined = self.query.parts[part.join]
+        assert isinstance(joined, Joined)  # noqa: S101  # a star has the number of one
+        found = self._join(connection, part.join, joined)
+        try:
+            self.chosen[number] = found.expanded(part)
+        except InvalidInputError as error:
+            raise error_at(self.shown, part.place, str(error), attempt="run") from error
+
+    def _join(self, connection: Any, number: int, part: Joined) -> ColumnsOfJoin:
+        """Return what a join by names gives, once DuckDB has told the columns of both sides."""
+        if number not in self.joins:
+            self.joins[number] = None
+            self.joins[number] = self._joined(connection, part)
+        found = self.joins[number]
+        if found is None:
+            problem = "in a recursion that joins by names, name the columns instead of a star"
+            raise error_at(self.shown, part.place, problem, attempt="run")
+        return found
+
+    def _joined(self, connection: Any, part: Joined) -> ColumnsOfJoin:
+        def ask(query: str) -> list[tuple[str, str]]:
+            relation = self._bound(connection, "", query)
+            return list(zip(relation.columns, map(str, relation.types), strict=True))
+
+        try:
+            found = columns_of(part, ask)
+        except InvalidInputError as error:
+            raise error_at(self.shown, part.place, str(error), attempt="run") from error
+        for pair in found.pairs:
+            columns = (pair.left, pair.right)
+            kinds = [self._type(connection, one.type) for one in columns]
+            is_put_together = pair.is_put_together and kinds[0] != kinds[1]
+            has_other_type = is_put_together and any(map(decimal_of, kinds))
+            if has_other_type or not self._is_compared_by_duckdb(kinds):
+                problem = (
+                    f"columns {pair.left.name} of {kinds[0]} and of {kinds[1]} are not compared "
+                    "by their names: join ON a condition, where one can be cast"
+                )
+                raise error_at(self.shown, pair.place, problem, attempt="run")
+        return found
+
+    def _is_compared_by_duckdb(self, kinds: Sequence[DataType]) -> bool:
+        """Whether DuckDB says of the same values of two types that they are equal, as Spark."""
+        if kinds[0] == kinds[1] and not isinstance(kinds[0], PrimitiveType):
+            return True
+        schema = StructType([Field(name, kind) for name, kind in zip("ab", kinds, strict=True)])
+        parsed = nodes.Comparison("=", nodes.Column(("a",)), nodes.Column(("b",)))
+        try:
+            return is_same_by_duckdb(parsed, resolve(parsed, schema, self._session), schema)
+        except DeltaError:
+            return False
 
     def _unify(self, connection: Any, number: int, part: Side, row: str) -> None:
         """Let the columns of both sides of an operation have their common types, once known."""
@@ -353,61 +423,9 @@ class _Run:
 
     def _register(self, compute: Callable[..., Any], types: Sequence[str], result: str) -> str:
         """Return the beginning of a call that computes something for batches of arguments."""
-        part = _Function(compute, self)
-        _FUNCTIONS[part.number] = part
-        self.functions.append(part)
-        name, called = _caller((*types, result))
-        self.database.know(name, called, ["BIGINT", *types], result)
-        return f"{name}({part.number}"
-
-
-class _Function:
-    """A function of one run of a query.
-
-    Args:
-        compute: gives an array for arrays.
-        run: gets its error, of which DuckDB keeps the text only.
-    """
-
-    def __init__(self, compute: Callable[..., Any], run: _Run) -> None:
-        self.number = next(_NUMBERS)
-        self._compute = compute
-        self._run = ref(run)
-
-    def __call__(self, *columns: Any) -> Any:
-        """Return the array for a batch."""
-        try:
-            return self._compute(*columns)
-        except DeltaError as error:
-            run = self._run()
-            if run is not None:
-                run.failure = error
-            raise
-
-
-# Those of the queries that run: DuckDB's functions get their numbers.
-_FUNCTIONS: Final[WeakValueDictionary[int, _Function]] = WeakValueDictionary()
-
-
-@cache
-def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
-    """Return a function for DuckDB with these types, the last of which is its result's.
-
-    DuckDB does not keep the functions of Python that a running query calls: these are kept forever,
-    and so there is one for all expressions whose types are the same.
-    """
-
-    def call(number: Any, *columns: Any) -> Any:
-        if not len(number):
-            return pa.nulls(0)
-        return _FUNCTIONS[number[0].as_py()](*columns)
-
-    # DuckDB counts the arguments of a function of Python.
-    kind = inspect.Parameter.POSITIONAL_ONLY
-    names = ("number", *(f"c{place}" for place in range(len(types) - 1)))
-    parameters = [inspect.Parameter(name, kind) for name in names]
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return f"deltalog_computed_{next(_NUMBERS)}", call
+        function = RunFunction(compute, self)
+        self.functions.append(function)
+        return function.call_in(self.database, types, result)
 
 
 def _with_names(message: str, inputs: Sequence[tuple[str, str]]) -> str:

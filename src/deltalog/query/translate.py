@@ -366,8 +366,10 @@ def _shorten(column: exp.Column, known: Mapping[int, Mapping[tuple[str, ...], st
 
 def _rename(node: exp.Table, name: str, alias: str) -> None:
     """Give a table another name, known by its alias or by what its columns call it."""
+    known = exp.to_identifier(name, quoted=True)
+    known.meta.update(node.parts[0].meta)  # where it is in the text, for errors
     for part in ("db", "catalog", "version"):
         node.set(part, None)
-    node.set("this", exp.to_identifier(name, quoted=True))
+    node.set("this", known)
     if not node.args.get("alias"):
         node.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))

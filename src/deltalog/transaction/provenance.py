@@ -8,10 +8,10 @@ Protocol: Commit Provenance Information
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import dumps
+from deltalog._version import __version__
 from deltalog.errors import InvalidInputError
 from deltalog.features.row_ids import PRESERVED_TAG, Dialect
 from deltalog.transaction.winners import IDENTITY_TAG
@@ -41,14 +41,7 @@ COMMIT_INFO_MEMBERS: Final = frozenset(
 _PARAMETERS: Final = "operationParameters"
 
 
-def _engine() -> str:
-    try:
-        return f"deltalog/{version('deltalog')}"
-    except PackageNotFoundError:  # run from a source tree that nobody installed
-        return "deltalog"
-
-
-ENGINE_INFO: Final = _engine()
+ENGINE_INFO: Final = f"deltalog/{__version__}"
 
 
 def commit_info(

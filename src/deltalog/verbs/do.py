@@ -17,7 +17,6 @@ from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import Ran, commit, commit_loop, stage_and_commit
 from deltalog.transaction.discard import discard, discarding
 from deltalog.transaction.properties import USUAL, CommitOptions
-from deltalog.verbs.optimize.auto import AutoCompact, is_auto_compaction_due
 from deltalog.verbs.verb import OutcomeT_co
 
 if TYPE_CHECKING:
@@ -178,6 +177,12 @@ class EngineMaintenance:
 
         The verb's commit is done already, so a failure is only logged.
         """
+        # Few tables want it, and a first write is to load little.
+        from deltalog.verbs.optimize.auto import (  # noqa: PLC0415
+            AutoCompact,
+            is_auto_compaction_due,
+        )
+
         try:
             if not is_auto_compaction_due(snapshot):
                 return snapshot

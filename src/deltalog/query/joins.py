@@ -1,0 +1,339 @@
+"""Joins by names of columns (USING, NATURAL): which columns they give, in which order.
+
+Spark gives the columns that are compared first, then the others of the left, then those of the
+right; DuckDB leaves each where it is. Which columns there are is known when DuckDB has seen the
+tables, so a query has marks in place of its stars until then.
+
+Protocol: none; Spark's SQL reference
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions.render import quote_name
+from deltalog.query.lexer import SyntaxProblem
+from deltalog.query.parse import start_of
+
+_UNNAMED: Final = "deltalog_side_"
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sqlglot.expressions import Expr
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOfJoin:
+    """A column of what is joined.
+
+    Args:
+        table: the alias of its table; None if it has none, or if the column is of both sides.
+        name: as the table spells it.
+        type: in DuckDB's words.
+    """
+
+    table: str | None
+    name: str
+    type: str
+
+    def __str__(self) -> str:
+        """The column in a query of DuckDB's."""
+        names = (self.name,) if self.table is None else (self.table, self.name)
+        return ".".join('"' + one.replace('"', '""') + '"' for one in names)
+
+
+@dataclass(frozen=True, slots=True)
+class TableOfJoin:
+    """A table, or a query, that is joined.
+
+    Args:
+        alias: which its columns are called by; None if it has none.
+        query: for no rows of it, in DuckDB's dialect, with marks.
+    """
+
+    alias: str | None
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Both sides of a join.
+
+    Args:
+        left: what comes before.
+        right: what is joined.
+        kind: `SEMI` and `ANTI` give columns of the left only.
+        side: whose rows all stay: `LEFT`, `RIGHT`, `FULL`; empty if nobody's.
+        names: of the columns that are compared; none are those that both sides have; None if the
+            join is by a condition.
+        alias: of all columns; None if they keep those of their tables.
+        place: in the query.
+    """
+
+    left: Joined | TableOfJoin
+    right: Joined | TableOfJoin
+    kind: str
+    side: str
+    names: tuple[str, ...] | None
+    alias: str | None
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Star:
+    """A star of a query that joins by names.
+
+    Args:
+        join: the number of the part that is the join.
+        table: before the star; None if it stands alone.
+        excluded: the names of columns that it leaves out.
+        place: in the query.
+    """
+
+    join: int
+    table: str | None
+    excluded: tuple[str, ...]
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two columns that a join compares.
+
+    Args:
+        left: the one before.
+        right: the one that is joined.
+        is_put_together: whether one column has the values of both.
+        place: of the join in the query.
+    """
+
+    left: ColumnOfJoin
+    right: ColumnOfJoin
+    is_put_together: bool
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsOfJoin:
+    """What a join gives.
+
+    Args:
+        shown: the columns of a star, in Spark's order.
+        hidden: those that only a star of their table gives.
+        pairs: that were compared.
+    """
+
+    shown: tuple[ColumnOfJoin, ...]
+    hidden: tuple[ColumnOfJoin, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+
+    def expanded(self, star: Star) -> str:
+        """Return what stands for a star, in DuckDB's dialect.
+
+        Raises:
+            InvalidInputError: there is no such table or column, or no column is left.
+        """
+        own: Sequence[ColumnOfJoin] = self.shown
+        if star.table is not None:
+            own = [
+                one for one in (*self.hidden, *self.shown)
+                if one.table is not None and one.table.lower() == star.table.lower()
+            ]  # fmt: skip
+            if not own:
+                raise InvalidInputError(f"no table of this join is called {star.table}")
+        for name in star.excluded:
+            if not _called(name, own):
+                raise InvalidInputError(f"the star has no column {quote_name(name)} to leave out")
+        excluded = {name.lower() for name in star.excluded}
+        found = [str(one) for one in own if one.name.lower() not in excluded]
+        if not found:
+            raise InvalidInputError("the star leaves out all columns")
+        return ", ".join(found)
+
+
+def joined_by_names(select: exp.Select, write: Callable[[Expr], str]) -> Joined | None:
+    """Return what a query joins, if it joins by names of columns; else None.
+
+    Args:
+        select: the query, in which marks are in place of parts; queries that it joins get aliases.
+        write: gives DuckDB's dialect.
+
+    Raises:
+        SyntaxProblem: it cannot be known what is joined.
+    """
+    from_ = select.args.get("from_")
+    if from_ is None:
+        return None
+    own = [from_, *(select.args.get("joins") or ())]
+    joins = [one for top in own for one in _joins_in(top)]
+    if not any(map(_is_by_names, joins)):
+        return None
+    unknown = next((one for one in joins if isinstance(one.this, exp.Lateral)), None)
+    if unknown is not None or select.args.get("laterals"):
+        problem = "a query with LATERAL cannot join by names of columns: join ON a condition"
+        raise SyntaxProblem(start_of(unknown or select), problem)
+    queries = (one for top in own for one in _queries_in(top))
+    for number, one in enumerate(queries):
+        # Columns of both sides may have the same name: a star calls them by their tables.
+        one.set("alias", exp.TableAlias(this=exp.to_identifier(f"{_UNNAMED}{number}")))
+    common = _common_tables(select)
+    found = _tree(from_.this, select.args.get("joins") or (), common, write)
+    assert isinstance(found, Joined)  # noqa: S101  # it has a join
+    return found
+
+
+def columns_of(
+    joined: Joined | TableOfJoin,
+    ask: Callable[[str], Sequence[tuple[str, str]]],
+) -> ColumnsOfJoin:
+    """Return the columns that a join gives.
+
+    Args:
+        joined: the join, or one of its sides.
+        ask: gives the names and types of the columns of a query.
+
+    Raises:
+        InvalidInputError: a side lacks a column, or has two of its name.
+    """
+    if isinstance(joined, TableOfJoin):
+        columns = ask(joined.query)
+        return ColumnsOfJoin(tuple(ColumnOfJoin(joined.alias, *one) for one in columns))
+    left, right = (columns_of(one, ask) for one in (joined.left, joined.right))
+    found = _joined(joined, left, right)
+    if joined.alias is None:
+        return found
+    shown = tuple(replace(one, table=joined.alias) for one in found.shown)
+    return ColumnsOfJoin(shown, (), found.pairs)
+
+
+def _joined(joined: Joined, left: ColumnsOfJoin, right: ColumnsOfJoin) -> ColumnsOfJoin:
+    """Return the columns of a join, those that it compares first."""
+    names = joined.names
+    if names == ():
+        names = tuple(one.name for one in left.shown if _called(one.name, right.shown))
+    is_full = joined.side == "FULL"
+    pairs = [
+        Pair(_only(name, left.shown), _only(name, right.shown), is_full, joined.place)
+        for name in names or ()
+    ]
+    lefts, rights = [one.left for one in pairs], [one.right for one in pairs]
+    others = [one for one in left.shown if one not in lefts]
+    theirs = [one for one in right.shown if one not in rights]
+    hidden = (*left.hidden, *right.hidden)
+    compared, behind = lefts, rights
+    if joined.kind in {"SEMI", "ANTI"}:
+        theirs, hidden, behind = [], left.hidden, []
+    elif joined.side == "RIGHT":
+        compared, behind = rights, lefts
+    elif is_full:
+        compared, behind = [replace(one, table=None) for one in lefts], [*lefts, *rights]
+    return ColumnsOfJoin(
+        (*compared, *others, *theirs), (*behind, *hidden), (*left.pairs, *right.pairs, *pairs)
+    )
+
+
+def _called(name: str, columns: Sequence[ColumnOfJoin]) -> list[ColumnOfJoin]:
+    return [one for one in columns if one.name.lower() == name.lower()]
+
+
+def _only(name: str, columns: Sequence[ColumnOfJoin]) -> ColumnOfJoin:
+    found = _called(name, columns)
+    if len(found) != 1:
+        many = "several columns" if found else "no column"
+        raise InvalidInputError(
+            f"cannot join by the column {quote_name(name)}: one side has {many} of that name"
+        )
+    return found[0]
+
+
+def _is_by_names(join: Expr) -> bool:
+    return isinstance(join, exp.Join) and (join.method == "NATURAL" or bool(join.args.get("using")))
+
+
+def _joins_in(node: Expr) -> Iterator[exp.Join]:
+    """The joins of one FROM, those in brackets too; not those of queries inside it."""
+    if isinstance(node, exp.Join):
+        yield node
+    if isinstance(node, exp.From | exp.Join) or _is_in_brackets(node):
+        yield from _joins_in(node.this)
+    for join in node.args.get("joins") or ():
+        yield from _joins_in(join)
+
+
+def _queries_in(node: Expr) -> Iterator[Expr]:
+    """The queries without an alias that one FROM joins."""
+    if isinstance(node, exp.From | exp.Join) or _is_in_brackets(node):
+        yield from _queries_in(node.this)
+    elif isinstance(node, exp.Subquery) and not node.alias:
+        yield node
+    for join in node.args.get("joins") or ():
+        yield from _queries_in(join)
+
+
+def _is_in_brackets(node: Expr) -> bool:
+    return isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table | exp.Subquery)
+
+
+def _tree(
+    first: Expr, joins: Sequence[exp.Join], common: exp.With | None, write: Callable[[Expr], str]
+) -> Joined | TableOfJoin:
+    found = _side(first, common, write)
+    for join in joins:
+        using = join.args.get("using")
+        names = tuple(one.name for one in using) if using else None
+        found = Joined(
+            left=found,
+            right=_side(join.this, common, write),
+            kind=join.kind,
+            side=join.side,
+            names=() if join.method == "NATURAL" else names,
+            alias=None,
+            place=start_of(join),
+        )
+    return found
+
+
+def _side(
+    node: Expr, common: exp.With | None, write: Callable[[Expr], str]
+) -> Joined | TableOfJoin:
+    """Return a table, a query, or a join in brackets."""
+    joins = node.args.get("joins") or ()
+    alone = node.copy()
+    alone.set("joins", None)
+    if not joins and _is_in_brackets(node):
+        found = _side(node.this, common, write)
+        if not node.alias:
+            return found
+        if node.args["alias"].args.get("columns"):
+            problem = "a join in brackets cannot have names of columns beside a join by names"
+            raise SyntaxProblem(start_of(node), problem)
+        return replace(found, alias=node.alias)
+    if joins:
+        return _tree(alone, joins, common, write)
+    rows = exp.Select(
+        expressions=[exp.Star()],
+        from_=exp.From(this=alone),
+        limit=exp.Limit(expression=exp.Literal.number(0)),
+    )
+    if common is not None:
+        rows.set("with_", common.copy())
+    return TableOfJoin(node.alias_or_name or None, write(rows))
+
+
+def _common_tables(select: Expr) -> exp.With | None:
+    """Return the common table expressions that a query may name, those around it first."""
+    found: list[Expr] = []
+    is_recursive = False
+    at: Expr | None = select
+    while at is not None:
+        with_ = at.args.get("with_")
+        if with_ is not None:
+            found = [*(one.copy() for one in with_.expressions), *found]
+            is_recursive |= bool(with_.args.get("recursive"))
+        at = at.parent
+    return exp.With(expressions=found, recursive=is_recursive) if found else None
