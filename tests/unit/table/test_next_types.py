@@ -464,6 +464,8 @@ def test_the_first_of_them(other: DeltaTable, order: str, numbers: list[int]) ->
         ("SELECT n FROM T WHERE span IS NULL ORDER BY n", [(2,)]),
         ("SELECT count(*) FROM T a JOIN T b ON a.at = b.at", [(1,)]),
         ("SELECT count(*) FROM T WHERE clock < at", [(0,)]),
+        ("SELECT a.n, at FROM T a FULL JOIN T b USING (at) WHERE at IS NOT NULL",
+         [(1, pd.Timestamp(NANOS, tz="UTC"))]),
     ],
 )  # fmt: skip
 def test_queries_compare_them(
@@ -497,6 +499,8 @@ def test_queries_find_the_least_and_the_greatest_nanosecond(
         "SELECT count(*) FROM T WHERE span > INTERVAL 1 DAY", "SELECT months + 1 FROM T",
         "SELECT span FROM T UNION SELECT span FROM T", "SELECT year(at) FROM T",
         "SELECT CAST(clock AS STRING) FROM T", "SELECT at FROM T UNION SELECT current_timestamp()",
+        "SELECT a.n FROM T a JOIN T b USING (span)", "SELECT n FROM T a NATURAL JOIN T b",
+        "SELECT a.n FROM T a JOIN (SELECT current_timestamp() AS at) b USING (at)",
     ],
 )  # fmt: skip
 def test_queries_refuse_what_duckdb_would_do_otherwise(
@@ -542,7 +546,8 @@ def test_statements_insert_them(other: DeltaTable, tmp_path: Path) -> None:
         "INSERT INTO T SELECT at, clock, months, span, n + 10 FROM T WHERE n + 0 = 1",
         (
             "INSERT INTO T (n, months, span, clock) VALUES (20, INTERVAL '1-2' YEAR TO MONTH, "
-            "INTERVAL '1' DAY, TIMESTAMP_NTZ '2023-11-14 22:13:20.123456789'), (21, NULL, NULL, NULL)"
+            "INTERVAL '1' DAY, TIMESTAMP_NTZ '2023-11-14 22:13:20.123456789'), "
+            "(21, NULL, NULL, NULL)"
         ),
         "UPDATE T SET at = TIMESTAMP '1970-01-01 00:00:00.000000001Z' WHERE n = 20",
         (
