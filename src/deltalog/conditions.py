@@ -9,6 +9,7 @@ from typing import Any
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, TextRules, as_expression, lit, parse_sql
+from deltalog.expressions.sql import with_backticks
 from deltalog.scan.changes import CHANGE_COLUMNS
 from deltalog.scan.task import with_metadata_columns
 from deltalog.schema import Field, StructType, from_arrow_type
@@ -116,6 +117,16 @@ def as_updates(
         if isinstance(value, str):
             found[name] = parse_sql(value, parameters=named, columns=columns, quotes_names=True)
     return found
+
+
+def as_constraints(given: Any, columns: Sequence[str]) -> Any:
+    """Constraints, name to SQL, with columns in backticks where callers have double quotes.
+
+    Stored double quotes are those of a text for Spark.
+    """
+    if not isinstance(given, Mapping):
+        return given  # what takes them says what it expects
+    return {name: with_backticks(text, columns) for name, text in given.items()}
 
 
 def left_for_predicate(parameters: Any, predicate: object, updates: object) -> Any:

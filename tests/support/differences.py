@@ -788,7 +788,8 @@ DIFFERENCES: Final = (
         ours='["s.id = t.id"]',
     ),
     Difference(
-        what="`convert_to_deltalake` of directories such as `p=a`, without `partition_by`",
+        what="`convert_to_deltalake` of directories such as `p=a`, without `partition_by` or "
+        "`partition_strategy`",
         there="an error",
         here="finds the partition columns",
         ask=_converted,

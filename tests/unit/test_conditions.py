@@ -65,6 +65,15 @@ def test_updates_are_sql_or_values() -> None:
         conditions.as_updates({"id": 3}, None, None)  # type: ignore[dict-item]  # that is the point
 
 
+def test_constraints_may_name_columns_in_double_quotes() -> None:
+    given = {"a": '"id" > 0 AND p <> "x"', "b": "id < 9"}
+    assert conditions.as_constraints(given, ["id", "p"]) == {
+        "a": '`id` > 0 AND p <> "x"',
+        "b": "id < 9",
+    }
+    assert conditions.as_constraints("id > 0", ["id"]) == "id > 0"  # which is refused later
+
+
 def test_an_empty_list_of_filters_is_not_every_row() -> None:
     for predicate in (None, "id = 1", [("id", "=", 1)]):
         conditions.check_given(predicate)

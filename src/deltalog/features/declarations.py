@@ -111,9 +111,10 @@ def check_declarations(
     unchanged = {field.name for field in before if now.get(field.name) == field}
     _check_nested(schema)
     _check_identity(schema, partition_columns)
+    stored = generation_expressions(known) if known else {}
     for name, text in generation_expressions(schema).items():
         if name not in unchanged or not _is_as_before(text, schema, unchanged):
-            _check_generated(name, text, schema)
+            _check_generated(name, text, schema, is_new=stored.get(name) != text)
     for path, text in default_expressions(schema).items():
         if path[0] not in unchanged:
             _check_default(path, text, schema)
@@ -139,11 +140,7 @@ def check_condition(what: str, text: str, schema: StructType, *, is_new: bool = 
             deterministic.
     """
     try:
-        parsed = (
-            expressions.parse_sql(text, columns=schema.names)
-            if is_new
-            else parse_rule(text, schema)
-        )
+        parsed = _parsed(text, schema, is_new=is_new)
         return expressions.resolve_predicate(parsed, schema)
     except InvalidInputError as error:
         raise InvalidInputError(f"{what} ({text}) cannot be kept: {error}") from error
@@ -185,7 +182,14 @@ def _check_identity(schema: StructType, partition_columns: Collection[str]) -> N
             )
 
 
-def _check_generated(name: str, text: str, schema: StructType) -> None:
+def _parsed(text: str, schema: StructType, *, is_new: bool) -> Expression:
+    """The expression of a rule; a new one must be what Spark reads, too."""
+    if is_new:
+        return expressions.parse_sql(text, columns=schema.names)
+    return parse_rule(text, schema)
+
+
+def _check_generated(name: str, text: str, schema: StructType, *, is_new: bool) -> None:
     what = f"the generated column {name!r} ({text})"
     # Resolved with all columns first, so that the use of another generated column gets its own
     # error below instead of "unknown column".
@@ -195,7 +199,8 @@ def _check_generated(name: str, text: str, schema: StructType) -> None:
         if not has_generated_columns(schema.with_fields([field]))
     }
     try:
-        resolved = expressions.resolve(expressions.parse_sql(text, columns=schema.names), schema)
+        parsed = _parsed(text, schema, is_new=is_new)
+        resolved = expressions.resolve(parsed, schema)
         found = expressions.type_of(resolved, schema)
     except InvalidInputError as error:
         raise InvalidInputError(f"{what} cannot be computed: {error}") from error
@@ -204,10 +209,10 @@ def _check_generated(name: str, text: str, schema: StructType) -> None:
         raise InvalidInputError(f"{what} cannot use {', '.join(others)}: that is generated itself")
     declared = find_field(schema, (name,)).type
     if str(found) != str(declared):
-        parsed = expressions.to_sql(expressions.parse_sql(text))
+        shown = expressions.to_sql(parsed)
         raise InvalidInputError(
             f"{what} is of type {found}, but the column is declared as {declared}: "
-            f"declare it as {found}, or write CAST({parsed} AS {declared})"
+            f"declare it as {found}, or write CAST({shown} AS {declared})"
         )
 
 

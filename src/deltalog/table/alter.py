@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deltalog.conditions import as_constraints
 from deltalog.errors import InvalidInputError
 from deltalog.schema import Field
 from deltalog.transaction.properties import CommitOptions
@@ -204,10 +205,13 @@ class TableAlterer:
     ) -> None:
         """Add CHECK constraints (name → Spark SQL), after a check of the existing rows.
 
+        Columns may be in double quotes, as for deltalake; they are stored in backticks.
+
         Raises:
             ConstraintViolationError: rows violate it; the message has their number, and examples.
         """
-        self._do(alter.AddConstraints(constraints), commit_properties, post_commithook_properties)
+        spelled = as_constraints(constraints, self._table.snapshot.configuration.schema.names)
+        self._do(alter.AddConstraints(spelled), commit_properties, post_commithook_properties)
 
     def drop_constraint(
         self,

@@ -17,7 +17,6 @@ from deltalog.clock import now_ms
 from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
-from deltalog.expressions.sql import with_backticks
 from deltalog.locations import named_table, open_table_context
 from deltalog.log.listing import has_table
 from deltalog.rows.file_options import FileOptions
@@ -170,13 +169,10 @@ class TableDefinition:
             schema: of the table.
             new: its place in a catalog, which may require properties and features.
         """
-        columns = as_schema(schema)
-        checks = {
-            f"{CONSTRAINT_PREFIX}{key}": with_backticks(text, columns.names)
-            for key, text in (self.constraints or {}).items()
-        }
+        given = self.constraints or {}
+        checks = {f"{CONSTRAINT_PREFIX}{key}": text for key, text in given.items()}
         return new_table_with_defaults(
-            columns,
+            as_schema(schema),
             partition_columns=self.partition_by,
             configuration={**(self.configuration or {}), **checks},
             name=self.name,

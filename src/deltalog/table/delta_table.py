@@ -240,7 +240,7 @@ class DeltaTable:
             configuration: table properties; None removes a default of `table_defaults`.
             cluster_by: clustering columns, instead of partitions.
             features: table features to support beyond what is needed.
-            constraints: CHECK constraints, name → Spark SQL.
+            constraints: CHECK constraints, name → Spark SQL; columns may be in double quotes.
             raise_if_key_not_exists: whether an unknown `delta.` property is refused.
 
         Raises:
@@ -248,7 +248,10 @@ class DeltaTable:
             InvalidInputError: schema, columns and properties contradict each other.
         """
         from deltalog.table.creating import TableDefinition, TablePlace, create_table
+        from deltalog.verbs.create import as_schema
 
+        if constraints:
+            constraints = conditions.as_constraints(constraints, as_schema(schema).names)
         place = TablePlace.of(table_uri, storage_options, filesystem)
         definition = TableDefinition(
             schema=schema,

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from deltalog.errors import InvalidInputError
@@ -55,12 +57,14 @@ def test_a_rule_is_new_again_when_a_column_that_it_names_changes() -> None:
 def test_rules_that_delta_rs_has_stored_are_kept_and_no_new_ones_made() -> None:
     """A column that they name may change; a new rule must be one for Spark, too."""
     rules = {"delta.constraints.c": '"homeTeam" > 0'}
-    before = StructType([Field("homeTeam", "long")])
-    after = StructType([Field("homeTeam", "long", metadata={"comment": "c"})])
+    column, twice = Field("homeTeam", "long"), generated("g", '"homeTeam" * 2')
+    before = StructType([column, twice])
+    after = StructType([replace(column, metadata={"comment": "c"}), twice])
     check_declarations(rules, after, known=before, known_configuration=rules)
-    assert dependents(rules, before)[0].needs(("homeTeam",))
-    with pytest.raises(InvalidInputError, match="double quotes make a text"):
-        check_declarations(rules, after, known=before, known_configuration={})
+    assert [rule.needs(("homeTeam",)) for rule in dependents(rules, before)] == [True, True]
+    for known, configuration in ((before, {}), (StructType([column]), rules)):
+        with pytest.raises(InvalidInputError, match="double quotes make a text"):
+            check_declarations(rules, after, known=known, known_configuration=configuration)
 
 
 @pytest.mark.protocol("CON-07")

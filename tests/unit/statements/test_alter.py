@@ -100,6 +100,12 @@ def test_properties_are_set_and_unset(table: SqlTables) -> None:
         table.run("ALTER TABLE t UNSET TBLPROPERTIES ('k')")
 
 
+def test_double_quotes_of_a_constraint_are_not_guessed_at(table: SqlTables) -> None:
+    """Python callers mean the column, as for deltalake; in Spark's SQL it is a text."""
+    with pytest.raises(InvalidInputError, match="double quotes make a text"):
+        table.run('ALTER TABLE t ADD CONSTRAINT c CHECK ("id" > 0)')
+
+
 def test_constraints_are_added_and_dropped(table: SqlTables) -> None:
     table.run("ALTER TABLE t ADD CONSTRAINT pos CHECK (id > 0 /* always */ AND v IN ('a', 'b)'))")
     with pytest.raises(ConstraintViolationError):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar
 from deltalog.actions.properties import CONSTRAINT_PREFIX
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.nodes import Comparison, Literal, Not
-from deltalog.expressions.sql import with_backticks
 from deltalog.features.declarations import check_condition
 from deltalog.verbs.alter.existing_rows import check_existing_rows
 from deltalog.verbs.alter.staging import Alteration, change_properties
@@ -26,8 +25,7 @@ class AddConstraints(Alteration):
     """Add CHECK constraints.
 
     Args:
-        constraints: name → Spark SQL. Names ignore case; columns may be in double quotes, as
-            deltalake has them, and are stored in backticks.
+        constraints: name → Spark SQL. Names ignore case.
     """
 
     constraints: Mapping[str, str]
@@ -49,8 +47,7 @@ class AddConstraints(Alteration):
             )
         if not self.constraints:
             raise InvalidInputError("there are no constraints to add")
-        for name, given in self.constraints.items():
-            text = with_backticks(given, transaction.configuration.schema.names)
+        for name, text in self.constraints.items():
             _add_constraint(transaction, name, text)
         return {"name": name, "expr": text}
 

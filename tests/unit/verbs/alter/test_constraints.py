@@ -30,16 +30,6 @@ def test_constraints_are_checked_against_the_rows() -> None:
     assert load_snapshot(utc_context(table.store)).version == after.version
 
 
-def test_columns_in_double_quotes_are_stored_in_backticks() -> None:
-    """Spark takes double quotes for those of a text."""
-    table = make()
-    after = apply(table, alter.AddConstraints({"c": '"id" > 0 AND v IS DISTINCT FROM "x"'}))
-    assert after.metadata.configuration == {
-        "delta.constraints.c": '`id` > 0 AND v IS DISTINCT FROM "x"'
-    }
-    assert told(table)[1]["expr"] == '`id` > 0 AND v IS DISTINCT FROM "x"'
-
-
 @pytest.mark.protocol("CON-05")
 def test_a_constraint_is_dropped() -> None:
     table = make()
