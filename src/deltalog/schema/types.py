@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._json import loads
 from deltalog.errors import InvalidInputError
 from deltalog.frozen import FrozenList
-from deltalog.schema.collation_names import BY_BYTES, collation_named
+from deltalog.schema.collation_names import BY_BYTES, collation_named, name_in_sql
 from deltalog.schema.interchange import SchemaPart
 from deltalog.schema.primitives import (
     PRIMITIVES,
@@ -321,7 +321,10 @@ class Field(SchemaPart):
 
     def __str__(self) -> str:
         """The column as a line of SQL DDL."""
-        return f"{self.name}: {self.type}{'' if self.nullable else ' not null'}"
+        named = self.metadata.get(COLLATIONS_KEY)
+        collation = named.get(self.name) if isinstance(named, dict) else None
+        collate = "" if collation is None else f" collate {name_in_sql(str(collation))}"
+        return f"{self.name}: {self.type}{collate}{'' if self.nullable else ' not null'}"
 
     def __repr__(self) -> str:
         """As it is made, without what is so by default."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from deltalog import DeltaTable, Field, Schema, write_deltalake
-from deltalog.errors import ConstraintViolationError, InvalidInputError
+from deltalog.errors import AmbiguousMergeError, ConstraintViolationError, InvalidInputError
 from deltalog.expressions import col
 
 VERSIONED = "spark.UTF8_LCASE.78.3"
@@ -104,6 +104,17 @@ def test_rows_are_merged_by_keys_of_the_collation(table: DeltaTable, condition: 
         {"id": 3, "name": "b", "t": "B"}, {"id": 5, "name": "Y", "t": "y"},
         {"id": 102, "name": "new", "t": "x"},
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("null_safe", [False, True])
+def test_keys_of_an_upsert_are_compared_by_the_table(
+    table: DeltaTable,
+    null_safe: bool,
+) -> None:
+    table.upsert(rows(100, "B", "y", "new", None), "name", null_safe=null_safe)
+    found = table.to_pyarrow_table(filters="id >= 100").sort_by("id")
+    assert found.column("name").to_pylist() == ["B", "y", "new", None]
+    assert table.count() == (8 if null_safe else 9)
 
 
 def test_columns_of_two_collations_are_not_merged(table: DeltaTable) -> None:
@@ -268,3 +279,19 @@ def test_queries_that_compare_in_place(table: DeltaTable, query: str, expected: 
 def test_queries_that_leave_texts_to_duckdb_are_refused(table: DeltaTable, query: str) -> None:
     with pytest.raises(InvalidInputError, match=r"DuckDB compares bytes|does not have"):
         table.sql(query).read_all()
+
+
+def test_filters_of_polars_compare_bytes(table: DeltaTable) -> None:
+    pl = pytest.importorskip("polars")
+    frame = table.to_polars(lazy=True)
+    for condition, expected in [
+        (pl.col("name") == "ab", [2]),
+        (pl.col("name") != "ab", [1, 3, 5, 6, 7]),
+        (pl.col("name") > "Z", [2, 3, 6, 7]),
+    ]:
+        assert sorted(frame.filter(condition).collect()["id"].to_list()) == expected
+
+
+def test_rows_that_a_collation_takes_for_one_are_ambiguous(table: DeltaTable) -> None:
+    with pytest.raises(AmbiguousMergeError):
+        table.upsert(rows(100, "B", "b"), "name")

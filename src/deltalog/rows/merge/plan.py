@@ -17,12 +17,13 @@ from deltalog.expressions import (
     Literal,
     TextRules,
     columns,
+    conjunction,
     conjuncts,
     resolve_predicate,
     type_of,
 )
 from deltalog.expressions.arrow import fold
-from deltalog.expressions.nodes import Column, Comparison, col
+from deltalog.expressions.nodes import Collate, Column, Comparison, col
 from deltalog.rows.assign import (
     Assignments,
     Scope,
@@ -34,6 +35,8 @@ from deltalog.rows.assign import (
 from deltalog.rows.merge.names import BOTH, SOURCE, TARGET, Names, sides_of, without_side
 from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.schema import PrimitiveType, StructType, find_field, merge_schemas
+from deltalog.schema.collation_names import BY_BYTES
+from deltalog.schema.collations import own_collation
 from deltalog.schema.types import VOID
 from deltalog.sql_session import SqlSession
 from deltalog.table_change import changed_table
@@ -173,11 +176,14 @@ def plan_merge(
     # Values may use columns that this merge adds, which are NULL so far; conditions may not.
     later = names if after is configuration else _names(request, after.schema, source)
     planner = _Planner(request, after.schema, source, names, later, session)
+    condition = request.condition
+    if request.needs_every_column and isinstance(condition, Expression):
+        condition = _by_the_table(condition, configuration.schema)
     return MergePlan(
         request=request,
         configuration=after,
         names=names,
-        condition=_taken_apart(_resolved(names, request.condition, BOTH, session), names.schema),
+        condition=_taken_apart(_resolved(names, condition, BOTH, session), names.schema),
         matched=planner.clauses(When.MATCHED),
         not_matched=planner.clauses(When.NOT_MATCHED),
         not_matched_by_source=planner.clauses(When.NOT_MATCHED_BY_SOURCE),
@@ -207,6 +213,20 @@ def plan_condition(
     names = _names(request, target, source)
     found = _resolved(names, request.condition, BOTH, session, text_rules)
     return _taken_apart(found, names.schema)
+
+
+def _by_the_table(condition: Expression, target: StructType) -> Expression:
+    """The condition of an upsert, whose keys are compared by the collations of the table."""
+
+    def collated(part: Expression) -> Expression:
+        match part:
+            case Comparison(operator, Column() as own, Column() as other):
+                collation = own_collation(find_field(target, own.path[1:]))
+                if collation != BY_BYTES:
+                    return Comparison(operator, own, Collate(other, collation))
+        return part
+
+    return conjunction([collated(part) for part in conjuncts(condition)])
 
 
 def _resolved(
