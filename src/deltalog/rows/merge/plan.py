@@ -1,9 +1,9 @@
-"""Plan a merge: resolve names and types, split the condition, evolve the schema.
+"""Plan a merge: resolve names and types, split the condition.
 
 Owns which conjuncts of the condition are equi-join keys, which use one side only and which are
-evaluated on pairs of rows; and which columns the table gains. Does no I/O.
+evaluated on pairs of rows. Does no I/O.
 
-Protocol: Schema Serialization Format, Type Widening
+Protocol: none
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deltalog.errors import InvalidInputError, SchemaMismatchError
+from deltalog.errors import InvalidInputError
 from deltalog.expressions import (
     Expression,
     Literal,
@@ -32,14 +32,14 @@ from deltalog.rows.assign import (
     check_identities,
     star,
 )
+from deltalog.rows.merge.evolution import configuration_after, names_of, star_columns
 from deltalog.rows.merge.names import BOTH, SOURCE, TARGET, Names, sides_of, without_side
 from deltalog.rows.request import Action, ChangeRequest, Clause, When
-from deltalog.schema import PrimitiveType, StructType, find_field, merge_schemas
+from deltalog.schema import PrimitiveType, StructType, find_field
 from deltalog.schema.collation_names import BY_BYTES
 from deltalog.schema.collations import own_collation
 from deltalog.schema.types import VOID
 from deltalog.sql_session import SqlSession
-from deltalog.table_change import changed_table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -172,9 +172,9 @@ def plan_merge(
     """
     request.check()
     after = configuration_after(request, configuration, source)
-    names = _names(request, configuration.schema, source)
+    names = names_of(request, configuration.schema, source)
     # Values may use columns that this merge adds, which are NULL so far; conditions may not.
-    later = names if after is configuration else _names(request, after.schema, source)
+    later = names if after is configuration else names_of(request, after.schema, source)
     planner = _Planner(request, after.schema, source, names, later, session)
     condition = request.condition
     if request.needs_every_column and isinstance(condition, Expression):
@@ -210,7 +210,7 @@ def plan_condition(
     Raises:
         InvalidInputError: the condition is invalid.
     """
-    names = _names(request, target, source)
+    names = names_of(request, target, source)
     found = _resolved(names, request.condition, BOTH, session, text_rules)
     return _taken_apart(found, names.schema)
 
@@ -335,16 +335,6 @@ def col_of(name: str) -> Expression:
     return Column((SOURCE, name))
 
 
-def star_columns(clause: Clause, source: StructType) -> list[str]:
-    """Return the source columns that a `*` clause takes.
-
-    Raises:
-        InvalidInputError: `except_columns` names a column that the source does not have.
-    """
-    left_out = {find_field(source, (name.strip("`"),)).name for name in clause.except_columns}
-    return [name for name in source.names if name not in left_out]
-
-
 def _known(clause: Clause, names: Sequence[str], target: StructType) -> list[str]:
     """Return the columns that the table has; one at least, or the clause would change nothing."""
     known = {name.lower() for name in target.names}
@@ -355,16 +345,6 @@ def _known(clause: Clause, names: Sequence[str], target: StructType) -> list[str
             f"{', '.join(map(repr, names))}, and the table {', '.join(map(repr, target.names))}"
         )
     return taken
-
-
-def _names(request: ChangeRequest, target: StructType, source: StructType) -> Names:
-    return Names(
-        target,
-        source,
-        target_alias=request.target_alias,
-        source_alias=request.source_alias,
-        parameters=request.named_parameters,
-    )
 
 
 def _inserted(target: StructType, values: Mapping[Any, object], scope: Scope) -> Assignments:
@@ -407,51 +387,3 @@ def _columns_of(side: str, expressions: Collection[Expression | None]) -> list[s
         if path[0] == side
     }
     return sorted(found)
-
-
-def configuration_after(
-    request: ChangeRequest, configuration: TableConfiguration, source: StructType
-) -> TableConfiguration:
-    """Return the configuration with the columns that the merge adds from the source.
-
-    Raises:
-        SchemaMismatchError: the source has columns that an upsert would lose, or cannot be merged.
-    """
-    wanted = _wanted(request, configuration.schema, source)
-    if not request.merge_schema:
-        known = {name.lower() for name in configuration.schema.names}
-        extra = [name for name in wanted if name.lower() not in known]
-        if extra and request.needs_every_column:
-            shown = ", ".join(map(repr, extra))
-            raise SchemaMismatchError(
-                f"cannot upsert: the data has column(s) {shown} that the table lacks; "
-                "merge_schema=True adds them, and merge(…) leaves them out"
-            )
-        return configuration
-    taken = StructType([find_field(source, (name,)) for name in wanted])
-    merged = merge_schemas(
-        configuration.schema,
-        taken,
-        allow_widening=configuration.is_active("typeWidening"),
-        casts=True,  # each new value is, to the type of its column
-    )
-    if merged == configuration.schema:
-        return configuration
-    return changed_table(configuration, schema=merged)
-
-
-def _wanted(request: ChangeRequest, target: StructType, source: StructType) -> list[str]:
-    """Return the source columns that the table has or gains, where its schema may evolve."""
-    found: dict[str, None] = {}
-    known = {name.lower() for name in target.names}
-    theirs = {name.lower(): name for name in source.names}
-    names = _names(request, target, source)
-    for clause in request.clauses:
-        if clause.is_star:
-            found.update(dict.fromkeys(star_columns(clause, source)))
-            continue
-        for key in clause.values or {}:
-            path = key if isinstance(key, tuple) else names.target_path(key, col(key).path)
-            if path[0].lower() not in known and path[0].lower() in theirs:
-                found[theirs[path[0].lower()]] = None
-    return list(found)

@@ -36,7 +36,8 @@ from deltalog.features.computed_columns import default_expressions, generation_e
 from deltalog.features.identity_columns import identity_columns
 from deltalog.rows.assign import check_identities
 from deltalog.rows.merge import names
-from deltalog.rows.merge.plan import configuration_after, plan_condition, star_columns
+from deltalog.rows.merge.evolution import configuration_after, star_columns
+from deltalog.rows.merge.plan import plan_condition
 from deltalog.rows.request import Action, When
 from deltalog.spark.engine.apply import TARGET_STRUCT, FrameChange, find_candidates, row_struct
 from deltalog.spark.engine.assign import (
