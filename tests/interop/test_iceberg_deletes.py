@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,8 @@ from deltalog.errors import (
     InvalidInputError,
     UnsafePathError,
 )
+from deltalog.scan import plan_scan
+from deltalog.table.convert import ForeignSource
 from tests.support.iceberg_tables import (
     Catalog,
     Deletes,
@@ -418,3 +421,44 @@ def test_damaged_vectors_are_refused(
     refused(metadata, words, error)
     puffin.unlink()
     refused(metadata, "the file is gone", DataFileMissingError)
+
+
+def snapshot_of(metadata: Path) -> list[dict[str, Any]]:
+    _, snapshot = ForeignSource.at(metadata).snapshot()
+    return in_order(plan_scan(snapshot).to_table())
+
+
+@pytest.mark.parametrize("kind", ["manifest", "positions", "vectors"])
+def test_damaged_files_with_deletes_are_errors_of_ours(
+    iceberg: Catalog, tmp_path: Path, kind: str
+) -> None:
+    """Whatever the bytes are, nothing but an error of ours, and of vectors never another row."""
+    if kind == "vectors":
+        metadata, expected = shown(tmp_path / "t", "id = 3", "id % 3 = 1")
+        files = sorted((tmp_path / "t" / "metadata").glob("*.puffin"))
+    else:
+        table = two_files(iceberg)
+        one = data_files(table)[0].file_path
+        metadata = add_deletes(table, Deletes(rows=[(one, at) for at in range(0, 10, 2)]))
+        expected = rows_of(metadata)
+        ending = "*-deletes-m0.avro" if kind == "manifest" else "*-deletes.parquet"
+        files = sorted(path_of(table).rglob(ending))
+    assert snapshot_of(metadata) == expected
+    random, failed = Random(18), 0
+    for number in range(60):
+        file = random.choice(files)
+        whole = file.read_bytes()
+        damaged = bytearray(whole[: random.randrange(len(whole))] if number % 4 == 0 else whole)
+        for _ in range(random.choice([1, 3, 20])):
+            if damaged and number % 4:
+                damaged[random.randrange(len(damaged))] = random.randrange(256)
+        file.write_bytes(bytes(damaged))
+        try:
+            found = snapshot_of(metadata)
+        except DeltaError:
+            failed += 1
+        else:
+            assert kind != "vectors" or found == expected
+        finally:
+            file.write_bytes(whole)
+    assert failed > 10

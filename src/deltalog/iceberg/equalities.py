@@ -68,7 +68,7 @@ def find_equal_rows(
 
     def find(job: tuple[str, Target, list[EqualityKey]]) -> tuple[str, DeletionBitmap]:
         location, target, keys = job
-        reading = _Reading(store, deletes, sorted({number for key in keys for number in key[1]}))
+        reading = _KeyReader(store, deletes, sorted({number for key in keys for number in key[1]}))
         info = files[location]
         found = []
         for columns, places in reading.rows(info.path, info.size_bytes):
@@ -95,7 +95,7 @@ def _concerns(key: EqualityKey, keys: _Deletes, target: Target) -> bool:
     return key[0] in {None, target.scope} and keys.by_value.last_number > target.sequence_number
 
 
-class _Columns(NamedTuple):
+class _KeyColumns(NamedTuple):
     """Columns of some rows, by id.
 
     Args:
@@ -116,14 +116,14 @@ class _Deletes:
         ages: the sequence number of each.
     """
 
-    def __init__(self, numbers: Sequence[int], rows: _Columns, ages: Array) -> None:
+    def __init__(self, numbers: Sequence[int], rows: _KeyColumns, ages: Array) -> None:
         self._numbers = numbers
         self._nested = [number for number in numbers if number in rows.depths]
         values, depths = self._arrays(rows)
         self.by_value = Keys(values, ages)
         self._by_struct = Keys([*values, *depths], ages) if depths else None
 
-    def younger(self, rows: _Columns, age: int) -> Array | None:
+    def younger(self, rows: _KeyColumns, age: int) -> Array | None:
         """Mark rows of some age that are deleted; None if it is not certain which."""
         values, depths = self._arrays(rows)
         marks = _is_above(self.by_value.newest(values), age)
@@ -132,7 +132,7 @@ class _Deletes:
         others = _is_above(self._by_struct.newest([*values, *depths]), age)
         return marks if marks.equals(others) else None
 
-    def _arrays(self, rows: _Columns) -> tuple[list[Array], list[Array]]:
+    def _arrays(self, rows: _KeyColumns) -> tuple[list[Array], list[Array]]:
         values = [rows.values[number] for number in self._numbers]
         return values, [rows.depths[number] for number in self._nested]
 
@@ -192,7 +192,7 @@ def _read_deletes(
     store: Store, deletes: RowDeletes, key: EqualityKey, files: Sequence[DeleteFile]
 ) -> _Deletes:
     numbers = key[1]
-    reading = _Reading(store, deletes, numbers)
+    reading = _KeyReader(store, deletes, numbers)
     values: dict[int, list[Array]] = {number: [] for number in numbers}
     depths: dict[int, list[Array]] = {n: [] for n in numbers if deletes.columns[n].path}
     ages: list[Array] = []
@@ -207,7 +207,7 @@ def _read_deletes(
             ages.append(pa.repeat(pa.scalar(file.sequence_number, pa.int64()), len(places)))
         if num_rows != file.num_rows:
             raise _unreadable(file, f"expected {file.num_rows} rows, found {num_rows}")
-    whole = _Columns(
+    whole = _KeyColumns(
         {n: _joined(part, to_arrow_type(deletes.columns[n].kind)) for n, part in values.items()},
         {n: _joined(part, pa.int64()) for n, part in depths.items()},
     )
@@ -238,7 +238,7 @@ def _field_ids(fields: Sequence[pa.Field[Any]]) -> Iterator[int]:
             yield from _field_ids([one.type.field(at) for at in range(one.type.num_fields)])
 
 
-class _Reading:
+class _KeyReader:
     """Reads columns of deletes from files: those of rows, and those of deletes."""
 
     def __init__(self, store: Store, deletes: RowDeletes, numbers: Sequence[int]) -> None:
@@ -258,7 +258,7 @@ class _Reading:
             time_zone="UTC",
         )
 
-    def rows(self, path: str, size_bytes: int) -> Iterator[tuple[_Columns, Array]]:
+    def rows(self, path: str, size_bytes: int) -> Iterator[tuple[_KeyColumns, Array]]:
         """Yield batches of columns, and the positions of their rows in the file."""
         task = ScanTask(
             store=self._store,
@@ -268,7 +268,7 @@ class _Reading:
             size_bytes=size_bytes,
         )
         for batch in read_task(task):
-            found = _Columns({}, {})
+            found = _KeyColumns({}, {})
             for number, column in self._columns.items():
                 values: Any = batch.column(column.field.name)
                 depth: Any = pa.repeat(pa.scalar(0, pa.int64()), len(values))

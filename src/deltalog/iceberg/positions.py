@@ -16,6 +16,7 @@ import pyarrow.types as pt
 from deltalog.actions.model import DeletionVectorDescriptor
 from deltalog.deletion_vectors import DeletionBitmap, parse_framed
 from deltalog.errors import DataFileMissingError, InvalidInputError, ObjectNotFoundError
+from deltalog.kernels import Array
 from deltalog.paths import encode_path
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.pool import map_in_pool
@@ -134,7 +135,7 @@ def read_positions(
     return {location: DeletionBitmap().union(*bitmaps) for location, bitmaps in found.items()}
 
 
-def _positions_of(store: Store, file: DeleteFile) -> Iterator[tuple[str, pa.Array[Any]]]:
+def _positions_of(store: Store, file: DeleteFile) -> Iterator[tuple[str, Array]]:
     """The positions in a delete file, by location of the data file; one may come repeatedly."""
     reader = open_parquet(store, file.path, size_bytes=file.size_bytes)
     try:
@@ -145,16 +146,22 @@ def _positions_of(store: Store, file: DeleteFile) -> Iterator[tuple[str, pa.Arra
         if reader.num_rows != file.num_rows:
             raise _unreadable(file, f"expected {file.num_rows} rows, found {reader.num_rows}")
         for batch in reader.iter_batches(columns=names, batch_size=_BATCH_ROWS):
-            paths, positions = (batch.column(name) for name in names)
-            if paths.null_count or positions.null_count:
-                raise _unreadable(file, "a path or a position is NULL")
-            rows = pa.table({"path": paths.cast(pa.string()), "position": positions})
-            groups = rows.group_by("path", use_threads=False).aggregate([("position", "list")])
-            lists: Any = groups.column("position_list")
-            for path, one in zip(groups.column("path").to_pylist(), lists, strict=True):
-                yield str(path), one.values
+            yield from _by_path(file, *(batch.column(name) for name in names))
     finally:
         reader.close()
+
+
+def _by_path(file: DeleteFile, paths: Array, positions: Array) -> list[tuple[str, Array]]:
+    if paths.null_count or positions.null_count:
+        raise _unreadable(file, "a path or a position is NULL")
+    try:
+        rows = pa.table({"path": paths.cast(pa.string()), "position": positions})
+        groups = rows.group_by("path", use_threads=False).aggregate([("position", "list")])
+        texts: list[Any] = groups.column("path").to_pylist()
+    except ValueError as error:  # Arrow's own, and that of bytes which are no text
+        raise _unreadable(file, f"a path is none ({error})") from error
+    lists: Any = groups.column("position_list")
+    return [(text, one.values) for text, one in zip(texts, lists, strict=True)]
 
 
 def _column(

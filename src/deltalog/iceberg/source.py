@@ -16,29 +16,19 @@ import re
 import struct
 import zlib
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pyiceberg import types
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.manifest import DataFileContent, FileFormat, ManifestContent
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.transforms import IdentityTransform, VoidTransform
 
-from deltalog.column_mapping import ID_KEY, PHYSICAL_NAME_KEY
-from deltalog.errors import (
-    DeltaError,
-    InvalidInputError,
-    ObjectNotFoundError,
-    UnsafePathError,
-    UnsupportedTypeError,
-)
-from deltalog.features.iceberg_compat import NESTED_IDS_KEY
+from deltalog.errors import DeltaError, InvalidInputError, ObjectNotFoundError, UnsafePathError
 from deltalog.iceberg.data_files import member
 from deltalog.iceberg.deletes import (
     DeleteFile,
-    EqualityColumn,
     EqualityKey,
     RowDeletes,
     Scope,
@@ -48,37 +38,21 @@ from deltalog.iceberg.deletes import (
 )
 from deltalog.iceberg.manifests import decoded_entries
 from deltalog.iceberg.metadata import hinted_number
+from deltalog.iceberg.source_schema import delta_schema, equality_column
 from deltalog.iceberg.store_io import METADATA_DIRECTORY, StoreIO
 from deltalog.partition_values import encode_value
 from deltalog.paths import FileInfo, canonical_path, check_confined, is_absolute
-from deltalog.schema.types import (
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    LONG,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    ArrayType,
-    Field,
-    MapType,
-    PrimitiveType,
-    StructType,
-    decimal_type,
-)
+from deltalog.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
     from pyiceberg.table.metadata import TableMetadata
 
-    from deltalog.schema.types import DataType
+    from deltalog.schema.types import DataType, StructType
     from deltalog.storage.store import Store
 
 _METADATA_NAME: Final = re.compile(r"(v?)([0-9]{1,18})(?:-[^/]*)?(?:\.gz)?\.metadata\.json")
@@ -97,20 +71,6 @@ _FORMATS: Final = {
     DataFileContent.DATA: (FileFormat.PARQUET,),
     DataFileContent.POSITION_DELETES: (FileFormat.PARQUET, FileFormat.PUFFIN),
     DataFileContent.EQUALITY_DELETES: (FileFormat.PARQUET,),
-}
-
-_TYPES: Final[dict[type[types.IcebergType], DataType]] = {
-    types.BooleanType: BOOLEAN,
-    types.IntegerType: INTEGER,
-    types.LongType: LONG,
-    types.FloatType: FLOAT,
-    types.DoubleType: DOUBLE,
-    types.DateType: DATE,
-    types.TimestampType: TIMESTAMP_NTZ,
-    types.TimestamptzType: TIMESTAMP,
-    types.StringType: STRING,
-    types.BinaryType: BINARY,
-    types.FixedType: BINARY,
 }
 
 
@@ -244,7 +204,7 @@ class _Reading:
         if snapshot is None and self._metadata.current_snapshot_id not in _NO_SNAPSHOT:
             number = self._metadata.current_snapshot_id
             raise self._refused(f"its current snapshot is {number}, which it does not have")
-        schema = _struct(self._schema.fields, self._root)
+        schema = delta_schema(self._schema.fields, self._root)
         self._types = {field.name: field.type for field in schema}
         listed: dict[DataFileContent, list[_Listed]] = defaultdict(list)
         for one in self._listed():
@@ -315,6 +275,8 @@ class _Reading:
             scope = None if is_global else one.scope
             equalities[scope, numbers].append(self._delete(one, scope))
         used = {number for _, numbers in equalities for number in numbers}
+        older = sorted(self._metadata.schemas, key=lambda one: one.schema_id, reverse=True)
+        schemas = [self._schema, *older]
         targets: dict[str, Target] = {}
         has_deletes = bool(positions or equalities)
         for one in data if has_deletes else ():
@@ -331,7 +293,7 @@ class _Reading:
                 if one.file.file_format is FileFormat.PARQUET
             ],
             equalities=equalities,
-            columns={number: self._equality_column(number) for number in used},
+            columns={number: equality_column(schemas, number, self._root) for number in used},
         )
 
     def _delete(
@@ -357,35 +319,6 @@ class _Reading:
                 "it is"
             )
         return self._delete(one, one.scope, (int(offset), int(length)))
-
-    def _equality_column(self, number: int) -> EqualityColumn:
-        """The column with an id, in its newest form: it may have been dropped since."""
-        older = sorted(self._metadata.schemas, key=lambda one: one.schema_id, reverse=True)
-        for schema in (self._schema, *older):
-            path = _path_to(schema.fields, number)
-            if path:
-                return self._column_at(path)
-        raise self._refused(
-            f"rows are deleted by the values of column {number}, which is none of its columns, or "
-            "a part of a list or map"
-        )
-
-    def _column_at(self, path: Sequence[types.NestedField]) -> EqualityColumn:
-        for one in path:
-            _check_default(one, self._root)
-        leaf = path[-1]
-        kind = _type(leaf.field_type, leaf.name, self._root)
-        if not isinstance(kind, PrimitiveType) or kind in {FLOAT, DOUBLE}:
-            raise self._refused(
-                f"rows are deleted by the values of column {leaf.name!r}, whose type {kind} cannot "
-                "be compared for that"
-            )
-        field = Field(leaf.name, kind, metadata={ID_KEY: leaf.field_id})
-        for one in reversed(path[:-1]):
-            field = Field(one.name, StructType([field]), metadata={ID_KEY: one.field_id})
-        return EqualityColumn(
-            replace(field, name=str(leaf.field_id)), kind, tuple(one.name for one in path[1:])
-        )
 
     def _spec(self, spec_id: int) -> PartitionSpec:
         spec = self._specs.get(spec_id)
@@ -471,18 +404,6 @@ def _referenced(file: DataFile) -> str | None:
     return lower.decode() if lower is not None and lower == upper else None
 
 
-def _path_to(fields: Sequence[types.NestedField], number: int) -> tuple[types.NestedField, ...]:
-    """The column with an id and the structs around it; empty if there is none."""
-    for field in fields:
-        if field.field_id == number:
-            return (field,)
-        if isinstance(field.field_type, types.StructType):
-            inner = _path_to(field.field_type.fields, number)
-            if inner:
-                return (field, *inner)
-    return ()
-
-
 def _named(info: FileInfo) -> re.Match[str] | None:
     return _METADATA_NAME.fullmatch(info.name)
 
@@ -512,66 +433,3 @@ def _newest(store: Store) -> str:
         f"{METADATA_DIRECTORY}/, found {found_names}; give the metadata file that the table's "
         "catalog names, or its PyIceberg table"
     )
-
-
-def _struct(fields: Sequence[types.NestedField], root: str) -> StructType:
-    return StructType([_field(field, root) for field in fields])
-
-
-def _field(field: types.NestedField, root: str) -> Field:
-    _check_default(field, root)
-    metadata: dict[str, Any] = {ID_KEY: field.field_id, PHYSICAL_NAME_KEY: field.name}
-    nested = dict(_nested_ids(field.field_type, field.name))
-    if nested:
-        metadata[NESTED_IDS_KEY] = nested
-    if field.doc is not None:
-        metadata[_COMMENT] = field.doc
-    kind = _type(field.field_type, field.name, root)
-    return Field(field.name, kind, nullable=not field.required, metadata=metadata)
-
-
-def _check_default(field: types.NestedField, root: str) -> None:
-    if field.initial_default is not None or field.write_default is not None:
-        raise refused(
-            root,
-            f"column {field.name!r} has a default, which files that were there before do not hold",
-        )
-
-
-def _nested_ids(kind: types.IcebergType, path: str) -> Iterator[tuple[str, int]]:
-    """The ids of elements, keys and values by path, as files have them."""
-    match kind:
-        case types.ListType():
-            yield f"{path}.element", kind.element_id
-            yield from _nested_ids(kind.element_type, f"{path}.element")
-        case types.MapType():
-            yield f"{path}.key", kind.key_id
-            yield f"{path}.value", kind.value_id
-            yield from _nested_ids(kind.key_type, f"{path}.key")
-            yield from _nested_ids(kind.value_type, f"{path}.value")
-        case _:
-            return
-
-
-def _type(kind: types.IcebergType, name: str, root: str) -> DataType:
-    match kind:
-        case types.DecimalType():
-            return decimal_type(kind.precision, kind.scale)
-        case types.StructType():
-            return _struct(kind.fields, root)
-        case types.ListType():
-            element = _type(kind.element_type, f"{name}.element", root)
-            return ArrayType(element, contains_null=not kind.element_required)
-        case types.MapType():
-            key = _type(kind.key_type, f"{name}.key", root)
-            value = _type(kind.value_type, f"{name}.value", root)
-            return MapType(key, value, value_contains_null=not kind.value_required)
-        case _:
-            pass
-    found = _TYPES.get(type(kind))
-    if found is None:
-        raise UnsupportedTypeError(
-            f"cannot take over the Iceberg table at {root}: column {name!r} is of type {kind}, "
-            "which Delta does not have"
-        )
-    return found
