@@ -133,7 +133,7 @@ def read_source(store: Store, metadata_name: str | None = None) -> IcebergSource
         UnsafePathError: metadata names files that are not in the table.
 
     Cost: a listing of `metadata/`, the metadata, the manifest list, and each manifest. Manifests
-    become Python objects: some 100,000 files a second.
+    become Python objects: some 25,000 files a second.
     """
     io = StoreIO(store)
     name = metadata_name or _newest(store)

@@ -24,7 +24,7 @@ def columns(rows: list[tuple[Any, ...]], kinds: list[pa.DataType]) -> list[Any]:
 def test_the_newest_delete_is_that_of_a_dictionary(
     deletes: list[tuple[tuple[Any, ...], int]], rows: list[tuple[Any, ...]]
 ) -> None:
-    kinds = [pa.int64(), pa.string()]
+    kinds: list[pa.DataType] = [pa.int64(), pa.string()]
     newest: dict[tuple[Any, ...], int] = {}
     for values, number in deletes:
         newest[values] = max(number, newest.get(values, 0))
