@@ -1,6 +1,7 @@
 """Resolve the column names in a merge's SQL to the table or the source.
 
-Owns aliases and ambiguity. Resolved expressions see two structs, `target` and `source`.
+Owns aliases and ambiguity, and by which collation keys are compared. Resolved expressions see two
+structs, `target` and `source`.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ import difflib
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import Column, map_columns, parse_sql
-from deltalog.schema import Field, StructType
+from deltalog.expressions import Column, conjunction, conjuncts, map_columns, parse_sql
+from deltalog.expressions.nodes import Collate, Comparison
+from deltalog.schema import Field, StructType, find_field
+from deltalog.schema.collation_names import BY_BYTES
+from deltalog.schema.collations import own_collation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -139,3 +143,17 @@ def sides_of(paths: Collection[tuple[str, ...]]) -> set[str]:
 def without_side(expression: Expression) -> Expression:
     """Return an expression over one side with the side's name removed from its columns."""
     return map_columns(expression, lambda column: Column(column.path[1:]))
+
+
+def by_the_table(condition: Expression, target: StructType) -> Expression:
+    """The condition of an upsert, whose keys are compared by the collations of the table."""
+
+    def collated(part: Expression) -> Expression:
+        match part:
+            case Comparison(operator, Column() as own, Column() as other):
+                collation = own_collation(find_field(target, own.path[1:]))
+                if collation != BY_BYTES:
+                    return Comparison(operator, own, Collate(other, collation))
+        return part
+
+    return conjunction([collated(part) for part in conjuncts(condition)])

@@ -17,13 +17,12 @@ from deltalog.expressions import (
     Literal,
     TextRules,
     columns,
-    conjunction,
     conjuncts,
     resolve_predicate,
     type_of,
 )
 from deltalog.expressions.arrow import fold
-from deltalog.expressions.nodes import Collate, Column, Comparison, col
+from deltalog.expressions.nodes import Column, Comparison, col
 from deltalog.rows.assign import (
     Assignments,
     Scope,
@@ -32,11 +31,17 @@ from deltalog.rows.assign import (
     check_identities,
     star,
 )
-from deltalog.rows.merge.names import BOTH, SOURCE, TARGET, Names, sides_of, without_side
+from deltalog.rows.merge.names import (
+    BOTH,
+    SOURCE,
+    TARGET,
+    Names,
+    by_the_table,
+    sides_of,
+    without_side,
+)
 from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.schema import PrimitiveType, StructType, find_field, merge_schemas
-from deltalog.schema.collation_names import BY_BYTES
-from deltalog.schema.collations import own_collation
 from deltalog.schema.types import VOID
 from deltalog.sql_session import SqlSession
 from deltalog.table_change import changed_table
@@ -178,7 +183,7 @@ def plan_merge(
     planner = _Planner(request, after.schema, source, names, later, session)
     condition = request.condition
     if request.needs_every_column and isinstance(condition, Expression):
-        condition = _by_the_table(condition, configuration.schema)
+        condition = by_the_table(condition, configuration.schema)
     return MergePlan(
         request=request,
         configuration=after,
@@ -213,20 +218,6 @@ def plan_condition(
     names = _names(request, target, source)
     found = _resolved(names, request.condition, BOTH, session, text_rules)
     return _taken_apart(found, names.schema)
-
-
-def _by_the_table(condition: Expression, target: StructType) -> Expression:
-    """The condition of an upsert, whose keys are compared by the collations of the table."""
-
-    def collated(part: Expression) -> Expression:
-        match part:
-            case Comparison(operator, Column() as own, Column() as other):
-                collation = own_collation(find_field(target, own.path[1:]))
-                if collation != BY_BYTES:
-                    return Comparison(operator, own, Collate(other, collation))
-        return part
-
-    return conjunction([collated(part) for part in conjuncts(condition)])
 
 
 def _resolved(
