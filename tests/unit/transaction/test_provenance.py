@@ -51,7 +51,7 @@ def test_a_commit_has_the_members_that_the_reference_writes_in_its_order() -> No
         ("isolationLevel", "Serializable"),
         ("isBlindAppend", True),
         ("operationMetrics", {"numFiles": "1", "numOutputRows": "1"}),
-        ("engineInfo", "deltalog/0.1.0"),
+        ("engineInfo", "deltalog/0.2.0"),
     ]
     assert len(txn_id) == 36
     assert list(added["add"].items()) == [
