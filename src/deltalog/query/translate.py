@@ -206,6 +206,7 @@ def _places(found: ReadQuery) -> Iterator[LocatedTable]:
         is_call = isinstance(node.this, exp.Func)
         if _is_cte(node) or (is_call and _name_of_call(node.this) not in _CHANGES):
             continue
+        reference = _reference(node)  # refuses what has no place, such as `FROM @x`
         if is_call:
             first = start_of(node)
             while words[numbers[first]].text.lower() not in _CHANGES:
@@ -215,7 +216,7 @@ def _places(found: ReadQuery) -> Iterator[LocatedTable]:
             first = node.parts[0].meta["start"]
             end = _end_of_version(words, numbers[node.parts[-1].meta["start"]] + 1)
         alias = bool(node.args.get("alias"))
-        tables.append(LocatedTable(_reference(node), first, words[end - 1].end, alias))
+        tables.append(LocatedTable(reference, first, words[end - 1].end, alias))
     yield from sorted(tables, key=lambda one: one.start)
 
 

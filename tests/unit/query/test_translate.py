@@ -187,5 +187,10 @@ def test_tables_are_located_in_the_text(sql: str, found: list[tuple[str, bool]])
     assert shown == found
 
 
+def test_what_is_no_name_has_no_place() -> None:
+    with pytest.raises(InvalidInputError, match="expected the name of a table"):
+        located("SELECT * FROM t, @x")
+
+
 def test_repeated_texts_are_translated_once() -> None:
     assert translated("SELECT 1 AS once") is translated("SELECT 1 AS once")
