@@ -41,7 +41,10 @@ def test_importing_loads_few_of_our_modules(statement: str, most_modules: int) -
     assert sum(name.partition(".")[0] == "deltalog" for name in loaded) <= most_modules
 
 
-@pytest.mark.parametrize("statement", ["import deltalog", "from deltalog import DeltaTable"])
+@pytest.mark.parametrize(
+    "statement",
+    ["import deltalog", "from deltalog import DeltaTable", "from deltalog import write_deltalake"],
+)
 def test_importing_loads_nothing_slow(statement: str) -> None:
     loaded = set(_run(f"import sys; {statement}; print(*sys.modules)").split())
     assert sorted(name for name in loaded if name.startswith(SLOW)) == []

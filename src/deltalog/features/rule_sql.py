@@ -35,7 +35,7 @@ _MOMENT_TYPE: Final = re.compile(
 _MOMENT: Final = re.compile(r"([^.]*(?:\.\d{1,6})?)0*")
 _CONNECTIVES: Final = (And, Or, Not)
 _NO_COLUMNS: Final = StructType([])
-_ONE_ROW: Final = pa.table({"": [0]})
+_ONE_ROW: Final = pa.table({"": pa.nulls(1)})  # of Python values, pyarrow would import pandas
 
 
 def parse_rule(text: str, schema: StructType) -> Expression:
