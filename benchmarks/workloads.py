@@ -516,8 +516,7 @@ WORKLOADS = (
     ),
     Workload(
         name="spark-door-count",
-        title="Spark: count three times {rows:,} rows of `spark.read.format`, against "
-        "`deltalog.spark.read`",
+        title="Spark: count three times {rows:,} rows by `spark.read.format`",
         table="thrice",
         ours="deltalog_spark_door_count",
         others=("deltalog_spark_count",),
