@@ -29,7 +29,7 @@ from benchmarks.tables import MAP, ROWS_PER_FILE, metadata_action, schema_text
 FILES = (10_000, 100_000, 1_000_000, 10_000_000)
 SIDECAR_FILES = 100_000
 GROUP_FILES = 50_000
-REPEATS = 3
+REPEATS = 5
 _MULTIPLIER = 7_368_787  # a prime: `mixed` runs through all files in an order of its own
 
 SUBJECTS: Mapping[str, str] = {
@@ -173,8 +173,7 @@ def main() -> None:
 of its own, in turns; times are medians of {REPEATS} runs without imports, memory is the peak above
 what the imports took. Files are sorted by `id`: the footers of nearly all sidecars rule out
 `id = x`, and those are not read. They are not sorted by `mixed`, of which all statistics are read.
-Measured on {platform.machine()} with {os.cpu_count()} cores, which others used, too, so the ratios
-say more than the times; deltalake is asked up to {asked.peers_up_to:,} files.
+Measured on {platform.machine()} with {os.cpu_count()} cores; deltalake is asked up to {asked.peers_up_to:,} files.
 
 | files | question | deltalog | deltalake | ratio |
 |---|---|---|---|---|
