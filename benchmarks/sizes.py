@@ -173,7 +173,8 @@ def main() -> None:
 of its own, in turns; times are medians of {REPEATS} runs without imports, memory is the peak above
 what the imports took. Files are sorted by `id`: the footers of nearly all sidecars rule out
 `id = x`, and those are not read. They are not sorted by `mixed`, of which all statistics are read.
-Measured on {platform.machine()} with {os.cpu_count()} cores; deltalake is asked up to {asked.peers_up_to:,} files.
+Measured on {platform.machine()} with {os.cpu_count()} cores; deltalake is asked up to
+{asked.peers_up_to:,} files.
 
 | files | question | deltalog | deltalake | ratio |
 |---|---|---|---|---|
