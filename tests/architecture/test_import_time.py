@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -55,3 +56,16 @@ def test_a_worker_that_reads_loads_little_of_what_a_driver_needs() -> None:
     loaded = {name for name in _run(code).split() if name.startswith("deltalog.")}
     assert "deltalog.spark" in loaded
     assert not loaded & {"deltalog.table", "deltalog.spark.table", "deltalog.transaction.commit"}
+
+
+def test_a_first_write_loads_no_verb_that_it_does_not_do(tmp_path: Path) -> None:
+    code = (
+        "import sys, pyarrow as pa; from deltalog import write_deltalake; "
+        f"write_deltalake({str(tmp_path / 'table')!r}, pa.table({{'id': [1]}})); "
+        "print(*sys.modules)"
+    )
+    verbs = {name for name in _run(code).split() if name.startswith("deltalog.verbs.")}
+    assert "deltalog.verbs.create" in verbs
+    assert not verbs & {
+        f"deltalog.verbs.{name}" for name in ("alter", "delete", "merge", "optimize", "vacuum")
+    }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from deltalog.table_change.change import changed_table, new_table
 from deltalog.table_change.checks import engines_losing_access
+from deltalog.table_change.clustering import clustering_domain
 from deltalog.table_change.drop import (
     check_droppable,
     deactivated,
@@ -23,6 +24,7 @@ from deltalog.table_change.properties import is_set_by_writers
 __all__ = [
     "changed_table",
     "check_droppable",
+    "clustering_domain",
     "deactivated",
     "engines_losing_access",
     "is_set_by_writers",

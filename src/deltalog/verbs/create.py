@@ -17,8 +17,7 @@ from deltalog.configuration import TableConfiguration
 from deltalog.errors import InvalidInputError
 from deltalog.features.clustering import CLUSTERING_DOMAIN
 from deltalog.schema import Field, StructType, from_arrow_schema
-from deltalog.table_change import changed_table, is_set_by_writers
-from deltalog.verbs.alter.clustering import clustering_domain
+from deltalog.table_change import changed_table, clustering_domain, is_set_by_writers
 from deltalog.verbs.verb import Nothing, Verb
 from deltalog.verbs.write import RowsWritten, Write
 

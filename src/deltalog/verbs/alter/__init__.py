@@ -8,7 +8,7 @@ Protocol: Change Metadata, Protocol Evolution
 
 from __future__ import annotations
 
-from deltalog.verbs.alter.clustering import SetClusteringColumns, clustering_domain
+from deltalog.verbs.alter.clustering import SetClusteringColumns
 from deltalog.verbs.alter.columns import (
     AddColumns,
     DropColumnNotNull,
@@ -60,5 +60,4 @@ __all__ = [
     "UnsetTableProperties",
     "UpgradeProtocol",
     "UpgradeRowIds",
-    "clustering_domain",
 ]

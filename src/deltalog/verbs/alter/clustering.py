@@ -9,19 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from deltalog.column_mapping import physical_path
-from deltalog.features.clustering import (
-    CLUSTERING_DOMAIN,
-    check_clustering_columns,
-    clustering_action,
-    clustering_columns,
-)
+from deltalog.features.clustering import CLUSTERING_DOMAIN, clustering_columns
 from deltalog.schema.columns import walk
+from deltalog.table_change import clustering_domain
 from deltalog.verbs.alter.staging import Alteration, change_features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.actions import DomainMetadata
     from deltalog.configuration import TableConfiguration
     from deltalog.schema.columns import Path
     from deltalog.transaction import PendingTransaction
@@ -57,21 +52,6 @@ class SetClusteringColumns(Alteration):
             "oldClusteringColumns": ",".join(_logical(configuration, path) for path in before),
             "newClusteringColumns": ",".join(_logical(configuration, path) for path in after),
         }
-
-
-def clustering_domain(
-    configuration: TableConfiguration, columns: Sequence[str | Path]
-) -> DomainMetadata:
-    """Return the metadata domain `delta.clustering` for these columns, by physical names.
-
-    Raises:
-        InvalidInputError: a column cannot be a clustering column.
-    """
-    paths = check_clustering_columns(
-        columns, configuration.schema, configuration.partition_columns, configuration.properties
-    )
-    mode = configuration.column_mapping_mode
-    return clustering_action([physical_path(configuration.schema, path, mode) for path in paths])
 
 
 def _logical(configuration: TableConfiguration, path: Path) -> str:
