@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
 from deltalog.expressions.collation_keys import DOTTED_I, TESTS, keys_of
+from deltalog.expressions.functions import OF_PARTS
 from deltalog.expressions.nodes import Call, Collate, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import children, columns, rebuild, walk
@@ -43,8 +44,6 @@ _OF_CHARACTERS: Final = frozenset(
     }
 )  # fmt: skip
 _TRIMS: Final = frozenset({"ltrim", "rtrim", "trim"})
-# They ask of a value no more than whether it is there, or where it is.
-_OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
 
 
 class _Strength(IntEnum):
@@ -123,7 +122,7 @@ def check_uncollated(resolved: Expression, schema: StructType) -> None:
         if isinstance(node, Collate):
             raise InvalidInputError(f"cannot compute {to_sql(node)} here: there is no COLLATE")
         if isinstance(node, _HANDING_ON) or (
-            isinstance(node, Call) and node.function in _OF_LENGTH | _OF_PARTS
+            isinstance(node, Call) and node.function in _OF_LENGTH | OF_PARTS
         ):
             continue
         for path in sorted(_texts_in(node) & known.keys()):

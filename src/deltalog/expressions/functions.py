@@ -34,6 +34,9 @@ from deltalog.schema.types import (
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+# They ask of a value no more than whether it is there, or where it is: it may be of any type.
+OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
+
 
 def find_function(name: str, count: int, others: Collection[str] = ()) -> Function:
     """The function with a name and a number of arguments.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import coercion, implicit, nodes
-from deltalog.expressions.functions import find_function
+from deltalog.expressions.functions import OF_PARTS, find_function
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand, interval_value
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from deltalog.expressions.signatures import Function, Parameters
 
 Typed = tuple[Expression, DataType]
-# Functions that ask of a value no more than whether it is there, or where it is.
-_OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
 
 
 def resolved(expression: Expression, schema: StructType, session: SqlSession) -> Expression:
@@ -356,7 +354,7 @@ def _refuse_opaque(data_type: DataType, node: Expression) -> None:
 
 
 def _check_opaque(name: str, arguments: Sequence[Typed]) -> None:
-    for _, data_type in () if name in _OF_PARTS else arguments:
+    for _, data_type in () if name in OF_PARTS else arguments:
         if coercion.is_opaque(data_type):
             raise InvalidInputError(f"{name} has no rule for values of type {data_type}")
 
