@@ -96,6 +96,14 @@ class Computed:
     native: str | None
     place: int
 
+    def named(self, message: str) -> str:
+        """Return a message with the query's columns in place of the names that inputs have."""
+        return re.sub(
+            rf"`?{INPUT}(\d+)`?",
+            lambda mark: self.inputs[int(mark[1])][1].replace('"', "`"),
+            message,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Aggregated:

@@ -28,7 +28,7 @@ from deltalog.expressions import (
 )
 from deltalog.query.aggregates import ASKED, ResultType
 from deltalog.query.common_types import common_type_of_sides
-from deltalog.query.computed import ARGUMENTS, INPUT, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
+from deltalog.query.computed import ARGUMENTS, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
 from deltalog.query.duckdb import has_spans, is_of_table, query_duckdb
 from deltalog.query.duckdb_functions import RunFunction
 from deltalog.query.duckdb_types import (
@@ -49,14 +49,21 @@ from deltalog.query.native import (
     is_same_by_duckdb,
     is_widened_by_duckdb,
 )
-from deltalog.query.shown import as_inserted, as_spelled, has_nanos, with_spans
+from deltalog.query.shown import (
+    MONTHS_TEXT,
+    as_inserted,
+    as_months,
+    as_spelled,
+    has_nanos,
+    with_months,
+    with_spans,
+)
 from deltalog.schema import Field, PrimitiveType, StructType
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.spans import calendar_intervals
 from deltalog.schema.types import (
     BYTE,
     DAY_TO_SECOND,
-    INTEGER,
     SHORT,
     STRING,
     YEAR_TO_MONTH,
@@ -86,6 +93,7 @@ def query_translated(
     *,
     prefix: str = "",
     shown: str,
+    is_of_values: bool = False,
 ) -> pa.RecordBatchReader:
     """Return the rows of a query in Spark's dialect, streamed.
 
@@ -96,17 +104,21 @@ def query_translated(
         parameters: of the query; it may have more.
         prefix: of the statement, such as `EXPLAIN`.
         shown: the query in errors.
+        is_of_values: whether it is the VALUES of an INSERT: its moments keep nanoseconds, and
+            intervals of years and months are numbers in fields that `has_months` tells.
 
     Raises:
         InvalidInputError: a type does not fit, or the query fails.
     """
     fine = any(is_of_table(rows) and has_nanos(rows) for rows in tables.values())
-    run = _Run(database, found, parameters, shown, fine)
+    run = _Run(database, found, parameters, shown, fine, is_of_values)
     reader = query_duckdb(database, prefix, tables, parameters, shown=shown, run=run)
     if prefix:
         return reader
     if run.gives_spans or any(map(has_spans, tables.values())):
         reader = with_spans(reader, shown)
+    if is_of_values:
+        reader = with_months(reader)
     return as_spelled(reader, found.names)
 
 
@@ -120,6 +132,7 @@ class _Run:
         parameters: the values of its parameters.
         shown: its text in errors.
         fine: whether a table has moments in nanoseconds.
+        is_of_values: whether it is the VALUES of an INSERT.
         chosen: for each part, what stands for it in DuckDB's dialect; with marks of earlier parts.
         failure: the error for which a function of ours failed.
         gives_spans: whether a part of it gives spans of time.
@@ -133,17 +146,13 @@ class _Run:
     parameters: Mapping[str, object]
     shown: str
     fine: bool
+    is_of_values: bool
     chosen: dict[int, str] = field(default_factory=dict)
     failure: DeltaError | None = None
     gives_spans: bool = False
     functions: list[RunFunction] = field(default_factory=list)
     sides: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
     joins: dict[int, ColumnsOfJoin | None] = field(default_factory=dict)
-
-    @property
-    def is_of_values(self) -> bool:
-        """Whether the query is the rows of an INSERT."""
-        return self.shown.lstrip()[:6].upper() == "VALUES"
 
     def __post_init__(self) -> None:
         self._session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
@@ -231,7 +240,7 @@ class _Run:
             result = type_of(resolved, schema)
             stored = nullable_type(to_arrow_type(result))
             is_months = self.is_of_values and result == YEAR_TO_MONTH
-            text = type_text(INTEGER if is_months else result)
+            text = MONTHS_TEXT if is_months else type_text(result)
         except DeltaError as error:
             raise self._error(part, error) from error
         if isinstance(resolved, Literal) and isinstance(resolved.value, Decimal):
@@ -253,6 +262,8 @@ class _Run:
                 found = as_type_of(evaluate(resolved, batch), stored)
             except InvalidInputError as error:
                 raise self._error(part, error) from error
+            if is_months:
+                return as_months(found)
             return calendar_intervals(found) if result == DAY_TO_SECOND else found
 
         self.gives_spans |= result == DAY_TO_SECOND
@@ -263,7 +274,7 @@ class _Run:
         return type_named(connection, text, self.shown, fine=self.fine)
 
     def _error(self, part: Computed, error: DeltaError) -> DeltaError:
-        problem = _with_names(str(error), part.inputs)
+        problem = part.named(str(error))
         return error_at(self.shown, part.place, problem, attempt="run")
 
     def _expand(self, connection: Any, number: int, part: Star) -> None:
@@ -434,10 +445,3 @@ class _Run:
         function = RunFunction(compute, self)
         self.functions.append(function)
         return function.call_in(self.database, types, result)
-
-
-def _with_names(message: str, inputs: Sequence[tuple[str, str]]) -> str:
-    """Return a message with the columns of the query in place of the names that we gave them."""
-    return re.sub(
-        rf"`?{INPUT}(\d+)`?", lambda mark: inputs[int(mark[1])][1].replace('"', "`"), message
-    )

@@ -5,7 +5,7 @@ Protocol: none
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.expressions import Literal
+
+_MONTHS: Final = "deltalog months"
+MONTHS_TEXT: Final = f'STRUCT("{_MONTHS}" INTEGER)'
+"""Intervals of years and months on their way through DuckDB, whose own have days as well."""
 
 
 def has_nanos(rows: Any) -> bool:
@@ -54,6 +58,36 @@ def with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader
             yield found
 
     return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def as_months(values: pa.Array[Any]) -> pa.Array[Any]:
+    """Return numbers of months as DuckDB gets them, of the type `MONTHS_TEXT`."""
+    return pa.StructArray.from_arrays([values], [_MONTHS], mask=values.is_null())
+
+
+def with_months(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """Return the rows with what `as_months` gave as numbers again, in fields that are marked."""
+    kind = pa.struct([(_MONTHS, pa.int32())])
+    places = [n for n, part in enumerate(reader.schema) if part.type == kind]
+    schema = reader.schema
+    for place in places:
+        marked = pa.field(schema.names[place], pa.int32(), metadata={_MONTHS: ""})
+        schema = schema.set(place, marked)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            found = batch
+            for place in places:
+                column: Any = batch.column(place)
+                found = found.set_column(place, schema.field(place), column.flatten()[0])
+            yield found
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def has_months(field: pa.Field[Any]) -> bool:
+    """Whether a field of `with_months` has numbers of months."""
+    return _MONTHS.encode() in (field.metadata or {})
 
 
 def as_inserted(literal: Literal) -> Literal:

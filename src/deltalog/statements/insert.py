@@ -169,7 +169,7 @@ class InsertStatement(SqlStatement):
             shown = ", ".join(f"col{place + 1}" for place in kept)
             text = f"SELECT {shown} FROM {text}"  # noqa: S608  # VALUES of the statement
         given = {**self.query.parameters, **values}
-        return Query(text, given), [columns[place] for place in kept]
+        return Query(text, given, is_of_values=True), [columns[place] for place in kept]
 
     def _replaced(
         self, session: Session, table: DeltaTable, constants: Mapping[str, Expression]

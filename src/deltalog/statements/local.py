@@ -290,7 +290,10 @@ class LocalSession:
             for name, reference in found.tables.items()
         }
         database = self._own_database or shared_duckdb()
-        return query_translated(database, found, tables, given, prefix=prefix, shown=query.text)
+        return query_translated(
+            database, found, tables, given,
+            prefix=prefix, shown=query.text, is_of_values=query.is_of_values,
+        )  # fmt: skip
 
     def _rows_of(
         self,

@@ -5,7 +5,7 @@ Protocol: none
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,8 +13,10 @@ import pyarrow as pa
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.expressions.nodes import Cast, Column
+from deltalog.query.shown import has_months
 from deltalog.rows.assign import Assignments, Scope
 from deltalog.schema import ArrayType, MapType, StructType, find_field, from_arrow_schema
+from deltalog.schema.types import YEAR_TO_MONTH
 from deltalog.statements.statement import absent_partitions
 from deltalog.write.source import RereadableRows, open_batches
 
@@ -157,7 +159,7 @@ class FittedRows(RereadableRows):
 
 
 def _types_of(source: pa.Schema, target: StructType, values: Mapping[str, Any]) -> StructType:
-    """The types of a query's columns: nanoseconds for the columns that have them."""
+    """The types of a query's columns: nanoseconds for the columns that have them, and months."""
     keeping = {
         value.path[0]
         for name, value in values.items()
@@ -165,8 +167,10 @@ def _types_of(source: pa.Schema, target: StructType, values: Mapping[str, Any]) 
     }
     plain = from_arrow_schema(source, declared=True)
     fine = from_arrow_schema(source, declared=True, fine=True)
+    months = {field.name for field in source if has_months(field)}
+    types = [other if own.name in keeping else own for own, other in zip(plain, fine, strict=True)]
     return StructType(
-        [other if own.name in keeping else own for own, other in zip(plain, fine, strict=True)]
+        [replace(one, type=YEAR_TO_MONTH) if one.name in months else one for one in types]
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from deltalog.errors import InvalidInputError
@@ -336,7 +337,7 @@ class StatementReader:
             if is_first:
                 found.append([])
             found[-1].append(name)
-        query = self.query()
+        query = replace(self.query(), is_of_values=True)
         has_defaults = any(name is not None for row in found for name in row)
         return query, tuple(map(tuple, found)) if has_defaults else ()
 

@@ -30,11 +30,13 @@ class Query:
         text: with a name for each `?`.
         parameters: name → value, of those that the text has.
         source: where the text comes from in its statement; None if it is none of one.
+        is_of_values: whether it is the VALUES of an INSERT.
     """
 
     text: str
     parameters: Mapping[str, object] = field(default_factory=dict)
     source: TextOfParts | None = field(default=None, compare=False, repr=False)
+    is_of_values: bool = False
 
     def origin(self, place: int) -> int:
         """Return where a character of the text is in the statement."""

@@ -158,6 +158,17 @@ def test_identity_columns_by_default_take_values(db: SqlTables) -> None:
         db.run("INSERT INTO t VALUES (DEFAULT, 'b'), (80, 'c')")
 
 
+@pytest.mark.parametrize("kind", ["INT", "BIGINT", "STRING", "DECIMAL(10, 0)", "DATE"])
+@pytest.mark.parametrize("span", ["2' MONTH", "1-2' YEAR TO MONTH", "3' DAY"])
+def test_an_interval_is_no_number_of_months(db: SqlTables, kind: str, span: str) -> None:
+    db.create("t", f"(id INT, v {kind})")
+    with pytest.raises(InvalidInputError, match="cannot cast interval"):
+        db.run(f"INSERT INTO t VALUES (1, INTERVAL '{span})")
+    with pytest.raises(InvalidInputError, match="cannot cast interval"):
+        db.run(f"INSERT INTO t (v) VALUES (NULL), (INTERVAL '{span})")
+    assert db.rows("SELECT * FROM t") == []
+
+
 def test_generated_columns_are_computed_or_checked(db: SqlTables) -> None:
     db.create("t", "(id INT, twice INT GENERATED ALWAYS AS (id * 2))")
     db.run("INSERT INTO t (id) VALUES (1)")

@@ -540,6 +540,20 @@ def test_no_part_of_a_query_cuts_nanoseconds(
     assert found.column("n").to_pylist() == numbers
 
 
+@pytest.mark.usefixtures("other")
+def test_values_beside_a_computed_column_keep_what_they_have(tmp_path: Path) -> None:
+    name = f"delta.`{tmp_path / 'computed'}`"
+    sql(
+        f"CREATE TABLE {name} (at TIMESTAMP_NANOS_NTZ, months INTERVAL YEAR TO MONTH, "
+        "two INT GENERATED ALWAYS AS (1 + 1)) USING DELTA"
+    )
+    at = "TIMESTAMP_NTZ '2023-11-14 22:13:20.123456789'"
+    sql(f"INSERT INTO {name} VALUES ({at}, INTERVAL '1-2' YEAR TO MONTH, DEFAULT)")
+    found: Any = DeltaTable(tmp_path / "computed").to_pyarrow_table()
+    assert found.column("at").cast(pa.int64()).to_pylist() == [NANOS]
+    assert found.drop_columns("at").to_pylist() == [{"months": 14, "two": 2}]
+
+
 def test_statements_insert_them(other: DeltaTable, tmp_path: Path) -> None:
     del other
     for statement in (
