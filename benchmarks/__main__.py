@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--size SIZE] [--only NAME …] [--directory DIR] [--report FILE]`.
+"""`python -m benchmarks [--size SIZE] [--only NAME …] [--turns N] [--report FILE]`.
 
 With `--wire [--latency-ms MS …]` the operations of `benchmarks.wire` are measured instead: through
 an S3 server behind a slow network.
@@ -15,6 +15,7 @@ import json
 import statistics
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.asking import ROOT, ask
@@ -84,6 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks")
     parser.add_argument("--size", choices=SIZES, default="full")
     parser.add_argument("--only", nargs="*", default=[], help="names of workloads")
+    parser.add_argument("--turns", type=int, help="more than the usual number, where times vary")
     parser.add_argument("--directory", type=Path, default=ROOT / ".cache" / "benchmarks")
     parser.add_argument("--report", type=Path, help="where the page goes")
     parser.add_argument("--wire", action="store_true", help="over a slow network instead")
@@ -99,13 +101,14 @@ def main() -> None:
         )
         return
     size = SIZES[arguments.size]
+    turns = max(size.repeats, arguments.turns or 0)
     arguments.directory.mkdir(parents=True, exist_ok=True)
     store = arguments.directory / f"results-{arguments.size}.json"
     results = kept(json.loads(store.read_text("utf-8"))) if store.exists() else {}
     wanted = [one for one in WORKLOADS if not arguments.only or one.name in arguments.only]
     for group in _together(wanted):
         print(f"==> {', '.join(one.name for one in group)}", flush=True)
-        for result in _run(group, arguments.directory, size):
+        for result in _run(group, arguments.directory, replace(size, repeats=turns)):
             print(f"    {result.workload.name}: {summary(result)}", flush=True)
             results[result.workload.name] = result
         store.write_text(json.dumps({n: one.to_json() for n, one in results.items()}), "utf-8")
