@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _CELL: Final = "text-align:left;vertical-align:top;padding:0 1em 0 0"
 _HEAD: Final = f"{_CELL};font-weight:normal;opacity:.65"
+_MOST_CHARACTERS: Final = 200
 _SHEET: Final = "color:inherit;background:transparent;color-scheme:light dark"
 
 
@@ -43,6 +44,12 @@ def grid(rows: Iterable[Sequence[object]], names: Sequence[str] = ()) -> CardPie
         for row in rows
     ]
     return CardPiece(f"<table>{''.join(lines)}</table>")
+
+
+def cell_of_row(value: object) -> str:
+    """Return a value of a row as a text, cut off if it is long."""
+    text = "NULL" if value is None else str(value)
+    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
 
 
 def indented(text: object, depth: int) -> CardPiece:

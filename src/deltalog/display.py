@@ -16,10 +16,10 @@ import pyarrow as pa
 from deltalog.errors import DeltaError
 from deltalog.features import logical_clustering_columns
 from deltalog.kernels import pc
-from deltalog.scan.plan import check_rows_readable
+from deltalog.scan.plan import check_rows_readable, plan_scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from deltalog.cards import CardPiece
     from deltalog.schema import Field
@@ -30,6 +30,7 @@ ResultT = TypeVar("ResultT")
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _MAX_COLUMNS: Final = 20
 _MOST_SHOWN: Final = 20
+_PREVIEW_ROWS: Final = 5
 
 
 class ShownFacts(dict[str, Any]):
@@ -78,8 +79,8 @@ def _value(name: str, value: Any) -> object:
         return _grid_of(value)
     if isinstance(value, pa.Table):
         head = value.slice(0, _MOST_SHOWN)
-        rows = zip(*(column.to_pylist() for column in head.columns), strict=True)
-        return cards.folding(f"{value.num_rows:,} rows", cards.grid(rows, value.column_names))
+        shown = cards.grid(_values(head), value.column_names)
+        return cards.folding(f"{value.num_rows:,} rows", shown)
     if isinstance(value, list | tuple):
         more = f", … {len(value) - _MOST_SHOWN} more" if len(value) > _MOST_SHOWN else ""
         return ", ".join(map(str, value[:_MOST_SHOWN])) + more
@@ -152,7 +153,7 @@ def readable_size(size_bytes: int) -> str:
 def card(snapshot: Snapshot) -> str:
     """A small HTML card: where, which version, how large, what it needs, which columns.
 
-    Cost: size and number of rows of every file, from the log.
+    Cost: size and number of rows of every file, from the log; and the first rows of a file.
     """
     from deltalog import cards  # noqa: PLC0415  # only in notebooks
 
@@ -163,7 +164,26 @@ def card(snapshot: Snapshot) -> str:
         columns.append((f"… {len(schema) - _MAX_COLUMNS} more", "", "", ""))
     shown = cards.folding(f"{len(schema)} columns", cards.grid(columns))
     facts = cards.grid(_facts(snapshot).items())
-    return cards.card(metadata.name or "Delta table", facts, shown)
+    return cards.card(metadata.name or "Delta table", facts, shown, *_some_rows(snapshot))
+
+
+def _some_rows(snapshot: Snapshot) -> Iterator[CardPiece]:
+    """Yield a few rows of the first columns, or why there are none to show."""
+    from deltalog import cards  # noqa: PLC0415  # only in notebooks
+
+    names = snapshot.configuration.schema.names[:_MAX_COLUMNS]
+    try:
+        rows = plan_scan(snapshot, columns=names, limit=_PREVIEW_ROWS).to_table()
+        lines = [list(map(cards.cell_of_row, row)) for row in _values(rows)]
+    except (DeltaError, pa.ArrowException, ArithmeticError, ValueError) as error:
+        yield cards.folding("rows cannot be shown", cards.plain(str(error)), is_open=False)
+        return
+    if lines:
+        yield cards.folding("some rows", cards.grid(lines, names))
+
+
+def _values(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in rows.columns), strict=True)
 
 
 def _facts(snapshot: Snapshot) -> dict[str, str]:

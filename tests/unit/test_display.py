@@ -216,6 +216,32 @@ def test_the_card_tells_the_rows_that_the_log_knows() -> None:
     assert "rows" not in names
 
 
+def test_the_card_shows_some_rows(tmp_path: Path) -> None:
+    long = "<b>" + "x" * 300
+    rows = pa.table({"id": [1, None], "text": [long, "y"], "many": [[1, 2], []]})
+    write_deltalake(tmp_path, rows)
+    table = DeltaTable(tmp_path)
+    assert _Cells(table._repr_html_()).rows[-2:] == [
+        ["1", long[:199] + "…", "[1, 2]"],
+        ["NULL", "y", "[]"],
+    ]
+    write_deltalake(tmp_path, pa.table({"id": range(100)}), mode="append", schema_mode="merge")
+    shown = _Cells(DeltaTable(tmp_path)._repr_html_()).rows
+    assert [len(row) for row in shown[-6:]] == [0, 3, 3, 3, 3, 3]  # names, then five rows
+    table = DeltaTable(tmp_path)
+    table.delete()
+    assert _Cells(table._repr_html_()).rows[-1][0] == "many"  # the last column
+
+
+def test_a_card_without_rows_says_why(store: logs.DictStore, tmp_path: Path) -> None:
+    page = DeltaTable(store)._repr_html_()
+    assert "rows cannot be shown" in page
+    assert "there is no such file" in page
+    late = pa.table({"at": pa.array([2**60], pa.timestamp("us"))})
+    write_deltalake(tmp_path, late)
+    assert "rows cannot be shown" in DeltaTable(tmp_path)._repr_html_()
+
+
 def test_what_is_made_of_a_table_is_no_markup_either(tmp_path: Path) -> None:
     hostile = "<script>alert(1)</script>"
     fields = [Field("id", "long"), Field(hostile, "long", metadata={"comment": hostile})]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog.cards import card, grid, plain
+from deltalog.cards import card, cell_of_row, grid, plain
 from deltalog.errors import InvalidInputError
 from deltalog.write.source import open_batches
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from deltalog.statements.statement import StatementAnswer
 
 _SHOWN_ROWS: Final = 20
-_SHOWN_CHARACTERS: Final = 200
 
 
 class SqlResult:
@@ -125,12 +124,12 @@ class SqlResult:
             return card(repr(self))
         pieces = []
         if head.num_columns:
-            rows = ([_shown(one) for one in row] for row in rows_of(head))
+            rows = ([cell_of_row(one) for one in row] for row in rows_of(head))
             pieces.append(grid(rows, head.column_names))
         if more:
             pieces.append(plain(f"the first {head.num_rows} rows"))
         if self.metrics:
-            facts = ((name, _shown(value)) for name, value in self.metrics.items())
+            facts = ((name, cell_of_row(value)) for name, value in self.metrics.items())
             pieces.append(grid(facts))
         return card("" if pieces else "done", *pieces)
 
@@ -154,16 +153,11 @@ def rows_of(rows: pa.Table | pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     return zip(*(column.to_pylist() for column in rows.columns), strict=True)
 
 
-def _shown(value: object) -> str:
-    text = "NULL" if value is None else str(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
-
-
 def _text_table(rows: pa.Table) -> str:
     names = rows.column_names
     if not names:
         return "done"
-    lines = [names, *([_shown(one) for one in row] for row in rows_of(rows))]
+    lines = [names, *([cell_of_row(one) for one in row] for row in rows_of(rows))]
     widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
     shown = [
         "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
