@@ -420,11 +420,17 @@ def fold(resolved: Expression) -> Expression:
     """The expression with every constant part replaced by its value.
 
     `d >= current_date() - 7` becomes a comparison with a date, which statistics can answer. A part
-    whose evaluation is an error stays: perhaps no row reaches it.
+    whose evaluation is an error stays: perhaps no row reaches it. Beside FALSE, AND has no other
+    part, and OR none beside TRUE, as in Spark.
     """
     if isinstance(resolved, Literal):
         return resolved
     node = rebuild(resolved, fold)
+    if isinstance(node, nodes.And | nodes.Or):
+        decides = isinstance(node, nodes.Or)
+        for part in node.operands:
+            if isinstance(part, Literal) and part.value is decides:
+                return part
     if not _is_constant(node):
         return node
     data_type = type_of(node, _NO_COLUMNS)

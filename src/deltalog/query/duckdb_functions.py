@@ -16,11 +16,14 @@ from weakref import WeakValueDictionary, ref
 
 import pyarrow as pa
 
-from deltalog.errors import DeltaError
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.expressions import evaluate
+from deltalog.expressions.arrow import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from deltalog.expressions import Expression
     from deltalog.query.duckdb import Database, DuckDBRun
 
 _NUMBERS: Final = itertools.count()
@@ -85,3 +88,21 @@ def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
     parameters = [inspect.Parameter(name, kind) for name in names]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return f"deltalog_computed_{next(_NUMBERS)}", call
+
+
+def evaluated(resolved: Expression, batch: pa.RecordBatch) -> Any:
+    """Return an expression's values for a batch.
+
+    What fails beside a constant condition that decides is not computed, as Spark folds constants
+    before it reads rows.
+
+    Raises:
+        InvalidInputError: the expression has no value for a row.
+    """
+    try:
+        return evaluate(resolved, batch)
+    except InvalidInputError:
+        folded = fold(resolved)
+        if folded.same_as(resolved):
+            raise
+        return evaluate(folded, batch)

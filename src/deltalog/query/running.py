@@ -20,7 +20,6 @@ from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import (
     Literal,
     TextRules,
-    evaluate,
     nodes,
     parse_sql,
     resolve,
@@ -30,7 +29,7 @@ from deltalog.query.aggregates import ASKED, ResultType
 from deltalog.query.common_types import common_type_of_sides
 from deltalog.query.computed import ARGUMENTS, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
 from deltalog.query.duckdb import has_spans, is_of_table, query_duckdb
-from deltalog.query.duckdb_functions import RunFunction
+from deltalog.query.duckdb_functions import RunFunction, evaluated
 from deltalog.query.duckdb_types import (
     MAX_PRECISION,
     as_type_of,
@@ -259,7 +258,7 @@ class _Run:
             ]
             batch = pa.RecordBatch.from_arrays(arrays, names)
             try:
-                found = as_type_of(evaluate(resolved, batch), stored)
+                found = as_type_of(evaluated(resolved, batch), stored)
             except InvalidInputError as error:
                 raise self._error(part, error) from error
             if is_months:
@@ -377,7 +376,7 @@ class _Run:
         def compute(values: Any) -> Any:
             batch = pa.RecordBatch.from_arrays([as_type_of(values, own)], ["value"])
             try:
-                return as_type_of(evaluate(resolved, batch), stored)
+                return as_type_of(evaluated(resolved, batch), stored)
             except InvalidInputError as error:
                 raise error_at(self.shown, part.place, str(error), attempt="run") from error
 

@@ -148,6 +148,18 @@ def test_decimal_constants_have_the_digits_that_count(found: str, kind: pa.DataT
     ]
 
 
+@pytest.mark.parametrize("never", ["1 > 2", "DATE'1970-01-01' BETWEEN DATE'2020-01-01' AND d"])
+def test_what_fails_beside_a_condition_that_is_never_true_is_not_computed(never: str) -> None:
+    """Spark folds constants before it reads rows."""
+    rows = pa.table({"x": [4.0, None], "d": pa.array([0, 1], pa.date32())})
+    with deltalog.connect({"t": rows}) as session:
+        fails = "sqrt(x) IN (CAST('no number' AS DOUBLE), 3.0D)"
+        found: Any = session.sql(f"SELECT x + 1 FROM t WHERE {fails} AND {never}").to_arrow()
+        assert found.num_rows == 0
+        with pytest.raises(InvalidInputError, match="no number"):
+            session.sql(f"SELECT x + 1 FROM t WHERE {fails} OR {never}").to_arrow()
+
+
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
