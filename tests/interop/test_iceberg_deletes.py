@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.table import Table
@@ -462,3 +463,33 @@ def test_damaged_files_with_deletes_are_errors_of_ours(
         finally:
             file.write_bytes(whole)
     assert failed > 10
+
+
+def test_equality_deletes_by_a_partition_that_the_file_leaves_out_are_refused(
+    iceberg: Catalog,
+) -> None:
+    """The value stands in the manifest alone: the file would be read as if it had NULL."""
+    held = pa.table({"id": pa.array([1, 2], pa.int64()), "p": ["a", "a"]})
+    table = iceberg.create(held.schema)
+    with table.update_spec() as spec:
+        spec.add_identity("p")
+    table.append(held)
+    fields = [
+        pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
+        for name, kind, number in [("id", pa.int64(), 1), ("p", pa.string(), 2)]
+    ]
+    by_both = pa.table([pa.array([2], pa.int64()), ["a"]], schema=pa.schema(fields))
+    members = {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": [1, 2]}
+    deletes = Deletes(table=by_both, partition=("a",), bounds=False, members=members)
+    metadata = add_deletes(table, deletes)
+    convert_to_deltalake(metadata)
+    assert ids(path_of(table)) == [1]
+
+    (path_of(table) / "_delta_log").rename(path_of(table).parent / "log")
+    (file,) = (Path(one.file_path.removeprefix("file://")) for one in data_files(table))
+    whole = pq.read_table(file)
+    size_bytes = file.stat().st_size
+    pq.write_table(whole.drop_columns(["p"]), file)
+    parts = file.read_bytes()
+    file.write_bytes(parts[:4] + bytes(size_bytes - len(parts)) + parts[4:])
+    refused(metadata, "deleted by a column of its partition, which the file itself lacks")

@@ -33,10 +33,12 @@ class Target:
     Args:
         sequence_number: of the commit that its rows are from.
         scope: its partition.
+        identities: ids of the columns whose only value in the file its partition has.
     """
 
     sequence_number: int
     scope: Scope
+    identities: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

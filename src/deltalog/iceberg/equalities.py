@@ -27,7 +27,7 @@ from deltalog.storage.parquet import open_parquet
 from deltalog.storage.pool import read_ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from deltalog.iceberg.deletes import DeleteFile, EqualityKey, RowDeletes, Target
     from deltalog.paths import FileInfo
@@ -68,8 +68,17 @@ def find_equal_rows(
 
     def find(job: tuple[str, Target, list[EqualityKey]]) -> tuple[str, DeletionBitmap]:
         location, target, keys = job
-        reading = _KeyReader(store, deletes, sorted({number for key in keys for number in key[1]}))
+        numbers = sorted({number for key in keys for number in key[1]})
+        reading = _KeyReader(store, deletes, numbers)
         info = files[location]
+        # A file may leave out what is the same in all rows; it would be read as NULL.
+        told = target.identities & set(numbers)
+        if told and _missing(store, info.path, info.size_bytes, told):
+            raise deletes.refused(
+                f"rows of {location!r} are deleted by a column of its partition, which the file "
+                "itself lacks; rewrite the table's data files with Iceberg's writer first "
+                "(rewrite_data_files)"
+            )
         found = []
         for columns, places in reading.rows(info.path, info.size_bytes):
             is_deleted: Array = pa.repeat(pa.scalar(value=False), len(places))
@@ -220,13 +229,18 @@ def _joined(parts: Sequence[Array], kind: Any) -> Array:
 
 def _check_columns(store: Store, file: DeleteFile, wanted: Sequence[int]) -> None:
     """Refuse a delete file that lacks a column: what is not there would be read as NULL."""
-    reader = open_parquet(store, file.path, size_bytes=file.size_bytes, footer_only=True)
-    try:
-        missing = set(wanted) - set(_field_ids(list(reader.arrow_schema)))
-    finally:
-        reader.close()
+    missing = _missing(store, file.path, file.size_bytes, wanted)
     if missing:
         raise _unreadable(file, f"expected columns with the field ids {missing}, found none")
+
+
+def _missing(store: Store, path: str, size_bytes: int, wanted: Collection[int]) -> set[int]:
+    """The field ids that a file does not have."""
+    reader = open_parquet(store, path, size_bytes=size_bytes, footer_only=True)
+    try:
+        return set(wanted) - set(_field_ids(list(reader.arrow_schema)))
+    finally:
+        reader.close()
 
 
 def _field_ids(fields: Sequence[pa.Field[Any]]) -> Iterator[int]:

@@ -280,7 +280,8 @@ class _Reading:
         targets: dict[str, Target] = {}
         has_deletes = bool(positions or equalities)
         for one in data if has_deletes else ():
-            targets[one.file.file_path] = Target(one.sequence_number, one.scope)
+            identities = frozenset(self._identities(one.spec_id))
+            targets[one.file.file_path] = Target(one.sequence_number, one.scope, identities)
         return RowDeletes(
             root=self._root,
             targets=targets,
