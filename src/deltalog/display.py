@@ -78,8 +78,10 @@ def _value(name: str, value: Any) -> object:
     if isinstance(value, dict):
         return _grid_of(value)
     if isinstance(value, pa.Table):
+        from deltalog.write.fit import readable_rows  # noqa: PLC0415  # only in notebooks
+
         head = value.slice(0, _MOST_SHOWN)
-        shown = cards.grid(_values(head), value.column_names)
+        shown = cards.grid(map(list, map(dict.values, readable_rows(head))), value.column_names)
         return cards.folding(f"{value.num_rows:,} rows", shown)
     if isinstance(value, list | tuple):
         more = f", … {len(value) - _MOST_SHOWN} more" if len(value) > _MOST_SHOWN else ""
@@ -170,20 +172,17 @@ def card(snapshot: Snapshot) -> str:
 def _some_rows(snapshot: Snapshot) -> Iterator[CardPiece]:
     """Yield a few rows of the first columns, or why there are none to show."""
     from deltalog import cards  # noqa: PLC0415  # only in notebooks
+    from deltalog.write.fit import readable_rows  # noqa: PLC0415  # only in notebooks
 
     names = snapshot.configuration.schema.names[:_MAX_COLUMNS]
     try:
         rows = plan_scan(snapshot, columns=names, limit=_PREVIEW_ROWS).to_table()
-        lines = [list(map(cards.cell_of_row, row)) for row in _values(rows)]
-    except (DeltaError, pa.ArrowException, ArithmeticError, ValueError) as error:
+    except DeltaError as error:
         yield cards.folding("rows cannot be shown", cards.plain(str(error)), is_open=False)
         return
+    lines = [map(cards.cell_of_row, row.values()) for row in readable_rows(rows)]
     if lines:
-        yield cards.folding("some rows", cards.grid(lines, names))
-
-
-def _values(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
-    return zip(*(column.to_pylist() for column in rows.columns), strict=True)
+        yield cards.folding("some rows", cards.grid(map(list, lines), names))
 
 
 def _facts(snapshot: Snapshot) -> dict[str, str]:

@@ -478,7 +478,7 @@ def test_equality_deletes_by_a_partition_that_the_file_leaves_out_are_refused(
         pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
         for name, kind, number in [("id", pa.int64(), 1), ("p", pa.string(), 2)]
     ]
-    by_both = pa.table([pa.array([2], pa.int64()), ["a"]], schema=pa.schema(fields))
+    by_both = pa.table([pa.array([2]), pa.array(["a"])], schema=pa.schema(fields))
     members = {"content": DataFileContent.EQUALITY_DELETES, "equality_ids": [1, 2]}
     deletes = Deletes(table=by_both, partition=("a",), bounds=False, members=members)
     metadata = add_deletes(table, deletes)

@@ -271,7 +271,10 @@ def plan_scan(
         asked = list(snapshot.configuration.schema.names if columns is None else columns)
         hidden = {key.path[0] for key in keys} - set(spec.output.names)
         names = [*asked, *sorted(hidden)]
-        order = RowOrder(keys, read_spec(snapshot, columns=names, predicate=predicate))
+        asked_again = read_spec(
+            snapshot, columns=names, predicate=predicate, is_resolved=is_resolved
+        )
+        order = RowOrder(keys, asked_again)
     return Scan(snapshot=snapshot, spec=spec, limit=limit, order=order)
 
 

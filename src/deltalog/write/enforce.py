@@ -47,7 +47,7 @@ from deltalog.schema.collation_names import BY_BYTES
 from deltalog.schema.collations import has_collations
 from deltalog.schema.types import STRING
 from deltalog.sql_session import RULES_OF_TABLES
-from deltalog.write.fit import Fit
+from deltalog.write.fit import Fit, readable_rows
 from deltalog.write.nested_paths import not_null_paths, rows_where, values_at
 
 if TYPE_CHECKING:
@@ -381,7 +381,8 @@ def _violation(
     what: str, name: str, batch: pa.RecordBatch, rows: Array
 ) -> ConstraintViolationError:
     count = len(rows)
-    examples = distinct(batch.take(rows.slice(0, _MOST_COMPARED)).to_pylist())[:_MAX_EXAMPLES]
+    looked_at = readable_rows(batch.take(rows.slice(0, _MOST_COMPARED)))
+    examples = distinct(looked_at)[:_MAX_EXAMPLES]
     shown = ", ".join(repr(example) for example in examples)
     more = "" if len(examples) < _MAX_EXAMPLES or count == len(examples) else ", …"
     return ConstraintViolationError(

@@ -9,6 +9,7 @@ Protocol: Schema Serialization Format
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -231,6 +232,25 @@ def _cast(array: Array, one: PrimitiveType, other: PrimitiveType, name: str) -> 
 def has_nanoseconds(arrow_type: Any) -> bool:
     """Return whether values are moments in nanoseconds."""
     return pa.types.is_timestamp(arrow_type) and arrow_type.unit == "ns"
+
+
+def readable_rows(rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
+    """Return rows for people: as texts where Python has no such values.
+
+    It has no nanoseconds without pandas, and no years after 9999.
+    """
+    names = rows.schema.names
+    columns = [_readable(rows.column(place)) for place in range(len(names))]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _readable(values: Array) -> list[Any]:
+    if not has_nanoseconds(values.type):
+        with contextlib.suppress(ValueError, ArithmeticError):
+            return list(values.to_pylist())
+    with contextlib.suppress(pa.ArrowException):
+        return list(values.cast(pa.string()).to_pylist())
+    return ["…"] * len(values)  # such as a struct with such a value
 
 
 def in_microseconds(array: Array) -> Array:

@@ -16,6 +16,7 @@ from deltalog.kernels import pc
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.enforce import Enforcer
 from deltalog.write.files import FileWriter
+from deltalog.write.fit import readable_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -67,7 +68,7 @@ def _matching(
         mask: Any = filter_mask(predicate, batch)
         missed = batch.num_rows - mask.true_count
         if missed:
-            examples = batch.filter(pc.invert(mask)).slice(0, _EXAMPLES).to_pylist()
+            examples = readable_rows(batch.filter(pc.invert(mask)).slice(0, _EXAMPLES))
             raise ConstraintViolationError(
                 f"cannot overwrite the rows of {table} where {to_sql(predicate)}: {missed} of the "
                 f"new rows do not match, for example {examples}; write them apart"

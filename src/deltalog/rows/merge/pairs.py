@@ -25,7 +25,7 @@ from deltalog.rows.merge.clauses import first_true
 from deltalog.rows.merge.join import KeyIndex, cross
 from deltalog.rows.merge.names import SOURCE, TARGET
 from deltalog.schema import to_arrow_type
-from deltalog.write.fit import has_nanoseconds
+from deltalog.write.fit import readable_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -262,9 +262,9 @@ class PairMatcher:
         names = self._plan.target_columns
         examples = []
         for row in rows.slice(0, _EXAMPLES).to_pylist():
-            shown = _as_python(batch.select(names).slice(row, 1))[0]
+            shown = readable_rows(batch.select(names).slice(row, 1))[0]
             those = sources.filter(compute.equal(where, row)).slice(0, _EXAMPLES)
-            found = _as_python(self._source.take(those, self._source.schema.names))
+            found = readable_rows(self._source.take(those, self._source.schema.names))
             examples.append((shown, found))
         listed = "; ".join(f"{target} by {found}" for target, found in examples)
         return AmbiguousMergeError(
@@ -272,14 +272,6 @@ class PairMatcher:
             f"be changed by several rows of the source each: {listed}; make the source's rows "
             "unique, or the condition narrower"
         )
-
-
-def _as_python(rows: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Rows for people; Python itself has no nanoseconds."""
-    for place, part in enumerate(rows.schema):
-        if has_nanoseconds(part.type):
-            rows = rows.set_column(place, part.name, rows.column(place).cast(pa.string()))
-    return rows.to_pylist()
 
 
 def _keys_of(plan: MergePlan, source: MergeSource) -> tuple[Array, list[Array]]:
