@@ -246,5 +246,7 @@ def test_rows_for_people_have_all_values() -> None:
         {"fine": "1970-01-01 00:00:00.000000005", "late": late, "n": 1},
         {"fine": None, "late": "1970-01-01 00:00:00.000000", "n": 2},
     ]
-    nested = pa.table({"s": pa.StructArray.from_arrays([rows["late"].chunk(0)], ["late"])})
+    nested = pa.table(
+        {"s": pa.array([{"late": 2**60}] * 2, pa.struct([rows.schema.field("late")]))}
+    )
     assert readable_rows(nested) == [{"s": "…"}, {"s": "…"}]
