@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import datetime as dt
 import decimal
 import importlib
@@ -174,6 +175,23 @@ def test_constraints_hold_in_both_directions(
             with pytest.raises(library.exceptions.DeltaError):
                 library.write_deltalake(place, _rows_of({**GOOD, **bad}), mode="append")
         assert deltalog.DeltaTable(place).count() == 3
+
+
+def test_the_doctor_says_how_spark_can_write_a_table_of_deltalake(tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path, _rows_of(GOOD))
+    deltalake.DeltaTable(tmp_path).alter.add_constraint({"c": "homeTeam > 0 AND s.a > 0"})
+    table = deltalog.DeltaTable(tmp_path)
+    (warning,) = (one for one in table.doctor().findings if one.severity == "warning")
+    assert "Delta Spark 4.4 cannot write it: the CHECK constraint 'c'" in warning.message
+    assert warning.advice is not None
+    table.alter.drop_constraint("c")
+    added = warning.advice.partition("then alter.add_constraint(")[2].removesuffix(")")
+    table.alter.add_constraint(ast.literal_eval(added))
+    assert table.doctor().is_healthy
+    for library in LIBRARIES:
+        library.write_deltalake(tmp_path, _rows_of(GOOD), mode="append")
+        with pytest.raises(library.exceptions.DeltaError):
+            library.write_deltalake(tmp_path, _rows_of({**GOOD, "homeTeam": 0}), mode="append")
 
 
 def test_columns_of_a_new_table_s_constraints_may_be_in_double_quotes(tmp_path: Path) -> None:

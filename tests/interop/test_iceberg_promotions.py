@@ -221,14 +221,19 @@ def test_other_types_are_refused(iceberg: Catalog, stored: Any, kind: str) -> No
     assert not (path_of(table) / "_delta_log").exists()
 
 
-def test_iceberg_follows_the_changes_that_it_has(iceberg: Catalog) -> None:
-    table = promoted(iceberg)
-    expected = in_order(table.scan().to_arrow())
+def shown_again(table: Table) -> list[dict[str, Any]]:
+    """The rows of an Iceberg table that is converted, as Iceberg is shown them afterwards."""
     convert_to_deltalake(table)
     found = DeltaTable(path_of(table))
     found.optimize.upgrade_uniform(2)
     shown = StaticTable.from_metadata(found.sync_iceberg().metadata_location)
-    assert in_order(shown.scan().to_arrow()) == expected
+    return in_order(shown.scan().to_arrow())
+
+
+def test_iceberg_follows_the_changes_that_it_has(iceberg: Catalog) -> None:
+    table = promoted(iceberg)
+    expected = in_order(table.scan().to_arrow())
+    assert shown_again(table) == expected
 
 
 def test_lists_are_found_by_their_ids_afterwards(iceberg: Catalog) -> None:
@@ -246,11 +251,7 @@ def test_lists_are_found_by_their_ids_afterwards(iceberg: Catalog) -> None:
     with table.update_schema() as change:
         change.add_column("l", types.ListType(1, types.StringType()))
     expected = in_order(table.scan().to_arrow())
-    convert_to_deltalake(table)
-    found = DeltaTable(path_of(table))
-    found.optimize.upgrade_uniform(2)
-    shown = StaticTable.from_metadata(found.sync_iceberg().metadata_location)
-    assert in_order(shown.scan().to_arrow()) == expected
+    assert shown_again(table) == expected
 
 
 def test_a_value_that_only_the_metadata_has_is_not_lost(iceberg: Catalog) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import pickle
 import shutil
@@ -21,17 +22,20 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 import deltalog.spark
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import InvalidInputError, ShareNotFoundError
+from deltalog.scan import CHANGE_COLUMNS
+from deltalog.sharing import SharedTable
 from deltalog.sharing.server import app
 from deltalog.spark import load_as_spark, load_table_changes_as_spark
 from deltalog.spark.sharing.batch import SharedBatchReader
 from deltalog.spark.sharing.source import SharingSource
 from tests.spark.shapes import SHAPES, Build, mapped, partitioned_with_vectors, plain
 from tests.spark.test_native import rows
+from tests.spark.test_settings import setting
 from tests.support.asgi import serving
 from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet
 from tests.support.sharing import commit_at, config_of, write_profile
 from tests.support.sharing_server import Answer, Asked, ScriptedServer, lines
-from tests.support.spark_workers import packed, sent
+from tests.support.spark_workers import own_environment, packed, sent
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 ROWS = pa.table({"id": pa.array(range(100), pa.int64()), "day": ["mo", "tu", "we", None] * 25})
@@ -44,7 +48,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     found = {build.__name__: directory / build.__name__ for build in SHAPES}
     for build in SHAPES:
         build(found[build.__name__])
-    names = ("changed", "renamed", "latest", "growing")
+    names = ("changed", "renamed", "latest", "growing", "zoneless")
     found |= {name: directory / name for name in names}
     write_deltalake(found["changed"], ROWS, partition_by=["day"], configuration=FEED)
     DeltaTable(found["changed"]).update(updates={"id": "id + 1000"}, predicate="id < 2")
@@ -56,6 +60,14 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     write_deltalake(found["renamed"], pa.table({"id": [1]}), configuration=both)
     write_deltalake(found["renamed"], pa.table({"id": [2]}), mode="append")
     DeltaTable(found["renamed"]).alter.rename_column("id", "key")
+    moments = pa.table({"id": [1], "at": [dt.datetime(2024, 1, 1, tzinfo=dt.UTC)]})
+    write_deltalake(found["zoneless"], moments, partition_by=["at"])
+    commit = found["zoneless"] / "_delta_log" / f"{0:020}.json"
+    written = commit.read_text("utf-8")
+    assert "2024-01-01T00:00:00.000000Z" in written
+    commit.write_text(written.replace("2024-01-01T00:00:00.000000Z", "2024-01-01 00:00:00"))
+    for checksum in commit.parent.glob("*.crc"):
+        checksum.unlink()
     return found
 
 
@@ -328,6 +340,102 @@ def test_the_names_of_the_official_client(profile: Path, places: dict[str, Path]
         load_table_changes_as_spark(url, ending_version=1)
     with pytest.raises(AnalysisException, match=r"ShareNotFoundError.*s\.d\.none"):
         load_as_spark(f"{profile}#s.d.none").count()  # Spark Connect looks only now
+
+
+@pytest.mark.parametrize("build", [plain, mapped, partitioned_with_vectors])
+def test_a_scan_gives_the_frame_of_the_format(
+    spark: SparkSession, profile: Path, build: Build
+) -> None:
+    url = f"{profile}#s.d.{build.__name__}"
+    frame, theirs = SharedTable(url).scan().to_spark(), load_as_spark(url)
+    assert frame.schema == theirs.schema
+    assert frame.sparkSession is spark
+    assert rows(frame) == rows(theirs)
+
+
+def test_a_frame_is_what_was_scanned(spark: SparkSession, profile: Path) -> None:
+    told = json.loads(profile.read_text("utf-8"))
+    shared = SharedTable("s.d.changed", profile=told)
+    late = shared.scan(["day", "id"], "id >= 98").to_spark(spark)
+    assert late.columns == ["day", "id"]
+    found = {(row.id, row.day) for row in late.collect()}
+    assert found == {(98, "we"), (99, None), (1000, "mo"), (1001, "tu")}
+    assert shared.scan(predicate="day = 'mo'", limit=3).to_spark(spark).count() == 3
+    assert shared.scan(predicate="id < 0").to_spark(spark).count() == 0
+    first = shared.scan(version=0).to_spark(spark)
+    assert rows(first) == rows(load_as_spark(f"{profile}#s.d.changed", version=0))
+
+
+def test_a_frame_has_parts_of_structs(spark: SparkSession, profile: Path) -> None:
+    scan = SharedTable(f"{profile}#s.d.plain").scan(["inner.x", "id"], "inner.y[0].z > 9")
+    frame = scan.to_spark(spark)
+    assert frame.dtypes == [("inner", "struct<x:bigint>"), ("id", "bigint")]
+    assert sorted(frame.collect()) == [((10,), 10), ((11,), 11)]
+
+
+def test_changes_are_frames(spark: SparkSession, profile: Path, places: dict[str, Path]) -> None:
+    url = f"{profile}#s.d.changed"
+    frame = SharedTable(url).load_cdf(1, 1).to_spark()
+    theirs = load_table_changes_as_spark(url, starting_version=1, ending_version=1)
+    assert frame.schema == theirs.schema
+    assert rows(frame) == rows(theirs)
+    some = SharedTable(url).load_cdf(1, columns=["_change_type", "id"], predicate="id < 100")
+    assert sorted(some.to_spark(spark).collect()) == [
+        ("delete", 50),
+        ("update_preimage", 0),
+        ("update_preimage", 1),
+    ]
+    nothing = SharedTable(url).load_cdf(99, allow_out_of_range=True).to_spark(spark)
+    assert nothing.columns == [*DeltaTable(places["changed"]).schema().names, *CHANGE_COLUMNS]
+    assert nothing.count() == 0
+
+
+def test_what_a_frame_cannot_have_is_refused(spark: SparkSession, profile: Path) -> None:
+    shared = SharedTable(f"{profile}#s.d.plain")
+    with pytest.raises(InvalidInputError, match=r"_metadata\.file_name"):
+        shared.scan(["id", "_metadata.file_name"]).to_spark(spark)
+    with pytest.raises(InvalidInputError, match="the first 2147483648 rows"):
+        shared.scan(limit=1 << 31).to_spark(spark)
+
+
+def test_a_frame_keeps_moments_of_partitions(spark: SparkSession, profile: Path) -> None:
+    """Where the log names no zone, the client and the session have to agree on one."""
+    url = f"{profile}#s.d.zoneless"
+    with setting(spark, {"spark.sql.session.timeZone": "Asia/Tokyo"}):
+        with pytest.raises(InvalidInputError, match=r"'at' names no zone.*'Asia/Tokyo' as its"):
+            SharedTable(url).scan().to_spark(spark)
+        assert SharedTable(url).scan(["id"]).to_spark(spark).count() == 1
+        agreed = SharedTable(url, default_timezone="Asia/Tokyo").scan().to_spark(spark)
+        assert rows(agreed) == rows(load_as_spark(url))
+
+
+WITHOUT_SPARK = """
+import sys
+sys.modules["pyspark"] = None
+from deltalog.sharing import SharedTable
+shared = SharedTable(sys.argv[1])
+for given in (shared.scan(), shared.load_cdf(0)):
+    try:
+        given.to_spark()
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_without_pyspark_the_client_says_what_to_install(profile: Path) -> None:
+    command = [sys.executable, "-c", WITHOUT_SPARK, f"{profile}#s.d.changed"]
+    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    expected = "cannot use pyspark: it is not installed; pip install 'deltalog[spark]'"
+    assert found.stdout.splitlines() == [expected] * 2
+
+
+def test_without_a_session_a_frame_cannot_be_made(profile: Path) -> None:
+    code = "import deltalog.sharing as s, sys; s.SharedTable(sys.argv[1]).scan().to_spark()"
+    command = [sys.executable, "-W", "ignore", "-c", code, f"{profile}#s.d.plain"]
+    found = subprocess.run(
+        command, check=False, capture_output=True, text=True, env=own_environment()
+    )
+    assert "No active SparkSession was found" in found.stderr
 
 
 def test_the_package_for_discovery_needs_no_http_library() -> None:

@@ -29,12 +29,12 @@ def test_the_section_runs(
     for name in ("flights.share", "checkpoints", "copied"):
         text = text.replace(f'"{name}', f'"{tmp_path / name}')
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     shared = {"travel.default.flights": {"location": str(table), "historyShared": True}}
     names: dict[str, object] = {"spark": spark}
     with serving(app(config_of(shared))) as url:
         write_profile(tmp_path / "flights.share", f"{url}/delta-sharing/")
         for block in blocks:
             exec(compile(block, str(PAGE), "exec"), names)  # noqa: S102  # running it is the test
-    assert capsys.readouterr().out.split() == ["2", "2", "2"]
+    assert capsys.readouterr().out.split() == ["2", "2", "2", "2", "2"]
     assert DeltaTable(tmp_path / "copied").count() == 4

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import columns, evaluate, parse_sql, resolve
+from deltalog.expressions import columns, evaluate, parse_sql, resolve, to_sql
 from deltalog.expressions.nodes import And, Call, Cast, Column, Literal, Not, Or
 from deltalog.expressions.sql import with_backticks
 from deltalog.expressions.trees import children, rebuild, walk
@@ -56,6 +56,42 @@ def parse_rule(text: str, schema: StructType) -> Expression:
     if spelled != text and _means_columns(text, spelled, schema):
         text = spelled
     return _in_our_words(parse_sql(text, columns=schema.names))
+
+
+def is_of_delta_rs(text: str, schema: StructType) -> bool:
+    """Whether a rule is in words of delta-rs: Spark cannot read it, or reads another rule.
+
+    Args:
+        text: as the log has it.
+        schema: of the table.
+    """
+    try:
+        as_spark = parse_sql(text)
+    except InvalidInputError:
+        as_spark = None
+    if as_spark is not None and any(
+        isinstance(node, Call) and node.function.lower() in _FUNCTIONS for node in walk(as_spark)
+    ):
+        return True
+    try:
+        meant = parse_rule(text, schema)
+    except InvalidInputError:  # what it means is not known
+        return False
+    return as_spark is None or repr(meant) != repr(as_spark)
+
+
+def in_words_of_spark(text: str, schema: StructType) -> str | None:
+    """The SQL by which Spark reads a rule of delta-rs as it is meant; None if there is none.
+
+    Args:
+        text: as the log has it.
+        schema: of the table.
+    """
+    try:
+        found = to_sql(parse_rule(text, schema))
+    except InvalidInputError:
+        return None
+    return None if is_of_delta_rs(found, schema) else found
 
 
 def _means_columns(text: str, spelled: str, schema: StructType) -> bool:

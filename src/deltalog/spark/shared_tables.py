@@ -9,16 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
-from pyspark.sql import SparkSession
-
 from deltalog.errors import InvalidInputError
 from deltalog.spark.registration import register
 from deltalog.spark.session.opening import session_time_zone
+from deltalog.spark.sharing.frames import active_session
 
 if TYPE_CHECKING:
     from pathlib import PurePath
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _REGISTERED: Final[WeakSet[SparkSession]] = WeakSet()
 
@@ -85,12 +84,7 @@ def load_table_changes_as_spark(
 
 
 def _load(url: str, **options: object) -> DataFrame:
-    spark = SparkSession.getActiveSession()
-    if spark is None:
-        raise InvalidInputError(
-            f"No active SparkSession was found. Reading {url.rpartition('#')[2]!r} needs one: "
-            "SparkSession.builder.getOrCreate()"
-        )
+    spark = active_session(url.rpartition("#")[2])
     if spark not in _REGISTERED:  # Spark warns of a format that is registered again
         register(spark)
         _REGISTERED.add(spark)

@@ -9,7 +9,7 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import evaluate, resolve
-from deltalog.features.rule_sql import parse_rule
+from deltalog.features.rule_sql import in_words_of_spark, is_of_delta_rs, parse_rule
 from deltalog.schema import Field, StructType, VariantType
 
 SCHEMA = StructType(
@@ -110,3 +110,33 @@ def test_types_that_are_not_known_may_hold_any_text() -> None:
     schema = StructType([Field("Open", "long"), Field("odd", VariantType())])
     with pytest.raises(InvalidInputError, match="double quotes make a text"):
         parse_rule('"Open" = odd', schema)
+
+
+@pytest.mark.parametrize(
+    ("stored", "spelt"),
+    [
+        ('"homeTeam" > 0', "homeTeam > 0"),
+        ('"2024-01-01" IS NOT NULL', "`2024-01-01` IS NOT NULL"),
+        ('"s"."a" > 0', "s.a > 0"),
+        ("get_field(s, 'a') > 0", "s.a > 0"),
+        (
+            "noon < arrow_cast('2024-01-01T00:00:00', 'Timestamp(Microsecond, None)')",
+            "noon < CAST('2024-01-01T00:00:00' AS TIMESTAMP_NTZ)",
+        ),
+        ("arrow_cast('2024', 'Date32') IS NOT NULL", None),
+        ("get_field(s, 'a') > 0 AND kind = \"Open\"", None),
+    ],
+)
+def test_rules_of_delta_rs_are_told_with_what_spark_would_read(
+    stored: str, spelt: str | None
+) -> None:
+    assert is_of_delta_rs(stored, SCHEMA)
+    assert in_words_of_spark(stored, SCHEMA) == spelt
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["homeTeam > 0", "`homeTeam` > 0", "s.a > 0", 'kind = "other"', 'kind = "Open"', "kind >"],
+)
+def test_what_spark_reads_alike_is_not_of_delta_rs(text: str) -> None:
+    assert not is_of_delta_rs(text, SCHEMA)

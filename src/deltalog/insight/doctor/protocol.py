@@ -11,7 +11,10 @@ from deltalog import column_mapping
 from deltalog.actions.properties import PROPERTIES
 from deltalog.actions.settable import canonical_key
 from deltalog.errors import DeltaError, InvalidInputError, InvalidMetadataError
-from deltalog.features.registry import FEATURES, find_feature
+from deltalog.features.computed_columns import generation_expressions
+from deltalog.features.constraints import CHECK, INVARIANT, Check, table_checks
+from deltalog.features.registry import FEATURES, OtherEngine, find_feature
+from deltalog.features.rule_sql import in_words_of_spark, is_of_delta_rs
 from deltalog.features.support import (
     check_readable,
     check_writable,
@@ -24,9 +27,16 @@ from deltalog.schema.columns import walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from deltalog.configuration import TableConfiguration
     from deltalog.insight.doctor.patient import Patient
 
 _MAX_COLUMN_ID: Final = "delta.columnMapping.maxColumnId"
+_GENERATED: Final = "GENERATED"
+_KINDS: Final = {
+    CHECK: "CHECK constraint",
+    INVARIANT: "invariant of column",
+    _GENERATED: "generated column",
+}
 
 
 def check_access(patient: Patient) -> Iterator[Finding]:
@@ -40,13 +50,52 @@ def check_access(patient: Patient) -> Iterator[Finding]:
     except DeltaError as error:
         yield Finding(check="access", severity=Severity.WARNING, message=str(error))
     names = tuple(configuration.features.values())
+    foreign = list(_rules_of_delta_rs(configuration))
+    yield from foreign
     for verb, writing in (("read", False), ("write", True)):
         engines = engines_for(names, writing=writing)
+        if writing and foreign:
+            engines = tuple(one for one in engines if one is not OtherEngine.SPARK)
         yield Finding(
             check="access",
             severity=Severity.INFO,
             message=f"other engines that {verb} it: {', '.join(engines) or 'none that is known'}",
         )
+
+
+def _rules_of_delta_rs(configuration: TableConfiguration) -> Iterator[Finding]:
+    """Report the rules that are stored in words of delta-rs, which Spark does not have."""
+    schema = configuration.schema
+    for rule in _rules(configuration):
+        if not is_of_delta_rs(rule.text, schema):
+            continue
+        yield Finding(
+            check="access",
+            severity=Severity.WARNING,
+            message=f"{OtherEngine.SPARK} cannot write it: the {_KINDS[rule.kind]} {rule.name!r} "
+            f"({rule.text}) is in the words of delta-rs; Spark takes names in double quotes for "
+            "texts, and knows no get_field and no arrow_cast",
+            advice=_advice_to_respell(rule, in_words_of_spark(rule.text, schema)),
+        )
+
+
+def _rules(configuration: TableConfiguration) -> Iterator[Check]:
+    """What writers evaluate for each row."""
+    properties, schema = configuration.metadata.configuration, configuration.schema
+    yield from table_checks(properties, schema, invariants=configuration.supports("invariants"))
+    if configuration.supports("generatedColumns"):
+        for name, text in generation_expressions(schema).items():
+            yield Check(name=name, text=text, kind=_GENERATED)
+
+
+def _advice_to_respell(rule: Check, text: str | None) -> str:
+    spelt = "in Spark's SQL" if text is None else f"as {text}"
+    if rule.kind != CHECK:
+        return f"Spark can write a new table that has it {spelt}"
+    drop = f"alter.drop_constraint({rule.name!r})"
+    if text is None:
+        return f"{drop}, and add it {spelt}"
+    return f"{drop}, then alter.add_constraint({{{rule.name!r}: {text!r}}})"
 
 
 def check_features(patient: Patient) -> Iterator[Finding]:

@@ -19,7 +19,12 @@ from deltalog.log.reader import parse_commits
 from deltalog.scan.changes import Changes, changes_spec
 from deltalog.scan.plan import check_rows_readable
 from deltalog.sharing.client.answers import TableAnswer, VersionHead, fetch_changes
-from deltalog.sharing.client.snapshots import snapshot_without_files, store_of_answer, with_own_urls
+from deltalog.sharing.client.snapshots import (
+    snapshot_without_files,
+    spark_frames,
+    store_of_answer,
+    with_own_urls,
+)
 from deltalog.sharing.wire.requests import ChangesQuery
 
 if TYPE_CHECKING:
@@ -40,6 +45,26 @@ class SharedChanges(Changes):
         """Yield one picklable task per file, versions ascending; see `SharedScan.tasks`."""
         return with_own_urls(self.snapshot, super().tasks())
 
+    def to_spark(self, spark: Any = None) -> Any:
+        """All changed rows as a DataFrame of Spark, whose workers read the files.
+
+        It has the columns, predicate and versions of the change feed.
+
+        Args:
+            spark: the session, classic or remote; None is the active one.
+
+        Returns:
+            A `pyspark.sql.DataFrame`.
+
+        Raises:
+            InvalidInputError: there is no session or no PySpark, or partition values without a zone
+                mean other moments in the session.
+            IncompatibleChangesError: the schema changed within the range.
+
+        Cost: that of `tasks`; see `SharedScan.to_spark`.
+        """
+        return spark_frames().changes_frame(self, spark)
+
 
 def load_changes(
     rest: AsyncRestClient,
@@ -50,7 +75,7 @@ def load_changes(
     columns: Sequence[str] | None = None,
     predicate: Any = None,
     time_zone: str,
-) -> Changes:
+) -> SharedChanges:
     """Return the changed rows of a range of versions.
 
     Args:
@@ -101,7 +126,7 @@ def no_changes(
     *,
     columns: Sequence[str] | None,
     time_zone: str,
-) -> Changes:
+) -> SharedChanges:
     """Return the changes of a range that lies after the latest version."""
     query = ChangesQuery(starting_version=shown.version)
     nothing = TableAnswer(head=shown, commits={}, times_ms={}, urls={}, expires_ms=None)

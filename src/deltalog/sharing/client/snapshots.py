@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.context import TableContext
 from deltalog.deletion_vectors import location
@@ -20,6 +21,7 @@ from deltalog.log.reader import concat_commits, parse_commits
 from deltalog.log.segment import LogSegment
 from deltalog.scan.plan import Scan
 from deltalog.scan.reader import read_tasks
+from deltalog.scan.rows import require_library
 from deltalog.sharing.client.store import SharedStore
 from deltalog.sharing.client.urls import AnsweredQuery, UrlBook
 from deltalog.snapshot import Snapshot
@@ -135,6 +137,38 @@ class SharedScan(Scan):
         if self.limit is not None:  # the first file may hold enough rows
             return super().to_batches()
         return read_tasks(_prefetching(self.tasks()))
+
+    def to_spark(self, spark: Any = None) -> Any:
+        """All rows as a DataFrame of Spark, whose workers read the files.
+
+        It has the columns, predicate and limit of the scan, and its version: conditions that are
+        put on it later leave out rows, and no files.
+
+        Args:
+            spark: the session, classic or remote; None is the active one.
+
+        Returns:
+            A `pyspark.sql.DataFrame`.
+
+        Raises:
+            InvalidInputError: there is no session or no PySpark, the scan has columns of
+                `_metadata` or a limit beyond Spark's, or partition values without a zone mean other
+                moments in the session.
+
+        Cost: that of `tasks`. Workers get the files' URLs and, for new ones, the profile with its
+        secrets.
+        """
+        return spark_frames().scan_frame(self, spark)
+
+
+def spark_frames() -> Any:
+    """Import what makes DataFrames; the Spark edge lies above this room, so it goes by its name.
+
+    Raises:
+        InvalidInputError: PySpark is not installed.
+    """
+    require_library("pyspark", extra="spark")
+    return import_module("deltalog.spark.sharing.frames")
 
 
 def _prefetching(tasks: Iterator[ScanTask]) -> Iterator[ScanTask]:

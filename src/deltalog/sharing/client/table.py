@@ -17,10 +17,10 @@ from deltalog.errors import InvalidInputError
 from deltalog.http.client import run
 from deltalog.insight.follow_steps import Offset
 from deltalog.scan.file_reports import add_actions, file_uris, partitions
-from deltalog.scan.plan import Scan, plan_scan
+from deltalog.scan.plan import plan_scan
 from deltalog.scan.polars import lazy_frame
 from deltalog.scan.rows import duckdb_relation
-from deltalog.sharing.client.changes import load_changes, no_changes
+from deltalog.sharing.client.changes import SharedChanges, load_changes, no_changes
 from deltalog.sharing.client.follow import SharedFollower, SharedFollowOptions
 from deltalog.sharing.client.hints import as_json_hint
 from deltalog.sharing.client.profile import parse_table_name, parse_table_url, read_profile
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from deltalog.actions.model import Metadata, Protocol
     from deltalog.expressions import Expression
     from deltalog.http.options import HttpOptions
-    from deltalog.scan.changes import Changes
     from deltalog.scan.dataset import DeltaDataset
     from deltalog.scan.pandas import DtypeBackend
     from deltalog.schema import Schema
@@ -173,7 +172,7 @@ class SharedTable:
         version: int | None = None,
         timestamp: str | datetime | None = None,
         json_predicate_hints: str | None = None,
-    ) -> Scan:
+    ) -> SharedScan:
         """Rows of the table: streamed, counted, explained, or split into picklable tasks.
 
         Args:
@@ -301,7 +300,7 @@ class SharedTable:
         columns: Sequence[str] | None = None,
         predicate: Any = None,
         allow_out_of_range: bool = False,  # noqa: FBT001, FBT002  # DeltaTable's signature
-    ) -> Changes:
+    ) -> SharedChanges:
         """The changed rows of a range of versions: what changed, in which version, and when.
 
         Arguments, results and errors are those of `DeltaTable.load_cdf`, but a range that the
@@ -405,7 +404,7 @@ class SharedTable:
         limit: int | None = None,
         at: VersionOrTimestamp | None = None,
         json_hint: str | None = None,
-    ) -> Scan:
+    ) -> SharedScan:
         wanted = Conditions(
             given=tuple(one for one in conditions if one is not None),
             parameters=parameters,

@@ -269,13 +269,14 @@ def check_session(tasks: Sequence[ScanTask], unzoned: tuple[tuple[str, str], ...
         if moment_ms(text, zone) != moment_ms(text, _UTC):
             raise _other_moment(f"{option}={text!r}", zone)
     for task in tasks:
-        for column, text in _moments_of(task):
+        for column, text in moments_of(task):
             if moment_ms(text, zone) != moment_ms(text, _UTC):
                 what = f"the value {text!r} of the partition column {column!r}"
                 raise _other_moment(f"{what} of {task.path}", zone)
 
 
-def _moments_of(task: ScanTask) -> Iterator[tuple[str, str]]:
+def moments_of(task: ScanTask) -> Iterator[tuple[str, str]]:
+    """Yield the values of partition columns of timestamps, as the log has them, by column."""
     for field in task.spec.partition_columns:
         if field.type == TIMESTAMP:
             text = task.partition_values.get(task.spec.physical_names[field.name])

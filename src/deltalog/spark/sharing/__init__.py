@@ -1,4 +1,4 @@
-"""Shared tables on Spark: the format `deltalog_sharing` and the official client's functions."""
+"""Shared tables on Spark: the format `deltalog_sharing`, and frames of what the client plans."""
 
 from __future__ import annotations
 
