@@ -29,7 +29,8 @@ class ReferenceError(Exception):  # noqa: A001  # the reference's error, not Pyt
 
     def __init__(self, *, statement: str, name: str, condition: str | None, message: str) -> None:
         self.name, self.condition, self.message = name, condition, message
-        told = message.partition("\n\tat ")[0]
+        causes = [line for line in message.splitlines() if line.startswith("Caused by: ")]
+        told = "\n".join([message.partition("\n\tat ")[0], *causes])
         super().__init__(f"{statement}\n{name} {condition}: {told[:2000]}")
 
 
