@@ -43,6 +43,8 @@ _OF_CHARACTERS: Final = frozenset(
         "rpad", "rtrim", "substring", "trim", "upper",
     }
 )  # fmt: skip
+# Of a text whose collation has a locale, they are that locale's.
+_OF_LOCALES: Final = frozenset({"lower", "upper"})
 _TRIMS: Final = frozenset({"ltrim", "rtrim", "trim"})
 
 
@@ -249,7 +251,10 @@ class _Collator:
             return call, nested[0] if nested else None
         is_with_characters = node.function in _TRIMS and len(found) > 1
         if node.function in _OF_CHARACTERS and not is_with_characters:
-            return call, self._met(node, texts)
+            met = self._met(node, texts)
+            if node.function in _OF_LOCALES and met and met.collation not in {BY_BYTES, *RULES}:
+                self._refuse(node, met)
+            return call, met
         if node.function in TESTS:
             return self._test(node, found), None
         self._refuse_collated(node, texts)

@@ -57,7 +57,7 @@ def test(function: str, text: Datum, part: Datum, collation: str) -> Datum:
         function: of `TESTS`.
         text: strings, or their keys.
         part: likewise.
-        collation: one of `RULES`.
+        collation: one of `RULES`, or the default.
 
     Cost: by row if the part is not constant, or a text has the capital I with a dot: the two lower
     characters of it are found together only.
@@ -65,7 +65,7 @@ def test(function: str, text: Datum, part: Datum, collation: str) -> Datum:
     kernel, rowwise = TESTS[function]
     if is_constant(part) and not _has(text, DOTTED_I):
         return kernel(keys(text, collation), keys(part, collation).as_py())
-    rules = RULES[collation]
+    rules = RULES.get(collation, _PLAIN)
     if rules.trims:
         text = _trimmed(text)
     split = _lower_pieces if rules.lowers else list

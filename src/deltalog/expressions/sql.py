@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.render import to_sql
+from deltalog.schema.collation_names import BY_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from types import ModuleType
 
     from deltalog.expressions.nodes import Expression
-    from deltalog.schema.types import DataType
+from deltalog.schema.types import DataType
 
 __all__ = [
     "length_limits",
@@ -78,7 +79,7 @@ def parse_type(sql: str) -> DataType:
         InvalidInputError: there is no such type, or it has a collation, which belongs to a column.
     """
     found, collations = parse_collated_type(sql)
-    if collations:
+    if any(name != BY_BYTES for name in collations.values()):
         raise InvalidInputError(f"cannot use the type {sql}: a collation belongs to a column")
     return found
 
@@ -88,7 +89,7 @@ def parse_collated_type(sql: str) -> tuple[DataType, dict[tuple[str, ...], str]]
 
     Returns:
         The type, in which fields of structs have the collations of their own texts; and from paths
-        such as `("element",)` to identifiers those of the others.
+        such as `("element",)` to identifiers those that it says of the others, the default too.
 
     Raises:
         InvalidInputError: there is no such type or collation.

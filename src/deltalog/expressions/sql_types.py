@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from deltalog.errors import InvalidInputError
-from deltalog.schema.collation_names import BY_BYTES, collation_named
+from deltalog.schema.collation_names import collation_named
 from deltalog.schema.collations import with_collations
 from deltalog.schema.primitives import PRIMITIVES, primitive_in_sql, primitive_named
 from deltalog.schema.types import ArrayType, DataType, Field, MapType, StructType, as_type
@@ -72,7 +72,7 @@ def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:
 
 
 def collations(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The collation of each text of a type by its path, but for those of structs and the default.
+    """The collation that a type says of each text, by its path, but for those of structs.
 
     Raises:
         InvalidInputError: there is no such type or collation.
@@ -81,8 +81,8 @@ def collations(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
     for step, part in zip(_PARTS.get(name, ()), parts, strict=False):
         yield from collations(part, (*path, step))
     given = node.args.get("collate")
-    if given is not None and (found := collation_named(given.name)) != BY_BYTES:
-        yield path, found
+    if given is not None:
+        yield path, collation_named(given.name)
 
 
 def has_collation(node: Expr) -> bool:

@@ -118,7 +118,12 @@ def names_looked_into(tree: Expr) -> frozenset[str] | None:
         is_own = one.parent is tree or isinstance(one.parent, exp.Count)
         if is_by_place or is_all or (isinstance(one, exp.Star) and not is_own):
             return None
-    given = {id(_bare(one)) for one in tree.expressions}
+    answered = {id(one) for one in tree.expressions}
+    called = {
+        one.name.lower() for one in tree.find_all(exp.Identifier) if id(one.parent) not in answered
+    }
+    # A value is looked into where its name in the answer is used: in GROUP BY, ORDER BY, HAVING.
+    given = {id(_bare(one)) for one in tree.expressions if one.alias.lower() not in called}
     asked = {id(one.this) for one in tree.find_all(exp.Is) if isinstance(one.expression, exp.Null)}
     return frozenset(
         one.name.lower()

@@ -112,9 +112,12 @@ def with_collations(field: Field, collations: Mapping[Path, str]) -> Field:
     Args:
         field: of any type.
         collations: from paths inside it to identifiers; the empty path is the field's own texts.
+            The default needs no entry.
     """
     kept = {key: entry for key, entry in field.metadata.items() if key != COLLATIONS_KEY}
-    named = {".".join((field.name, *path)): name for path, name in collations.items()}
+    named = {
+        ".".join((field.name, *path)): name for path, name in collations.items() if name != BY_BYTES
+    }
     return replace(field, metadata={**kept, COLLATIONS_KEY: named} if named else kept)
 
 

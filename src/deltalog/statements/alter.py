@@ -57,6 +57,7 @@ class ChangeColumnStatement(SqlStatement):
     table: QualifiedName
     column: Path
     field: Field
+    collations: Mapping[Path, str]
     where: Where | None
 
     def run(self, session: Session) -> StatementAnswer:
@@ -64,8 +65,8 @@ class ChangeColumnStatement(SqlStatement):
         schema = session.open(self.table).snapshot.configuration.schema
         own = find_field(schema, canonical_path_of(schema, self.column))
         verbs: list[Verb[Any]] = []
-        if collations := inner_collations(self.field):
-            verbs.append(alter.SetColumnCollations(self.column, collations, self.field.type))
+        if self.collations:
+            verbs.append(alter.SetColumnCollations(self.column, self.collations, self.field.type))
         elif own.type != self.field.type:
             verbs.append(alter.SetColumnType(self.column, self.field.type))
         if "comment" in self.field.metadata:
@@ -338,8 +339,9 @@ def _change_column(reader: StatementReader, table: QualifiedName) -> SqlStatemen
     name = reader.name("the column's new name")
     if name.lower() != column[-1].lower():
         reader.fail("expected the same name: ALTER TABLE … RENAME COLUMN renames")
-    field = read_definition(reader, name)
-    return ChangeColumnStatement(table, column, field, _read_place(reader))
+    written = reader.type(*CLAUSES)
+    field = read_definition(reader, name, written)
+    return ChangeColumnStatement(table, column, field, written.collations, _read_place(reader))
 
 
 def _set(reader: StatementReader, table: QualifiedName) -> SqlStatement:

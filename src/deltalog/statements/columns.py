@@ -20,6 +20,7 @@ from deltalog.schema.types import (
 
 if TYPE_CHECKING:
     from deltalog.statements.reader import StatementReader
+    from deltalog.statements.slices import WrittenType
 
 CLAUSES: Final = ("NOT NULL", "NULL", "DEFAULT", "GENERATED", "COMMENT", "FIRST", "AFTER")
 
@@ -29,9 +30,11 @@ def read_column(reader: StatementReader) -> Field:
     return read_definition(reader, reader.name("a column"))
 
 
-def read_definition(reader: StatementReader, name: str) -> Field:
-    """Read the type of a column, and what follows it."""
-    found = reader.type(*CLAUSES)
+def read_definition(
+    reader: StatementReader, name: str, written: WrittenType | None = None
+) -> Field:
+    """Read the type of a column, if it was not read before, and what follows it."""
+    found = reader.type(*CLAUSES) if written is None else written
     metadata: dict[str, Any] = {CHAR_VARCHAR_KEY: found.limited} if found.limited else {}
     is_nullable = True
     while clause := reader.take_one("NOT NULL", "NULL", "DEFAULT", "GENERATED", "COMMENT"):

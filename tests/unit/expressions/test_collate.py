@@ -190,3 +190,25 @@ def test_a_column_may_be_called_collate() -> None:
     found = resolve_predicate(parse_sql("collate = 'a' AND x > 1"), schema)
     assert to_sql(found) == "`collate` = 'a' AND x > 1L"
     assert resolve_predicate(parse_sql(to_sql(found)), schema).same_as(found)
+
+
+@pytest.mark.parametrize("function", ["lower", "upper"])
+def test_a_locale_decides_on_characters(function: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"icu\.de|\bde\b"):
+        resolved(f"{function}(g) = 'ab'")
+    assert rows_of("lower(t) = 'ab'") == [1, 2, 3]
+
+
+def test_parts_are_found_by_bytes_where_that_is_said() -> None:
+    for row in ("AB", "İAB"):
+        batch = pa.RecordBatch.from_pydict(
+            {"c": [row], "t": ["A"]}, pa.schema([("c", pa.string()), ("t", pa.string())])
+        )
+        schema = Schema([collated("c", LCASE), Field("t", "string")])
+        for condition, found in (
+            ("startswith(c COLLATE UTF8_BINARY, 'A')", row == "AB"),
+            ("contains(c COLLATE UTF8_BINARY, t)", True),
+            ("contains(c COLLATE UTF8_BINARY, lower(t))", False),
+        ):
+            mask = filter_mask(resolve_predicate(parse_sql(condition), schema), batch)
+            assert mask.to_pylist() == [found], condition

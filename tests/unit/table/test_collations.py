@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import deltalog
-from deltalog import ArrayType, DeltaTable, Field, Schema, write_deltalake
+from deltalog import ArrayType, DeltaTable, Field, MapType, Schema, write_deltalake
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import col
 
@@ -114,6 +114,10 @@ def test_engines_that_know_no_collations_compare_bytes(table: DeltaTable) -> Non
         ("SELECT DISTINCT name FROM t", False),
         ("SELECT name, count(*) FROM t GROUP BY name", False),
         ("SELECT name, count(*) FROM t GROUP BY 1", False),
+        ("SELECT name AS q, count(*) FROM t GROUP BY q", False),
+        ("SELECT id, name AS q FROM t ORDER BY Q", False),
+        ("SELECT name AS q, count(*) FROM t GROUP BY id, name HAVING q = 'b'", False),
+        ("SELECT id AS i, name AS q FROM t ORDER BY i", True),
         ("SELECT name, count(*) FROM t GROUP BY ALL", False),
         ("SELECT * FROM t UNION SELECT * FROM t", False),
         ("SELECT id FROM (SELECT * FROM t) WHERE id = 1", False),
@@ -210,3 +214,13 @@ def test_a_column_with_a_collation_is_added(tmp_path: Path) -> None:
     table.alter.add_columns([NAME])
     assert "collations" in action(tmp_path, "protocol", 1)["writerFeatures"]
     assert table.schema().fields[1] == NAME
+
+
+def test_a_collation_inside_of_a_column_leaves_the_others(tmp_path: Path) -> None:
+    field = Field("m", MapType("string", "string")).collate("UTF8_LCASE", at="key")
+    table = DeltaTable.create(tmp_path, schema=Schema([Field("id", "long"), field]))
+    table.alter.set_column_collation("m", "UTF8_LCASE_RTRIM", at="value")
+    found = table.schema().field("m").metadata["__COLLATIONS"]
+    assert sorted(found) == ["m.key", "m.value"]
+    table.alter.set_column_collation("m", "UTF8_BINARY", at="key")
+    assert sorted(table.schema().field("m").metadata["__COLLATIONS"]) == ["m.value"]

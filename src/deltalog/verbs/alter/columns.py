@@ -16,8 +16,8 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.nodes import And, Column, IsNull, Not
 from deltalog.features.clustering import clustering_columns
 from deltalog.schema import StructType, alter, as_type, canonical_path_of, find_field
-from deltalog.schema.collation_names import BY_BYTES, collation_named
-from deltalog.schema.collations import with_collations
+from deltalog.schema.collation_names import collation_named
+from deltalog.schema.collations import inner_collations, with_collations
 from deltalog.schema.types import CURRENT_DEFAULT_KEY, GENERATION_EXPRESSION_KEY, IDENTITY_STEP_KEY
 from deltalog.table_change import changed_table
 from deltalog.verbs.alter.existing_rows import check_existing_rows
@@ -246,8 +246,13 @@ class SetColumnCollations(_ColumnChange):
         if self.to_type is not None:
             schema = alter.change_type(schema, path, self.to_type)
         named = {inner: collation_named(name) for inner, name in self.collations.items()}
-        known = {inner: name for inner, name in named.items() if name != BY_BYTES}
-        return alter.change_field(schema, path, lambda field: with_collations(field, known))
+        replaces = self.to_type is not None  # a type that is said again says all of them
+
+        def collated(field: Field) -> Field:
+            kept = {} if replaces else inner_collations(field)
+            return with_collations(field, {**kept, **named})
+
+        return alter.change_field(schema, path, collated)
 
 
 @dataclass(frozen=True, slots=True)
