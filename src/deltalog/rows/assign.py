@@ -26,7 +26,7 @@ from deltalog.expressions import (
     resolve,
     type_of,
 )
-from deltalog.expressions.coercion import is_relabelled
+from deltalog.expressions.coercion import is_ordered, is_relabelled
 from deltalog.expressions.nodes import Cast, IsNull, col
 from deltalog.features.computed_columns import generation_expressions
 from deltalog.features.identity_columns import identity_columns
@@ -144,7 +144,8 @@ class Scope:
             raw = Literal(raw.value, target)
         found = resolve(raw, self.schema, self.session)
         source = type_of(found, self.schema)
-        if source == target or is_relabelled(source, target):
+        # Whole numbers are no months where somebody assigns them: only data has no name for those.
+        if source == target or (is_relabelled(source, target) and not is_ordered(target)):
             return NewValue(found, name)
         # Structs go by name, at every depth: a cast would go by place.
         if isinstance(source, _NESTED) and isinstance(target, _NESTED):

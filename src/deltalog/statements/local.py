@@ -255,8 +255,9 @@ class LocalSession:
     ) -> Any:
         """Return the rows of a query in the columns and types of a table."""
         fitted = FittedRows(
-            self.source(query, target=target), table, columns, constants, evolves=evolves
-        )
+            self.source(query, target=target), table, columns, constants,
+            evolves=evolves, is_of_values=query.is_of_values,
+        )  # fmt: skip
         return fitted if not self._reads(query, target) else open_batches(fitted)
 
     def explain(self, query: Query) -> str:

@@ -16,15 +16,16 @@ from deltalog.expressions.nodes import Cast, Column
 from deltalog.query.shown import has_months
 from deltalog.rows.assign import Assignments, Scope
 from deltalog.schema import ArrayType, MapType, StructType, find_field, from_arrow_schema
-from deltalog.schema.types import YEAR_TO_MONTH
+from deltalog.schema.types import INTEGER, YEAR_TO_MONTH
 from deltalog.statements.statement import absent_partitions
+from deltalog.write.fit import has_nanoseconds, in_microseconds, is_finer, tell_of_cut
 from deltalog.write.source import RereadableRows, open_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.schema import DataType
+    from deltalog.schema import DataType, Field
     from deltalog.statements.slices import Query
     from deltalog.statements.statement import Session
     from deltalog.table import DeltaTable
@@ -80,6 +81,8 @@ class FittedRows(RereadableRows):
         columns: of the table, by the place of the rows' columns; None goes by name.
         constants: column → its value in each row.
         evolves: whether columns stay that the table does not have.
+        is_of_values: whether the rows are the VALUES of an INSERT, in which intervals are told from
+            numbers; DuckDB gives months as numbers.
     """
 
     rows: Any
@@ -87,6 +90,7 @@ class FittedRows(RereadableRows):
     columns: Sequence[str] | None
     constants: Mapping[str, Expression]
     evolves: bool
+    is_of_values: bool
 
     def opened(self) -> pa.RecordBatchReader:
         """Return the rows as a reader.
@@ -122,9 +126,10 @@ class FittedRows(RereadableRows):
             values[known.get(name.lower(), name)] = value
         values |= absent_partitions(self.table, values)
         schema = configuration.schema
-        scope = Scope.of_table(
-            _types_of(source, schema, values), self.table.snapshot.context.session
-        )
+        types = self._types_of(source, schema, values)
+        cut = _cut_columns(source, types)
+        told = reader.schema.names
+        scope = Scope.of_table(types, self.table.snapshot.context.session)
         # Values of identity columns may be given here, unlike those of rows that are there.
         found = Assignments(
             schema,
@@ -139,11 +144,37 @@ class FittedRows(RereadableRows):
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in reader:
-                fitted = found.compute_new(batch.rename_columns(source.names))
+                held = batch.columns
+                for place in cut:
+                    if is_finer(held[place]):
+                        tell_of_cut(told[place])
+                    held[place] = in_microseconds(given[place])
+                fitted = found.compute_new(pa.RecordBatch.from_arrays(held, source.names))
                 arrays = [*fitted.columns, *(batch.column(place) for place in extra)]
                 yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
         return pa.RecordBatchReader.from_batches(pa.schema(fields), batches())
+
+    def _types_of(
+        self, source: pa.Schema, target: StructType, values: Mapping[str, Any]
+    ) -> StructType:
+        """The types of a query's columns: nanoseconds or months for columns that have them."""
+        wanted = {
+            value.path[0]: find_field(target, (name,)).type
+            for name, value in values.items()
+            if isinstance(value, Column)
+        }
+        plain = from_arrow_schema(source, declared=True)
+        fine = from_arrow_schema(source, declared=True, fine=True)
+        types: list[Field] = []
+        for field, own, other in zip(source, plain, fine, strict=True):
+            kind = wanted.get(own.name)
+            is_counted = not self.is_of_values and own.type == INTEGER and kind == YEAR_TO_MONTH
+            if has_months(field) or is_counted:
+                types.append(replace(own, type=YEAR_TO_MONTH))
+            else:
+                types.append(other if kind in FINE_MOMENTS else own)
+        return StructType(types)
 
     def _cast(self, value: Any, source: pa.Schema, name: str) -> Any:
         """Return a nested value with a cast: without names, fields of structs go by their place."""
@@ -158,20 +189,13 @@ class FittedRows(RereadableRows):
         return Cast(value, target) if is_nested and given != target else value
 
 
-def _types_of(source: pa.Schema, target: StructType, values: Mapping[str, Any]) -> StructType:
-    """The types of a query's columns: nanoseconds for the columns that have them, and months."""
-    keeping = {
-        value.path[0]
-        for name, value in values.items()
-        if isinstance(value, Column) and find_field(target, (name,)).type in FINE_MOMENTS
-    }
-    plain = from_arrow_schema(source, declared=True)
-    fine = from_arrow_schema(source, declared=True, fine=True)
-    months = {field.name for field in source if has_months(field)}
-    types = [other if own.name in keeping else own for own, other in zip(plain, fine, strict=True)]
-    return StructType(
-        [replace(one, type=YEAR_TO_MONTH) if one.name in months else one for one in types]
-    )
+def _cut_columns(source: pa.Schema, types: StructType) -> list[int]:
+    """The places of the columns with nanoseconds that the table's columns have not."""
+    return [
+        place
+        for place, (field, kind) in enumerate(zip(source, types, strict=True))
+        if has_nanoseconds(field.type) and kind.type not in FINE_MOMENTS
+    ]
 
 
 def _check_order(given: DataType, target: DataType, table: str, path: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from deltalog.errors import (
@@ -167,6 +168,24 @@ def test_an_interval_is_no_number_of_months(db: SqlTables, kind: str, span: str)
     with pytest.raises(InvalidInputError, match="cannot cast interval"):
         db.run(f"INSERT INTO t (v) VALUES (NULL), (INTERVAL '{span})")
     assert db.rows("SELECT * FROM t") == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored"),
+    [
+        ("TIMESTAMP_NTZ", datetime.fromisoformat("2024-01-01 00:00:00.123456")),
+        ("TIMESTAMP", datetime(2024, 1, 1, 0, 0, 0, 123456, UTC)),
+        ("DATE", date(2024, 1, 1)),
+        ("STRING", "2024-01-01 00:00:00.123456"),
+    ],
+)
+def test_nanoseconds_of_rows_are_cut_off(db: SqlTables, kind: str, stored: Any) -> None:
+    db.create("t", f"(id INT, v {kind})")
+    moments = pa.array([1704067200_123_456_789], pa.timestamp("ns"))
+    rows = pa.table({"id": pa.array([1], pa.int32()), "v": moments})
+    db.session.register("rows_of_pandas", rows)
+    db.run("INSERT INTO t SELECT id, v FROM rows_of_pandas")
+    assert db.rows("SELECT * FROM t") == [(1, stored)]
 
 
 def test_generated_columns_are_computed_or_checked(db: SqlTables) -> None:

@@ -220,7 +220,7 @@ def test_a_collation_inside_of_a_column_leaves_the_others(tmp_path: Path) -> Non
     field = Field("m", MapType("string", "string")).collate("UTF8_LCASE", at="key")
     table = DeltaTable.create(tmp_path, schema=Schema([Field("id", "long"), field]))
     table.alter.set_column_collation("m", "UTF8_LCASE_RTRIM", at="value")
-    found = table.schema().field("m").metadata["__COLLATIONS"]
+    found = table.schema().fields_named("m")[0].metadata["__COLLATIONS"]
     assert sorted(found) == ["m.key", "m.value"]
     table.alter.set_column_collation("m", "UTF8_BINARY", at="key")
-    assert sorted(table.schema().field("m").metadata["__COLLATIONS"]) == ["m.value"]
+    assert sorted(table.schema().fields_named("m")[0].metadata["__COLLATIONS"]) == ["m.value"]

@@ -541,6 +541,34 @@ def test_no_part_of_a_query_cuts_nanoseconds(
 
 
 @pytest.mark.usefixtures("other")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO T (months) VALUES (5)",
+        "UPDATE T SET months = 7",
+        (
+            "MERGE INTO T AS t USING (SELECT 50 AS k) AS s ON t.n = s.k "
+            "WHEN NOT MATCHED THEN INSERT (n, months) VALUES (s.k, s.k)"
+        ),
+    ],
+)
+def test_numbers_are_no_months(tmp_path: Path, statement: str) -> None:
+    before = DeltaTable(tmp_path).version()
+    with pytest.raises(InvalidInputError, match="cannot cast integer to interval year to month"):
+        sql(of_table(statement, tmp_path))
+    assert DeltaTable(tmp_path).version() == before
+
+
+@pytest.mark.usefixtures("other")
+def test_values_keep_nanoseconds_only_for_columns_of_them(tmp_path: Path) -> None:
+    name = f"delta.`{tmp_path / 'plain'}`"
+    sql(f"CREATE TABLE {name} (at TIMESTAMP) USING DELTA")
+    sql(f"INSERT INTO {name} VALUES (TIMESTAMP '2023-11-14 22:13:20.123456789Z')")
+    found: Any = DeltaTable(tmp_path / "plain").to_pyarrow_table()
+    assert found.column("at").cast(pa.int64()).to_pylist() == [NANOS // 1000]
+
+
+@pytest.mark.usefixtures("other")
 def test_values_beside_a_computed_column_keep_what_they_have(tmp_path: Path) -> None:
     name = f"delta.`{tmp_path / 'computed'}`"
     sql(
