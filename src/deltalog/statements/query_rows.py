@@ -148,7 +148,7 @@ class FittedRows(RereadableRows):
                 for place in cut:
                     if is_finer(held[place]):
                         tell_of_cut(told[place])
-                    held[place] = in_microseconds(given[place])
+                    held[place] = in_microseconds(held[place])
                 fitted = found.compute_new(pa.RecordBatch.from_arrays(held, source.names))
                 arrays = [*fitted.columns, *(batch.column(place) for place in extra)]
                 yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
