@@ -397,10 +397,10 @@ WORKLOADS = (
         others=("deltalake_compact",),
         goal=1.5,
         why=(
-            "of the two threads that read, sampled, 44 % of the time is pyarrow's opening and closing "
-            "1,000 files of 1,000 rows, 37 % its decoding and 9 % our naming of their leaves; pyarrow "
-            "alone, in one thread, takes 0.12 s of processor time for that and 0.06 s to encode the "
-            "rows, measured apart, and deltalake 0.27 s for everything"
+            "of the two threads that read, sampled, 44 % of the time is pyarrow's opening and "
+            "closing 1,000 files of 1,000 rows, 37 % its decoding and 9 % our naming of their "
+            "leaves; pyarrow alone, in one thread, takes 0.12 s of processor time for that and "
+            "0.06 s to encode the rows, measured apart, and deltalake 0.27 s for everything"
         ),
     ),
     Workload(
