@@ -24,15 +24,10 @@ from deltalog.metadata_columns import CHANGE_TYPE, METADATA, ROW_ID
 from deltalog.paths import canonical_paths
 from deltalog.replay import file_keys
 from deltalog.rows.row_diff import AFTER, BEFORE, DELETE, INSERT, match_rows, with_change_type
-from deltalog.scan.plan import (
-    TASK_COLUMNS,
-    check_rows_readable,
-    descriptor_of,
-    make_task,
-    read_spec,
-)
+from deltalog.scan.plan import TASK_COLUMNS, check_rows_readable, descriptor_of, make_task
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
+from deltalog.scan.spec import read_spec
 from deltalog.schema import canonical_path_of
 
 if TYPE_CHECKING:

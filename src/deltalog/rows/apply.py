@@ -24,8 +24,9 @@ from deltalog.rows import kept_groups
 from deltalog.rows.decide import FileDecision, copied_rows
 from deltalog.rows.kept_groups import KeptGroups
 from deltalog.rows.planned import FileCounts
-from deltalog.scan.plan import make_numbered_tasks, read_spec
+from deltalog.scan.plan import make_numbered_tasks
 from deltalog.scan.reader import read_tasks
+from deltalog.scan.spec import read_spec
 from deltalog.schema.conform import conform
 from deltalog.transaction.masks import write_masks
 from deltalog.write.open_files import random_prefix

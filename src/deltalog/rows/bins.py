@@ -29,8 +29,9 @@ from deltalog.rows.copy import ROW_GROUP_BYTES, write_after, write_between, writ
 from deltalog.rows.file_options import FileOptions
 from deltalog.rows.kept_groups import KeptGroups
 from deltalog.rows.small_files import SmallFileReader, grouped, is_small
-from deltalog.scan.plan import make_numbered_tasks, make_tasks, read_spec
+from deltalog.scan.plan import make_numbered_tasks, make_tasks
 from deltalog.scan.reader import read_task, read_tasks
+from deltalog.scan.spec import read_spec
 from deltalog.storage.pool import Background, read_ahead
 from deltalog.storage.store import is_local
 from deltalog.write.files import FileWriter

@@ -17,8 +17,9 @@ from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from deltalog.progress import ProgressCount
 from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.scan.plan import make_numbered_tasks, make_tasks, read_spec
+from deltalog.scan.plan import make_numbered_tasks, make_tasks
 from deltalog.scan.reader import read_tasks
+from deltalog.scan.spec import read_spec
 from deltalog.schema.conform import conform
 
 if TYPE_CHECKING:

@@ -19,9 +19,10 @@ from deltalog.kernels import pc
 from deltalog.metadata_columns import FILE_NUMBER, ROW_INDEX
 from deltalog.paths import decode_path
 from deltalog.progress import ProgressCount
-from deltalog.scan.plan import check_row_ids, make_numbered_tasks, read_spec
+from deltalog.scan.plan import check_row_ids, make_numbered_tasks
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
+from deltalog.scan.spec import read_spec
 from deltalog.scan.task import Allowance
 from deltalog.storage.parquet import read_footer
 from deltalog.storage.parquet_facts import FetchedFooters

@@ -27,8 +27,9 @@ from deltalog.rows.find import find_matching_files
 from deltalog.rows.kept_groups import KeptGroups
 from deltalog.rows.planned import ChangeMetrics, RowCounts
 from deltalog.rows.request import Action
-from deltalog.scan.plan import make_tasks, read_spec
+from deltalog.scan.plan import make_tasks
 from deltalog.scan.reader import read_tasks
+from deltalog.scan.spec import read_spec
 from deltalog.schema.conform import conform
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.files import FileWriter

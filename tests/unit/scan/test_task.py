@@ -9,7 +9,8 @@ import pytest
 
 from deltalog.errors import MalformedLogError
 from deltalog.expressions import as_expression, resolve_predicate
-from deltalog.scan.plan import make_tasks, read_spec
+from deltalog.scan.plan import make_tasks
+from deltalog.scan.spec import read_spec
 from deltalog.scan.task import (
     METADATA_COLUMNS,
     ScanTask,

@@ -30,7 +30,8 @@ from deltalog.rows.find import SelectedRows, complete_counts
 from deltalog.rows.planned import ChangeMetrics, RowCounts
 from deltalog.rows.request import Action, When
 from deltalog.rows.write_task import no_files
-from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
+from deltalog.scan.plan import TASK_COLUMNS, make_task
+from deltalog.scan.spec import read_spec
 from deltalog.spark.engine.row_tasks import (
     CLAUSE,
     OLD_FILE,

@@ -19,7 +19,8 @@ from deltalog.log.listing import list_log
 from deltalog.metadata_columns import METADATA
 from deltalog.scan import Moment
 from deltalog.scan.changes import open_changes
-from deltalog.scan.plan import check_rows_readable, read_spec
+from deltalog.scan.plan import check_rows_readable
+from deltalog.scan.spec import read_spec
 from deltalog.schema import StructType
 from deltalog.snapshot import load_snapshot
 from deltalog.spark.reading.batch_source import change_fields, check_columns, rows_schema
