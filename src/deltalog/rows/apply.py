@@ -171,7 +171,8 @@ class _FileEditor:
         ids = [ROW_ID, ROW_COMMIT_VERSION] if self._has_ids else []
         spec = read_spec(
             self._snapshot,
-            columns=[*self._names, ROW_INDEX, *ids],
+            columns=self._names,
+            hidden=(ROW_INDEX, *ids),
             predicate=None,
         )
         files = self._selected.files

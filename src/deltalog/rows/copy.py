@@ -64,7 +64,8 @@ def read_rows(
     """
     spec = read_spec(
         snapshot,
-        columns=[*snapshot.configuration.schema.names, *more_columns],
+        columns=snapshot.configuration.schema.names,
+        hidden=more_columns,
         predicate=predicate,
     )
     progress = progress or ProgressCount(None)
@@ -103,7 +104,7 @@ def copy_rows(
     progress = progress or ProgressCount(None)
     progress.expect(files.num_rows)
     more = () if kept is None else (ROW_INDEX,)
-    spec = read_spec(snapshot, columns=[*names, *ids, *more], predicate=None)
+    spec = read_spec(snapshot, columns=names, hidden=(*ids, *more), predicate=None)
     if kept is None:
         tasks = make_tasks(snapshot, spec, files, footers=footers)
     else:

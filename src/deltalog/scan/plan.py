@@ -221,6 +221,7 @@ def plan_scan(
     *,
     columns: Sequence[str] | None = None,
     predicate: Expression | None = None,
+    hidden: Sequence[str] = (),
     limit: int | None = None,
     order_by: object = None,
     is_resolved: bool = False,
@@ -232,6 +233,7 @@ def plan_scan(
         columns: names in output order; `a.b` keeps only that part of the struct `a`, and names
             of `METADATA_COLUMNS` add location and identity. None is every column of the table.
         predicate: only rows for which it is true; its names and types are resolved here.
+        hidden: as for `read_spec`.
         limit: maximum number of rows, 0 or more.
         order_by: what the rows are arranged by, see `sort_keys`; with a limit only.
         is_resolved: whether the predicate was resolved before, for the columns of this table and
@@ -245,7 +247,9 @@ def plan_scan(
     check_rows_readable(snapshot)
     if limit is not None and limit < 0:
         raise InvalidInputError(f"cannot scan {limit} rows: expected a limit of 0 or more")
-    spec = read_spec(snapshot, columns=columns, predicate=predicate, is_resolved=is_resolved)
+    spec = read_spec(
+        snapshot, columns=columns, predicate=predicate, hidden=hidden, is_resolved=is_resolved
+    )
     check_row_ids(snapshot, spec)
     order = None
     if order_by is not None:

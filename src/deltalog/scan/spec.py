@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from deltalog.column_mapping import physical_name
+from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import resolve_predicate
 from deltalog.scan.task import (
+    METADATA_COLUMNS,
     ReadSpec,
     metadata_columns_of,
     with_metadata_columns,
@@ -42,6 +44,7 @@ def read_spec(
     *,
     columns: Sequence[str] | None,
     predicate: Expression | None,
+    hidden: Sequence[str] = (),
     more_columns: Mapping[str, pa.DataType] = MappingProxyType({}),
     is_resolved: bool = False,
 ) -> ReadSpec:
@@ -51,8 +54,14 @@ def read_spec(
         snapshot: the version to read.
         columns: as for `plan_scan`.
         predicate: likewise.
+        hidden: names of `METADATA_COLUMNS`, shown last. For who changes rows: a column `_metadata`
+            of the table hides such names from `columns` and `predicate`, and not from here.
         more_columns: those that the tasks supply (`ScanTask.constants`).
         is_resolved: as for `plan_scan`.
+
+    Raises:
+        InvalidInputError: an unknown column; or a column of the table has one of the names in
+            `hidden`, with the dot in it.
     """
     configuration = snapshot.configuration
     schema = configuration.schema
@@ -75,12 +84,13 @@ def read_spec(
         read = shown if shows_all else project(schema, [*_paths(shown), *needed])
     partitioned = set(configuration.partition_columns)
     mode = configuration.column_mapping_mode
+    output = configuration.arrow_schema if shows_all else _output(schema, shown, asked, metadata)
     return ReadSpec(
         table=snapshot.store.root,
         data_columns=StructType([field for field in read if field.name not in partitioned]),
         partition_columns=StructType([field for field in read if field.name in partitioned]),
-        metadata_columns=tuple(dict.fromkeys(metadata_names)),
-        output=configuration.arrow_schema if shows_all else _output(schema, shown, asked, metadata),
+        metadata_columns=tuple(dict.fromkeys([*metadata_names, *hidden])),
+        output=_with_hidden(snapshot, output, hidden) if hidden else output,
         predicate=predicate,
         mode=mode,
         physical_names={
@@ -103,6 +113,19 @@ def _output(
     fields |= {name: pa.field(name, metadata[name]) for name in asked if name in metadata}
     order = [name if name in metadata else canonical_path_of(schema, name)[0] for name in asked]
     return pa.schema([fields[name] for name in dict.fromkeys(order)])
+
+
+def _with_hidden(snapshot: Snapshot, output: pa.Schema, hidden: Sequence[str]) -> pa.Schema:
+    """The schema with metadata columns at its end, whatever the table has of its own."""
+    for name in hidden:
+        if name in snapshot.configuration.schema.names:
+            raise InvalidInputError(
+                f"cannot tell the rows of {snapshot.store.root} apart: the table has a column "
+                f"{name!r}, the name by which deltalog finds a row's place; rename that column"
+            )
+        if name not in output.names:
+            output = output.append(pa.field(name, METADATA_COLUMNS[name]))
+    return output
 
 
 def _paths(schema: StructType) -> list[tuple[str, ...]]:

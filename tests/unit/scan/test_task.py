@@ -30,6 +30,13 @@ def test_a_column_of_its_own_hides_the_hidden_ones(name: str) -> None:
     assert with_metadata_columns(own) is own
 
 
+def test_a_column_of_the_whole_name_hides_that_one() -> None:
+    own = StructType([Field("_metadata.row_index", "long")])
+    assert list(metadata_columns_of(own)) == [
+        name for name in METADATA_COLUMNS if name != "_metadata.row_index"
+    ]
+
+
 def test_predicates_see_one_struct_more() -> None:
     assert metadata_columns_of(SCHEMA) is METADATA_COLUMNS
     seen = with_metadata_columns(SCHEMA)

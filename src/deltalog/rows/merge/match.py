@@ -205,7 +205,8 @@ class _MatchFinder:
         spares = candidates.num_rows < self._snapshot.num_files or candidates.num_rows == 1
         spec = read_spec(
             self._snapshot,
-            columns=[*self._plan.target_columns, ROW_INDEX],
+            columns=self._plan.target_columns,
+            hidden=(ROW_INDEX,),
             predicate=self._reach.row_predicate if spares else self._reach.always,
         )
         return make_numbered_tasks(self._snapshot, spec, candidates, footers=self._footers)
