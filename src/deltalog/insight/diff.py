@@ -20,19 +20,15 @@ from deltalog.cards import card, folding, grid
 from deltalog.errors import InvalidInputError
 from deltalog.insight.metadata_diff import schema_changes, setting_changes, shared_columns
 from deltalog.kernels import compute
-from deltalog.metadata_columns import CHANGE_TYPE, METADATA, ROW_ID
+from deltalog.metadata_columns import CHANGE_TYPE, ROW_ID
 from deltalog.paths import canonical_paths
 from deltalog.replay import file_keys
 from deltalog.rows.row_diff import AFTER, BEFORE, DELETE, INSERT, match_rows, with_change_type
-from deltalog.scan.plan import (
-    TASK_COLUMNS,
-    check_rows_readable,
-    descriptor_of,
-    make_task,
-    read_spec,
-)
+from deltalog.scan.plan import TASK_COLUMNS, check_rows_readable, descriptor_of, make_task
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
+from deltalog.scan.spec import read_spec
+from deltalog.scan.task import has_own_metadata
 from deltalog.schema import canonical_path_of
 
 if TYPE_CHECKING:
@@ -338,7 +334,7 @@ def diff_snapshots(
 
 def _have_row_ids(before: Snapshot, after: Snapshot) -> bool:
     same = before.metadata.id == after.metadata.id
-    own = any(name.casefold() == METADATA for name in after.configuration.schema.names)
+    own = has_own_metadata(after.configuration.schema)
     both = before.configuration.row_ids_enabled and after.configuration.row_ids_enabled
     return same and both and not own
 

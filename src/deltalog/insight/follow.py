@@ -31,7 +31,8 @@ from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, read_commits
 from deltalog.metadata_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from deltalog.scan.changes import CHANGE_COLUMNS, Moment, open_changes
-from deltalog.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, make_tasks, read_spec
+from deltalog.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, make_tasks
+from deltalog.scan.spec import read_spec
 from deltalog.schema.columns import walk
 from deltalog.snapshot import load_snapshot
 

@@ -24,8 +24,9 @@ from deltalog.rows import kept_groups
 from deltalog.rows.decide import FileDecision, copied_rows
 from deltalog.rows.kept_groups import KeptGroups
 from deltalog.rows.planned import FileCounts
-from deltalog.scan.plan import make_numbered_tasks, read_spec
+from deltalog.scan.plan import make_numbered_tasks
 from deltalog.scan.reader import read_tasks
+from deltalog.scan.spec import read_spec
 from deltalog.schema.conform import conform
 from deltalog.transaction.masks import write_masks
 from deltalog.write.open_files import random_prefix
@@ -170,7 +171,8 @@ class _FileEditor:
         ids = [ROW_ID, ROW_COMMIT_VERSION] if self._has_ids else []
         spec = read_spec(
             self._snapshot,
-            columns=[*self._names, ROW_INDEX, *ids],
+            columns=self._names,
+            hidden=(ROW_INDEX, *ids),
             predicate=None,
         )
         files = self._selected.files

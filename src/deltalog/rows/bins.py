@@ -29,8 +29,9 @@ from deltalog.rows.copy import ROW_GROUP_BYTES, write_after, write_between, writ
 from deltalog.rows.file_options import FileOptions
 from deltalog.rows.kept_groups import KeptGroups
 from deltalog.rows.small_files import SmallFileReader, grouped, is_small
-from deltalog.scan.plan import make_numbered_tasks, make_tasks, read_spec
+from deltalog.scan.plan import make_numbered_tasks, make_tasks
 from deltalog.scan.reader import read_task, read_tasks
+from deltalog.scan.spec import read_spec
 from deltalog.storage.pool import Background, read_ahead
 from deltalog.storage.store import is_local
 from deltalog.write.files import FileWriter
@@ -136,12 +137,11 @@ class BinReader:
             columns: only these; None is all columns and, with row tracking, the row ids. Only
                 reads with None are reported as progress, as a file may be read twice.
         """
-        if columns is None:
-            columns = self._columns()
-            report = self._report
-        else:
-            report = _nothing
-        spec = read_spec(self.snapshot, columns=columns, predicate=None)
+        is_whole = columns is None
+        report = self._report if is_whole else _nothing
+        names = self.snapshot.configuration.schema.names if columns is None else columns
+        hidden = self._ids if is_whole else ()
+        spec = read_spec(self.snapshot, columns=names, hidden=hidden, predicate=None)
         tasks = _reported(make_tasks(self.snapshot, spec, files), report)
         return Counted(self._batches(spec, tasks))
 
@@ -178,8 +178,9 @@ class BinReader:
         are_large = [kept.is_large(size) for size in sizes]
         if not any(are_large):
             return {}
-        names = [*self._columns(), ROW_INDEX]
-        spec = read_spec(self.snapshot, columns=names, predicate=None)
+        names = self.snapshot.configuration.schema.names
+        hidden = (*self._ids, ROW_INDEX)
+        spec = read_spec(self.snapshot, columns=names, hidden=hidden, predicate=None)
         numbers = [number for number, is_large in enumerate(are_large) if is_large]
         tasks = make_numbered_tasks(self.snapshot, spec, files, are_read=are_large)
         jobs = ((*job, DeletionBitmap()) for job in zip(numbers, tasks, strict=True))
@@ -214,11 +215,11 @@ class BinReader:
         """Write rows of other files, from that number on, after the row groups before them."""
         write_after(kept, number, batch, self._schema)
 
-    def _columns(self) -> list[str]:
-        """All columns and, with row tracking, the row ids."""
-        configuration = self.snapshot.configuration
-        ids = (ROW_ID, ROW_COMMIT_VERSION) if configuration.row_ids_enabled else ()
-        return [*configuration.schema.names, *ids]
+    @property
+    def _ids(self) -> tuple[str, ...]:
+        """With row tracking, the row ids."""
+        enabled = self.snapshot.configuration.row_ids_enabled
+        return (ROW_ID, ROW_COMMIT_VERSION) if enabled else ()
 
 
 class Counted:

@@ -17,8 +17,9 @@ from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from deltalog.progress import ProgressCount
 from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.scan.plan import make_numbered_tasks, make_tasks, read_spec
+from deltalog.scan.plan import make_numbered_tasks, make_tasks
 from deltalog.scan.reader import read_tasks
+from deltalog.scan.spec import read_spec
 from deltalog.schema.conform import conform
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def read_rows(
     """
     spec = read_spec(
         snapshot,
-        columns=[*snapshot.configuration.schema.names, *more_columns],
+        columns=snapshot.configuration.schema.names,
+        hidden=more_columns,
         predicate=predicate,
     )
     progress = progress or ProgressCount(None)
@@ -102,7 +104,7 @@ def copy_rows(
     progress = progress or ProgressCount(None)
     progress.expect(files.num_rows)
     more = () if kept is None else (ROW_INDEX,)
-    spec = read_spec(snapshot, columns=[*names, *ids, *more], predicate=None)
+    spec = read_spec(snapshot, columns=names, hidden=(*ids, *more), predicate=None)
     if kept is None:
         tasks = make_tasks(snapshot, spec, files, footers=footers)
     else:

@@ -16,12 +16,13 @@ import pyarrow as pa
 
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.kernels import pc
-from deltalog.metadata_columns import FILE_NUMBER, ROW_INDEX
+from deltalog.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from deltalog.paths import decode_path
 from deltalog.progress import ProgressCount
-from deltalog.scan.plan import check_row_ids, make_numbered_tasks, read_spec
+from deltalog.scan.plan import check_row_ids, make_numbered_tasks
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
+from deltalog.scan.spec import read_spec
 from deltalog.scan.task import Allowance
 from deltalog.storage.parquet import read_footer
 from deltalog.storage.parquet_facts import FetchedFooters
@@ -95,7 +96,8 @@ def find_matching_files(
     Args:
         snapshot: of the table.
         predicate: resolved; None matches every row.
-        along: columns to read of the matching rows, up to `MOST_HELD_BYTES` of them all.
+        along: columns to read of the matching rows, up to `MOST_HELD_BYTES` of them all; with
+            row tracking, row ids and commit versions come with them.
         progress: counted in files read.
 
     Cost: the log's columns that the predicate needs; then the predicate's columns of the files
@@ -115,7 +117,9 @@ def find_matching_files(
     held = _HeldRows() if along else None
     progress = progress or ProgressCount(None)
     progress.expect(files.num_rows)
-    spec = read_spec(snapshot, columns=[*along, ROW_INDEX], predicate=predicate)
+    has_ids = bool(along) and snapshot.configuration.row_ids_enabled
+    hidden = (ROW_INDEX, ROW_ID, ROW_COMMIT_VERSION) if has_ids else (ROW_INDEX,)
+    spec = read_spec(snapshot, columns=along, hidden=hidden, predicate=predicate)
     check_row_ids(snapshot, spec)
     allowance = None if held is None else held.allowance
     footers = FetchedFooters()

@@ -17,7 +17,6 @@ from deltalog.cached import cached_property
 from deltalog.clock import Stopwatch
 from deltalog.conditions import as_condition
 from deltalog.expressions import to_sql
-from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID
 from deltalog.rows import kept_groups
 from deltalog.rows.apply import FileEdits, NewVersions, change_rows, file_counts, stage_files
 from deltalog.rows.assign import Scope, assignments, enforced, updating_enforcer
@@ -27,8 +26,9 @@ from deltalog.rows.find import find_matching_files
 from deltalog.rows.kept_groups import KeptGroups
 from deltalog.rows.planned import ChangeMetrics, RowCounts
 from deltalog.rows.request import Action
-from deltalog.scan.plan import make_tasks, read_spec
+from deltalog.scan.plan import make_tasks
 from deltalog.scan.reader import read_tasks
+from deltalog.scan.spec import read_spec
 from deltalog.schema.conform import conform
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.files import FileWriter
@@ -104,8 +104,7 @@ class LocalChange:
         if not configuration.change_data_feed_enabled:
             used = {path[0] for path in self._assigned.columns}
             names = [name for name in names if name in used or name not in self._assigned.replaced]
-        ids = (ROW_ID, ROW_COMMIT_VERSION) if configuration.row_ids_enabled else ()
-        return [*names, *ids] if names else []
+        return list(names)
 
     @cached_property
     def _decisions(self) -> tuple[FileDecision, ...]:

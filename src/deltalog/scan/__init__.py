@@ -11,7 +11,7 @@ from deltalog.scan.changes import CHANGE_COLUMNS, Changes, Moment, open_changes
 from deltalog.scan.plan import Scan, plan_scan
 from deltalog.scan.prune import Pruned, prune
 from deltalog.scan.reader import read_task, read_tasks
-from deltalog.scan.task import METADATA_COLUMNS, ReadSpec, ScanTask
+from deltalog.scan.task import METADATA_COLUMNS, ReadSpec, ScanTask, has_own_metadata
 
 __all__ = [
     "CHANGE_COLUMNS",
@@ -22,6 +22,7 @@ __all__ = [
     "ReadSpec",
     "Scan",
     "ScanTask",
+    "has_own_metadata",
     "open_changes",
     "plan_scan",
     "prune",

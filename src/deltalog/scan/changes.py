@@ -31,9 +31,10 @@ from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, read_commits
 from deltalog.metadata_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from deltalog.paths import canonical_path, decode_path
-from deltalog.scan.plan import check_rows_readable, descriptor_of, make_task, read_spec
+from deltalog.scan.plan import check_rows_readable, descriptor_of, make_task
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
+from deltalog.scan.spec import read_spec
 from deltalog.schema import (
     ArrayType,
     DataType,

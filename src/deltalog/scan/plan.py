@@ -9,17 +9,14 @@ Protocol: Per-file Statistics, Column Mapping, Deletion Vectors
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from deltalog.actions.model import DeletionVectorDescriptor
 from deltalog.cached import cached_property
-from deltalog.column_mapping import physical_name
 from deltalog.errors import DeletionVectorError, InvalidInputError
-from deltalog.expressions import columns as columns_of
-from deltalog.expressions import resolve_predicate, to_sql
+from deltalog.expressions import to_sql
 from deltalog.features import check_deletion_vectors, check_readable, row_ids
 from deltalog.metadata_columns import FILE_NUMBER, ROW_TRACKING
 from deltalog.partition_values import value_of
@@ -27,24 +24,16 @@ from deltalog.paths import check_confined, decode_path
 from deltalog.scan.prune import Pruned, files_in_turn, prune
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
-from deltalog.scan.task import ReadSpec, ScanTask, metadata_columns_of, with_metadata_columns
-from deltalog.schema import (
-    Field,
-    StructType,
-    canonical_path_of,
-    from_arrow_type,
-    project,
-    to_arrow_schema,
-)
-from deltalog.sql_session import SqlSession
+from deltalog.scan.spec import read_spec
+from deltalog.scan.task import ScanTask
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from deltalog.expressions import Expression
     from deltalog.expressions.ordering import SortKey
     from deltalog.scan.explanation import Explanation
-    from deltalog.scan.task import Allowance
+    from deltalog.scan.task import Allowance, ReadSpec
     from deltalog.snapshot import Snapshot
     from deltalog.storage.parquet_facts import FetchedFooters
 
@@ -232,6 +221,7 @@ def plan_scan(
     *,
     columns: Sequence[str] | None = None,
     predicate: Expression | None = None,
+    hidden: Sequence[str] = (),
     limit: int | None = None,
     order_by: object = None,
     is_resolved: bool = False,
@@ -243,6 +233,7 @@ def plan_scan(
         columns: names in output order; `a.b` keeps only that part of the struct `a`, and names
             of `METADATA_COLUMNS` add location and identity. None is every column of the table.
         predicate: only rows for which it is true; its names and types are resolved here.
+        hidden: as for `read_spec`.
         limit: maximum number of rows, 0 or more.
         order_by: what the rows are arranged by, see `sort_keys`; with a limit only.
         is_resolved: whether the predicate was resolved before, for the columns of this table and
@@ -256,7 +247,9 @@ def plan_scan(
     check_rows_readable(snapshot)
     if limit is not None and limit < 0:
         raise InvalidInputError(f"cannot scan {limit} rows: expected a limit of 0 or more")
-    spec = read_spec(snapshot, columns=columns, predicate=predicate, is_resolved=is_resolved)
+    spec = read_spec(
+        snapshot, columns=columns, predicate=predicate, hidden=hidden, is_resolved=is_resolved
+    )
     check_row_ids(snapshot, spec)
     order = None
     if order_by is not None:
@@ -269,10 +262,12 @@ def plan_scan(
 
         keys = sort_keys(order_by, snapshot.configuration.schema)
         asked = list(snapshot.configuration.schema.names if columns is None else columns)
-        hidden = {key.path[0] for key in keys} - set(spec.output.names)
-        names = [*asked, *sorted(hidden)]
+        unseen = {key.path[0] for key in keys} - set(spec.output.names)
         asked_again = read_spec(
-            snapshot, columns=names, predicate=predicate, is_resolved=is_resolved
+            snapshot,
+            columns=[*asked, *sorted(unseen)],
+            predicate=predicate,
+            is_resolved=is_resolved,
         )
         order = RowOrder(keys, asked_again)
     return Scan(snapshot=snapshot, spec=spec, limit=limit, order=order)
@@ -298,85 +293,6 @@ def check_row_ids(snapshot: Snapshot, spec: ReadSpec) -> None:
     # Where row tracking is supported and not enabled, rows have ids, which may change.
     if configuration.row_id_dialect is None and not ROW_TRACKING.isdisjoint(spec.metadata_columns):
         row_ids.check_enabled(None, configuration.properties, snapshot.store.root)
-
-
-def read_spec(
-    snapshot: Snapshot,
-    *,
-    columns: Sequence[str] | None,
-    predicate: Expression | None,
-    more_columns: Mapping[str, pa.DataType] = MappingProxyType({}),
-    is_resolved: bool = False,
-) -> ReadSpec:
-    """Resolve columns and predicate against the table's schema.
-
-    Args:
-        snapshot: the version to read.
-        columns: as for `plan_scan`.
-        predicate: likewise.
-        more_columns: those that the tasks supply (`ScanTask.constants`).
-        is_resolved: as for `plan_scan`.
-    """
-    configuration = snapshot.configuration
-    schema = configuration.schema
-    metadata = metadata_columns_of(schema)
-    asked = list(schema.names if columns is None else columns)
-    metadata_names = [name for name in asked if name in metadata]
-    shows_all = columns is None and not metadata_names
-    plain_names = [name for name in asked if name not in metadata]
-    read = shown = schema if shows_all else project(schema, plain_names)
-    if predicate is not None:
-        if not is_resolved:
-            others = [Field(name, from_arrow_type(kind)) for name, kind in more_columns.items()]
-            known = StructType([*with_metadata_columns(schema), *others])
-            session = SqlSession(now=None, time_zone=snapshot.context.time_zone)
-            predicate = resolve_predicate(predicate, known, session)
-        used = {".".join(path): path for path in columns_of(predicate)}
-        used = {name: path for name, path in used.items() if name not in more_columns}
-        metadata_names += [name for name in used if name in metadata]
-        needed = [path for name, path in used.items() if name not in metadata]
-        read = shown if shows_all else project(schema, [*_paths(shown), *needed])
-    partitioned = set(configuration.partition_columns)
-    mode = configuration.column_mapping_mode
-    return ReadSpec(
-        table=snapshot.store.root,
-        data_columns=StructType([field for field in read if field.name not in partitioned]),
-        partition_columns=StructType([field for field in read if field.name in partitioned]),
-        metadata_columns=tuple(dict.fromkeys(metadata_names)),
-        output=configuration.arrow_schema if shows_all else _output(schema, shown, asked, metadata),
-        predicate=predicate,
-        mode=mode,
-        physical_names={
-            field.name: physical_name(field, mode) for field in read if field.name in partitioned
-        },
-        row_id_column=configuration.row_id_column,
-        row_commit_version_column=configuration.row_commit_version_column,
-        time_zone=snapshot.context.time_zone,
-    )
-
-
-def _output(
-    schema: StructType,
-    shown: StructType,
-    asked: Sequence[str],
-    metadata: Mapping[str, pa.DataType],
-) -> pa.Schema:
-    """Arrow schema of the columns that are asked for, each once, in that order."""
-    fields = {field.name: field for field in to_arrow_schema(shown)}
-    fields |= {name: pa.field(name, metadata[name]) for name in asked if name in metadata}
-    order = [name if name in metadata else canonical_path_of(schema, name)[0] for name in asked]
-    return pa.schema([fields[name] for name in dict.fromkeys(order)])
-
-
-def _paths(schema: StructType) -> list[tuple[str, ...]]:
-    """The leaves of a pruned schema as paths, to be projected together with others."""
-    found: list[tuple[str, ...]] = []
-    for field in schema:
-        if isinstance(field.type, StructType) and len(field.type):
-            found += [(field.name, *path) for path in _paths(field.type)]
-        else:
-            found.append((field.name,))
-    return found
 
 
 def make_tasks(

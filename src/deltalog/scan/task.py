@@ -64,10 +64,18 @@ _METADATA_FIELD: Final = Field(
 )
 
 
+def has_own_metadata(schema: StructType) -> bool:
+    """Whether the table has a column of its own that is called `_metadata`."""
+    return any(name.casefold() == METADATA for name in schema.names)
+
+
 def metadata_columns_of(schema: StructType) -> Mapping[str, pa.DataType]:
-    """`METADATA_COLUMNS`, unless the table has a column of its own that is called `_metadata`."""
-    own = any(name.casefold() == METADATA for name in schema.names)
-    return {} if own else METADATA_COLUMNS
+    """Those of `METADATA_COLUMNS` that no column of the table hides by its name."""
+    if has_own_metadata(schema):
+        return {}
+    if METADATA_COLUMNS.keys().isdisjoint(schema.names):
+        return METADATA_COLUMNS
+    return {name: kind for name, kind in METADATA_COLUMNS.items() if name not in schema.names}
 
 
 def with_metadata_columns(schema: StructType) -> StructType:

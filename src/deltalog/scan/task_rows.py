@@ -74,13 +74,13 @@ class TaskRows:
         constants = dict(self.task.constants)
         if name in constants:
             return _repeat(constants[name], self.count)
-        if name in METADATA_COLUMNS:
-            return self._metadata(name)
+        if name in self.task.spec.physical_names:  # whatever the column is called
+            return _repeat(_partition_value(self.task, name), self.count)
         if name == metadata_columns.METADATA:
             parts = [self._metadata(part) for part in self.task.spec.metadata_columns]
             names = [part.partition(".")[2] for part in self.task.spec.metadata_columns]
             return pa.StructArray.from_arrays(parts, names)
-        return _repeat(_partition_value(self.task, name), self.count)
+        return self._metadata(name)
 
     def _metadata(self, name: str) -> pa.Array[Any]:
         task = self.task

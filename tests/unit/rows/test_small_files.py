@@ -9,7 +9,7 @@ import pytest
 from deltalog.context import utc_context
 from deltalog.engine import LocalEngine
 from deltalog.rows.small_files import SMALL_BYTES, grouped, is_small
-from deltalog.scan.plan import read_spec
+from deltalog.scan.spec import read_spec
 from deltalog.scan.task import ScanTask
 from deltalog.schema import Field, PrimitiveType
 from deltalog.snapshot import load_snapshot

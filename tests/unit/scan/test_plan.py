@@ -16,8 +16,9 @@ from deltalog.errors import (
     MalformedLogError,
     UnsupportedFeatureError,
 )
+from deltalog.expressions import parse_sql
 from deltalog.scan import METADATA_COLUMNS
-from deltalog.scan.plan import descriptor_of
+from deltalog.scan.plan import descriptor_of, plan_scan
 from deltalog.scan.reader import read_task
 from tests.support import logs
 from tests.support.raw_tables import DataTable, rows_of, struct_of
@@ -140,6 +141,22 @@ def test_metadata_columns_are_shown_and_typed(table: DataTable) -> None:
     tracked = DataTable([("id", "long")], (), ["rowTracking"], {"delta.enableRowTracking": "true"})
     scan = tracked.scan(columns=list(METADATA_COLUMNS))
     assert scan.schema == pa.schema(list(METADATA_COLUMNS.items()))
+
+
+def test_who_changes_rows_gets_what_a_column_of_the_table_hides() -> None:
+    own = [{"row_index": 70}, {"row_index": 71}]
+    table = DataTable([("id", "long"), ("_metadata", struct_of(("row_index", "long")))])
+    table.commit(table.add({"id": [1, 2], "_metadata": own}))
+    hidden = ("_metadata.row_index", "_metadata.file_size")
+    for names in (None, ["id", "_metadata"]):
+        scan = plan_scan(table.snapshot(), columns=names, hidden=hidden)
+        assert scan.schema.names == ["id", "_metadata", *hidden]
+        found = scan.to_table()
+        assert found.column("_metadata").to_pylist() == own
+        assert found.column("_metadata.row_index").to_pylist() == [0, 1]
+    where = parse_sql("_metadata.row_index = 71")
+    scan = plan_scan(table.snapshot(), columns=["id"], predicate=where, hidden=hidden[:1])
+    assert scan.to_table().to_pylist() == [{"id": 2, "_metadata.row_index": 1}]
 
 
 def test_the_predicates_columns_need_not_be_shown(table: DataTable) -> None:

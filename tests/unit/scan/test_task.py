@@ -9,7 +9,8 @@ import pytest
 
 from deltalog.errors import MalformedLogError
 from deltalog.expressions import as_expression, resolve_predicate
-from deltalog.scan.plan import make_tasks, read_spec
+from deltalog.scan.plan import make_tasks
+from deltalog.scan.spec import read_spec
 from deltalog.scan.task import (
     METADATA_COLUMNS,
     ScanTask,
@@ -27,6 +28,13 @@ def test_a_column_of_its_own_hides_the_hidden_ones(name: str) -> None:
     own = StructType([Field(name, "long")])
     assert dict(metadata_columns_of(own)) == {}
     assert with_metadata_columns(own) is own
+
+
+def test_a_column_of_the_whole_name_hides_that_one() -> None:
+    own = StructType([Field("_metadata.row_index", "long")])
+    assert list(metadata_columns_of(own)) == [
+        name for name in METADATA_COLUMNS if name != "_metadata.row_index"
+    ]
 
 
 def test_predicates_see_one_struct_more() -> None:

@@ -15,8 +15,9 @@ from deltalog.errors import DeltaError
 from deltalog.insight.doctor.report import Finding, Severity
 from deltalog.kernels import compute
 from deltalog.paths import decode_path
-from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
+from deltalog.scan.plan import TASK_COLUMNS, make_task
 from deltalog.scan.reader import read_task
+from deltalog.scan.spec import read_spec
 from deltalog.schema.columns import leaf_columns
 from deltalog.stats import stats_schema
 from deltalog.stats.bounds import correction

@@ -20,9 +20,10 @@ from deltalog.progress import ProgressCount
 from deltalog.rows.find import SelectedRows, complete_counts
 from deltalog.rows.merge.pairs import BatchMatches, PairMatcher
 from deltalog.rows.merge.prune import reach_of
-from deltalog.scan.plan import make_numbered_tasks, read_spec
+from deltalog.scan.plan import make_numbered_tasks
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
+from deltalog.scan.spec import read_spec
 from deltalog.storage.parquet_facts import FetchedFooters
 from deltalog.storage.pool import read_ahead
 
@@ -204,7 +205,8 @@ class _MatchFinder:
         spares = candidates.num_rows < self._snapshot.num_files or candidates.num_rows == 1
         spec = read_spec(
             self._snapshot,
-            columns=[*self._plan.target_columns, ROW_INDEX],
+            columns=self._plan.target_columns,
+            hidden=(ROW_INDEX,),
             predicate=self._reach.row_predicate if spares else self._reach.always,
         )
         return make_numbered_tasks(self._snapshot, spec, candidates, footers=self._footers)

@@ -25,7 +25,8 @@ from deltalog.kernels import compute
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.log.reader import VERSION_COLUMN, parse_commits
 from deltalog.paths import FileInfo
-from deltalog.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, read_spec
+from deltalog.scan.plan import TASK_COLUMNS, check_rows_readable, make_task
+from deltalog.scan.spec import read_spec
 from deltalog.schema.columns import walk
 from deltalog.sharing.client.answers import TableAnswer, VersionHead, fetch_changes
 from deltalog.sharing.client.changes import load_changes

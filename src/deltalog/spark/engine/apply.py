@@ -22,7 +22,6 @@ from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.deletion_vectors import DeletionBitmap
 from deltalog.errors import AmbiguousMergeError, InternalError
 from deltalog.kernels import compute
-from deltalog.metadata_columns import METADATA
 from deltalog.paths import file_locations
 from deltalog.rows.apply import file_counts, stage_files
 from deltalog.rows.decide import FileDecision, decide_files, explain_choice, explain_decisions
@@ -30,7 +29,8 @@ from deltalog.rows.find import SelectedRows, complete_counts
 from deltalog.rows.planned import ChangeMetrics, RowCounts
 from deltalog.rows.request import Action, When
 from deltalog.rows.write_task import no_files
-from deltalog.scan.plan import TASK_COLUMNS, make_task, read_spec
+from deltalog.scan.plan import TASK_COLUMNS, make_task
+from deltalog.scan.spec import read_spec
 from deltalog.spark.engine.row_tasks import (
     CLAUSE,
     OLD_FILE,
@@ -42,6 +42,7 @@ from deltalog.spark.engine.row_tasks import (
     change_task,
     copy_task,
 )
+from deltalog.spark.reading.batch_source import metadata_struct
 from deltalog.spark.reading.conditions import RowCondition
 from deltalog.spark.reading.options import MAX_PARTITION_BYTES
 from deltalog.spark.reading.splits import split_tasks
@@ -104,12 +105,13 @@ def find_candidates(scan: SparkScan, reach: Expression | None, alias: str | None
         prunes = RowCondition(column=all_rows, pruning=reach, used=frozenset(), text="true")
         wanted = replace(wanted, conditions=(prunes,))
     frame = wanted.to_df()
-    hidden = [
-        F.col(METADATA)["file_path"].alias(OLD_FILE),
-        F.col(METADATA)["row_index"].alias(OLD_POSITION),
-        *([F.col(METADATA)["row_id"].alias(ROW_ID)] if ids else []),
-    ]
     names = snapshot.configuration.schema.names
+    whole = F.col(metadata_struct(names))
+    hidden = [
+        whole["file_path"].alias(OLD_FILE),
+        whole["row_index"].alias(OLD_POSITION),
+        *([whole["row_id"].alias(ROW_ID)] if ids else []),
+    ]
     frame = frame.select(*(F.col(quoted(name)) for name in names), *hidden)
     pruned = wanted.pruned
     return Candidates(
@@ -248,7 +250,7 @@ class FrameChange:
         snapshot = self.transaction.read_snapshot
         ids = _IDS if snapshot.configuration.row_ids_enabled else ()
         reads = read_spec(
-            snapshot, columns=[*snapshot.configuration.schema.names, *ids], predicate=None
+            snapshot, columns=snapshot.configuration.schema.names, hidden=ids, predicate=None
         )
         rows = selected.files.take(pa.array(cut, pa.int64())).select(TASK_COLUMNS).to_pylist()
         tasks = [make_task(snapshot, reads, row) for row in rows]

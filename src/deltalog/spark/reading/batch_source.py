@@ -31,7 +31,7 @@ from deltalog.schema import Field, StructType, from_arrow_type
 from deltalog.schema.types import TIMESTAMP
 from deltalog.snapshot import load_snapshot
 from deltalog.spark.reading.filters import as_predicate
-from deltalog.spark.reading.options import metadata_columns_of
+from deltalog.spark.reading.options import asked_metadata_columns
 from deltalog.spark.reading.splits import split_tasks
 from deltalog.spark.session.opening import load_version, moment_ms, without_version, zone_of
 from deltalog.spark.session.refusals import TIME_ZONE, refuse_unfollowed, task_settings
@@ -40,7 +40,7 @@ from deltalog.spark.session.workers import InEnvelope
 from deltalog.storage.options import is_sent_to_tasks, sent_to_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import datasource
     from pyspark.sql import types as spark_types
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 
 _UTC: Final = "UTC"
+_HIDDEN: Final = "__deltalog_metadata"
 _ROWS_OF_BATCH: Final = 10_000  # Spark's own default
 _BYTES_OF_BATCH: Final = 8 << 20
 
@@ -87,9 +88,9 @@ def read_partition(partition: TaskPartition, rows: StructType) -> Iterator[pa.Re
 
     Args:
         partition: files.
-        rows: the schema of the rows, with metadata columns as the struct `_metadata`.
+        rows: as `rows_schema` gives it.
     """
-    batches = map(with_metadata_struct, read_tasks(partition.tasks))
+    batches = (with_metadata_struct(batch, rows) for batch in read_tasks(partition.tasks))
     yield from _together(as_spark_batches(batches, to_spark_arrow(rows)))
 
 
@@ -114,31 +115,47 @@ def _one(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else arrow.concat_batches(batches)
 
 
-def with_metadata_struct(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with its metadata columns as one struct `_metadata` at the end."""
-    hidden = [name for name in batch.schema.names if name in METADATA_COLUMNS]
+def metadata_struct(names: Iterable[str]) -> str:
+    """Return the name of the struct of metadata columns beside columns of these names.
+
+    It is `_metadata`, unless a column has that name: then it is one that is for our own frames
+    only, as users get no metadata columns of such a table.
+    """
+    return _HIDDEN if METADATA in (name.casefold() for name in names) else METADATA
+
+
+def with_metadata_struct(batch: pa.RecordBatch, rows: StructType) -> pa.RecordBatch:
+    """Return the batch with its metadata columns as one struct at the end.
+
+    Args:
+        batch: of a scan.
+        rows: as `rows_schema` gives it.
+    """
+    known = METADATA_COLUMNS.keys() - set(rows.names)
+    hidden = [name for name in batch.schema.names if name in known]
     if not hidden:
         return batch
     parts: list[Any] = [batch.column(name) for name in hidden]
     struct = pa.StructArray.from_arrays(parts, [name.partition(".")[2] for name in hidden])
-    shown = [name for name in batch.schema.names if name not in METADATA_COLUMNS]
+    shown = [name for name in batch.schema.names if name not in known]
     arrays: list[Any] = [*(batch.column(name) for name in shown), struct]
-    return pa.RecordBatch.from_arrays(arrays, [*shown, METADATA])
+    return pa.RecordBatch.from_arrays(arrays, [*shown, metadata_struct(shown)])
 
 
 def rows_schema(schema: StructType, metadata_columns: Sequence[str]) -> StructType:
-    """Return the schema of rows, with the struct `_metadata` if any part of it is selected."""
+    """Return the schema of rows, with the struct of the metadata columns that are selected."""
     if not metadata_columns:
         return schema
-    if METADATA in (name.lower() for name in schema.names):
-        raise InvalidInputError(
-            "cannot add metadata columns: the table has a column '_metadata' of its own"
-        )
     parts = [
         Field(name.partition(".")[2], from_arrow_type(METADATA_COLUMNS[name]))
         for name in metadata_columns
     ]
-    return StructType([*schema, Field(METADATA, StructType(parts))])
+    return StructType([*schema, Field(metadata_struct(schema.names), StructType(parts))])
+
+
+def table_names(rows: StructType, metadata_columns: Sequence[str]) -> list[str]:
+    """Return the names of the table's columns in a schema of `rows_schema`."""
+    return [name for name in rows.names if name != METADATA or not metadata_columns]
 
 
 def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
@@ -148,7 +165,7 @@ def resolve(options: ReadOptions) -> tuple[ReadOptions, StructType]:
     """
     snapshot = _snapshot(options)
     path = without_version(options.path, options.storage)
-    hidden = metadata_columns_of(options.metadata_columns, snapshot)
+    hidden = asked_metadata_columns(options.metadata_columns, snapshot)
     pinned = replace(
         options, path=path, version=snapshot.version, timestamp=None, metadata_columns=hidden
     )
@@ -352,10 +369,11 @@ class BatchReader(FilteringReader):
         if options.changes:
             tasks = list(open_feed(options, self._snapshot, self._predicate).tasks())
         else:
-            names = [name for name in self._rows.names if name != METADATA]
+            names = table_names(self._rows, options.metadata_columns)
             scan = plan_scan(
                 self._snapshot,
-                columns=[*names, *options.metadata_columns],
+                columns=names,
+                hidden=options.metadata_columns,
                 predicate=self._predicate,
             )
             tasks = list(scan.tasks())

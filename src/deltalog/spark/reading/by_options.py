@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType as StoredType
 
 from deltalog.spark.reading.batch_source import check_columns, open_feed, rows_schema
 from deltalog.spark.reading.native_changes import changes_frame, changes_rows, plan_changes
-from deltalog.spark.reading.options import metadata_columns_of, parse_read_options
+from deltalog.spark.reading.options import asked_metadata_columns, parse_read_options
 from deltalog.spark.reading.scan import SparkScan, objection_to_native
 from deltalog.spark.reading.state import most_files_here
 from deltalog.spark.session.failures import as_analysis_errors
@@ -117,7 +117,7 @@ def _planned(
         if plan.tasks and is_left and leaves_some:
             return _NOT_EXACT
         return changes_frame(spark, plan), changes_rows(plan.changes)
-    hidden = metadata_columns_of(options.metadata_columns, snapshot)
+    hidden = asked_metadata_columns(options.metadata_columns, snapshot)
     scan = SparkScan(
         spark=spark,
         snapshot=snapshot,

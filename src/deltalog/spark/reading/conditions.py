@@ -34,6 +34,7 @@ from deltalog.expressions.nodes import Call, Cast, Expression
 from deltalog.expressions.trees import walk
 from deltalog.expressions.zones import WITHOUT_ZONE
 from deltalog.metadata_columns import METADATA
+from deltalog.scan.task import has_own_metadata, with_metadata_columns
 from deltalog.schema import find_field
 from deltalog.schema.types import TIMESTAMP
 from deltalog.sql_session import SqlSession
@@ -102,7 +103,7 @@ def as_spark_condition(
     return RowCondition(
         column=F.expr(text),
         pruning=reduce(and_, kept) if kept else None,
-        used=_used(ours),
+        used=_used(ours, schema),
         text=text,
         is_known=len(kept) == len(parts),
     )
@@ -163,10 +164,12 @@ def _has_moments(part: Expression, schema: StructType) -> bool:
     return any(type_of(node, schema) == TIMESTAMP for node in walk(part))
 
 
-def _used(expression: Expression) -> frozenset[str]:
+def _used(expression: Expression, schema: StructType) -> frozenset[str]:
     """Return the top-level columns and the metadata columns that an expression reads."""
+    is_own = has_own_metadata(schema)
     return frozenset(
-        ".".join(path) if path[0] == METADATA else path[0] for path in columns_of(expression)
+        ".".join(path) if path[0] == METADATA and not is_own else path[0]
+        for path in columns_of(expression)
     )
 
 
@@ -185,8 +188,7 @@ def knows_no_zone(part: Expression, schema: StructType, time_zone: str, *, is_te
         return True
     if any(isinstance(node, Call | Cast) for node in walk(part)):
         return False
+    known = with_metadata_columns(schema)
     return not is_text or not any(
-        find_field(schema, path).type == TIMESTAMP
-        for path in columns_of(part)
-        if path[0] != METADATA
+        find_field(known, path).type == TIMESTAMP for path in columns_of(part)
     )

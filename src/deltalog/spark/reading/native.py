@@ -32,11 +32,10 @@ from deltalog.paths import (
     split_location,
     store_kind,
 )
-from deltalog.scan import METADATA_COLUMNS
 from deltalog.scan.plan import TASK_COLUMNS, make_task
 from deltalog.schema import Field, StructType
 from deltalog.schema.types import DOUBLE, FLOAT
-from deltalog.spark.reading.batch_source import rows_schema
+from deltalog.spark.reading.batch_source import metadata_struct, rows_schema
 from deltalog.spark.reading.file_keys import FileKey, key_of
 from deltalog.spark.reading.file_values import FileValues
 from deltalog.spark.reading.fitness import (
@@ -292,7 +291,7 @@ def _group_frame(spark: SparkSession, plan: ReadPlan, files: pa.Table) -> DataFr
             for one in to_spark_schema(partitions).fields:
                 stored = stored.add(one)
     raw = parquet_frame(spark, spec, stored, files, options)
-    hidden = raw.metadataColumn(metadata_columns.METADATA)
+    hidden = spark_metadata(raw)
     has_vectors = files.column("deletionVector").null_count < files.num_rows
     columns: list[Column | str] = [quoted(name) for name in stored.names]
     key = FileKey("file_name")
@@ -344,6 +343,18 @@ def parquet_frame(
     return frame
 
 
+def spark_metadata(raw: DataFrame) -> Column:
+    """Return the struct by which Spark tells file and position of each row of files.
+
+    It is asked for as what it is: by its name alone, a column `_metadata` of the files would be
+    found first.
+
+    Args:
+        raw: of `parquet_frame`.
+    """
+    return raw.metadataColumn(metadata_columns.METADATA)
+
+
 def output_columns(spec: ReadSpec, values: FileValues) -> list[Column | str]:
     """Return the output columns over a frame of stored columns, joined with values of files."""
     data = {field.name: field for field in spec.data_columns}
@@ -352,11 +363,14 @@ def output_columns(spec: ReadSpec, values: FileValues) -> list[Column | str]:
     for name in spec.output.names:
         if name in data:
             found.append(_shown(data[name], spec.mode))
-        elif name in METADATA_COLUMNS:
+        elif name in spec.metadata_columns:
             hidden.append(_metadata(spec, values, name).alias(name.partition(".")[2]))
         else:
             found.append(_partition(spec, values, name).alias(name))
-    return [*found, F.struct(*hidden).alias(metadata_columns.METADATA)] if hidden else found
+    if not hidden:
+        return found
+    shown = [name for name in spec.output.names if name not in spec.metadata_columns]
+    return [*found, F.struct(*hidden).alias(metadata_struct(shown))]
 
 
 def _partition(spec: ReadSpec, values: FileValues, name: str) -> Column:
@@ -417,10 +431,10 @@ def _metadata(spec: ReadSpec, values: FileValues, name: str) -> Column:
 
 
 def output_rows(spec: ReadSpec) -> StructType:
-    """Return the schema of a scan's rows, with metadata columns as the struct `_metadata`."""
+    """Return the schema of a scan's rows, with metadata columns as one struct."""
     known: dict[str, Field] = {f.name: f for f in (*spec.data_columns, *spec.partition_columns)}
     shown = [known[name] for name in spec.output.names if name in known]
-    hidden = [name for name in spec.output.names if name in METADATA_COLUMNS]
+    hidden = [name for name in spec.output.names if name in spec.metadata_columns]
     return rows_schema(StructType(shown), hidden)
 
 

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.kernels import compute, pc
-from deltalog.metadata_columns import CHANGE_TYPE, METADATA
+from deltalog.metadata_columns import CHANGE_TYPE
 from deltalog.paths import encode_path
 from deltalog.scan import CHANGE_COLUMNS
 from deltalog.schema import StructType
@@ -35,6 +35,7 @@ from deltalog.spark.reading.native import (
     namesakes_reason,
     output_columns,
     parquet_frame,
+    spark_metadata,
     with_comments,
 )
 from deltalog.spark.reading.options import MAX_PARTITION_BYTES
@@ -214,7 +215,7 @@ def _group_frame(spark: SparkSession, plan: ChangesPlan, files: pa.Table) -> Dat
         del constants[CHANGE_TYPE]
     values = FileValues(spec, files, more=constants)
     raw = parquet_frame(spark, spec, stored, distinct)
-    hidden = raw.metadataColumn(METADATA)
+    hidden = spark_metadata(raw)
     columns: list[Column | str] = [quoted(name) for name in stored.names]
     repeats = distinct.num_rows < files.num_rows
     key = FileKey("file_name")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.metadata_columns import METADATA, ROW_TRACKING
-from deltalog.scan.task import METADATA_COLUMNS
+from deltalog.scan.task import METADATA_COLUMNS, has_own_metadata
 from deltalog.store_kinds import split_option
 
 if TYPE_CHECKING:
@@ -377,8 +377,17 @@ def parse_metadata_columns(names: Collection[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def metadata_columns_of(asked: tuple[str, ...], snapshot: Snapshot) -> tuple[str, ...]:
-    """The names that were asked for; for `ALL_METADATA` those that the table has."""
+def asked_metadata_columns(asked: tuple[str, ...], snapshot: Snapshot) -> tuple[str, ...]:
+    """The names that were asked for; for `ALL_METADATA` those that the table has.
+
+    Raises:
+        InvalidInputError: a column of the table is in the way of the struct `_metadata`.
+    """
+    if asked and has_own_metadata(snapshot.configuration.schema):
+        raise InvalidInputError(
+            f"cannot add metadata columns to {snapshot.store.root}: the table has a column "
+            f"{METADATA!r} of its own; leave them out, or rename that column"
+        )
     if asked != ALL_METADATA:
         return asked
     has_ids = snapshot.configuration.row_id_dialect is not None

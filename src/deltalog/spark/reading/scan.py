@@ -15,15 +15,16 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.arguments import as_columns
 from deltalog.cached import cached_property
-from deltalog.metadata_columns import METADATA
 from deltalog.paths import store_kind
-from deltalog.scan import METADATA_COLUMNS, plan_scan
+from deltalog.scan import plan_scan
 from deltalog.scan.plan import TASK_COLUMNS
+from deltalog.scan.task import metadata_columns_of
 from deltalog.schema import canonical_path_of
 from deltalog.snapshot.pieces import holds_more_files
+from deltalog.spark.reading.batch_source import metadata_struct
 from deltalog.spark.reading.conditions import RowCondition, as_spark_condition
 from deltalog.spark.reading.native import ReadPlan, plan_read, rows_frame
-from deltalog.spark.reading.options import metadata_columns_of, parse_metadata_columns
+from deltalog.spark.reading.options import asked_metadata_columns, parse_metadata_columns
 from deltalog.spark.reading.state import DEFAULT_FILES_HERE, most_files_here, prune_on_cluster
 from deltalog.spark.reading.state_frames import ClusterPlan, cluster_frame, files_frame
 from deltalog.spark.session.failures import as_spark_does
@@ -55,7 +56,7 @@ class SparkScan:
         snapshot: the version.
         columns: top-level columns to show; None is all.
         conditions: which all hold for the rows shown.
-        metadata_columns: names of `METADATA_COLUMNS`, shown as the struct `_metadata`.
+        metadata_columns: names of `METADATA_COLUMNS`, shown as one struct (`metadata_struct`).
         objection: why Spark's own Parquet reader must not be used; None if it may.
         most_files: most files of a version whose state the driver reads, and of a scan that it
             lists.
@@ -132,15 +133,15 @@ class SparkScan:
         for condition in self.conditions:
             frame = frame.where(condition.column)
         shown = list(self.columns or self.snapshot.configuration.schema.names)
-        if self._read_columns() == [*shown, *self.metadata_columns]:
+        read, hidden = self._read_columns()
+        if (read, hidden) == (shown, list(self.metadata_columns)):
             return frame
         columns = [F.col(quoted(name)) for name in shown]
         if self.metadata_columns:
-            parts = [
-                F.col(METADATA)[name.partition(".")[2]].alias(name.partition(".")[2])
-                for name in self.metadata_columns
-            ]
-            columns.append(F.struct(*parts).alias(METADATA))
+            whole = F.col(metadata_struct(read))
+            names = [name.partition(".")[2] for name in self.metadata_columns]
+            parts = [whole[name].alias(name) for name in names]
+            columns.append(F.struct(*parts).alias(metadata_struct(shown)))
         return frame.select(*columns)
 
     @property
@@ -165,9 +166,11 @@ class SparkScan:
     @cached_property
     def _scan(self) -> Scan:
         pruning = [one.pruning for one in self.conditions if one.pruning is not None]
+        names, hidden = self._read_columns()
         return plan_scan(
             self.snapshot,
-            columns=self._read_columns(),
+            columns=names,
+            hidden=hidden,
             predicate=reduce(and_, pruning) if pruning else None,
         )
 
@@ -187,8 +190,8 @@ class SparkScan:
                 return ClusterPlan(scan=scan, pruned=pruned, most_files=self.most_files)
         return plan_read(scan, objection=self.objection)
 
-    def _read_columns(self) -> list[str]:
-        """The columns to output and those that conditions need; metadata columns come last."""
+    def _read_columns(self) -> tuple[list[str], list[str]]:
+        """The columns to output and those that conditions need; likewise of metadata columns."""
         schema = self.snapshot.configuration.schema
         used: set[str] = set()
         shown = list(schema.names if self.columns is None else self.columns)
@@ -198,9 +201,10 @@ class SparkScan:
             else:
                 used |= condition.used
         hidden = [*self.metadata_columns]
-        hidden += [name for name in METADATA_COLUMNS if name in used and name not in hidden]
+        known = metadata_columns_of(schema)
+        hidden += [name for name in known if name in used and name not in hidden]
         more = [name for name in schema.names if name in used and name not in shown]
-        return [*shown, *more, *hidden]
+        return [*shown, *more], hidden
 
 
 def scan(
@@ -245,7 +249,7 @@ def scan(
     return SparkScan(
         spark=spark,
         snapshot=snapshot,
-        metadata_columns=metadata_columns_of(parse_metadata_columns(metadata_columns), snapshot),
+        metadata_columns=asked_metadata_columns(parse_metadata_columns(metadata_columns), snapshot),
         objection=objection_to_native(snapshot.store, native=native),
         most_files=most_files_here(spark, state_on_spark_files),
     )

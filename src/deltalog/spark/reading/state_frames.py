@@ -124,7 +124,7 @@ def _reading(
                 yield make_task(snapshot, spec, row)
 
     def read(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        batches = map(with_metadata_struct, read_tasks(tasks(files)))
+        batches = (with_metadata_struct(batch, rows) for batch in read_tasks(tasks(files)))
         yield from as_spark_batches(batches, to_spark_arrow(rows))
 
     return read

@@ -39,7 +39,7 @@ def task_frame(
     Args:
         spark: the session.
         tasks: the files to read.
-        rows: the schema of the rows, with metadata columns as the struct `_metadata`.
+        rows: the schema of the rows, with metadata columns as one struct.
         max_bytes: of a split.
         in_order: keep the order of files, so that neighbours stay together.
         what: names the operator in Spark's plan.

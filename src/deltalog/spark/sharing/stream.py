@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import IncompatibleChangesError
 from deltalog.insight.follow_steps import Offset
-from deltalog.scan.plan import check_rows_readable, read_spec
+from deltalog.scan.plan import check_rows_readable
+from deltalog.scan.spec import read_spec
 from deltalog.schema import StructType
 from deltalog.sharing.client import SharedFollower, SharedFollowOptions
 from deltalog.sharing.client.profile import parse_table_name

@@ -16,14 +16,19 @@ from deltalog.insight.follow import Follower
 from deltalog.insight.follow_steps import FollowOptions, Offset
 from deltalog.locations import naming
 from deltalog.log.listing import list_log
-from deltalog.metadata_columns import METADATA
 from deltalog.scan import Moment
 from deltalog.scan.changes import open_changes
-from deltalog.scan.plan import check_rows_readable, read_spec
+from deltalog.scan.plan import check_rows_readable
+from deltalog.scan.spec import read_spec
 from deltalog.schema import StructType
 from deltalog.snapshot import load_snapshot
-from deltalog.spark.reading.batch_source import change_fields, check_columns, rows_schema
-from deltalog.spark.reading.options import metadata_columns_of
+from deltalog.spark.reading.batch_source import (
+    change_fields,
+    check_columns,
+    rows_schema,
+    table_names,
+)
+from deltalog.spark.reading.options import asked_metadata_columns
 from deltalog.spark.session.opening import load_version, moment_ms, open_latest
 from deltalog.spark.streaming.micro_batches import (
     MicroBatchReader,
@@ -67,7 +72,7 @@ class StreamReader(MicroBatchReader):
         shown, self._schema = self._shown_snapshot(columns, version)
         self._known = shown
         check_rows_readable(shown)
-        self._hidden = metadata_columns_of(options.metadata_columns, shown)
+        self._hidden = asked_metadata_columns(options.metadata_columns, shown)
         rows = (
             StructType([*self._schema, *change_fields()])
             if options.changes
@@ -93,10 +98,9 @@ class StreamReader(MicroBatchReader):
         return shown, shown.configuration.schema
 
     def _read_spec(self, shown: Snapshot) -> ReadSpec:
-        names = [name for name in self._rows.names if name != METADATA]
+        names = table_names(self._rows, self._hidden)
         if not self._options.changes:
-            columns = [*names, *self._hidden]
-            return read_spec(shown, columns=columns, predicate=None)
+            return read_spec(shown, columns=names, hidden=self._hidden, predicate=None)
         beyond = shown.version + 1  # an empty range: only the columns are needed
         return open_changes(shown, start=beyond, columns=names, allow_out_of_range=True).spec
 
