@@ -6,6 +6,7 @@ before its file is read; PART is `footer` or `pages`.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import sys
 from decimal import Decimal
@@ -15,7 +16,13 @@ from typing import Any
 import pyarrow as pa
 
 from deltalog import DeltaTable, write_deltalake
+from deltalog.context import utc_context
 from deltalog.errors import DeltaError
+from deltalog.rows.small_files import SmallFileReader, grouped
+from deltalog.scan.plan import make_tasks
+from deltalog.scan.spec import read_spec
+from deltalog.snapshot import load_snapshot
+from deltalog.storage import open_store
 from deltalog.transaction import PostCommitHookProperties
 from deltalog.write.options import WriterProperties
 from tests.support.damaging import damaged
@@ -78,6 +85,17 @@ def main(directory: Path, first: int, inputs: int, part: str) -> None:
                 table.scan(predicate=predicate).to_table()
             except DeltaError:
                 continue
+        with contextlib.suppress(DeltaError):
+            read_whole(directory)
+
+
+def read_whole(directory: Path) -> None:
+    """Read the files as compaction reads small ones."""
+    snapshot = load_snapshot(utc_context(open_store(str(directory))))
+    spec = read_spec(snapshot, columns=None, predicate=None)
+    small = SmallFileReader(spec)
+    for group in grouped(make_tasks(snapshot, spec, snapshot.files())):
+        small.read(small.fetch(group))
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 # Small batches are joined: the fixed work per batch costs more than a copy of its rows.
 _JOINED_ROWS: Final = 64 * 1024
-_GROUPS_AHEAD: Final = 4
+_GROUPS_AHEAD: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,11 +156,11 @@ class BinReader:
                     for task in large:
                         yield from read_task(task)
             elif self.num_tasks == 1:
-                for batches in read_ahead(small.read, run, depth=_GROUPS_AHEAD):
-                    yield from batches
+                for fetched in read_ahead(small.fetch, run, depth=_GROUPS_AHEAD):
+                    yield from small.read(fetched)
             else:
                 for group in run:
-                    yield from small.read(group)
+                    yield from small.read(small.fetch(group))
 
     def look(self, files: pa.Table, kept: KeptGroups) -> dict[int, ScanTask | None]:
         """Look for row groups that can be copied, and return the tasks of the files that have any.

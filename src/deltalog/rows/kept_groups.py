@@ -127,7 +127,7 @@ _OF_ALL: Final[tuple[tuple[WhyNot, Callable[[WriteSpec], bool]], ...]] = (
 )
 _OF_FILES: Final[tuple[tuple[WhyNot, Callable[[_SourceFacts], bool]], ...]] = (
     (WhyNot.WRITER, lambda file: not _is_known(file.stored.created_by)),
-    (WhyNot.CALENDAR, lambda file: file_rebase(file.reader, file.time_zone) is not None),
+    (WhyNot.CALENDAR, lambda file: file_rebase(file.reader.metadata, file.time_zone) is not None),
     (WhyNot.SCHEMA, lambda file: file.stored.schema != file.template.schema),
     (
         WhyNot.OVERLAP,

@@ -1,9 +1,10 @@
 """Read many small files at a low cost per file.
 
 A scan maps the Parquet columns of every file to the table's columns, and reads it in pieces. Small
-files mostly have the same schema: here they are read whole, several at a time, and the mapping is
-reused for files of the same Parquet schema. Files with deletion vectors, row ids or dates of an old
-calendar are left to the scan.
+files mostly have the same schema: here they are read whole, and the mapping is reused for files of
+the same Parquet schema. Files with deletion vectors, row ids or dates of an old calendar are left
+to the scan. Fetching is for other threads, decoding is not: it is made of short calls of Arrow, and
+threads that make such calls wait for the interpreter most of the time.
 """
 
 from __future__ import annotations
@@ -21,19 +22,22 @@ from deltalog.scan.task import noting
 from deltalog.scan.transform import FileProjection, project_file
 from deltalog.schema import to_arrow_type
 from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_small import decode_small, small_bytes
 from deltalog.storage.pool import map_in_pool
 from deltalog.storage.store import is_local
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from deltalog.scan.task import ReadSpec, ScanTask
     from deltalog.storage.parquet import ParquetReader
 
-SMALL_BYTES: Final = 4 * 1024 * 1024
-_MOST_FILES: Final = 128
+SMALL_BYTES: Final = 1024 * 1024
+_MOST_FILES: Final = 32
 
 Group = list["ScanTask"]
+FetchedGroup = list[tuple["ScanTask", "bytes | ParquetReader | None"]]
+"""Files with what was fetched of them; None in the place of one that the scan must read."""
 
 
 def grouped(tasks: Iterable[ScanTask]) -> Iterator[Group]:
@@ -68,14 +72,23 @@ class SmallFileReader:
         self._names = set(spec.output.names)
         self._known: tuple[pa.Schema, FileProjection] | None = None
 
-    def read(self, group: Group) -> list[pa.RecordBatch]:
+    def fetch(self, group: Group) -> FetchedGroup:
+        """Fetch small files, so that other threads need not wait for them.
+
+        Cost: of a store that is reached by requests, all of them are sent at once.
+        """
+        if is_local(group[0].store):
+            return list(zip(group, map(self._fetch_local, group), strict=True))
+        return list(zip(group, map_in_pool(self._open, group), strict=True))
+
+    def read(self, fetched: FetchedGroup) -> list[pa.RecordBatch]:
         """Return the rows of some files, in order."""
         batches: list[pa.RecordBatch] = []
         run: list[pa.Table] = []
         before: FileProjection | None = None
         last: ScanTask | None = None
-        for task, reader in zip(group, self._open(group), strict=True):
-            found = None if reader is None else self._physical(task, reader)
+        for task, file in fetched:
+            found = self._physical(task, file)
             if run and (
                 found is None
                 or found[1] is not before
@@ -92,37 +105,58 @@ class SmallFileReader:
             batches += self._logical(run, before, last)
         return batches
 
-    def _open(self, group: Group) -> Iterator[ParquetReader | None]:
-        """Open the files of a group; None in the place of one that the scan must read.
+    def _is_for_scan(self, task: ScanTask) -> bool:
+        return bool(self._spec.metadata_columns) or task.deletion_vector is not None
 
-        Cost: of a store that is reached by requests, all of them are fetched at once.
-        """
-        if not is_local(group[0].store):
-            return iter(map_in_pool(self._open_one, group))
-        return map(self._open_one, group)
-
-    def _open_one(self, task: ScanTask) -> ParquetReader | None:
-        if self._spec.metadata_columns or task.deletion_vector is not None:
+    def _fetch_local(self, task: ScanTask) -> bytes | None:
+        if self._is_for_scan(task):
             return None
         with noting(task):
-            return open_parquet(task.store, task.path, size_bytes=task.size_bytes, at_once=True)
+            return small_bytes(task.store, task.path)
+
+    def _open(self, task: ScanTask) -> ParquetReader | None:
+        if self._is_for_scan(task):
+            return None
+        with noting(task):
+            return open_parquet(task.store, task.path, size_bytes=task.size_bytes)
 
     def _physical(
-        self, task: ScanTask, reader: ParquetReader
+        self, task: ScanTask, file: bytes | ParquetReader | None
     ) -> tuple[pa.Table, FileProjection] | None:
         """Return a file's columns and their mapping; None if the scan must read the file."""
-        with noting(task), closing(reader):
-            if file_rebase(reader, self._spec.time_zone) is not None:
+        if file is None:
+            return None
+        if isinstance(file, bytes):
+            return self._decoded(task, file)
+        with noting(task), closing(file):
+            projection = self._projection(task, file.metadata, file.arrow_schema)
+            if projection is None:
                 return None
-            projection = self._projection(reader.arrow_schema, task.path)
-            return reader.read_leaves(projection.leaves), projection
+            return file.read_leaves(projection.leaves), projection
 
-    def _projection(self, schema: pa.Schema, path: str) -> FileProjection:
+    def _decoded(self, task: ScanTask, data: bytes) -> tuple[pa.Table, FileProjection] | None:
+        projection: FileProjection | None = None
+
+        def choose(metadata: Any, schema: pa.Schema) -> Sequence[int] | None:
+            nonlocal projection
+            projection = self._projection(task, metadata, schema)
+            return None if projection is None else projection.leaves
+
+        with noting(task):
+            table = decode_small(task.store, task.path, data, choose)
+        return None if table is None or projection is None else (table, projection)
+
+    def _projection(
+        self, task: ScanTask, metadata: Any, schema: pa.Schema
+    ) -> FileProjection | None:
+        """How a file's columns are mapped; None if the scan must read it."""
+        if file_rebase(metadata, self._spec.time_zone) is not None:
+            return None
         known = self._known
         if known is not None and known[0].equals(schema, check_metadata=True):
             return known[1]
         spec = self._spec
-        found = project_file(spec.data_columns, schema, spec.mode, path=path)
+        found = project_file(spec.data_columns, schema, spec.mode, path=task.path)
         self._known = (schema, found)
         return found
 

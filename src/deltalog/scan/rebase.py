@@ -24,7 +24,7 @@ from deltalog.kernels import compute
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deltalog.storage.parquet import ParquetReader
+    import pyarrow.parquet as pq  # noqa: TID251  # for its name alone
 
     Adapter = Callable[[Any], pa.Array[Any]]
 
@@ -69,14 +69,14 @@ class Rebase:
         return lambda array: rebase_timestamps(array, self.zone)
 
 
-def file_rebase(reader: ParquetReader, time_zone: str) -> Rebase | None:
+def file_rebase(metadata: pq.FileMetaData, time_zone: str) -> Rebase | None:
     """Read the calendar from the footer; None (nearly every file) if no rebase is needed.
 
     Args:
-        reader: of the file.
+        metadata: of the footer.
         time_zone: used if the writer did not record its own.
     """
-    notes: Mapping[bytes, bytes] = reader.metadata.metadata or {}
+    notes: Mapping[bytes, bytes] = metadata.metadata or {}
     if _VERSION not in notes:  # as Spark does: without its version, values are taken as they are
         return None
     version = _version(notes[_VERSION].decode())
@@ -84,7 +84,7 @@ def file_rebase(reader: ParquetReader, time_zone: str) -> Rebase | None:
     int96 = version < (3, 1) or _LEGACY_INT96 in notes
     if not (datetimes or int96):
         return None
-    schema = reader.metadata.schema
+    schema = metadata.schema
     return Rebase(
         datetimes=datetimes,
         int96=int96,

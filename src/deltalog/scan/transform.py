@@ -90,7 +90,7 @@ def kept_projection(
     known, key = reader.footer.projections, (columns, mode, path, time_zone)
     found: FileProjection | None = known.get(key)
     if found is None:
-        rebase = file_rebase(reader, time_zone)
+        rebase = file_rebase(reader.metadata, time_zone)
         found = project_file(columns, reader.arrow_schema, mode, path=path, rebase=rebase)
         known[key] = found
     return found

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 _SIDE_BY_SIDE_BYTES: Final = 4 * 1024 * 1024
 _THREADED_BYTES: Final = 1024 * 1024
 _CHUNK_GAP_BYTES: Final = 1024 * 1024
-_WHOLE_BYTES: Final = 512 * 1024  # up to which one read is quicker than one for each column chunk
 _MOST_CHUNKS: Final = 5_000  # that are looked through for a size
 
 
@@ -56,7 +55,6 @@ def open_parquet(
     size_bytes: int | None = None,
     footer: Footer | None = None,
     footer_only: bool = False,
-    at_once: bool = False,
 ) -> ParquetReader:
     """Open a Parquet file and read its footer.
 
@@ -66,8 +64,6 @@ def open_parquet(
         size_bytes: the file's length if it is known; saves a request on object stores.
         footer: the file's footer if it was read before; saves another one.
         footer_only: whether no rows will be read. Else a small file is fetched whole.
-        at_once: whether all rows are read now, and the file is not opened again soon: a small local
-            one is read whole, and its footer is not kept.
 
     Raises:
         DataFileMissingError: there is no such file.
@@ -75,8 +71,11 @@ def open_parquet(
 
     Cost: local: one open. Elsewhere: one ranged read, and one `stat` without `size_bytes`.
     """
-    how = {"footer_only": footer_only, "at_once": at_once}
-    return guarded(store, path, lambda: ParquetReader(store, path, size_bytes, footer, **how))
+    return guarded(
+        store,
+        path,
+        lambda: ParquetReader(store, path, size_bytes, footer, footer_only=footer_only),
+    )
 
 
 class ParquetReader:
@@ -98,7 +97,6 @@ class ParquetReader:
         footer: Footer | None,
         *,
         footer_only: bool = False,
-        at_once: bool = False,
     ) -> None:
         self.path = path
         self._store = store
@@ -107,7 +105,6 @@ class ParquetReader:
         # The true length, where it is known: the log may be wrong.
         tail = None if footer is None else footer.tail
         self._size = tail.size_bytes if tail is not None else size_bytes or 0
-        self._at_once = at_once
         self._opened: pq.ParquetFile | None = None
         if self._native is None and size_bytes is None and tail is None:
             self._size = store.stat(path).size_bytes
@@ -134,8 +131,7 @@ class ParquetReader:
             return known
         self._opened = self._open(None, None)
         footer = Footer(self._opened.metadata, self._opened.schema_arrow)
-        if not self._at_once:
-            RECENT_FOOTERS.keep(state, footer)
+        RECENT_FOOTERS.keep(state, footer)
         return footer
 
     @property
@@ -345,10 +341,7 @@ class ParquetReader:
         self, footer: pq.FileMetaData | None, whole: FileTail | None, *texts: str
     ) -> pq.ParquetFile:
         source: Any
-        if self._native is not None and self._at_once and self._size <= _WHOLE_BYTES:
-            with open(self._native, "rb", buffering=0) as file:  # noqa: PTH123  # of many files
-                source = pa.BufferReader(file.readall())
-        elif self._native is not None:
+        if self._native is not None:
             source = pa.OSFile(self._native, "rb")
         elif whole is not None:  # Arrow's threads read it without Python
             source = pa.BufferReader(whole.data)
@@ -362,7 +355,7 @@ class ParquetReader:
         self, groups: list[int], indices: list[int], segments: Segments | None = None
     ) -> pa.Table:
         if not indices:
-            rows = sum(self.metadata.row_group(group).num_rows for group in groups)
+            rows = self.footer.rows_of(groups)
             return pa.table({"_": pa.nulls(rows)}).select([])
         if self._native is None:
             if segments is None:
@@ -383,7 +376,7 @@ class ParquetReader:
         finally:
             self._fetched.segments = Segments()
         # Arrow compares neither: by a damaged footer columns may have any number of rows.
-        rows = sum(self.metadata.row_group(group).num_rows for group in groups)
+        rows = self.footer.rows_of(groups)
         for name, column in zip(found.column_names, found.columns, strict=True):
             if len(column) != rows:
                 raise pa.ArrowInvalid(f"expected {rows} values in {name!r}, found {len(column)}")

@@ -239,6 +239,10 @@ class Footer:
         schema = self.metadata.schema
         return tuple(schema.column(number).path for number in range(len(schema)))
 
+    def rows_of(self, groups: Sequence[int]) -> int:
+        """How many rows are in some row groups."""
+        return sum(self.metadata.row_group(group).num_rows for group in groups)
+
     def total_bytes(self, groups: Sequence[int]) -> int:
         """How many bytes row groups take before they are compressed."""
         return sum(self.metadata.row_group(group).total_byte_size for group in groups)
@@ -283,9 +287,11 @@ def repeated_texts(
 
     Cost: one read of some bytes of each column chunk of texts with nothing but a dictionary.
     """
+    num_rows = footer.rows_of(groups)
+    if num_rows < _LEAST_ROWS:
+        return []
     texts = [leaf for leaf in leaves if leaf in footer.texts]
-    num_rows = sum(footer.metadata.row_group(group).num_rows for group in groups)
-    if not texts or num_rows < _LEAST_ROWS or len(texts) * len(groups) > _MOST_DICTIONARIES:
+    if not texts or len(texts) * len(groups) > _MOST_DICTIONARIES:
         return []
     chunks = chunks_of(texts)
 

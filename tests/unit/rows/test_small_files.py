@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import re
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from deltalog import DeltaTable, write_deltalake
 from deltalog.context import utc_context
 from deltalog.engine import LocalEngine
+from deltalog.errors import DataFileMissingError, DataFileUnreadableError
 from deltalog.rows.small_files import SMALL_BYTES, grouped, is_small
 from deltalog.scan.spec import read_spec
 from deltalog.scan.task import ScanTask
 from deltalog.schema import Field, PrimitiveType
 from deltalog.snapshot import load_snapshot
+from deltalog.storage import open_store
+from deltalog.storage.store import Store
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit
 from deltalog.verbs.alter.columns import AddColumns, RenameColumn
 from deltalog.verbs.optimize import Compact
+from tests.support.logs import DictStore
 from tests.support.optimizing import OptimizedTable, numbered
 
 COLUMNS = {"id": "long", "p": "string"}
@@ -25,15 +34,23 @@ COLUMNS = {"id": "long", "p": "string"}
 MAPPED = {"delta.columnMapping.mode": "name"}
 
 
+@pytest.fixture(params=["local", "reached by requests"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return open_store(str(tmp_path)) if request.param == "local" else DictStore()
+
+
 @pytest.mark.parametrize("properties", [{}, MAPPED], ids=["by name", "mapped"])
 @pytest.mark.parametrize("partition_by", [(), ("p",)])
-def test_files_of_many_schemas(properties: dict[str, str], partition_by: tuple[str, ...]) -> None:
+def test_files_of_many_schemas(
+    store: Store, properties: dict[str, str], partition_by: tuple[str, ...]
+) -> None:
     table = OptimizedTable(
         COLUMNS,
         numbered(0, 3, p=None),
         numbered(3, 5, p=None),
         properties=properties,
         partition_by=partition_by,
+        store=store,
     )
     for number in range(3):
         snapshot = load_snapshot(utc_context(table.store))
@@ -69,4 +86,73 @@ def test_large_files_are_left_to_the_scan() -> None:
         [4],
     ]
     assert [is_small(group) for group in groups] == [True, False, True, True, True]
-    assert [len(group) for group in grouped(task(1) for _ in range(300))] == [128, 128, 44]
+    assert [len(group) for group in grouped(task(1) for _ in range(300))] == [32] * 9 + [12]
+
+
+def test_files_with_deletion_vectors_are_read_by_the_scan(store: Store) -> None:
+    properties = {"delta.enableDeletionVectors": "true"}
+    table = OptimizedTable(
+        COLUMNS,
+        numbered(0, 9),
+        numbered(9, 20),
+        numbered(20, 30),
+        properties=properties,
+        store=store,
+    )
+    table.delete("id IN (3, 4, 12)")
+    before = table.rows()
+    table.optimize(Compact)
+    assert table.files().num_rows == 1
+    assert table.rows() == before
+    assert len(before) == 27
+
+
+def test_what_the_log_says_of_a_length_decides_nothing(tmp_path: Path) -> None:
+    rows = pa.table({"id": list(range(300_000))})  # not small, in bytes and in rows
+    long = pa.table({"id": [1] * 20_000})  # small in bytes alone
+    for some in (rows, long, rows.slice(0, 5)):
+        write_deltalake(tmp_path, some, mode="append")
+    for commit_file in (tmp_path / "_delta_log").glob("*.json"):
+        commit_file.write_text(re.sub(r'"size":\d+', '"size":1', commit_file.read_text()))
+    for sidecar in (tmp_path / "_delta_log").glob("*.crc"):
+        sidecar.unlink()
+    table = DeltaTable(tmp_path)
+    done = table.optimize.compact()
+    assert (done["numFilesRemoved"], done["numFilesAdded"]) == (3, 1)
+    assert table.count() == 320_005
+    found: list[Any] = table.to_pyarrow_table()["id"].to_pylist()
+    assert sum(found) == sum(range(300_000)) + 20_000 + 10
+
+
+@pytest.mark.parametrize("damage", ["cut", "bytes", "gone"])
+def test_a_damaged_file_is_named_and_nothing_is_removed(tmp_path: Path, damage: str) -> None:
+    for number in range(3):
+        write_deltalake(tmp_path, pa.table({"id": [number] * 1_000}), mode="append")
+    table = DeltaTable(tmp_path)
+    path = sorted(tmp_path.glob("*.parquet"))[1]
+    data = path.read_bytes()
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(data[:-20] if damage == "cut" else b"\x00" * len(data))
+    with pytest.raises((DataFileMissingError, DataFileUnreadableError)) as raised:
+        table.optimize.compact()
+    assert path.name in str(raised.value)
+    assert (table.version(), len(list(tmp_path.glob("*.parquet")))) == (2, 3 - (damage == "gone"))
+
+
+def test_a_local_file_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        write_deltalake(tmp_path, pa.table({"id": [number]}), mode="append")
+    table = DeltaTable(tmp_path)
+    files = sorted(path.name for path in tmp_path.glob("*.parquet"))
+    opened: list[str] = []
+    real = os.open
+
+    def counted(path: str, *arguments: int, **options: Any) -> int:
+        opened.append(Path(path).name)
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", counted)
+    table.optimize.compact()
+    assert sorted(name for name in opened if name in files) == files

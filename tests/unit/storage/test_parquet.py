@@ -152,35 +152,18 @@ def test_what_is_no_parquet_file(store: Store, content: bytes) -> None:
         open_parquet(store, "f.parquet")
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_damaged_pages(store: Store, *, at_once: bool) -> None:
+def test_damaged_pages(store: Store) -> None:
     write_parquet(store, "f.parquet", NESTED)
     content = bytearray(store.read("f.parquet"))
     content[4:2000] = b"\x55" * 1996
     store.put("f.parquet", bytes(content))
     with pytest.raises(DataFileUnreadableError):
-        open_parquet(store, "f.parquet", at_once=at_once).read()
+        open_parquet(store, "f.parquet").read()
 
 
-@pytest.mark.parametrize("whole_bytes", [0, 1 << 20])
-def test_files_that_are_read_at_once(
-    store: Store, whole_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("deltalog.storage.parquet._WHOLE_BYTES", whole_bytes)
-    write_parquet(store, "f.parquet", NESTED, row_group_size=300)
-    reader = open_parquet(store, "f.parquet", at_once=True)
-    assert reader.read().equals(NESTED)
-    assert reader.read(["x.y"], [1]).equals(NESTED.select(["x.y"]).slice(300, 300))
-    reader.close()
-    store.put("f.parquet", b"PAR1")
-    with pytest.raises(DataFileUnreadableError):
-        open_parquet(store, "f.parquet", at_once=True)
-
-
-@pytest.mark.parametrize("at_once", [False, True])
-def test_a_missing_file(store: Store, *, at_once: bool) -> None:
+def test_a_missing_file(store: Store) -> None:
     with pytest.raises(DataFileMissingError, match="no such file"):
-        open_parquet(store, "gone.parquet", at_once=at_once)
+        open_parquet(store, "gone.parquet")
     with pytest.raises(DataFileMissingError):
         open_parquet(store, "gone.parquet", size_bytes=1000)
 

@@ -163,8 +163,6 @@ def test_footers_of_local_files_are_kept_while_the_files_stay(tmp_path: Path) ->
     first = open_parquet(store, "f.parquet").footer
     assert open_parquet(store, "f.parquet").footer is not first  # it changed just now
     os.utime(path, (1_700_000_000, 1_700_000_000))
-    once = open_parquet(store, "f.parquet", at_once=True).footer
-    assert open_parquet(store, "f.parquet", at_once=True).footer is not once
     kept = open_parquet(store, "f.parquet").footer
     assert open_parquet(store, "f.parquet").footer is kept
     assert RECENT_FOOTERS.get(local_state(str(path))) is kept
