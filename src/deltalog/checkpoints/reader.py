@@ -9,6 +9,7 @@ Protocol: Checkpoints, V2 Spec, Checkpoint Schema
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -32,19 +33,24 @@ from deltalog.checkpoints.schema import (
 )
 from deltalog.checkpoints.stats import read_stats, stats_of, stats_sources, texts_of_stats
 from deltalog.paths import FileInfo
+from deltalog.storage.local_files import Recent, local_state
 from deltalog.storage.pool import map_in_pool, read_ahead
+from deltalog.storage.store import native_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from deltalog.checkpoints.layout import CheckpointFile, Leaf
     from deltalog.checkpoints.stats import StatsLeaf
     from deltalog.log.segment import CheckpointFiles
+    from deltalog.storage.local_files import FileState
     from deltalog.storage.store import Store
 
 _STATS_AHEAD: Final = 2
 # Then what lies between two columns costs less to read than another request.
 _SMALL_BYTES: Final = 1024 * 1024
+_MOST_RECENT_VALUES: Final = 100  # of a checkpoint
+_RECENT_VALUES: Final = Recent[Mapping[str, list[dict[str, Any]]]](32)
 _SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA}
 
 
@@ -130,17 +136,36 @@ class Checkpoint:
         """The actions of these kinds as dicts (`protocol`, `metaData`, `txn`, …; not files).
 
         Cost: their leaves, in the row groups that have such actions; no sidecar is read. Of a small
-        checkpoint all such kinds are read at once: who opens a table to commit asks for each.
+        checkpoint all such kinds are read at once: who opens a table to commit asks for each. Those
+        of a local one are kept for others who open the table by its path.
         """
         if self._is_small and not self._values:
             with suppress(errors.CheckpointUnreadableError):  # perhaps not where it is asked for
-                self._read_values(SMALL_KINDS)
+                self._read_small_values()
         self._read_values([kind for kind in kinds if kind not in self._values])
         return {kind: self._values[kind] for kind in kinds}
 
     @cached_property
     def _is_small(self) -> bool:
         return sum(file.size_bytes for file in self.files.files) <= _SMALL_BYTES
+
+    def _read_small_values(self) -> None:
+        states = self._local_states()
+        known = _RECENT_VALUES.get(*states) if states else None
+        if known is None:
+            self._read_values(SMALL_KINDS)
+            if states and sum(map(len, self._values.values())) <= _MOST_RECENT_VALUES:
+                _RECENT_VALUES.keep(dict(self._values), *states)
+        else:
+            self._values.update(known)
+
+    def _local_states(self) -> list[FileState]:
+        """The states of the top-level files; none if they are not local."""
+        paths = [native_path(self._store, file.path) for file in self.files.files]
+        try:
+            return [local_state(path) for path in paths if path is not None]
+        except OSError:
+            return []  # reading says what is wrong
 
     def _read_values(self, kinds: Sequence[str]) -> None:
         found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}

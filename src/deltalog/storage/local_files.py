@@ -1,4 +1,4 @@
-"""Local files by the operating system's own calls.
+"""Local files by the system's own calls, and what was read of those that stay as they are.
 
 Paths are absolute and decoded; foreign exceptions pass, the store maps them.
 """
@@ -9,8 +9,10 @@ import contextlib
 import os
 import stat as stat_flags
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from threading import Lock
+from typing import TYPE_CHECKING, BinaryIO, Final, Generic, NamedTuple, TypeVar
 
+from deltalog.clock import now_ms
 from deltalog.paths import FileInfo
 from deltalog.storage import atomic
 from deltalog.storage.pool import map_in_pool
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.storage.store import ByteRange
+
+_Fact = TypeVar("_Fact")
+_STEP_MS: Final = 20  # kernels look at their clocks every 1 to 10 ms
+_LONG_STEP_MS: Final = 3_000
+_SECOND_NS: Final = 1_000_000_000
 
 
 class LocalFiles:
@@ -142,3 +149,67 @@ def _unlink(path: str) -> None:
 
 def _file_info(path: str, found: os.stat_result) -> FileInfo:
     return FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000)
+
+
+class FileState(NamedTuple):
+    """What changes when another file takes the place of a local one, or its content changes.
+
+    Attributes:
+        path: the operating system's.
+        size_bytes: its length.
+        changed_ns: when its content was changed, in steps; see `is_settled`.
+        number: of the file in its file system.
+    """
+
+    path: str
+    size_bytes: int
+    changed_ns: int
+    number: int
+
+
+def local_state(native: str) -> FileState:
+    """The state of a local file. Raises FileNotFoundError."""
+    found = os.stat(native)  # noqa: PTH116  # of each of many small files; Path costs more
+    return FileState(native, found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+def is_settled(state: FileState) -> bool:
+    """Whether each change from now on will show in the state.
+
+    File systems tell the time of a change in steps of some milliseconds, or of one or two seconds,
+    as whose times are whole: a second change within a step leaves the time as it is.
+    """
+    step_ms = _STEP_MS if state.changed_ns % _SECOND_NS else _LONG_STEP_MS
+    return now_ms() - state.changed_ns // 1_000_000 >= step_ms
+
+
+class Recent(Generic[_Fact]):
+    """What was read of local files lately; thread-safe, a forked child starts with nothing.
+
+    Args:
+        most: how many facts are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.forget()
+        if hasattr(os, "register_at_fork"):  # the parent's lock may be held for ever
+            os.register_at_fork(after_in_child=self.forget)
+
+    def forget(self) -> None:
+        """Keep none."""
+        self._kept: dict[tuple[FileState, ...], _Fact] = {}
+        self._lock = Lock()
+
+    def get(self, *states: FileState) -> _Fact | None:
+        """What was read of files in these states."""
+        return self._kept.get(states)
+
+    def keep(self, fact: _Fact, *states: FileState) -> None:
+        """Keep what was read of files that were in these states before, if these are settled."""
+        if not all(map(is_settled, states)):
+            return
+        with self._lock:
+            if len(self._kept) >= self._most:
+                del self._kept[next(iter(self._kept))]
+            self._kept[states] = fact

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
 
 from deltalog.errors import DataFileUnreadableError
-from deltalog.storage.parquet_facts import RECENT_FOOTERS, Footer, local_state, repeated_texts
+from deltalog.storage.local_files import local_state
+from deltalog.storage.parquet_facts import RECENT_FOOTERS, Footer, repeated_texts
 from deltalog.storage.parquet_footer import (
     ColumnChunks,
     NullCounts,
@@ -131,7 +132,7 @@ class ParquetReader:
             return known
         self._opened = self._open(None, None)
         footer = Footer(self._opened.metadata, self._opened.schema_arrow)
-        RECENT_FOOTERS.keep(state, footer)
+        RECENT_FOOTERS.keep(footer, state)
         return footer
 
     @property

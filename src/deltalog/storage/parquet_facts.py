@@ -7,7 +7,6 @@ before its time does.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -18,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from deltalog.cached import cached_property
-from deltalog.clock import now_ms
 from deltalog.storage import thrift
+from deltalog.storage.local_files import Recent
 from deltalog.storage.parquet_footer import has_column_orders
 from deltalog.storage.parquet_pages import DICTIONARY_ENCODINGS, DamagedPageError, num_entries
 from deltalog.storage.parquet_parts import LeafNumbers
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     import pyarrow.parquet as pq  # noqa: TID251  # for its name alone
 
+    from deltalog.storage.local_files import FileState
     from deltalog.storage.parquet_footer import ColumnChunk, ColumnChunks, FileTail
     from deltalog.storage.parquet_pages import Pages, Rows
     from deltalog.storage.store import ByteRange
@@ -45,7 +45,6 @@ _MOST_DETAILS: Final = 1024
 _MOST_FOOTERS: Final = 64
 _MOST_FOOTER_BYTES: Final = 64 * 1024
 _MOST_SCHEMA_BYTES: Final = 64 * 1024
-_SETTLED_MS: Final = 3_000
 MOST_FETCHED_BYTES: Final = 64 * 1024 * 1024
 """Of files that one change reads twice."""
 # Numbers of fields.
@@ -310,53 +309,23 @@ def repeated_texts(
         return []  # what Arrow says of the column chunks is the answer
 
 
-class FileState(NamedTuple):
-    """What changes when another file takes the place of a local one."""
-
-    path: str
-    size_bytes: int
-    changed_ns: int
-    number: int
-
-
-def local_state(native: str) -> FileState:
-    """The state of a local file."""
-    found = os.stat(native)  # noqa: PTH116  # of each of many small files; Path costs more
-    return FileState(native, found.st_size, found.st_mtime_ns, found.st_ino)
-
-
-class RecentFooters:
+class RecentFooters(Recent[Footer]):
     """Footers of local files that were read lately."""
 
-    def __init__(self) -> None:
-        self.forget()
-        if hasattr(os, "register_at_fork"):  # the parent's lock may be held for ever
-            os.register_at_fork(after_in_child=self.forget)
-
-    def forget(self) -> None:
-        """Keep none."""
-        self._kept: dict[FileState, Footer] = {}
-        self._lock = Lock()
-
-    def get(self, state: FileState) -> Footer | None:
+    def get(self, *states: FileState) -> Footer | None:
         """The footer of a file in this state."""
-        footer = self._kept.get(state)
+        footer = super().get(*states)
         if footer is not None:
             footer.forget_much()
         return footer
 
-    def keep(self, state: FileState, footer: Footer) -> None:
+    def keep(self, fact: Footer, *states: FileState) -> None:
         """Keep the footer of a file that was in this state before it was read, if it is small."""
-        is_small = footer.metadata.serialized_size <= _MOST_FOOTER_BYTES
-        if not is_small or now_ms() - state.changed_ns // 1_000_000 < _SETTLED_MS:
-            return
-        with self._lock:
-            if len(self._kept) >= _MOST_FOOTERS:
-                del self._kept[next(iter(self._kept))]
-            self._kept[state] = footer
+        if fact.metadata.serialized_size <= _MOST_FOOTER_BYTES:
+            super().keep(fact, *states)
 
 
-RECENT_FOOTERS: Final = RecentFooters()
+RECENT_FOOTERS: Final = RecentFooters(_MOST_FOOTERS)
 
 
 class FetchedFooters:

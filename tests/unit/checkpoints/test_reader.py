@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import random
+import time
 from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from deltalog import DeltaTable, write_deltalake
 from deltalog.actions.arrow import ADD_TYPE, FILE_SCHEMA, REMOVE_SCHEMA
+from deltalog.checkpoints.layout import CheckpointFile, open_checkpoint_file
 from deltalog.checkpoints.reader import Checkpoint
 from deltalog.errors import CheckpointUnreadableError, StorageError
 from deltalog.log import names
 from deltalog.log.listing import list_log
 from deltalog.log.segment import build_segment
+from deltalog.paths import FileInfo
+from deltalog.storage.store import Store
 from deltalog.testing import CountingStore
 from tests.support import logs
 from tests.support.logs import DictStore
@@ -290,3 +297,32 @@ def test_a_pickled_checkpoint_forgets_its_columns() -> None:
     copy: Checkpoint = pickle.loads(pickle.dumps(checkpoint))
     assert not copy.holds_columns
     assert copy.columns("add", ["path"]).equals(expected)
+
+
+def test_a_local_checkpoint_is_opened_once_for_all_who_open_the_table(tmp_path: Path) -> None:
+    for number in range(3):
+        write_deltalake(tmp_path, pa.table({"x": [number]}), mode="append")
+    DeltaTable(tmp_path).create_checkpoint()
+    (path,) = (tmp_path / "_delta_log").glob("*.checkpoint.parquet")
+    long_ago = time.time_ns() - 60_000_000_001
+    os.utime(path, ns=(long_ago, long_ago))
+    opened: list[str] = []
+
+    def counted(store: Store, info: FileInfo, **options: Any) -> CheckpointFile:
+        opened.append(info.name)
+        return open_checkpoint_file(store, info, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("deltalog.checkpoints.reader.open_checkpoint_file", counted)
+        names = [DeltaTable(tmp_path).metadata().id for _ in range(3)]
+        assert len(set(names)) == 1
+        assert opened == [path.name]
+        # Another file in its place is another checkpoint.
+        data = path.read_bytes()
+        path.unlink()
+        path.write_bytes(data)
+        assert DeltaTable(tmp_path).metadata().id == names[0]
+        assert opened == [path.name] * 2
+        path.write_bytes(b"PAR1" + bytes(len(data) - 8) + b"PAR1")
+        assert DeltaTable(tmp_path).metadata().id == names[0]  # from the log's commits
+        assert opened == [path.name] * 3

@@ -11,9 +11,10 @@ import pytest
 
 from deltalog.errors import DataFileMissingError
 from deltalog.storage import Store, open_store
+from deltalog.storage.local_files import local_state
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_excerpt import PAGED, Excerpt
-from deltalog.storage.parquet_facts import RECENT_FOOTERS, local_state
+from deltalog.storage.parquet_facts import RECENT_FOOTERS
 from deltalog.storage.parquet_paged import PagedReader
 from deltalog.testing import CountingStore
 
