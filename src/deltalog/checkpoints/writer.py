@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 
 _BATCH_ROWS: Final = 1 << 15
+# Writing a row group takes as long as encoding two or three batches.
+_BATCHES_AHEAD: Final = 3
 _SIDECAR_ROWS: Final = 1_000_000
 _CLASSIC_KINDS: Final = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")
 AFTER_ALL_PATHS: Final = "\U0010ffff"
@@ -330,7 +332,7 @@ def _remove_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Ta
 
 
 def _add_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table]:
-    """The rows of the live files; the next batch is encoded while one is written."""
+    """The rows of the live files; the next batches are encoded while one is written."""
 
     def encode(batch: AddBatch) -> pa.Table:
         return rows.adds(*batch.decode())
@@ -340,7 +342,7 @@ def _add_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table
     if len(head) < 2:
         yield from map(encode, head)  # too few for a thread
     else:
-        yield from read_ahead(encode, chain(head, batches), depth=1)
+        yield from read_ahead(encode, chain(head, batches), depth=_BATCHES_AHEAD)
 
 
 def _part_starts(store: Store, content: CheckpointContent, part_rows: int) -> list[str]:
