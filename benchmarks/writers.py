@@ -184,6 +184,14 @@ def deltalog_path_commits(path: Path, needle: int) -> Call:
     return _path_commits(deltalog)
 
 
+def deltalog_path_commits_unsynced(path: Path, needle: int) -> Call:
+    import deltalog
+
+    load_verbs()
+    del path, needle
+    return _path_commits(deltalog, storage_options={"fsync": "false"})
+
+
 def deltalake_path_commits(path: Path, needle: int) -> Call:
     import deltalake
 
@@ -191,13 +199,13 @@ def deltalake_path_commits(path: Path, needle: int) -> Call:
     return _path_commits(deltalake)
 
 
-def _path_commits(library: Any) -> Call:
+def _path_commits(library: Any, **options: Any) -> Call:
     row, target = pa.table({"id": [1], "name": ["one"]}), str(_scratch() / "table")
-    library.write_deltalake(target, row)
+    library.write_deltalake(target, row, **options)
 
     def call() -> object:
         for _ in range(COMMITS):
-            library.write_deltalake(target, row, mode="append")
+            library.write_deltalake(target, row, mode="append", **options)
         return library.DeltaTable(target).version()
 
     return call
@@ -466,6 +474,7 @@ WRITERS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalog_partitioned,
         deltalake_partitioned,
         deltalog_path_commits,
+        deltalog_path_commits_unsynced,
         deltalake_path_commits,
         deltalog_appender,
         deltalog_small_commits,
