@@ -17,6 +17,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
 from deltalog.expressions.nodes import In
 from deltalog.expressions.trees import rebuild
+from deltalog.schema.primitives.moments import has_nanoseconds
 from deltalog.statements.slices import SubqueryKind
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _answer(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any:
         )
     found = rows.column(0)
     # Python has no nanoseconds; constants take Arrow's scalars, too.
-    is_fine = pa.types.is_timestamp(found.type) and found.type.unit == "ns"
+    is_fine = has_nanoseconds(found.type)
     values = list(found) if is_fine else found.to_pylist()
     if subquery.kind is SubqueryKind.LIST:
         return values

@@ -16,9 +16,10 @@ from deltalog.expressions.nodes import Cast, Column
 from deltalog.query.shown import has_months
 from deltalog.rows.assign import Assignments, Scope
 from deltalog.schema import ArrayType, MapType, StructType, find_field, from_arrow_schema
+from deltalog.schema.primitives.moments import has_nanoseconds
 from deltalog.schema.types import INTEGER, YEAR_TO_MONTH
 from deltalog.statements.statement import absent_partitions
-from deltalog.write.fit import has_nanoseconds, in_microseconds, is_finer, tell_of_cut
+from deltalog.write.fit import in_microseconds, is_finer, tell_of_cut
 from deltalog.write.source import RereadableRows, open_batches
 
 if TYPE_CHECKING:

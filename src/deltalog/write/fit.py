@@ -33,7 +33,7 @@ from deltalog.schema import (
 )
 from deltalog.schema.columns import walk_types
 from deltalog.schema.primitives import Family
-from deltalog.schema.primitives.moments import instants
+from deltalog.schema.primitives.moments import has_nanoseconds, instants
 from deltalog.schema.types import BOOLEAN, DATE, STRING, TIMESTAMP
 
 if TYPE_CHECKING:
@@ -227,11 +227,6 @@ def _cast(array: Array, one: PrimitiveType, other: PrimitiveType, name: str) -> 
         raise SchemaMismatchError(
             f"cannot store {one} values of column {name!r} as {other}: {error}"
         ) from error
-
-
-def has_nanoseconds(arrow_type: Any) -> bool:
-    """Return whether values are moments in nanoseconds."""
-    return pa.types.is_timestamp(arrow_type) and arrow_type.unit == "ns"
 
 
 def readable_rows(rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
