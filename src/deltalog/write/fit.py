@@ -243,12 +243,12 @@ def readable_tuples(rows: pa.RecordBatch | pa.Table) -> Iterator[tuple[Any, ...]
 def readable_values(values: Array) -> list[Any]:
     """Return the values of a column for people: as texts if Python does not have all of them.
 
-    It has no nanoseconds without pandas, and no years after 9999.
+    It has no nanoseconds without pandas, no years after 9999, and no texts that are not UTF-8.
     """
     if not has_nanoseconds(values.type):
         with contextlib.suppress(ValueError, ArithmeticError):
             return list(values.to_pylist())
-    with contextlib.suppress(pa.ArrowException):
+    with contextlib.suppress(pa.ArrowException, ValueError):
         return list(values.cast(pa.string()).to_pylist())
     return ["…"] * len(values)  # such as a struct with such a value
 
@@ -262,8 +262,8 @@ def python_values(values: Array, what: str, advice: str) -> list[Any]:
         advice: what to do instead.
 
     Raises:
-        InvalidInputError: there is none for one of them: a year after 9999, or nanoseconds where
-            pandas is not installed.
+        InvalidInputError: there is none for one of them: a year after 9999, a text that is not
+            UTF-8, or nanoseconds where pandas is not installed.
     """
     try:
         return list(values.to_pylist())
