@@ -78,10 +78,9 @@ def _value(name: str, value: Any) -> object:
     if isinstance(value, dict):
         return _grid_of(value)
     if isinstance(value, pa.Table):
-        from deltalog.write.fit import readable_rows  # noqa: PLC0415  # only in notebooks
+        from deltalog.write.fit import readable_tuples  # noqa: PLC0415  # only in notebooks
 
-        head = value.slice(0, _MOST_SHOWN)
-        shown = cards.grid(map(list, map(dict.values, readable_rows(head))), value.column_names)
+        shown = cards.grid(readable_tuples(value.slice(0, _MOST_SHOWN)), value.column_names)
         return cards.folding(f"{value.num_rows:,} rows", shown)
     if isinstance(value, list | tuple):
         more = f", … {len(value) - _MOST_SHOWN} more" if len(value) > _MOST_SHOWN else ""
@@ -172,7 +171,7 @@ def card(snapshot: Snapshot) -> str:
 def _some_rows(snapshot: Snapshot) -> Iterator[CardPiece]:
     """Yield a few rows of the first columns, or why there are none to show."""
     from deltalog import cards  # noqa: PLC0415  # only in notebooks
-    from deltalog.write.fit import readable_rows  # noqa: PLC0415  # only in notebooks
+    from deltalog.write.fit import readable_tuples  # noqa: PLC0415  # only in notebooks
 
     names = snapshot.configuration.schema.names[:_MAX_COLUMNS]
     try:
@@ -180,9 +179,9 @@ def _some_rows(snapshot: Snapshot) -> Iterator[CardPiece]:
     except DeltaError as error:
         yield cards.folding("rows cannot be shown", cards.plain(str(error)), is_open=False)
         return
-    lines = [map(cards.cell_of_row, row.values()) for row in readable_rows(rows)]
+    lines = [list(map(cards.cell_of_row, row)) for row in readable_tuples(rows)]
     if lines:
-        yield cards.folding("some rows", cards.grid(map(list, lines), names))
+        yield cards.folding("some rows", cards.grid(lines, names))
 
 
 def _facts(snapshot: Snapshot) -> dict[str, str]:

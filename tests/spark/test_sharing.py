@@ -48,13 +48,14 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     found = {build.__name__: directory / build.__name__ for build in SHAPES}
     for build in SHAPES:
         build(found[build.__name__])
-    names = ("changed", "renamed", "latest", "growing", "zoneless")
+    names = ("changed", "renamed", "latest", "growing", "zoneless", "dotted")
     found |= {name: directory / name for name in names}
     write_deltalake(found["changed"], ROWS, partition_by=["day"], configuration=FEED)
     DeltaTable(found["changed"]).update(updates={"id": "id + 1000"}, predicate="id < 2")
     DeltaTable(found["changed"]).delete("id = 50")
     commit_at(found["changed"], *(f"2026-01-0{day}T00:00:00Z" for day in (1, 2, 3)))
     write_deltalake(found["latest"], ROWS)
+    write_deltalake(found["dotted"], pa.table({"id": [1], "_metadata.file_name": ["own"]}))
     write_deltalake(found["growing"], ROWS, configuration=FEED)
     both = FEED | {"delta.columnMapping.mode": "name"}
     write_deltalake(found["renamed"], pa.table({"id": [1]}), configuration=both)
@@ -396,6 +397,14 @@ def test_what_a_frame_cannot_have_is_refused(spark: SparkSession, profile: Path)
         shared.scan(["id", "_metadata.file_name"]).to_spark(spark)
     with pytest.raises(InvalidInputError, match="the first 2147483648 rows"):
         shared.scan(limit=1 << 31).to_spark(spark)
+
+
+def test_a_frame_has_a_column_of_the_table_that_is_called_as_a_hidden_one(
+    spark: SparkSession, profile: Path
+) -> None:
+    frame = SharedTable(f"{profile}#s.d.dotted").scan().to_spark(spark)
+    assert frame.columns == ["id", "_metadata.file_name"]
+    assert [tuple(row) for row in frame.collect()] == [(1, "own")]
 
 
 def test_a_frame_keeps_moments_of_partitions(spark: SparkSession, profile: Path) -> None:

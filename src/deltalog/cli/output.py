@@ -22,6 +22,7 @@ from rich.cells import cell_len, set_cell_size
 
 from deltalog._json import dumps
 from deltalog.display import readable_size
+from deltalog.write.fit import readable_rows, readable_tuples, readable_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,7 +69,7 @@ def print_record(record: dict[str, Any], form: OutputFormat) -> None:
 def print_facts(table: pa.Table, form: OutputFormat) -> None:
     """What the log or a verb tells, as Arrow data."""
     if form is OutputFormat.TABLE:
-        _draw_facts(table.column_names, [list(row.values()) for row in table.to_pylist()])
+        _draw_facts(table.column_names, list(readable_tuples(table)))
     else:
         print_batches(table.schema, table.to_batches(), form)
 
@@ -84,14 +85,14 @@ def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: Ou
     match form:
         case OutputFormat.JSON:
             for batch in batches:
-                for row in batch.to_pylist():
+                for row in readable_rows(batch):
                     typer.echo(dumps(_plain(row)).decode())
         case OutputFormat.TABLE:
             rows = [
-                [as_text(value) for value in row.values()]
+                [as_text(value) for value in row]
                 for batch in batches
-                for row in batch.to_pylist()
-            ]  # a row has its columns in order
+                for row in readable_tuples(batch)
+            ]
             _draw(schema.names, rows)
         case OutputFormat.CSV:
             _write_csv(schema, batches)
@@ -110,7 +111,7 @@ def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
             columns: list[Any] = [
                 column
                 if field.type.equals(column.type)
-                else pa.array([as_text(value) for value in column.to_pylist()], field.type)
+                else pa.array([as_text(value) for value in readable_values(column)], field.type)
                 for field, column in zip(flat, batch.columns, strict=True)
             ]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=pa.schema(flat)))

@@ -23,6 +23,7 @@ from deltalog.metadata_columns import ROW_INDEX
 from deltalog.scan.reader import read_task
 from deltalog.scan.task import METADATA_COLUMNS, ReadSpec, ScanTask
 from deltalog.schema import StructType, to_arrow_schema, to_arrow_type
+from deltalog.schema.parquet_ids import parquet_field_id
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.pool import read_ahead
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from deltalog.paths import FileInfo
     from deltalog.storage.store import Store
 
-_FIELD_ID: Final = b"PARQUET:field_id"
 _READ_AHEAD: Final = 4
 
 
@@ -245,9 +245,9 @@ def _missing(store: Store, path: str, size_bytes: int, wanted: Collection[int]) 
 
 def _field_ids(fields: Sequence[pa.Field[Any]]) -> Iterator[int]:
     for one in fields:
-        text = (one.metadata or {}).get(_FIELD_ID)
-        if text is not None:
-            yield int(text)
+        number = parquet_field_id(one)
+        if number is not None:
+            yield number
         if pa.types.is_struct(one.type):
             yield from _field_ids([one.type.field(at) for at in range(one.type.num_fields)])
 

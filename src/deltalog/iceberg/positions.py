@@ -18,6 +18,7 @@ from deltalog.deletion_vectors import DeletionBitmap, parse_framed
 from deltalog.errors import DataFileMissingError, InvalidInputError, ObjectNotFoundError
 from deltalog.kernels import Array
 from deltalog.paths import encode_path
+from deltalog.schema.parquet_ids import parquet_field_id
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.pool import map_in_pool
 
@@ -28,9 +29,8 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet import ParquetReader
     from deltalog.storage.store import Store
 
-_FIELD_ID: Final = b"PARQUET:field_id"
-_PATH: Final = ("file_path", b"2147483546")
-_POSITION: Final = ("pos", b"2147483545")
+_PATH: Final = ("file_path", 2147483546)
+_POSITION: Final = ("pos", 2147483545)
 _PUFFIN_MAGIC: Final = b"PFA1"
 _LEAST_BYTES: Final = 8  # of a vector: its length and its checksum
 _BATCH_ROWS: Final = 65_536
@@ -164,9 +164,7 @@ def _by_path(file: DeleteFile, paths: Array, positions: Array) -> list[tuple[str
     return [(text, one.values) for text, one in zip(texts, lists, strict=True)]
 
 
-def _column(
-    reader: ParquetReader, file: DeleteFile, wanted: tuple[str, bytes], is_right: Any
-) -> str:
+def _column(reader: ParquetReader, file: DeleteFile, wanted: tuple[str, int], is_right: Any) -> str:
     """The name of a column of position deletes: by its field id, or its name where there are none.
 
     Raises:
@@ -174,7 +172,7 @@ def _column(
     """
     name, number = wanted
     schema = reader.arrow_schema
-    ids = {one.name: (one.metadata or {}).get(_FIELD_ID) for one in schema}
+    ids = {one.name: parquet_field_id(one) for one in schema}
     has_ids = any(found is not None for found in ids.values())
     names = [one for one, found in ids.items() if (found == number if has_ids else one == name)]
     if len(names) != 1 or not is_right(schema.field(names[0]).type):

@@ -280,7 +280,7 @@ class _Reading:
         targets: dict[str, Target] = {}
         has_deletes = bool(positions or equalities)
         for one in data if has_deletes else ():
-            identities = frozenset(self._identities(one.spec_id))
+            identities = frozenset(_identities_of(self._spec(one.spec_id)))
             targets[one.file.file_path] = Target(one.sequence_number, one.scope, identities)
         return RowDeletes(
             root=self._root,
@@ -328,14 +328,10 @@ class _Reading:
         return spec
 
     def _identities(self, spec_id: int) -> dict[int, str]:
-        """The columns of which a spec has the whole value: id → name."""
-        spec = self._spec(spec_id)
+        """The columns of the table of which a spec has the whole value: id → name."""
         own = {field.field_id: field.name for field in self._schema.fields}
-        return {
-            field.source_id: own[field.source_id]
-            for field in spec.fields
-            if isinstance(field.transform, IdentityTransform) and field.source_id in own
-        }
+        found = _identities_of(self._spec(spec_id))
+        return {number: own[number] for number in found if number in own}
 
     def _file(self, one: _Listed, wanted: dict[int, str]) -> IcebergFile:
         file, spec = one.file, self._specs[one.spec_id]
@@ -392,6 +388,13 @@ class _Reading:
 
     def _refused(self, why: str) -> InvalidInputError:
         return refused(self._root, why)
+
+
+def _identities_of(spec: PartitionSpec) -> list[int]:
+    """The ids of the columns of which a spec has the whole value; the table may have lost some."""
+    return [
+        field.source_id for field in spec.fields if isinstance(field.transform, IdentityTransform)
+    ]
 
 
 def _referenced(file: DataFile) -> str | None:

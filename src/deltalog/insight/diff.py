@@ -28,7 +28,6 @@ from deltalog.scan.plan import TASK_COLUMNS, check_rows_readable, descriptor_of,
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
 from deltalog.scan.spec import read_spec
-from deltalog.scan.task import has_own_metadata
 from deltalog.schema import canonical_path_of
 
 if TYPE_CHECKING:
@@ -309,10 +308,11 @@ def diff_snapshots(
             f"cannot compare versions {before.version} and {after.version} of "
             f"{after.store.root} by {', '.join(missing)}: the columns differ, or are missing in one"
         )
+    hidden: tuple[str, ...] = ()
     if compared and not identity and _have_row_ids(before, after):
-        compared.append(ROW_ID)
+        hidden = (ROW_ID,)
         identity = [ROW_ID]
-    new_spec = read_spec(after, columns=compared, predicate=None)
+    new_spec = read_spec(after, columns=compared, hidden=hidden, predicate=None)
     if shared.reads_alike:
         old_spec = replace(
             new_spec,
@@ -320,7 +320,7 @@ def diff_snapshots(
             row_commit_version_column=before.configuration.row_commit_version_column,
         )
     else:
-        old_spec = read_spec(before, columns=compared, predicate=None)
+        old_spec = read_spec(before, columns=compared, hidden=hidden, predicate=None)
     return TableDiff(
         before=before,
         after=after,
@@ -334,9 +334,10 @@ def diff_snapshots(
 
 def _have_row_ids(before: Snapshot, after: Snapshot) -> bool:
     same = before.metadata.id == after.metadata.id
-    own = has_own_metadata(after.configuration.schema)
     both = before.configuration.row_ids_enabled and after.configuration.row_ids_enabled
-    return same and both and not own
+    # A column may have the very name by which rows are matched.
+    is_taken = any(ROW_ID in one.configuration.schema.names for one in (before, after))
+    return same and both and not is_taken
 
 
 def _chained(first: ScanTask, rest: Iterator[ScanTask]) -> Iterator[ScanTask]:

@@ -88,7 +88,8 @@ class FollowOptions:
     Args:
         changes: return the change data feed instead of new rows: `_change_type` and so on.
         columns: to return; None is all.
-        predicate: over the table's columns, resolved against the schema of each version.
+        predicate: over the table's columns and, of changes, those of the feed; resolved against
+            the schema of each version.
         max_files: most files of a step.
         max_bytes: most bytes of a step; a single file may be larger.
         ignore_deletes: skip commits that only delete.

@@ -16,6 +16,7 @@ from deltalog._json import dumps
 from deltalog.column_mapping import Mode, physical_name
 from deltalog.schema import ArrayType, MapType, StructType
 from deltalog.schema.columns import walk
+from deltalog.schema.parquet_ids import PARQUET_FIELD_ID
 from deltalog.schema.widening import is_widening
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
 
 Row = tuple[str, str, str | None, str | None]
-_PRIVATE: Final = ("delta.columnMapping.", "delta.typeChanges", "PARQUET:field_id")
+_PRIVATE: Final = ("delta.columnMapping.", "delta.typeChanges", PARQUET_FIELD_ID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,8 +78,9 @@ class ChangeRequest:
         source_alias: of the source in SQL, besides the name `source`.
         target_alias: of the table in SQL, besides the name `target`.
         merge_schema: add columns to the table that only the source has.
-        needs_every_column: whether a column that only the source has is refused where it is not
-            added; otherwise `*` leaves it out, as in Delta Spark.
+        is_upsert: whether rows match by columns that source and table both have. The collations
+            of the table's then count, and a column that only the source has is refused where it
+            is not added; a merge as Delta Spark has it leaves such a column out of `*`.
         error_on_type_mismatch: False writes NULL where a value cannot be cast to the column's
             type.
         parameters: values for `?` or `:name` in SQL.
@@ -94,7 +95,7 @@ class ChangeRequest:
     source_alias: str | None = None
     target_alias: str | None = None
     merge_schema: bool = False
-    needs_every_column: bool = False
+    is_upsert: bool = False
     error_on_type_mismatch: bool = True
     parameters: Sequence[object] | Mapping[str, object] | None = None
     use_deletion_vectors: bool | None = None

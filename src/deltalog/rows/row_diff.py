@@ -30,6 +30,7 @@ _SIDE: Final = "side"
 _ROW: Final = "row"
 _PURPOSE: Final = "compare rows"
 _OUTPUT_ROWS: Final = 1 << 16
+_DAY_BITS: Final = 32
 
 
 def with_change_type(batch: pa.RecordBatch, change_type: str) -> pa.RecordBatch:
@@ -259,9 +260,26 @@ def _comparable(column: Any) -> list[Any]:
         members = [found for part in column.flatten() for found in _comparable(part)]
         return [column.is_valid(), *members]
     if pa.types.is_nested(kind):
-        texts = [None if value is None else repr(value) for value in column.to_pylist()]
+        values = column.cast(_counted(kind)).to_pylist()
+        texts = [None if value is None else repr(value) for value in values]
         return [pa.array(texts, pa.string())]
     return [column]
+
+
+def _counted(kind: Any) -> Any:
+    """The type with numbers for moments and bytes for texts: Python does not have all of them."""
+    if pa.types.is_struct(kind):
+        return pa.struct([part.with_type(_counted(part.type)) for part in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(
+            kind.key_field.with_type(_counted(kind.key_type)),
+            kind.item_field.with_type(_counted(kind.item_type)),
+        )
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_counted(kind.value_type)))
+    if pa.types.is_temporal(kind):
+        return pa.int32() if kind.bit_width == _DAY_BITS else pa.int64()
+    return pa.binary() if pa.types.is_string(kind) else kind
 
 
 def _text(column: Any) -> Any:

@@ -8,7 +8,7 @@ Protocol: none
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
@@ -17,12 +17,16 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
 from deltalog.expressions.nodes import In
 from deltalog.expressions.trees import rebuild
+from deltalog.schema.primitives.moments import has_nanoseconds
 from deltalog.statements.slices import SubqueryKind
+from deltalog.write.fit import python_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from deltalog.statements.slices import Query, SqlCondition, Subquery
+
+_ADVICE: Final = "compare with the rows themselves: write it as a MERGE"
 
 
 def resolved(
@@ -37,7 +41,7 @@ def resolved(
 
     Raises:
         InvalidInputError: a query gives more than one column, or several rows where one value is
-            needed; or it needs the row that the expression is about.
+            needed; or it needs the row that the expression is about; or Python has no such value.
     """
     # No value of the statement can be one of these.
     secret = uuid4().hex
@@ -79,8 +83,8 @@ def _answer(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any:
         )
     found = rows.column(0)
     # Python has no nanoseconds; constants take Arrow's scalars, too.
-    is_fine = pa.types.is_timestamp(found.type) and found.type.unit == "ns"
-    values = list(found) if is_fine else found.to_pylist()
+    is_fine = has_nanoseconds(found.type)
+    values = list(found) if is_fine else python_values(found, f"the query ({text})", _ADVICE)
     if subquery.kind is SubqueryKind.LIST:
         return values
     if len(values) > 1:

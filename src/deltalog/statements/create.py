@@ -188,7 +188,7 @@ class CloneStatement(SqlStatement):
         return counted(found, **{name: _number(found.get(key)) for name, key in names.items()})
 
     def _source(self, session: Session) -> tuple[Snapshot, Origin]:
-        """What is cloned, and what the history says of it."""
+        """What is cloned: its version, and what it is."""
         kind = self.source.format
         if kind not in {"iceberg", "parquet"}:
             return session.open(self.source).snapshot, DELTA
@@ -201,7 +201,7 @@ class CloneStatement(SqlStatement):
                 "table name the metadata file that is meant"
             )
         conversion, snapshot = foreign.snapshot()
-        return snapshot, Origin(kind, conversion.source_version)
+        return snapshot, Origin(kind, conversion.source_version, has_log=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

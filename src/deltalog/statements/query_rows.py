@@ -16,9 +16,11 @@ from deltalog.expressions.nodes import Cast, Column
 from deltalog.query.shown import has_months
 from deltalog.rows.assign import Assignments, Scope
 from deltalog.schema import ArrayType, MapType, StructType, find_field, from_arrow_schema
+from deltalog.schema.conform import conform_array
+from deltalog.schema.primitives.moments import has_nanoseconds
 from deltalog.schema.types import INTEGER, YEAR_TO_MONTH
 from deltalog.statements.statement import absent_partitions
-from deltalog.write.fit import has_nanoseconds, in_microseconds, is_finer, tell_of_cut
+from deltalog.write.fit import in_microseconds, is_finer, tell_of_cut
 from deltalog.write.source import RereadableRows, open_batches
 
 if TYPE_CHECKING:
@@ -141,6 +143,7 @@ class FittedRows(RereadableRows):
             },
         )
         fields = [*found.new_schema(), *(reader.schema.field(place) for place in extra)]
+        shown = pa.schema(fields)
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in reader:
@@ -150,10 +153,15 @@ class FittedRows(RereadableRows):
                         tell_of_cut(told[place])
                     held[place] = in_microseconds(held[place])
                 fitted = found.compute_new(pa.RecordBatch.from_arrays(held, source.names))
-                arrays = [*fitted.columns, *(batch.column(place) for place in extra)]
-                yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+                columns = [*fitted.columns, *(batch.column(place) for place in extra)]
+                # Parts of nested values may still have nanoseconds.
+                arrays = [
+                    conform_array(column, field.type, column=field.name)
+                    for column, field in zip(columns, shown, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=shown)
 
-        return pa.RecordBatchReader.from_batches(pa.schema(fields), batches())
+        return pa.RecordBatchReader.from_batches(shown, batches())
 
     def _types_of(
         self, source: pa.Schema, target: StructType, values: Mapping[str, Any]

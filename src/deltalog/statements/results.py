@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from deltalog.cards import card, cell_of_row, grid, plain
 from deltalog.errors import InvalidInputError
+from deltalog.write.fit import python_values, readable_tuples
 from deltalog.write.source import open_batches
 
 if TYPE_CHECKING:
@@ -80,8 +81,13 @@ class SqlResult:
         return found
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """Return the rows as dictionaries."""
-        return self.to_arrow().to_pylist()
+        """Return the rows as dictionaries.
+
+        Raises:
+            InvalidInputError: they were taken before, or Python has no such value.
+        """
+        found = self.to_arrow()
+        return [dict(zip(found.column_names, row, strict=True)) for row in rows_of(found)]
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows as a stream of Arrow's C interface."""
@@ -124,7 +130,7 @@ class SqlResult:
             return card(repr(self))
         pieces = []
         if head.num_columns:
-            rows = ([cell_of_row(one) for one in row] for row in rows_of(head))
+            rows = ([cell_of_row(one) for one in row] for row in readable_tuples(head))
             pieces.append(grid(rows, head.column_names))
         if more:
             pieces.append(plain(f"the first {head.num_rows} rows"))
@@ -147,17 +153,22 @@ class SqlResult:
 
 
 def rows_of(rows: pa.Table | pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """Return rows as tuples of Python values; columns may have the same name."""
-    if not rows.num_columns:
-        return iter(())
-    return zip(*(column.to_pylist() for column in rows.columns), strict=True)
+    """Return rows as tuples of Python values; columns may have the same name.
+
+    Raises:
+        InvalidInputError: Python has no such value.
+    """
+    pairs = zip(rows.schema.names, rows.columns, strict=True)
+    advice = "take the rows as Arrow data, or as texts by CAST(… AS STRING)"
+    columns = (python_values(column, f"column {name!r}", advice) for name, column in pairs)
+    return zip(*columns, strict=True)
 
 
 def _text_table(rows: pa.Table) -> str:
     names = rows.column_names
     if not names:
         return "done"
-    lines = [names, *([cell_of_row(one) for one in row] for row in rows_of(rows))]
+    lines = [names, *([cell_of_row(one) for one in row] for row in readable_tuples(rows))]
     widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
     shown = [
         "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()

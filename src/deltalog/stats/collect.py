@@ -159,6 +159,7 @@ class _ColumnStats:
         self._low: Any = None
         self._high: Any = None
         self._has_nan = False
+        self._is_unknown = False
         self._box_of = box_of(field)
         self.box: Box | None = None
 
@@ -181,6 +182,7 @@ class _ColumnStats:
     def merge(self, other: _ColumnStats) -> None:
         self.null_count += other.null_count
         self._has_nan = self._has_nan or other._has_nan
+        self._is_unknown = self._is_unknown or other._is_unknown
         if other._low is not None:
             self._include(other._low, other._high)
         self._cover(other.box)
@@ -219,7 +221,11 @@ class _ColumnStats:
                 self._has_nan = True
                 values = values.filter(pc.invert(is_nan))
         ends = pc.min_max(values)
-        low, high = ends["min"].as_py(), ends["max"].as_py()
+        try:
+            low, high = ends["min"].as_py(), ends["max"].as_py()
+        except UnicodeDecodeError:  # other bytes than a text's, for which JSON has no room
+            self._is_unknown = True
+            return
         if low is not None:
             self._include(low, high)
 
@@ -233,7 +239,7 @@ class _ColumnStats:
         if self._has_nan:
             high = math.nan
             low = high if low is None else low
-        if low is None:
+        if low is None or self._is_unknown:
             return None, None
         if isinstance(low, str):
             return truncate_min(low, self._prefix_length), truncate_max(high, self._prefix_length)

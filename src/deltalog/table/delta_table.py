@@ -799,10 +799,11 @@ class DeltaTable:
 
         self.update_incremental()
 
+        find = conditions.as_changes_condition if changes else conditions.as_condition
+
         def condition(snapshot: Snapshot) -> Expression | None:
-            return conditions.as_condition(
-                snapshot.configuration.schema, predicate, session=snapshot.context.session
-            )
+            schema, session = snapshot.configuration.schema, snapshot.context.session
+            return find(schema, predicate, session=session)
 
         options = FollowOptions(
             changes=changes,

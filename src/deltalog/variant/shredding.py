@@ -17,6 +17,7 @@ import pyarrow.types as pt
 from deltalog.errors import DataFileUnreadableError
 from deltalog.kernels import arrow
 from deltalog.schema.arrow import VARIANT_STORAGE, is_list
+from deltalog.schema.primitives.moments import has_nanoseconds
 from deltalog.variant import writer
 from deltalog.variant.reader import members, names_of
 
@@ -223,7 +224,7 @@ def _encode_moments(typed: Any) -> Rows:
         kind = 17
         wanted: pa.DataType = pa.time64("us")
     else:
-        unit: Any = "ns" if found.unit == "ns" else "us"
+        unit: Any = "ns" if has_nanoseconds(found) else "us"
         kind = (18 if unit == "ns" else 12) + (found.tz is None)
         wanted = pa.timestamp(unit, found.tz)
     numbers = typed.cast(wanted).cast(pa.int64()).to_pylist()

@@ -94,15 +94,19 @@ class Cloned:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What the history says of the source of a clone.
+    """What the source of a clone is.
 
     Args:
-        format: of the source.
-        version: its own number of what is cloned; None is the version of the snapshot.
+        format: of the source, for the history.
+        version: its own number of what is cloned, for the history; None is the version of the
+            snapshot.
+        has_log: whether the source's log is stored. Otherwise the snapshot was planned for the
+            clone, with deletion vectors in memory, which the clone stores as its own.
     """
 
     format: str = "delta"
     version: int | None = None
+    has_log: bool = True
 
 
 DELTA: Final = Origin()
@@ -159,7 +163,7 @@ class Clone(Verb[Cloned]):
         source: the version to clone; its store can be another one for a deep clone.
         is_shallow: name the source's files by their location. Vacuum in the source must leave
             them alone as long as the clone is needed. Otherwise they are copied.
-        origin: what the history says of the source.
+        origin: what the source is.
         properties: set on the clone besides the source's.
         allows_foreign_files: whether files outside of the source's root, which its log names as
             that of a shallow clone does, may be copied or named, too. A log is not to be trusted:
@@ -211,7 +215,7 @@ class Clone(Verb[Cloned]):
         names = FileNames(self.source.store.root, root, is_shallow=self.is_shallow)
         now = FILE_SCHEMA.empty_table() if target is None else target.files()
         wanted = names.of(files)
-        if self.origin.format != DELTA.format:  # whose vectors are in memory
+        if not self.origin.has_log:
             wanted = with_own_vectors(transaction, now, wanted)
         found = difference(
             now,

@@ -29,6 +29,7 @@ from deltalog.errors import DeltaError, InvalidInputError, SchemaMismatchError
 from deltalog.features.iceberg_compat import NESTED_IDS_KEY, is_iceberg_promotion
 from deltalog.schema import ArrayType, MapType, StructType, encode_schema, from_arrow_schema
 from deltalog.schema.columns import map_fields, walk, walk_types
+from deltalog.schema.parquet_ids import parquet_field_id
 from deltalog.schema.types import DATE, TIMESTAMP_NTZ, PrimitiveType
 from deltalog.schema.widening import TypeChange, with_change
 from deltalog.storage.parquet import read_footer
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 _MODE_KEY: Final = TableProperties.column_mapping_mode.key
-_FIELD_ID: Final = b"PARQUET:field_id"
 _TOP: Final = 0
 _ROW_LINEAGE: Final = frozenset({"_row_id", "_last_updated_sequence_number"})
 
@@ -322,15 +322,14 @@ def _checked_fields(
 ) -> Iterator[_Stored | _Earlier]:
     known = {number: field for field in struct if (number := field_id(field)) is not None}
     for arrow in fields:
-        text = (arrow.metadata or {}).get(_FIELD_ID)
-        if text is None and not prefix and arrow.name in _ROW_LINEAGE:
+        number = parquet_field_id(arrow)
+        if number is None and not prefix and arrow.name in _ROW_LINEAGE:
             continue
-        if text is None:
+        if number is None:
             raise InvalidInputError(
                 f"cannot take over {path!r}: its column {prefix + arrow.name!r} has no field id, "
                 "by which Delta would find it; rewrite the file with Iceberg's writer"
             )
-        number = int(text)
         yield _Stored(parent, arrow.name, number)
         if number in known:  # the others were dropped
             place = _Place(path, number, prefix + known[number].name)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from deltalog.features.iceberg_compat import ROW_COMMIT_VERSION_FIELD, ROW_ID_FIELD
 from deltalog.paths import decode_path
+from deltalog.schema.parquet_ids import parquet_field_id
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.pool import map_in_pool
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from deltalog.configuration import TableConfiguration
     from deltalog.storage.store import Store
 
-_FIELD_ID: Final = b"PARQUET:field_id"
 _RESERVED: Final = frozenset({ROW_ID_FIELD, ROW_COMMIT_VERSION_FIELD})
 
 
@@ -60,6 +60,5 @@ def with_other_row_ids(store: Store, files: pa.Table, own: Mapping[str, int]) ->
 
 
 def _is_other(column: pa.Field[Any], own: Mapping[str, int]) -> bool:
-    text = (column.metadata or {}).get(_FIELD_ID)
-    number = None if text is None else int(text)
+    number = parquet_field_id(column)
     return number != own[column.name] if column.name in own else number in _RESERVED

@@ -155,7 +155,7 @@ def upsert(
             ),
             source=source,
             merge_schema=merge_schema,
-            needs_every_column=True,
+            is_upsert=True,
             use_deletion_vectors=use_deletion_vectors,
         )
     )

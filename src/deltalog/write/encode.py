@@ -32,6 +32,7 @@ from deltalog.schema import (
     VariantType,
     to_arrow_type,
 )
+from deltalog.schema.parquet_ids import parquet_id_metadata
 from deltalog.schema.types import BINARY, STRING, VOID
 from deltalog.write.nested_paths import field_of
 
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from deltalog.schema import DataType, Field
 
 
-_FIELD_ID: Final = "PARQUET:field_id"
 # Each of these requires partition columns in data files, after the other columns.
 _MATERIALISING: Final = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
 
@@ -127,7 +127,7 @@ class Layout:
             numbers = ROW_ID_FIELD, ROW_COMMIT_VERSION_FIELD
         hidden = configuration.row_id_column, configuration.row_commit_version_column
         self._hidden: list[pa.Field[Any]] = [
-            pa.field(name, pa.int64(), metadata=_id_metadata(number))
+            pa.field(name, pa.int64(), metadata=parquet_id_metadata(number))
             for name, number in zip(hidden, numbers, strict=True)
             if name is not None
         ]
@@ -192,11 +192,7 @@ def _physical_field(field: Field, mode: Mode) -> pa.Field[Any]:
     number = None if mode is Mode.NONE else column_mapping.field_id(field)
     nested: Any = {} if mode is Mode.NONE else field.metadata.get(NESTED_IDS_KEY, {})
     arrow_type = _physical_type(field.type, mode, nested, name)
-    return pa.field(name, arrow_type, metadata=_id_metadata(number))
-
-
-def _id_metadata(number: int | None) -> dict[str, str] | None:
-    return None if number is None else {_FIELD_ID: str(number)}
+    return pa.field(name, arrow_type, metadata=parquet_id_metadata(number))
 
 
 def _physical_type(
@@ -208,7 +204,7 @@ def _physical_type(
         # IcebergCompatV2 and V3 require field ids of elements, keys and values as well.
         here = f"{path}.{name}"
         arrow_type = _physical_type(inner, mode, nested_ids, here)
-        return pa.field(name, arrow_type, nullable, _id_metadata(nested_ids.get(here)))
+        return pa.field(name, arrow_type, nullable, parquet_id_metadata(nested_ids.get(here)))
 
     match data_type:
         case VariantType():

@@ -77,6 +77,32 @@ def test_row_ids_tell_changed_rows_across_files() -> None:
     assert told(found) == [(2, 0, "update_preimage"), (2, 1, "update_postimage")]
 
 
+def test_row_ids_tell_changed_rows_beside_a_column_metadata() -> None:
+    table = AgingTable()
+    own = [{"row_id": 7}, {"row_id": 7}]
+    mapped = {**IDS, "delta.columnMapping.mode": "name"}
+    table.create({"id": [1, 2], "x": [0, 0], "_metadata": own}, properties=mapped)
+    table.do(Update.where("id = 2", {"id": "3"}))
+    assert told(diff(table, 0, 1)) == [
+        (2, 0, {"row_id": 7}, "update_preimage"),
+        (3, 0, {"row_id": 7}, "update_postimage"),
+    ]
+    # Now x is another column, so that each version is read in its own schema.
+    table.do(alter.DropColumns(["x", "_metadata"]))
+    table.do(alter.AddColumns([Field("x", PrimitiveType("string"))]))
+    assert told(diff(table, 0, 3)) == [(2, "update_preimage"), (3, "update_postimage")]
+
+
+def test_a_column_called_as_row_ids_is_none() -> None:
+    table = AgingTable()
+    mapped = {**IDS, "delta.columnMapping.mode": "name"}
+    table.create({"id": [1, 2], "_metadata.row_id": [7, 7]}, properties=mapped)
+    rewrite(table, {"id": [1, 3], "_metadata.row_id": [7, 7]})
+    found = diff(table, 0, 2)
+    assert found.keys == ()
+    assert found.summary() == {"added": 1, "removed": 1, "changed": 0}
+
+
 def test_only_files_that_differ_are_read() -> None:
     table = make(VECTORS)
     table.append({"id": [4], "p": [1]})

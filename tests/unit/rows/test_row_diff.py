@@ -51,6 +51,28 @@ def test_what_does_not_fit_into_memory_goes_to_disk_and_leaves_nothing(
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("memory_bytes", [1 << 20, 1], ids=["memory", "disk"])
+def test_values_that_python_does_not_have_are_compared(memory_bytes: int) -> None:
+    day = pa.array([4_000_000, 4_000_001], pa.int32()).cast(pa.date32())
+    text = pa.array([b"\xff", b"\xfe"]).view(pa.string())
+    offsets: Any = pa.array([0, 1, 2], pa.int32())
+    days: Any = pa.StructArray.from_arrays([day], ["d"])
+    old = pa.table(
+        {
+            "list": pa.ListArray.from_arrays(offsets, day),
+            "map": pa.MapArray.from_arrays(offsets, text, days),
+        }
+    )
+    found = match_rows(
+        old.to_batches(),
+        old.slice(0, 1).to_batches(),
+        schema=old.schema,
+        keys=[],
+        memory_bytes=memory_bytes,
+    )
+    assert [batch.select(old.schema.names) for batch in found] == old.slice(1).to_batches()
+
+
 NESTED = pa.schema(
     [
         ("k", pa.int64()),

@@ -159,6 +159,20 @@ def test_identity_columns_by_default_take_values(db: SqlTables) -> None:
         db.run("INSERT INTO t VALUES (DEFAULT, 'b'), (80, 'c')")
 
 
+def test_nanoseconds_inside_of_a_column_are_refused(db: SqlTables) -> None:
+    db.create("t", "(id INT, s STRUCT<v: TIMESTAMP_NTZ>)")
+    for nanos, stored in ((1704067200_123_456_789, 0), (1704067200_123_456_000, 1)):
+        part = pa.array([nanos], pa.timestamp("ns"))
+        rows = pa.table({"id": [1], "s": pa.StructArray.from_arrays([part], ["v"])})
+        db.session.register("rows_of_pandas", rows)
+        if stored:
+            db.run("INSERT INTO t SELECT id, s FROM rows_of_pandas")
+        else:
+            with pytest.raises(SchemaMismatchError, match=r"'s\.v'.*would lose data"):
+                db.run("INSERT INTO t SELECT id, s FROM rows_of_pandas")
+        assert db.values("SELECT count(*) FROM t") == [stored]
+
+
 @pytest.mark.parametrize("kind", ["INT", "BIGINT", "STRING", "DECIMAL(10, 0)", "DATE"])
 @pytest.mark.parametrize("span", ["2' MONTH", "1-2' YEAR TO MONTH", "3' DAY"])
 def test_an_interval_is_no_number_of_months(db: SqlTables, kind: str, span: str) -> None:

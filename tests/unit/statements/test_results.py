@@ -40,6 +40,35 @@ def test_showing_loses_no_rows() -> None:
     assert result.to_arrow().num_rows == 100_000
 
 
+def test_values_that_python_does_not_have_are_shown_and_refused() -> None:
+    late = pa.table({"id": [1], "d": pa.array([4_000_000], pa.int32()).cast(pa.date32())})
+    sql = "SELECT * FROM late"
+    assert "12921-08-18" in repr(deltalog.sql(sql, late=late))
+    assert "12921-08-18" in deltalog.sql(sql, late=late)._repr_html_()
+    assert deltalog.sql(sql, late=late).to_arrow() == late
+    with pytest.raises(InvalidInputError, match="values of column 'd' as Python's"):
+        deltalog.sql(sql, late=late).to_pylist()
+    with deltalog.connect({"late": late}) as connection, connection.cursor() as cursor:
+        with pytest.raises(InvalidInputError, match="values of column 'd' as Python's"):
+            cursor.execute(sql).fetchall()
+        assert cursor.execute("SELECT id FROM late").fetchall() == [(1,)]
+
+
+def test_columns_of_the_same_name_are_shown() -> None:
+    assert repr(deltalog.sql("SELECT 1 AS a, 2 AS a")).splitlines()[-1] == "1  2"
+
+
+@pytest.mark.parametrize(
+    "condition", ["d = (SELECT max(d) FROM late)", "d IN (SELECT d FROM late)"]
+)
+def test_a_query_of_a_condition_gives_values_that_python_has(db: SqlTables, condition: str) -> None:
+    late = pa.table({"d": pa.array([4_000_000], pa.int32()).cast(pa.date32())})
+    db.create("t", "(d DATE)")
+    db.connection.register("late", late)
+    with pytest.raises(InvalidInputError, match=r"as Python's.*MERGE"):
+        db.run(f"DELETE FROM t WHERE {condition}")
+
+
 def test_a_change_shows_what_it_did(db: SqlTables) -> None:
     db.create("t", "(id INT)")
     result = db.run("INSERT INTO t VALUES (1)")

@@ -54,6 +54,20 @@ def test_batches_add_up() -> None:
     assert collect("long", pa.array([5, None]), pa.array([2]), pa.array([None, 9])) == (2, 9, 2)
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_texts_that_are_no_utf_8_have_no_bounds(place: int) -> None:
+    batches: list[pa.Array[Any]] = [pa.array(["b"]), pa.array(["c"])]
+    batches.insert(place, pa.array([b"\xff", None]).cast(pa.binary()).view(pa.string()))
+    assert collect("string", *batches) == (None, None, 1)
+    merged = StatsCollector(StructType([Field("x", "string")]))
+    for values in batches:
+        one = StatsCollector(StructType([Field("x", "string")]))
+        one.update(pa.record_batch([values], names=["x"]))
+        merged.merge(one)
+    told = '{"numRecords":4,"minValues":{},"maxValues":{},"nullCount":{"x":1}}'
+    assert encode_stats(merged.finish()) == told
+
+
 @pytest.mark.protocol("D-13")
 def test_nan_is_the_greatest() -> None:
     low, high, _ = collect("double", pa.array([1.0, math.nan]), pa.array([-1.0]))

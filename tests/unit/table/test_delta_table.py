@@ -509,6 +509,17 @@ def test_follow_takes_stored_offsets_in_any_form(table: DeltaTable) -> None:
         assert ids(table.follow(start)) == rest
 
 
+def test_follow_filters_changes_by_what_they_are(tmp_path: Path) -> None:
+    feed = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(tmp_path, pa.table({"id": [1, 2]}), configuration=feed)
+    table = DeltaTable(tmp_path)
+    table.delete("id = 1")
+    assert ids(table.follow(0, changes=True, predicate="_change_type = 'delete'")) == [1]
+    assert ids(table.follow(0, changes=True, predicate="_commit_version = 0 and id > 1")) == [2]
+    with pytest.raises(InvalidInputError, match="no column '_change_type'"):
+        table.follow(0, predicate="_change_type = 'delete'")
+
+
 def test_follow_from_versions_moments_and_now(table: DeltaTable) -> None:
     assert ids(table.follow(1)) == [3]
     assert ids(table.follow("latest")) == []

@@ -250,3 +250,8 @@ def test_rows_for_people_have_all_values() -> None:
         {"s": pa.array([{"late": 2**60}] * 2, pa.struct([rows.schema.field("late")]))}
     )
     assert readable_rows(nested) == [{"s": "…"}, {"s": "…"}]
+
+
+def test_rows_are_shown_whatever_bytes_their_texts_are() -> None:
+    texts = pa.array([b"\xff"]).view(pa.string())
+    assert readable_rows(pa.table({"s": texts, "id": [1]})) == [{"s": "…", "id": 1}]

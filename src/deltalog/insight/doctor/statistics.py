@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltalog.column_mapping import physical_path
 from deltalog.errors import DeltaError
 from deltalog.insight.doctor.report import Finding, Severity
-from deltalog.kernels import compute
+from deltalog.kernels import arrow, compute
 from deltalog.paths import decode_path
 from deltalog.scan.plan import TASK_COLUMNS, make_task
 from deltalog.scan.reader import read_task
@@ -22,6 +22,7 @@ from deltalog.schema.columns import leaf_columns
 from deltalog.stats import stats_schema
 from deltalog.stats.bounds import correction
 from deltalog.stats.schema import has_bounds
+from deltalog.write.fit import readable_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -128,12 +129,15 @@ def _problems(stats: pa.Table, leaves: Sequence[_Leaf], num_rows: int) -> Iterat
         bounds = correction(leaf.field)
         low = _value(stats, ("minValues", *leaf.physical), bounds.lower)
         if low is not None and leaf.low is not None and compute.less(leaf.low, low).as_py():
-            yield f"the minimum of {leaf.name} is {low.as_py()!r}, and {leaf.low.as_py()!r} occurs"
+            yield f"the minimum of {leaf.name} is {_shown(low)}, and {_shown(leaf.low)} occurs"
         high = _value(stats, ("maxValues", *leaf.physical), bounds.upper)
         if high is not None and leaf.high is not None and compute.greater(leaf.high, high).as_py():
-            yield (
-                f"the maximum of {leaf.name} is {high.as_py()!r}, and {leaf.high.as_py()!r} occurs"
-            )
+            yield f"the maximum of {leaf.name} is {_shown(high)}, and {_shown(leaf.high)} occurs"
+
+
+def _shown(value: pa.Scalar[Any]) -> str:
+    (shown,) = readable_values(arrow.repeat(value, 1))
+    return repr(shown)
 
 
 def _value(stats: pa.Table, path: tuple[str, ...], correct: Any = None) -> Any:

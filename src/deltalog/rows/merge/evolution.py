@@ -30,7 +30,7 @@ def configuration_after(
     if not request.merge_schema:
         known = {name.lower() for name in configuration.schema.names}
         extra = [name for name in wanted if name.lower() not in known]
-        if extra and request.needs_every_column:
+        if extra and request.is_upsert:
             shown = ", ".join(map(repr, extra))
             raise SchemaMismatchError(
                 f"cannot upsert: the data has column(s) {shown} that the table lacks; "

@@ -177,7 +177,7 @@ def plan_merge(
     later = names if after is configuration else names_of(request, after.schema, source)
     planner = _Planner(request, after.schema, source, names, later, session)
     condition = request.condition
-    if request.needs_every_column and isinstance(condition, Expression):
+    if request.is_upsert and isinstance(condition, Expression):
         condition = _by_the_table(condition, configuration.schema)
     return MergePlan(
         request=request,

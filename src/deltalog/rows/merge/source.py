@@ -18,6 +18,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.kernels import Array, pc
 from deltalog.schema import StructType, conform, duplicates, from_arrow_schema, to_arrow_schema
+from deltalog.schema.primitives.moments import has_nanoseconds
 from deltalog.schema.types import (
     INTEGER,
     TIMESTAMP,
@@ -27,7 +28,7 @@ from deltalog.schema.types import (
     Field,
 )
 from deltalog.storage.faults import disk_errors
-from deltalog.write.fit import has_nanoseconds, in_microseconds, is_finer, tell_of_cut
+from deltalog.write.fit import in_microseconds, is_finer, tell_of_cut
 from deltalog.write.source import open_batches
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -133,6 +133,11 @@ def micros_of(moment: dt.datetime) -> int:
     if moment.tzinfo is not None:
         moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
     return (moment - EPOCH) // _MICROSECOND
+
+
+def has_nanoseconds(arrow_type: Any) -> TypeGuard[pa.TimestampType[Any, Any]]:
+    """Return whether values of an Arrow type are moments in nanoseconds."""
+    return pt.is_timestamp(arrow_type) and arrow_type.unit == "ns"
 
 
 def parted_nanos(values: Datum) -> tuple[Datum, Datum]:

@@ -238,7 +238,7 @@ def primitive_of_arrow(
         fine: whether nanoseconds are of the types that have them: others cut them off.
     """
     kind = arrow_type.id
-    if fine and isinstance(arrow_type, pa.TimestampType) and arrow_type.unit == "ns":
+    if fine and moments.has_nanoseconds(arrow_type):
         has_zone = arrow_type.tz is not None
         return PRIMITIVES["timestamp_nanos" if has_zone else "timestamp_nanos_ntz"], ()
     for row in PRIMITIVES.values():

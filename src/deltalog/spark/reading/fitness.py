@@ -17,6 +17,7 @@ from deltalog.kernels import compute
 from deltalog.paths import decode_path, store_kind
 from deltalog.schema import ArrayType, MapType, PrimitiveType, StructType
 from deltalog.schema.columns import walk
+from deltalog.schema.parquet_ids import parquet_field_id
 from deltalog.schema.primitives import Family
 from deltalog.schema.types import VOID
 from deltalog.schema.widening import widening_changes
@@ -37,7 +38,6 @@ _SCHEME: Final = r"^[A-Za-z][A-Za-z0-9+.-]*:/+"
 # the like for glob patterns, and Hadoop takes a colon for the end of a scheme.
 _ODD_NAME: Final = r"(?:^|/)[_.][^/]*$|[^A-Za-z0-9._=/-][^/]*$|\._COPYING_$"
 _ODD_DIRECTORY: Final = r"[{}\[\]*?\\:\x00-\x1f]"
-_FIELD_ID: Final = b"PARQUET:field_id"
 MOST_FOOTERS: Final = 1000
 """Most files whose footers the driver reads; if there are more, all are left to our reader."""
 
@@ -112,11 +112,12 @@ def are_unfit_by_id(store: Store, spec: ReadSpec, files: pa.Table) -> pa.Boolean
 def _names_agree(wanted: StructType, found: Iterable[pa.Field[Any]]) -> bool:
     """Whether the names of a file's columns lead to the same columns as the ids do."""
     fields = list(found)
-    by_id = {(one.metadata or {}).get(_FIELD_ID): one for one in fields}
+    by_id = {number: one for one in fields if (number := parquet_field_id(one)) is not None}
     names = [one.name.casefold() for one in fields]
     for field in wanted:
         name = physical_name(field)
-        match = by_id.get(str(field_id(field)).encode())
+        number = field_id(field)
+        match = None if number is None else by_id.get(number)
         if match is None:
             agrees = name.casefold() not in names
         else:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import SparkSession
 
 from deltalog.errors import InvalidInputError
-from deltalog.scan import METADATA_COLUMNS
 from deltalog.schema import StructType, from_arrow_schema, project
 from deltalog.spark.reading.batch_source import change_fields, moments_of
 from deltalog.spark.reading.native import with_comments
@@ -45,7 +44,7 @@ def scan_frame(scan: SharedScan, spark: SparkSession | None = None) -> DataFrame
     Raises:
         InvalidInputError: there is no session, or the scan asks for what Spark cannot have.
     """
-    hidden = [name for name in scan.spec.output.names if name in METADATA_COLUMNS]
+    hidden = [name for name in scan.spec.output.names if name in scan.spec.metadata_columns]
     if hidden:
         raise InvalidInputError(
             f"cannot give {hidden!r} of {scan.spec.table} to Spark: a DataFrame of a shared table "

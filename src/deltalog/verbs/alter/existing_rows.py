@@ -8,6 +8,7 @@ from deltalog.errors import ConstraintViolationError, InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.scan import plan_scan
 from deltalog.write.enforce import distinct
+from deltalog.write.fit import readable_rows
 
 if TYPE_CHECKING:
     from deltalog.expressions import Expression
@@ -53,7 +54,7 @@ def check_existing_rows(
     for batch in scan.to_batches():
         count += batch.num_rows
         if len(examples) < _EXAMPLES:
-            found = [*examples, *batch.slice(0, _MOST_COMPARED).to_pylist()]
+            found = [*examples, *readable_rows(batch.slice(0, _MOST_COMPARED))]
             examples = distinct(found)[:_EXAMPLES]
     if count:
         rows = "row breaks" if count == 1 else "rows break"

@@ -45,6 +45,17 @@ def test_statistics_that_are_wrong(changes: Json, message: str) -> None:
     assert message in finding.message
 
 
+def test_values_that_python_does_not_have_are_told() -> None:
+    table = AgingTable()
+    late = pa.array([4_000_000], pa.int32()).cast(pa.date32())
+    table.create(pa.table({"d": late}))
+    commit(table, 0, lambda line: with_stats(line, maxValues={"d": "2024-01-01"}))
+    (finding,) = look(table, checks=["statistics"]).findings
+    assert "the maximum of d is datetime.date(2024, 1, 1), and '12921-08-18' occurs" in (
+        finding.message
+    )
+
+
 def test_only_samples_of_the_data_are_read() -> None:
     table = make()
     for number in range(6):

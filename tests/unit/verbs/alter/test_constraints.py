@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from deltalog.context import utc_context
 from deltalog.errors import ConstraintViolationError, InvalidInputError
 from deltalog.snapshot import load_snapshot
 from deltalog.verbs import alter
+from tests.support.aging import AgingTable
 from tests.support.altering import apply, last, make, told
 
 
@@ -28,6 +30,14 @@ def test_constraints_are_checked_against_the_rows() -> None:
     with pytest.raises(InvalidInputError, match="no column 'nope'"):
         apply(table, alter.AddConstraints({"c": "nope > 1"}))
     assert load_snapshot(utc_context(table.store)).version == after.version
+
+
+def test_rows_that_break_a_constraint_are_shown_whatever_values_they_have() -> None:
+    table = AgingTable()
+    late = pa.array([4_000_000], pa.int32()).cast(pa.date32())
+    table.create(pa.table({"d": late}))
+    with pytest.raises(ConstraintViolationError, match=r"such as .*'12921-08-18'"):
+        table.do(alter.AddConstraints({"c": "d < DATE'2000-01-01'"}))
 
 
 @pytest.mark.protocol("CON-05")
