@@ -44,7 +44,8 @@ def to_frame(
         options: those of `pyarrow.Table.to_pandas`.
 
     Raises:
-        InvalidInputError: an unknown backend, or both a backend and `types_mapper`.
+        InvalidInputError: an unknown backend, or both a backend and `types_mapper`; or pandas has
+            no such value in the dtype, such as a year after 9999.
     """
     if dtype_backend is not None:
         if options.get("types_mapper") is not None:
@@ -52,7 +53,14 @@ def to_frame(
                 "cannot take both dtype_backend and types_mapper: give one of them"
             )
         options["types_mapper"] = types_mapper(dtype_backend)
-    return table.to_pandas(**options)
+    try:
+        return table.to_pandas(**options)
+    except (ValueError, ArithmeticError, pa.ArrowException) as error:
+        raise InvalidInputError(
+            f"cannot make a data frame of {table.num_rows:,} rows with the columns "
+            f"{', '.join(map(repr, table.column_names))}: {error}; take dtype_backend='pyarrow', "
+            "or the rows as Arrow data"
+        ) from error
 
 
 def types_mapper(dtype_backend: DtypeBackend) -> Callable[[pa.DataType], Any]:

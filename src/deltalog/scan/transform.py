@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -32,6 +32,7 @@ from deltalog.schema import (
     VariantType,
     to_arrow_type,
 )
+from deltalog.schema.parquet_ids import parquet_field_id
 from deltalog.variant import unshred
 
 if TYPE_CHECKING:
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     # Arrow types and arrays are Any where the code branches on their kind at run time: the stubs
     # have a class for each kind.
     Adapter = Callable[[Any], pa.Array[Any]]
-
-_FIELD_ID: Final = b"PARQUET:field_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +155,10 @@ class _Fields:
 
     def __init__(self, fields: Iterable[pa.Field[Any]]) -> None:
         self._by_folded_name: dict[str, list[pa.Field[Any]]] = {}
-        self._by_id: dict[bytes, list[pa.Field[Any]]] = {}
+        self._by_id: dict[int, list[pa.Field[Any]]] = {}
         for field_ in fields:
             self._by_folded_name.setdefault(field_.name.casefold(), []).append(field_)
-            number = (field_.metadata or {}).get(_FIELD_ID)
+            number = parquet_field_id(field_)
             if number is not None:
                 self._by_id.setdefault(number, []).append(field_)
 
@@ -167,9 +166,9 @@ class _Fields:
         """The fields of this name in any case: names of a table's columns never differ in it."""
         return self._by_folded_name.get(name.casefold(), [])
 
-    def with_id(self, number: bytes) -> list[pa.Field[Any]]:
+    def with_id(self, number: int | None) -> list[pa.Field[Any]]:
         """The fields with this field id."""
-        return self._by_id.get(number, [])
+        return [] if number is None else self._by_id.get(number, [])
 
 
 @dataclass(slots=True)
@@ -183,11 +182,11 @@ class _ColumnMatcher:
     rebased: set[int] = field(default_factory=set)
 
     def has_ids(self, fields: Iterable[pa.Field[Any]]) -> bool:
-        return any(_FIELD_ID in (column.metadata or {}) for column in fields)
+        return any(parquet_field_id(column) is not None for column in fields)
 
     def find(self, wanted: Field, fields: _Fields) -> pa.Field[Any] | None:
         if self.mode is Mode.ID:
-            found = fields.with_id(str(field_id(wanted)).encode())
+            found = fields.with_id(field_id(wanted))
         else:
             name = wanted.name if self.mode is Mode.NONE else physical_name(wanted)
             found = fields.named(name)

@@ -71,6 +71,13 @@ def test_pandas() -> None:
     assert Held().to_pandas(types_mapper={pa.int64(): None}.get)["id"].sum() == 6
 
 
+def test_pandas_lacks_some_values() -> None:
+    held = Held(pa.table({"x": pa.array([4_000_000], pa.date32())}))  # a year after 9999
+    with pytest.raises(InvalidInputError, match=r"of 1 rows with the columns 'x'.*Arrow data"):
+        held.to_pandas()
+    assert len(held.to_pandas(dtype_backend="pyarrow")) == 1
+
+
 def test_polars() -> None:
     pytest.importorskip("polars")
     assert Held().to_polars().rows() == [(1, "a"), (2, None), (3, "c")]

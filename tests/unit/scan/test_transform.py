@@ -239,6 +239,17 @@ def test_a_file_without_ids_is_refused_in_id_mode() -> None:
         table.rows()
 
 
+@pytest.mark.protocol("CM-14")
+@pytest.mark.parametrize("text", ["x", " 1", "1" * 5_000, "-1", ""])
+def test_ids_that_are_no_numbers_are_none(text: str) -> None:
+    table = mapped_table("id", mapped("a", "long", 1, "col-a"))
+    field = pa.field("col-a", pa.int64(), metadata={"PARQUET:field_id": text})
+    # What Arrow stores of its own schema is read after the ids of Parquet.
+    table.commit(table.add(pa.table([pa.array([1], pa.int64())], schema=pa.schema([field]))))
+    with pytest.raises(DataFileUnreadableError, match="expected field ids in the file"):
+        table.rows()
+
+
 @pytest.mark.protocol("CM-15")
 def test_in_name_mode_ids_do_not_matter() -> None:
     inner = struct_of(mapped("x", "long", 3, "col-x"))

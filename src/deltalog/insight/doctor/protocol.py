@@ -50,7 +50,11 @@ def check_access(patient: Patient) -> Iterator[Finding]:
     except DeltaError as error:
         yield Finding(check="access", severity=Severity.WARNING, message=str(error))
     names = tuple(configuration.features.values())
-    foreign = list(_rules_of_delta_rs(configuration))
+    foreign: list[Finding] = []
+    try:
+        foreign += _rules_of_delta_rs(configuration)
+    except DeltaError as error:
+        yield Finding(check="access", severity=Severity.WARNING, message=str(error))
     yield from foreign
     for verb, writing in (("read", False), ("write", True)):
         engines = engines_for(names, writing=writing)

@@ -140,3 +140,12 @@ def test_other_rules_do_not(text: str) -> None:
     said = with_rule("delta.constraints.c", text)
     assert [severity for severity, _, _ in said] == [Severity.INFO, Severity.INFO]
     assert any("that write it: Delta Spark" in message for _, message, _ in said)
+
+
+def test_a_malformed_rule_hides_nothing_else() -> None:
+    said = with_rule("delta.invariants", "no json")
+    assert [severity for severity, _, _ in said].count(Severity.WARNING) >= 1
+    assert all(
+        "invariant" in message for severity, message, _ in said if severity is Severity.WARNING
+    )
+    assert any("that read it" in message for _, message, _ in said)
