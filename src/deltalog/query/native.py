@@ -31,6 +31,7 @@ from deltalog.schema.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
+    YEAR_TO_MONTH,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def is_same_by_duckdb(parsed: Expression, resolved: Expression, schema: StructTy
 
 def is_ordered_by_duckdb(kind: DataType) -> bool:
     """Whether DuckDB has Spark's order of the values of a type."""
-    return kind in {*_COMPARED, *FINE_MOMENTS, VOID} or decimal_of(kind) is not None
+    return kind in {*_COMPARED, *FINE_MOMENTS, VOID, YEAR_TO_MONTH} or decimal_of(kind) is not None
 
 
 def is_widened_by_duckdb(source: DataType, to: DataType) -> bool:
@@ -95,6 +96,8 @@ def _means_the_same(resolved: Expression, schema: StructType) -> bool:
     match resolved:
         case nodes.Column():
             return True
+        case Literal(type=kind) if kind == YEAR_TO_MONTH:
+            return False  # to DuckDB it is an interval, which has days as well
         case Literal():
             is_small = isinstance(resolved.value, int) and abs(resolved.value) < _TOO_LARGE
             return is_small or isinstance(resolved.value, _NATIVE_CONSTANTS)

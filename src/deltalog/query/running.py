@@ -28,11 +28,12 @@ from deltalog.expressions import (
 from deltalog.query.aggregates import ASKED, ResultType
 from deltalog.query.common_types import common_type_of_sides
 from deltalog.query.computed import ARGUMENTS, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
-from deltalog.query.duckdb import has_spans, is_of_table, query_duckdb
+from deltalog.query.duckdb import TableRows, has_spans, query_duckdb
 from deltalog.query.duckdb_functions import RunFunction, evaluated
 from deltalog.query.duckdb_types import (
     MAX_PRECISION,
     as_type_of,
+    column_text,
     decimal_of,
     divided_types,
     fields_of_row,
@@ -49,9 +50,7 @@ from deltalog.query.native import (
     is_widened_by_duckdb,
 )
 from deltalog.query.shown import (
-    MONTHS_TEXT,
     as_inserted,
-    as_months,
     as_spelled,
     has_nanos,
     with_months,
@@ -59,7 +58,7 @@ from deltalog.query.shown import (
 )
 from deltalog.schema import Field, PrimitiveType, StructType
 from deltalog.schema.arrow import to_arrow_type
-from deltalog.schema.primitives.spans import calendar_intervals
+from deltalog.schema.primitives.spans import calendar_intervals, named_months
 from deltalog.schema.types import (
     BYTE,
     DAY_TO_SECOND,
@@ -103,22 +102,19 @@ def query_translated(
         parameters: of the query; it may have more.
         prefix: of the statement, such as `EXPLAIN`.
         shown: the query in errors.
-        is_of_values: whether it is the VALUES of an INSERT: its moments keep nanoseconds, and
-            intervals of years and months are numbers in fields that `has_months` tells.
+        is_of_values: whether it is the VALUES of an INSERT: its moments keep nanoseconds.
 
     Raises:
         InvalidInputError: a type does not fit, or the query fails.
     """
-    fine = any(is_of_table(rows) and has_nanos(rows) for rows in tables.values())
+    fine = any(isinstance(rows, TableRows) and has_nanos(rows) for rows in tables.values())
     run = _Run(database, found, parameters, shown, fine, is_of_values)
     reader = query_duckdb(database, prefix, tables, parameters, shown=shown, run=run)
     if prefix:
         return reader
     if run.gives_spans or any(map(has_spans, tables.values())):
         reader = with_spans(reader, shown)
-    if is_of_values:
-        reader = with_months(reader)
-    return as_spelled(reader, found.names)
+    return as_spelled(with_months(reader, shown), found.names)
 
 
 @dataclass(eq=False)
@@ -238,8 +234,7 @@ class _Run:
                 resolved = as_inserted(resolved)
             result = type_of(resolved, schema)
             stored = nullable_type(to_arrow_type(result))
-            is_months = self.is_of_values and result == YEAR_TO_MONTH
-            text = MONTHS_TEXT if is_months else type_text(result)
+            text = column_text(result)
         except DeltaError as error:
             raise self._error(part, error) from error
         if isinstance(resolved, Literal) and isinstance(resolved.value, Decimal):
@@ -261,8 +256,8 @@ class _Run:
                 found = as_type_of(evaluated(resolved, batch), stored)
             except InvalidInputError as error:
                 raise self._error(part, error) from error
-            if is_months:
-                return as_months(found)
+            if result == YEAR_TO_MONTH:
+                return named_months(found)
             return calendar_intervals(found) if result == DAY_TO_SECOND else found
 
         self.gives_spans |= result == DAY_TO_SECOND
@@ -366,7 +361,7 @@ class _Run:
 
     def _cast(self, part: Side, column: tuple[str, str], kind: DataType, to: DataType) -> str:
         """Return a column as one of another type: a value that has none there is an error."""
-        text = type_text(to)
+        text = column_text(to)
         if is_widened_by_duckdb(kind, to):
             return f"CAST({column[0]} AS {text})"
         schema = StructType([Field("value", kind)])
@@ -397,12 +392,8 @@ class _Run:
             self.chosen[number] = f"CAST({text} AS {part.kind.value})"
             return
         kind = self._type(connection, types[0])
+        self._check_aggregated(part, kind)
         if part.kind in {ResultType.ORDERED, ResultType.BY}:
-            if not is_ordered_by_duckdb(kind):
-                raise InvalidInputError(
-                    f"cannot run {self.shown!r}: the least and the greatest value of the type "
-                    f"{kind} are not computed"
-                )
             self.chosen[number] = text
             return
         if kind == STRING:
@@ -416,6 +407,16 @@ class _Run:
         elif part.kind is ResultType.SUM and kind in INTEGRALS:
             text = f"CAST({text} AS BIGINT)"
         self.chosen[number] = text
+
+    def _check_aggregated(self, part: Aggregated, kind: DataType) -> None:
+        what = "sum and the average"
+        is_known = kind != YEAR_TO_MONTH
+        if part.kind in {ResultType.ORDERED, ResultType.BY}:
+            what, is_known = "least and the greatest value", is_ordered_by_duckdb(kind)
+        if not is_known:
+            raise InvalidInputError(
+                f"cannot run {self.shown!r}: the {what} of the type {kind} are not computed"
+            )
 
     def _average(self, part: Aggregated, decimal: tuple[int, int]) -> str:
         """Return the average of decimals, whose digits Spark keeps."""

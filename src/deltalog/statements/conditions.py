@@ -17,6 +17,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
 from deltalog.expressions.nodes import In
 from deltalog.expressions.trees import rebuild
+from deltalog.schema.arrow import type_of_query
 from deltalog.statements.slices import SubqueryKind
 
 if TYPE_CHECKING:
@@ -81,6 +82,9 @@ def _answer(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any:
     # Python has no nanoseconds; constants take Arrow's scalars, too.
     is_fine = pa.types.is_timestamp(found.type) and found.type.unit == "ns"
     values = list(found) if is_fine else found.to_pylist()
+    kind = type_of_query(rows.schema.field(0))
+    if kind is not None:
+        values = [Literal(value, kind) for value in values]
     if subquery.kind is SubqueryKind.LIST:
         return values
     if len(values) > 1:

@@ -25,6 +25,9 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 _MICROS_OF_DAY: Final = 86_400_000_000
 _NANOS_OF_MICRO: Final = 1_000
 _LOW_WORD: Final = (1 << 32) - 1
+_MONTHS: Final = "deltalog months"
+NAMED_MONTHS: Final = pa.struct([(_MONTHS, pa.int32())])
+"""Months in an engine that has no such type, and takes plain numbers for numbers."""
 
 
 def narrower(*fields: str) -> tuple[str, ...]:
@@ -101,6 +104,12 @@ def time_spans(intervals: Array) -> Array:
     whole = compute.add(compute.multiply(days, _MICROS_OF_DAY), micros)
     kept: Array = compute.if_else(is_there, whole, pa.scalar(None, pa.int64()))
     return kept.cast(pa.duration("us"))
+
+
+def named_months(values: Array) -> Array:
+    """Return numbers of months as values of the type `NAMED_MONTHS`."""
+    named: Array = pa.StructArray.from_arrays([values], [_MONTHS], mask=values.is_null())
+    return named
 
 
 def _conform_months(array: Array, target: pa.DataType) -> Array | None:
