@@ -101,7 +101,12 @@ def time_spans(intervals: Array) -> Array:
     if compute.any(compute.or_(has_months, is_fine), min_count=0).as_py():
         raise ValueError("expected an interval of days and microseconds, without months")
     days = compute.shift_right(low, pa.scalar(32, pa.int64()))
-    whole = compute.add(compute.multiply(days, _MICROS_OF_DAY), micros)
+    try:
+        whole = compute.add_checked(compute.multiply_checked(days, _MICROS_OF_DAY), micros)
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            "expected an interval of no more microseconds than 64 bits hold: 292 thousand years"
+        ) from error
     kept: Array = compute.if_else(is_there, whole, pa.scalar(None, pa.int64()))
     return kept.cast(pa.duration("us"))
 
