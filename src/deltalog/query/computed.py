@@ -24,7 +24,7 @@ from deltalog.expressions import parse_sql
 from deltalog.expressions.render import quote_name, type_name
 from deltalog.query.aggregates import AGGREGATES, ASKED, BY_NAME, ResultType
 from deltalog.query.common_types import common_type_of_values
-from deltalog.query.joins import Joined, Star, joined_by_names
+from deltalog.query.joins import Joined, Star, joined_by_names, with_naturals
 from deltalog.query.lexer import SyntaxProblem
 from deltalog.query.parse import FAILURES, span_of, start_of
 from deltalog.query.query_trees import (
@@ -174,7 +174,7 @@ def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
 
 def _duckdb(tree: Expr) -> str:
     try:
-        return tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
+        return with_naturals(tree).sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
     except FAILURES as error:
         raise SyntaxProblem(start_of(tree), f"DuckDB has nothing like it: {error}") from error
 

@@ -41,13 +41,21 @@ from deltalog.query.duckdb_types import (
     type_named,
     type_text,
 )
-from deltalog.query.joins import ColumnsOfJoin, Joined, Star, columns_of
+from deltalog.query.joins import (
+    ColumnsOfJoin,
+    Joined,
+    Star,
+    columns_of,
+    has_no_columns,
+    without_marks,
+)
 from deltalog.query.lexer import error_at
 from deltalog.query.native import (
     INTEGRALS,
     is_ordered_by_duckdb,
     is_same_by_duckdb,
     is_widened_by_duckdb,
+    problem_of_pair,
 )
 from deltalog.query.shown import (
     as_inserted,
@@ -56,7 +64,7 @@ from deltalog.query.shown import (
     with_months,
     with_spans,
 )
-from deltalog.schema import Field, PrimitiveType, StructType
+from deltalog.schema import Field, StructType
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.spans import calendar_intervals, named_months
 from deltalog.schema.types import (
@@ -134,6 +142,7 @@ class _Run:
         functions: that compute its parts.
         sides: names and types of the columns of sides that DuckDB has told.
         joins: what its joins by names give; None while DuckDB is asked.
+        crossed: the numbers of its NATURAL joins whose sides have no common column.
     """
 
     database: Database
@@ -148,6 +157,7 @@ class _Run:
     functions: list[RunFunction] = field(default_factory=list)
     sides: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
     joins: dict[int, ColumnsOfJoin | None] = field(default_factory=dict)
+    crossed: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
@@ -160,9 +170,7 @@ class _Run:
             elif isinstance(part, Aggregated) and not part.argument:
                 self._typed(number, part, [])
         relation = self._bound(connection, prefix, self.query.sql)
-        for number, part in enumerate(self.query.parts):
-            if isinstance(part, Joined) and number not in self.joins:
-                self._join(connection, number, part)
+        self._crosses(connection)
         return relation
 
     def _bound(self, connection: Any, prefix: str, text: str) -> Any:
@@ -179,9 +187,10 @@ class _Run:
                 return connection.sql(sql, params=given or None)
             except duckdb.BinderException as error:
                 probed = _PROBED.search(str(error))
-                if probed is None:
+                if probed is not None:
+                    self._decide(connection, int(probed[1]), divided_types(probed[2]))
+                elif not has_no_columns(error) or not self._crosses(connection):
                     raise
-                self._decide(connection, int(probed[1]), divided_types(probed[2]))
 
     def _decide(self, connection: Any, number: int, types: Sequence[str]) -> None:
         """Choose what stands for a part, of whose values DuckDB has told the types."""
@@ -219,7 +228,7 @@ class _Run:
                 inner = f"{probe}, {part.argument})"
                 text = ARGUMENTS.sub(part.argument if number in self.chosen else inner, text)
             done.append(marked(text))
-        return marked(text_of_query)
+        return without_marks(marked(text_of_query), self.crossed)
 
     def _compute(self, connection: Any, number: int, part: Computed, types: Sequence[str]) -> None:
         """Decide whether DuckDB computes an expression, or a function of ours."""
@@ -292,6 +301,14 @@ class _Run:
             raise error_at(self.shown, part.place, problem, attempt="run")
         return found
 
+    def _crosses(self, connection: Any) -> bool:
+        """Ask of all joins by names; return whether more of them are cross joins than before."""
+        before = len(self.crossed)
+        for number, part in enumerate(self.query.parts):
+            if isinstance(part, Joined) and number not in self.joins:
+                self._join(connection, number, part)
+        return len(self.crossed) > before
+
     def _joined(self, connection: Any, part: Joined) -> ColumnsOfJoin:
         def ask(query: str) -> list[tuple[str, str]]:
             relation = self._bound(connection, "", query)
@@ -301,29 +318,15 @@ class _Run:
             found = columns_of(part, ask)
         except InvalidInputError as error:
             raise error_at(self.shown, part.place, str(error), attempt="run") from error
+        self.crossed |= found.crossed
         for pair in found.pairs:
             columns = (pair.left, pair.right)
             kinds = [self._type(connection, one.type) for one in columns]
-            is_put_together = pair.is_put_together and kinds[0] != kinds[1]
-            has_other_type = is_put_together and any(map(decimal_of, kinds))
-            if has_other_type or not self._is_compared_by_duckdb(kinds):
-                problem = (
-                    f"columns {pair.left.name} of {kinds[0]} and of {kinds[1]} are not compared "
-                    "by their names: join ON a condition, where one can be cast"
-                )
+            is_one = pair.is_put_together
+            problem = problem_of_pair(pair.left.name, kinds, self._session, is_put_together=is_one)
+            if problem is not None:
                 raise error_at(self.shown, pair.place, problem, attempt="run")
         return found
-
-    def _is_compared_by_duckdb(self, kinds: Sequence[DataType]) -> bool:
-        """Whether DuckDB says of the same values of two types that they are equal, as Spark."""
-        if kinds[0] == kinds[1] and not isinstance(kinds[0], PrimitiveType):
-            return True
-        schema = StructType([Field(name, kind) for name, kind in zip("ab", kinds, strict=True)])
-        parsed = nodes.Comparison("=", nodes.Column(("a",)), nodes.Column(("b",)))
-        try:
-            return is_same_by_duckdb(parsed, resolve(parsed, schema, self._session), schema)
-        except DeltaError:
-            return False
 
     def _unify(self, connection: Any, number: int, part: Side, row: str) -> None:
         """Let the columns of both sides of an operation have their common types, once known."""

@@ -18,6 +18,7 @@ from sqlglot import exp
 from deltalog.errors import InvalidInputError
 from deltalog.query.computed import divided
 from deltalog.query.dialect import as_duckdb_does
+from deltalog.query.joins import number_naturals
 from deltalog.query.lexer import SyntaxProblem, Word, error_at, split
 from deltalog.query.names import QualifiedName, VersionExpression
 from deltalog.query.parse import FAILURES, TOO_DEEP, ReadQuery, read_query, start_of
@@ -133,6 +134,7 @@ def translated(text: str) -> TranslatedQuery:
         needed = {id(node): read_of(node) for node in tree.find_all(exp.Table)}
         looked_into, named = names_looked_into(tree), names_in(tree)
         tree = as_duckdb_does(tree)
+        number_naturals(tree)
         aliases = _qualified(tree)
         for node in list(tree.find_all(exp.Table)):
             if not _is_cte(node):
