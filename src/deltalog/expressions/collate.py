@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
 from deltalog.expressions.collation_keys import DOTTED_I, TESTS, keys_of
-from deltalog.expressions.functions import OF_PARTS
+from deltalog.expressions.functions import OF_CHARACTERS, OF_LENGTH, OF_LOCALES, OF_PARTS, TRIMS
 from deltalog.expressions.nodes import Call, Collate, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import children, columns, rebuild, walk
@@ -33,19 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.schema.types import StructType
-
-# What a text is compared by does not matter to them, and their result is no text.
-_OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})
-# They hand on texts, or make others of their characters, whatever compares them.
-_OF_CHARACTERS: Final = frozenset(
-    {
-        "coalesce", "concat", "left", "lower", "lpad", "ltrim", "repeat", "reverse", "right",
-        "rpad", "rtrim", "substring", "trim", "upper",
-    }
-)  # fmt: skip
-# Of a text whose collation has a locale, they are that locale's.
-_OF_LOCALES: Final = frozenset({"lower", "upper"})
-_TRIMS: Final = frozenset({"ltrim", "rtrim", "trim"})
 
 
 class _Strength(IntEnum):
@@ -124,7 +111,7 @@ def check_uncollated(resolved: Expression, schema: StructType) -> None:
         if isinstance(node, Collate):
             raise InvalidInputError(f"cannot compute {to_sql(node)} here: there is no COLLATE")
         if isinstance(node, _HANDING_ON) or (
-            isinstance(node, Call) and node.function in _OF_LENGTH | OF_PARTS
+            isinstance(node, Call) and node.function in OF_LENGTH | OF_PARTS
         ):
             continue
         for path in sorted(_texts_in(node) & known.keys()):
@@ -160,7 +147,7 @@ def _texts_in(node: Expression) -> set[tuple[str, ...]]:
         if isinstance(one, Column):
             found.add(one.path)
         elif not isinstance(one, nodes.IsNull) and not (
-            isinstance(one, Call) and one.function in _OF_LENGTH
+            isinstance(one, Call) and one.function in OF_LENGTH
         ):
             waiting += children(one)
     return found
@@ -241,7 +228,7 @@ class _Collator:
         found = [self.visit(argument) for argument in node.arguments]
         call = Call(node.function, tuple(argument for argument, _ in found))
         texts = [of_one for _, of_one in found]
-        if node.function in _OF_LENGTH:
+        if node.function in OF_LENGTH:
             return call, None
         if node.function == "[]":
             return call, self._of_part(node, call, texts[0])
@@ -250,10 +237,10 @@ class _Collator:
             collated_ones = [one for one in values if one and one.collation != BY_BYTES]
             met = collated_ones[0] if collated_ones else self._met(node, values)
             return call, None if met is None else _nested(met, node)
-        is_with_characters = node.function in _TRIMS and len(found) > 1
-        if node.function in _OF_CHARACTERS and not is_with_characters:
+        is_with_characters = node.function in TRIMS and len(found) > 1
+        if node.function in OF_CHARACTERS and not is_with_characters:
             met = self._met(node, texts)
-            if node.function in _OF_LOCALES and met and met.collation not in {BY_BYTES, *RULES}:
+            if node.function in OF_LOCALES and met and met.collation not in {BY_BYTES, *RULES}:
                 self._refuse(node, met)
             return call, met
         if node.function in TESTS:

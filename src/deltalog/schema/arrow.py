@@ -233,7 +233,8 @@ def from_arrow_type(
         fine: likewise.
 
     Raises:
-        InvalidInputError: Delta has no type for it (times, durations, intervals, unions).
+        InvalidInputError: Delta has no type for it (times, Arrow's intervals, unions), or one that
+            must be declared (durations).
     """
     return _from_arrow_type(arrow_type, (), _Naming(declared, fine))
 

@@ -117,13 +117,8 @@ def named_months(values: Array) -> Array:
     return named
 
 
-def _conform_months(array: Array, target: pa.DataType) -> Array | None:
-    return array.cast(target) if pt.is_integer(array.type) else None
-
-
 def _conform_time(array: Array, target: pa.DataType) -> Array | None:
     return array.cast(target) if pt.is_duration(array.type) else None
 
 
-MONTH_COUNT: Final = ValueCodec(conform=_conform_months)
 TIME_SPAN: Final = ValueCodec(conform=_conform_time)
