@@ -172,8 +172,12 @@ def query_duckdb(
     """
     import duckdb  # noqa: PLC0415  # optional
 
+    # DuckDB's own dialect has months as the numbers that they are to Arrow.
+    tells = run is not None
     watched = {
-        name: WatchedReader(rows) if hasattr(rows, "read_next_batch") else _as_shown(rows)
+        name: (WatchedReader if hasattr(rows, "read_next_batch") else _as_shown)(
+            rows, tells_months=tells
+        )
         for name, rows in tables.items()
     }
     connection = database.connect()
@@ -217,11 +221,11 @@ def has_spans(rows: Any) -> bool:
     )
 
 
-def _with_intervals(rows: Any, shown: pa.Schema) -> pa.Schema:
+def _with_intervals(rows: Any, shown: pa.Schema, *, tells_months: bool) -> pa.Schema:
     """The schema of a table's rows in types of DuckDB that are no numbers."""
     if not isinstance(rows, TableRows):
         return shown
-    types = {field.name: field.type for field in rows.table_schema}
+    types = {field.name: field.type for field in rows.table_schema} if tells_months else {}
 
     def of_duckdb(part: pa.Field[Any]) -> pa.Field[Any]:
         if types.get(part.name) == YEAR_TO_MONTH:
@@ -232,16 +236,17 @@ def _with_intervals(rows: Any, shown: pa.Schema) -> pa.Schema:
     return pa.schema([of_duckdb(part) for part in shown])
 
 
-def _as_shown(rows: Any) -> Any:
+def _as_shown(rows: Any, *, tells_months: bool) -> Any:
     """A dataset in the types that DuckDB reads.
 
     Geographies are bytes: DuckDB takes no table that has edges on a sphere. It counts spans of
     time in nanoseconds, of which more than 292 years are too many: so they have days, too. Months
-    are in a struct, as it takes whole numbers for numbers.
+    are in a struct, if it is to tell them from numbers.
     """
     if not hasattr(rows, "replace_schema"):
         return rows
-    shown = _with_intervals(rows, pa.schema([_with_plain_edges(part) for part in rows.schema]))
+    shown = pa.schema([_with_plain_edges(part) for part in rows.schema])
+    shown = _with_intervals(rows, shown, tells_months=tells_months)
     is_same = shown.equals(rows.schema, check_metadata=True)
     return rows if is_same else rows.replace_schema(shown)
 
@@ -266,12 +271,13 @@ class WatchedReader:
 
     Args:
         reader: of the rows: pyarrow's, or one with its methods.
+        tells_months: whether months of a table are told from numbers.
     """
 
-    def __init__(self, reader: Any) -> None:
+    def __init__(self, reader: Any, *, tells_months: bool) -> None:
         self.failure: DeltaError | None = None
         self._reader = reader
-        self._schema: pa.Schema = _with_intervals(reader, reader.schema)
+        self._schema = _with_intervals(reader, reader.schema, tells_months=tells_months)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows."""

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog import DeltaTable, Field, Schema, sql, write_deltalake
+from deltalog import DeltaTable, Field, QueryBuilder, Schema, sql, write_deltalake
 from deltalog.errors import InvalidInputError
 from deltalog.schema import StructType
 from deltalog.schema.types import YEAR_TO_MONTH
@@ -166,6 +166,13 @@ def test_structs_of_them_are_told(run: Run) -> None:
     run("CREATE TABLE NEW USING delta AS SELECT s FROM INSIDE")
     told = run("DESCRIBE NEW").column("data_type").to_pylist()
     assert told == ["struct<m:interval year to month>"]
+
+
+def test_in_duckdbs_own_dialect_they_are_the_numbers_of_arrow(run: Run, tmp_path: Path) -> None:
+    del run
+    builder = QueryBuilder().register("t", DeltaTable(tmp_path / "T"))
+    found: Any = pa.table(builder.execute("SELECT m, m + 1 AS k FROM t ORDER BY n"))
+    assert [tuple(row.values()) for row in found.to_pylist()] == [(14, 15), (None, None), (-3, -2)]
 
 
 def test_data_that_was_cast_is_what_it_is_now(run: Run, tmp_path: Path) -> None:
