@@ -140,7 +140,10 @@ def test_rows_of_a_table_know_its_schema(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"a": [1]}))
     table = DeltaTable(tmp_path)
     assert isinstance(table.to_pyarrow_dataset(), TableRows)
+    write_deltalake(tmp_path, pa.table({"a": [2]}), mode="append")
     assert isinstance(table.scan(), TableRows)
+    assert isinstance(DeltaTable(tmp_path).diff(0), TableRows)
+    assert isinstance(table.follow().poll(), TableRows)
 
     class Rows:
         schema = pa.schema([("a", pa.duration("us"))])
