@@ -374,8 +374,8 @@ class _Parts:
             value = (
                 core_of(node).this if kind is not ResultType.BY else core_of(node).expressions[1]
             )
-            if isinstance(value, exp.Distinct):
-                value = value.expressions[0]
+            while isinstance(value, exp.Distinct | exp.Order):
+                value = value.this or value.expressions[0]
             argument = _duckdb(value)
             replaced(value, exp.column(mark))
         texts = [_duckdb(node)]

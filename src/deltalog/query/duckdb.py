@@ -16,6 +16,7 @@ from weakref import finalize
 import pyarrow as pa
 
 from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.query.duckdb_types import MONTHS_TEXT
 from deltalog.schema.primitives.spans import NAMED_MONTHS, calendar_intervals, named_months
 from deltalog.schema.types import YEAR_TO_MONTH
 from deltalog.sql_session import UTC_NAMES
@@ -191,7 +192,8 @@ def query_duckdb(
             relation = connection.sql(sql, params=dict(parameters) if parameters else None)
         reader = None if relation is None else relation.to_arrow_reader()
     except duckdb.Error as error:
-        refused = InvalidInputError(f"cannot run {shown or sql!r}: {error}")
+        problem = str(error).replace(MONTHS_TEXT, "INTERVAL YEAR TO MONTH")
+        refused = InvalidInputError(f"cannot run {shown or sql!r}: {problem}")
         raise _cause(watched, run) or refused from error
     if reader is None:
         raise InvalidInputError(f"cannot run {shown or sql!r}: expected a query that gives rows")

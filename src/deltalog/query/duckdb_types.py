@@ -49,10 +49,10 @@ _TYPES: Final[dict[DataType, str]] = {
     DAY_TO_SECOND: "INTERVAL",
 }  # fmt: skip
 # Its own intervals have months, days and microseconds at once.
-_MONTHS: Final = f'STRUCT("{NAMED_MONTHS.field(0).name}" INTEGER)'
+MONTHS_TEXT: Final = f'STRUCT("{NAMED_MONTHS.field(0).name}" INTEGER)'
 # How DuckDB calls the types of constants.
 _CONSTANTS: Final = {"INTEGER_LITERAL": "INTEGER", "STRING_LITERAL": "VARCHAR"}
-_INTERVALS: Final[dict[str, DataType]] = {"INTERVAL": DAY_TO_SECOND, _MONTHS: YEAR_TO_MONTH}
+_INTERVALS: Final[dict[str, DataType]] = {"INTERVAL": DAY_TO_SECOND, MONTHS_TEXT: YEAR_TO_MONTH}
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 
@@ -119,7 +119,7 @@ _ARROWS: Final[dict[str, pa.DataType]] = {}
 
 def column_text(kind: DataType) -> str:
     """Return the type of a column, which may have months too, in DuckDB's words."""
-    return _MONTHS if kind == YEAR_TO_MONTH else type_text(kind)
+    return MONTHS_TEXT if kind == YEAR_TO_MONTH else type_text(kind)
 
 
 @lru_cache(maxsize=512)

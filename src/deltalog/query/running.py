@@ -396,7 +396,7 @@ class _Run:
             return
         kind = self._type(connection, types[0])
         self._check_aggregated(part, kind)
-        if part.kind in {ResultType.ORDERED, ResultType.BY}:
+        if part.kind in {ResultType.ORDERED, ResultType.BY, ResultType.TEXT}:
             self.chosen[number] = text
             return
         if kind == STRING:
@@ -412,7 +412,7 @@ class _Run:
         self.chosen[number] = text
 
     def _check_aggregated(self, part: Aggregated, kind: DataType) -> None:
-        what = "sum and the average"
+        what = "texts" if part.kind is ResultType.TEXT else "sum and the average"
         is_known = kind != YEAR_TO_MONTH
         if part.kind in {ResultType.ORDERED, ResultType.BY}:
             what, is_known = "least and the greatest value", is_ordered_by_duckdb(kind)

@@ -110,12 +110,17 @@ def test_queries_ask_for_them(run: Run, query: str, answer: list[Any]) -> None:
         "SELECT n FROM T WHERE m = 14", "SELECT n FROM T WHERE n IN (SELECT m FROM T)",
         "SELECT if(n > 1, m, 5) FROM T", "SELECT collect_list(m) AS l FROM T",
         "SELECT struct(m) AS s FROM T", "SELECT s FROM INSIDE ORDER BY n",
+        "SELECT listagg(m, ',') FROM T", "SELECT string_agg(DISTINCT m, ',') FROM T",
+        "SELECT listagg(m, ',') WITHIN GROUP (ORDER BY n) FROM T", "SELECT stddev(m) FROM T",
+        "SELECT median(m) FROM T", "SELECT n FROM T WHERE m", "SELECT bit_and(m) FROM T",
+        "SELECT lag(m, 1, 5) OVER (ORDER BY n) FROM T",
         "SELECT a.m FROM T a JOIN (SELECT 5 AS m) b USING (m)",
     ],
 )  # fmt: skip
 def test_they_are_no_numbers(run: Run, query: str) -> None:
-    with pytest.raises(InvalidInputError, match="interval"):
+    with pytest.raises(InvalidInputError, match=r"(?i)interval") as refused:
         run(query)
+    assert "STRUCT" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
