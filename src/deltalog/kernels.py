@@ -113,6 +113,7 @@ if TYPE_CHECKING:
         ScatterOptions: type[Any]
         abs: _Map[[]]
         add: _Arithmetic
+        add_checked: _Arithmetic
         and_: _Compare
         ascii_ltrim: _Map[[str]]
         ascii_rtrim: _Map[[str]]
@@ -141,6 +142,7 @@ if TYPE_CHECKING:
         local_timestamp: _Map[[]]
         match_substring_regex: _Test[[str]]
         multiply: _Arithmetic
+        multiply_checked: _Arithmetic
         negate: _Map[[]]
         not_equal: _Compare
         or_: _Compare

@@ -156,6 +156,12 @@ def theirs(spark: Spark, text: str) -> Any:
         "t COLLATE SYSTEM.BUILTIN.UTF8_LCASE = 'AB'", "if(n = 5, c, 'x') = 'ab'",
         "nvl(c, 'x') = 'ab'", "replace(t, 'b', 'x') = c",
         "replace(c COLLATE UTF8_BINARY, 'B', 'x') = 'Ax'",
+        "c = array('aB')[0]", "c = array(t)[0]", "array(t)[0] = c", "c = map('k', t)['k']",
+        "c = map('k', 'aB')['k']", "c = element_at(map('k', t), 'k')", "c = named_struct('f', t).f",
+        "c = named_struct('f', 'aB').f", "c = split(t, 'x')[0]", "c = split('aB', 'x')[0]",
+        "c = lower(map('k', t)['k'])", "c IN ('x', array(t)[0])", "c <=> map('k', t)['k']",
+        "c = transform(array(t), x -> upper(x))[0]", "array(t)[0] = t",
+        "substring(c, size(array(t)), 1) = 'a'", "c = concat(array(t)[0], '')",
     ],
 )  # fmt: skip
 def test_the_collation_of_an_expression(spark: Spark, text: str) -> None:

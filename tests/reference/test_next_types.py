@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog import DeltaTable, Field, Schema, write_deltalake
+from deltalog import DeltaTable, Field, Schema, sql, write_deltalake
 from deltalog.errors import InvalidInputError, InvalidProtocolError
 from deltalog.expressions import Literal, parse_sql, resolve
 from deltalog.features.protocol_change import supported_features
@@ -277,3 +277,31 @@ def test_the_reference_reads_intervals_that_were_changed_here(
     table = DeltaTable(path)
     with pytest.raises(InvalidProtocolError, match="intervalTypes"):
         table.update(updates={"id": "3"}, predicate="m = INTERVAL 6 MONTHS")
+
+
+def test_queries_keep_the_type_of_months(unchecked: Spark, tmp_path: Path) -> None:
+    theirs, mine = tmp_path / "theirs", tmp_path / "mine"
+    unchecked.tell(
+        theirs,
+        "CREATE TABLE T (id INT, m INTERVAL YEAR TO MONTH) USING delta",
+        "INSERT INTO T VALUES (1, INTERVAL '14' MONTH), (2, NULL), (3, INTERVAL '-3' MONTH)",
+    )
+    for number, query in enumerate(
+        [
+            "SELECT m FROM T",
+            "SELECT x FROM (SELECT m AS x, id FROM T) WHERE id + 0 < 3",
+            "SELECT min(m) AS a, max(m) AS b FROM T",
+            "SELECT m FROM T UNION SELECT INTERVAL '1' YEAR",
+            "WITH c AS (SELECT m FROM T) SELECT a.m FROM c a JOIN c b ON a.m = b.m",
+        ]
+    ):
+        text = query.replace(" T", f" delta.`{theirs}`")
+        made = [path.with_name(f"{path.name}{number}") for path in (theirs, mine)]
+        unchecked.run(f"CREATE TABLE delta.`{made[0]}` USING delta AS {text}")
+        sql(f"CREATE TABLE delta.`{made[1]}` USING delta AS {text}")
+        expected, found = map(DeltaTable, made)
+        assert found.schema() == expected.schema()
+        rows = [
+            str(sorted(map(str, one.to_pyarrow_table().to_pylist()))) for one in (found, expected)
+        ]
+        assert rows[0] == rows[1]

@@ -35,7 +35,7 @@ class TextRules(Enum):
     BYTES = "bytes"
     """Their bytes, as engines do that know no collations, and have them compared so."""
     NONE = "none"
-    """It is not known: another engine computes the same. What a collation decides is refused."""
+    """Another engine's, which computes the same: what a collation might decide is refused."""
 
 
 def resolve(

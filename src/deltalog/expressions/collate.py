@@ -20,32 +20,19 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
 from deltalog.expressions.collation_keys import DOTTED_I, TESTS, keys_of
-from deltalog.expressions.functions import OF_PARTS
+from deltalog.expressions.functions import OF_CHARACTERS, OF_LENGTH, OF_LOCALES, OF_PARTS, TRIMS
 from deltalog.expressions.nodes import Call, Collate, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import children, columns, rebuild, walk
 from deltalog.schema.collation_names import BY_BYTES, RULES
 from deltalog.schema.collations import collation_at, collation_below, own_collation
-from deltalog.schema.columns import find_field
+from deltalog.schema.columns import find_field, walk_types
 from deltalog.schema.types import STRING, ArrayType, DataType, MapType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.schema.types import StructType
-
-# What a text is compared by does not matter to them, and their result is no text.
-_OF_LENGTH: Final = frozenset({"length", "char_length", "octet_length", "bit_length"})
-# They hand on texts, or make others of their characters, whatever compares them.
-_OF_CHARACTERS: Final = frozenset(
-    {
-        "coalesce", "concat", "left", "lower", "lpad", "ltrim", "repeat", "reverse", "right",
-        "rpad", "rtrim", "substring", "trim", "upper",
-    }
-)  # fmt: skip
-# Of a text whose collation has a locale, they are that locale's.
-_OF_LOCALES: Final = frozenset({"lower", "upper"})
-_TRIMS: Final = frozenset({"ltrim", "rtrim", "trim"})
 
 
 class _Strength(IntEnum):
@@ -124,7 +111,7 @@ def check_uncollated(resolved: Expression, schema: StructType) -> None:
         if isinstance(node, Collate):
             raise InvalidInputError(f"cannot compute {to_sql(node)} here: there is no COLLATE")
         if isinstance(node, _HANDING_ON) or (
-            isinstance(node, Call) and node.function in _OF_LENGTH | OF_PARTS
+            isinstance(node, Call) and node.function in OF_LENGTH | OF_PARTS
         ):
             continue
         for path in sorted(_texts_in(node) & known.keys()):
@@ -160,7 +147,7 @@ def _texts_in(node: Expression) -> set[tuple[str, ...]]:
         if isinstance(one, Column):
             found.add(one.path)
         elif not isinstance(one, nodes.IsNull) and not (
-            isinstance(one, Call) and one.function in _OF_LENGTH
+            isinstance(one, Call) and one.function in OF_LENGTH
         ):
             waiting += children(one)
     return found
@@ -186,9 +173,9 @@ class _Collator:
         if self._by_bytes:
             return node, None
         below = collation_below(self._schema, node.path)
-        if below is None:
+        if below is None and not _has_texts(field.type):
             return node, None
-        return node, _Texts(below, _Strength.IMPLICIT, node, is_nested=True)
+        return node, _Texts(below or BY_BYTES, _Strength.IMPLICIT, node, is_nested=True)
 
     def literal(self, node: Literal) -> Found:
         is_text = isinstance(node.value, str)
@@ -237,41 +224,46 @@ class _Collator:
 
     def call(self, node: Call) -> Found:
         if any(isinstance(part, nodes.Lambda) for part in node.arguments):
-            return self._with_lambda(node), None
+            return self._with_lambda(node)
         found = [self.visit(argument) for argument in node.arguments]
         call = Call(node.function, tuple(argument for argument, _ in found))
         texts = [of_one for _, of_one in found]
-        if node.function in _OF_LENGTH:
+        if node.function in OF_LENGTH:
             return call, None
         if node.function == "[]":
             return call, self._of_part(node, call, texts[0])
         if node.function == "named_struct":
-            collated_ones = [one for one in texts if one and one.collation != BY_BYTES]
-            nested = [_nested(one, node) for one in collated_ones[:1]]
-            return call, nested[0] if nested else None
-        is_with_characters = node.function in _TRIMS and len(found) > 1
-        if node.function in _OF_CHARACTERS and not is_with_characters:
+            values = texts[1::2]
+            collated_ones = [one for one in values if one and one.collation != BY_BYTES]
+            met = collated_ones[0] if collated_ones else self._met(node, values)
+            return call, None if met is None else _nested(met, node)
+        is_with_characters = node.function in TRIMS and len(found) > 1
+        if node.function in OF_CHARACTERS and not is_with_characters:
             met = self._met(node, texts)
-            if node.function in _OF_LOCALES and met and met.collation not in {BY_BYTES, *RULES}:
+            if node.function in OF_LOCALES and met and met.collation not in {BY_BYTES, *RULES}:
                 self._refuse(node, met)
             return call, met
         if node.function in TESTS:
             return self._test(node, found), None
         self._refuse_collated(node, texts)
-        return Call(node.function, tuple(map(self._plain, found))), self._met(node, texts)
+        plain = Call(node.function, tuple(map(self._plain, found)))
+        met = self._met(node, texts)
+        return plain, met if met and _has_texts(self._type_of(node)) else None
 
-    def _with_lambda(self, node: Call) -> Expression:
+    def _with_lambda(self, node: Call) -> Found:
         known = {} if self._by_bytes else _collations(node, self._schema)
         for path in sorted(_texts_in(node) & known.keys()):
             self._refuse(node, _Texts(known[path], _Strength.IMPLICIT, Column(path)))
         if _has_collate(node):
             raise InvalidInputError(f"cannot compute {to_sql(node)}: a lambda has no COLLATE")
-        return node
+        if self._by_bytes or not columns(node) or not _has_texts(self._type_of(node)):
+            return node, None
+        return node, _Texts(BY_BYTES, _Strength.IMPLICIT, node)
 
     def _of_part(self, node: Call, call: Call, texts: _Texts | None) -> _Texts | None:
         """The texts of an element of a list, a value of a map, or a field of a struct."""
         holder = call.arguments[0]
-        if texts is None:
+        if texts is None or not _has_texts(self._type_of(node)):
             return None
         if not isinstance(holder, Column):
             return texts
@@ -374,6 +366,10 @@ class _Collator:
         raise InvalidInputError(
             f"cannot compute {to_sql(node)}: the texts of {what} have the collation {shown}, {why}"
         )
+
+
+def _has_texts(kind: DataType) -> bool:
+    return any(part == STRING for _, part in walk_types(kind))
 
 
 def _nested(texts: _Texts, node: Expression) -> _Texts:

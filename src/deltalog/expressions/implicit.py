@@ -1,7 +1,7 @@
 """Spark's implicit casts, as explicit nodes of the tree.
 
 Owns the common type of operands, constants that take the column's type instead, and the types of
-arithmetic. Knows no names: `analyze` resolves columns and functions.
+arithmetic. Knows no names: `resolver` finds columns and functions.
 """
 
 from __future__ import annotations

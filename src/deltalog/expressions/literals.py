@@ -29,6 +29,7 @@ from deltalog.schema.types import (
     STRING,
     TIMESTAMP_NANOS,
     TIMESTAMP_NANOS_NTZ,
+    TIMESTAMP_NTZ,
     VOID,
     YEAR_TO_MONTH,
     ArrayType,
@@ -50,6 +51,7 @@ _OF_PYTHON: Final = frozenset(
 # The kind and the unit of a moment or span of NumPy; Python has no nanoseconds and no months.
 _NUMPY_UNIT: Final = re.compile(r"[<>=|]?([mM])8\[(\d*)(\w+)\]")
 _MONTHS: Final = {"Y": 12, "M": 1}
+_FINEST: Final = frozenset({"ps", "fs", "as"})
 _DAY: Final = dt.timedelta(days=1)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
@@ -95,12 +97,16 @@ def _of_scalar(scalar: pa.Scalar[Any]) -> tuple[Any, DataType]:
         found = scalar.as_py()
         return _of_interval(found) if scalar.is_valid else (None, VOID)
     data_type = from_arrow_type(scalar.type, declared=True)
-    if data_type == DAY_TO_SECOND:
-        try:
-            return scalar.cast(to_arrow_type(data_type)).as_py(), data_type
-        except pa.ArrowInvalid as error:
+    try:
+        return scalar.cast(to_arrow_type(data_type)).as_py(), data_type
+    except (pa.ArrowInvalid, OverflowError) as error:
+        if isinstance(scalar, pa.DurationScalar) and scalar.type.unit == "ns":
             raise _too_fine(scalar) from error
-    return scalar.cast(to_arrow_type(data_type)).as_py(), data_type
+        if isinstance(error, OverflowError) or isinstance(
+            scalar, pa.TimestampScalar | pa.DurationScalar
+        ):
+            raise _outside(scalar, data_type) from error
+        raise InvalidInputError(f"cannot use {_shown(scalar)} in an expression: {error}") from error
 
 
 def _of_nanos(nanos: int, *, has_zone: bool) -> tuple[Any, DataType]:
@@ -116,9 +122,11 @@ def _of_numpy(value: object, count: int, kind: str, step: str, unit: str) -> tup
     """A moment or span of NumPy that Python has as a number: of nanoseconds, or of months."""
     count *= int(step or 1)
     if kind == "m" and unit in _MONTHS:
-        return count * _MONTHS[unit], YEAR_TO_MONTH
-    if unit != "ns" or (kind == "m" and count % NANOS_OF_MICRO):
+        return _months(count * _MONTHS[unit], value), YEAR_TO_MONTH
+    if unit in _FINEST or (kind == "m" and unit == "ns" and count % NANOS_OF_MICRO):
         raise _too_fine(value)
+    if unit != "ns":  # NumPy gives Python's own values where Python has them
+        raise _outside(value, DAY_TO_SECOND if kind == "m" else TIMESTAMP_NTZ)
     if kind == "M":
         return _of_nanos(count, has_zone=False)
     return dt.timedelta(microseconds=count // NANOS_OF_MICRO), DAY_TO_SECOND
@@ -130,7 +138,10 @@ def _of_interval(value: pa.MonthDayNano) -> tuple[Any, DataType]:
     if rest:
         raise _too_fine(value)
     if not value.months:
-        return value.days * _DAY + dt.timedelta(microseconds=micros), DAY_TO_SECOND
+        try:
+            return value.days * _DAY + dt.timedelta(microseconds=micros), DAY_TO_SECOND
+        except OverflowError as error:
+            raise _outside(value, DAY_TO_SECOND) from error
     if value.days or value.nanoseconds:
         raise InvalidInputError(
             f"cannot use {value!r} in an expression: an interval has either months, or days and "
@@ -143,6 +154,26 @@ def _too_fine(value: object) -> InvalidInputError:
     return InvalidInputError(
         f"cannot use {value!r} in an expression: expected no more than whole microseconds"
     )
+
+
+def _outside(value: object, data_type: DataType) -> InvalidInputError:
+    is_span = data_type == DAY_TO_SECOND
+    most = "a span of less than a billion days" if is_span else "a day of the years 1 to 9999"
+    return InvalidInputError(f"cannot use {_shown(value)} in an expression: expected {most}")
+
+
+def _shown(value: object) -> str:
+    """A value in messages; a scalar of Arrow shows itself as Python's, which may not be there."""
+    scalar: Any = value
+    return f"the {scalar.type} {scalar.value}" if isinstance(value, pa.Scalar) else str(value)
+
+
+def _months(count: int, value: object) -> int:
+    if not -(1 << _INT_BITS) <= count < 1 << _INT_BITS:
+        raise InvalidInputError(
+            f"cannot use {value!r} in an expression: expected no more months than 32 bits hold"
+        )
+    return count
 
 
 def natural_type(value: object) -> DataType:

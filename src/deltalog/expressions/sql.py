@@ -78,23 +78,27 @@ def parse_type(sql: str) -> DataType:
     Raises:
         InvalidInputError: there is no such type, or it has a collation, which belongs to a column.
     """
-    found, collations = parse_collated_type(sql)
+    found, collations, _ = parse_collated_type(sql)
     if any(name != BY_BYTES for name in collations.values()):
         raise InvalidInputError(f"cannot use the type {sql}: a collation belongs to a column")
     return found
 
 
-def parse_collated_type(sql: str) -> tuple[DataType, dict[tuple[str, ...], str]]:
+def parse_collated_type(
+    sql: str,
+) -> tuple[DataType, dict[tuple[str, ...], str], frozenset[tuple[str, ...]]]:
     """The type in a text, and the collations of its texts.
 
     Returns:
         The type, in which fields of structs have the collations of their own texts; and from paths
-        such as `("element",)` to identifiers those that it says of the others, the default too.
+        such as `("element",)` to identifiers those that it says of the others, the default too; and
+        the paths of all texts of which it says the default.
 
     Raises:
         InvalidInputError: there is no such type or collation.
     """
-    found: tuple[DataType, dict[tuple[str, ...], str]] = _sqlglot().read_type(sql)
+    found: tuple[DataType, dict[tuple[str, ...], str], frozenset[tuple[str, ...]]]
+    found = _sqlglot().read_type(sql)
     return found
 
 

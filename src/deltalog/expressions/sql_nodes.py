@@ -98,11 +98,14 @@ def with_backticks(sql: str, columns: Collection[str]) -> str:
     return sql
 
 
-def read_type(sql: str) -> tuple[DataType, dict[tuple[str, ...], str]]:
+def read_type(
+    sql: str,
+) -> tuple[DataType, dict[tuple[str, ...], str], frozenset[tuple[str, ...]]]:
     """The type in a text, and its collations; see `sql.parse_collated_type`."""
     node = _type_node(sql)
     try:
-        return sql_types.to_type(node), dict(sql_types.collations(node))
+        by_bytes = frozenset(sql_types.texts_by_bytes(node))
+        return sql_types.to_type(node), dict(sql_types.collations(node)), by_bytes
     except InvalidInputError as error:
         raise error_at(sql, 0, "", str(error)) from error
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from deltalog.errors import InvalidInputError
-from deltalog.schema.collation_names import collation_named
+from deltalog.schema.collation_names import BY_BYTES, collation_named
 from deltalog.schema.collations import with_collations
 from deltalog.schema.primitives import PRIMITIVES, primitive_in_sql, primitive_named
 from deltalog.schema.types import ArrayType, DataType, Field, MapType, StructType, as_type
@@ -83,6 +83,23 @@ def collations(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
     given = node.args.get("collate")
     if given is not None:
         yield path, collation_named(given.name)
+
+
+def texts_by_bytes(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The path of each text of which a type says the default collation, in structs too.
+
+    Raises:
+        InvalidInputError: there is no such type or collation.
+    """
+    name, parts = _read(node)
+    if name == "struct":
+        for part in parts:
+            yield from texts_by_bytes(part.args["kind"], (*path, part.name))
+    for step, part in zip(_PARTS.get(name, ()), parts, strict=False):
+        yield from texts_by_bytes(part, (*path, step))
+    given = node.args.get("collate")
+    if given is not None and collation_named(given.name) == BY_BYTES:
+        yield path
 
 
 def has_collation(node: Expr) -> bool:

@@ -82,6 +82,7 @@ def _serialized(expression: pc.Expression, schema: pa.Schema) -> _Fields:
 
     try:
         known = pa.schema([field.with_type(_in_substrait(field.type)) for field in schema])
+        is_counted = known.types != schema.types
         try:
             message = bytes(substrait.serialize_expressions([expression], ["it"], known))
         except (pa.ArrowException, ValueError):
@@ -89,12 +90,21 @@ def _serialized(expression: pc.Expression, schema: pa.Schema) -> _Fields:
             if counted is None:
                 raise
             message = bytes(substrait.serialize_expressions([counted], ["it"], known))
+            is_counted = True
+        if is_counted:
+            _check_types(expression, schema)
     except (pa.ArrowException, ValueError, KeyError) as error:
         raise InvalidInputError(
             f"cannot read the pyarrow expression {expression}: {error}; "
             'write it as SQL or with deltalog.col("…")'
         ) from error
     return _fields(message)
+
+
+def _check_types(expression: pc.Expression, schema: pa.Schema) -> None:
+    """Raise what pyarrow raises for values that it does not compare, but as whole numbers does."""
+    row = [pa.nulls(1, field.type) for field in schema]
+    pa.Table.from_arrays(row, schema=schema).filter(expression)
 
 
 def _with_counts(expression: pc.Expression) -> pc.Expression | None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.scan.task import ReadSpec, ScanTask
+    from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
 
 _MEMORY_BYTES: Final = 256 << 20
@@ -70,6 +71,11 @@ class TableDiff(Rows):
     def schema(self) -> pa.Schema:
         """The columns that are compared, then `_change_type`."""
         return self.new_spec.output.append(pa.field(CHANGE_TYPE, pa.string()))
+
+    @property
+    def table_schema(self) -> StructType:
+        """Schema of the table."""
+        return self.after.configuration.schema
 
     @cached_property
     def schema_changes(self) -> pa.Table:

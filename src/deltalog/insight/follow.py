@@ -130,7 +130,12 @@ class Follower:
                     raise
         if not room.tasks:
             return None
-        return Step(tasks=tuple(room.tasks), offset=self._offset, output=self._spec.output)
+        return Step(
+            tasks=tuple(room.tasks),
+            offset=self._offset,
+            output=self._spec.output,
+            table_schema=self._view.configuration.schema,
+        )
 
     def available(self) -> Iterator[Step]:
         """Yield steps until nothing is left at present."""

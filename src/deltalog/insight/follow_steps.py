@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.scan.changes import Moment
     from deltalog.scan.task import ScanTask
+    from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
 
 
@@ -135,11 +136,13 @@ class Step(Rows):
         tasks: the files, in order.
         offset: where to continue after these rows are processed.
         output: schema of the rows.
+        table_schema: schema of the table.
     """
 
     tasks: tuple[ScanTask, ...]
     offset: Offset
     output: pa.Schema
+    table_schema: StructType
 
     @property
     def schema(self) -> pa.Schema:

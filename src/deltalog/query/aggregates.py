@@ -32,13 +32,17 @@ class ResultType(StrEnum):
     """That of the argument: DuckDB orders NULL inside of structs and arrays otherwise."""
     BY = "by"
     """Likewise, of the second argument."""
+    TEXT = "text"
+    """Text, of whatever DuckDB makes texts of."""
     SUM = "sum"
     """By the type of the argument."""
     AVERAGE = "average"
     """By the type of the argument."""
 
 
-ASKED: Final = frozenset({ResultType.ORDERED, ResultType.BY, ResultType.SUM, ResultType.AVERAGE})
+ASKED: Final = frozenset(
+    {ResultType.ORDERED, ResultType.BY, ResultType.TEXT, ResultType.SUM, ResultType.AVERAGE}
+)
 """Those for which the type of an argument must be known."""
 
 
@@ -101,7 +105,7 @@ AGGREGATES: Final[dict[type[Expr], _Row]] = {
     exp.ApproxDistinct: (ResultType.SAME, _same),
     exp.ArrayAgg: (ResultType.LIST, _same),
     exp.ArrayUniqueAgg: (ResultType.LIST, _same),
-    exp.GroupConcat: (ResultType.SAME, _same),
+    exp.GroupConcat: (ResultType.TEXT, _same),
     exp.RowNumber: (ResultType.INTEGER, _same),
     exp.Rank: (ResultType.INTEGER, _same),
     exp.DenseRank: (ResultType.INTEGER, _same),

@@ -24,7 +24,7 @@ from deltalog.expressions import parse_sql
 from deltalog.expressions.render import quote_name, type_name
 from deltalog.query.aggregates import AGGREGATES, ASKED, BY_NAME, ResultType
 from deltalog.query.common_types import common_type_of_values
-from deltalog.query.joins import Joined, Star, joined_by_names
+from deltalog.query.joins import Joined, Star, joined_by_names, with_naturals
 from deltalog.query.lexer import SyntaxProblem
 from deltalog.query.parse import FAILURES, span_of, start_of
 from deltalog.query.query_trees import (
@@ -174,7 +174,7 @@ def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
 
 def _duckdb(tree: Expr) -> str:
     try:
-        return tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
+        return with_naturals(tree).sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
     except FAILURES as error:
         raise SyntaxProblem(start_of(tree), f"DuckDB has nothing like it: {error}") from error
 
@@ -374,8 +374,8 @@ class _Parts:
             value = (
                 core_of(node).this if kind is not ResultType.BY else core_of(node).expressions[1]
             )
-            if isinstance(value, exp.Distinct):
-                value = value.expressions[0]
+            while isinstance(value, exp.Distinct | exp.Order):
+                value = value.this or value.expressions[0]
             argument = _duckdb(value)
             replaced(value, exp.column(mark))
         texts = [_duckdb(node)]

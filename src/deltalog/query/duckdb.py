@@ -10,17 +10,21 @@ from __future__ import annotations
 import ctypes
 import os
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 from weakref import finalize
 
 import pyarrow as pa
 
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.schema.primitives.spans import calendar_intervals
+from deltalog.query.duckdb_types import MONTHS_TEXT
+from deltalog.schema.primitives.spans import NAMED_MONTHS, calendar_intervals, named_months
+from deltalog.schema.types import YEAR_TO_MONTH
 from deltalog.sql_session import UTC_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from deltalog.schema import StructType
 
 
 # A query of ours reads tables, and neither files nor the network by itself.
@@ -169,8 +173,12 @@ def query_duckdb(
     """
     import duckdb  # noqa: PLC0415  # optional
 
+    # DuckDB's own dialect has months as the numbers that they are to Arrow.
+    tells = run is not None
     watched = {
-        name: WatchedReader(rows) if hasattr(rows, "read_next_batch") else _as_shown(rows)
+        name: (WatchedReader if hasattr(rows, "read_next_batch") else _as_shown)(
+            rows, tells_months=tells
+        )
         for name, rows in tables.items()
     }
     connection = database.connect()
@@ -184,7 +192,8 @@ def query_duckdb(
             relation = connection.sql(sql, params=dict(parameters) if parameters else None)
         reader = None if relation is None else relation.to_arrow_reader()
     except duckdb.Error as error:
-        refused = InvalidInputError(f"cannot run {shown or sql!r}: {error}")
+        problem = str(error).replace(MONTHS_TEXT, "INTERVAL YEAR TO MONTH")
+        refused = InvalidInputError(f"cannot run {shown or sql!r}: {problem}")
         raise _cause(watched, run) or refused from error
     if reader is None:
         raise InvalidInputError(f"cannot run {shown or sql!r}: expected a query that gives rows")
@@ -192,31 +201,54 @@ def query_duckdb(
     return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
 
-def is_of_table(rows: Any) -> bool:
-    """Whether rows are those of a table, and not of a caller's own data."""
-    return type(rows).__module__.startswith("deltalog.")
+@runtime_checkable
+class TableRows(Protocol):
+    """Rows of a table, and not a caller's own data: they know what type a column has there."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+        ...
+
+    @property
+    def table_schema(self) -> StructType:
+        """Schema of the table."""
+        ...
 
 
 def has_spans(rows: Any) -> bool:
     """Whether DuckDB gets spans of time as intervals of days and microseconds."""
-    return _is_converted(rows) and any(pa.types.is_duration(part.type) for part in rows.schema)
+    return isinstance(rows, TableRows) and any(
+        pa.types.is_duration(part.type) for part in rows.schema
+    )
 
 
-def _is_converted(rows: Any) -> bool:
-    return is_of_table(rows) and hasattr(rows, "schema")
+def _with_intervals(rows: Any, shown: pa.Schema, *, tells_months: bool) -> pa.Schema:
+    """The schema of a table's rows in types of DuckDB that are no numbers."""
+    if not isinstance(rows, TableRows):
+        return shown
+    types = {field.name: field.type for field in rows.table_schema} if tells_months else {}
+
+    def of_duckdb(part: pa.Field[Any]) -> pa.Field[Any]:
+        if types.get(part.name) == YEAR_TO_MONTH:
+            return part.with_type(NAMED_MONTHS)
+        is_span = pa.types.is_duration(part.type)
+        return part.with_type(pa.month_day_nano_interval()) if is_span else part
+
+    return pa.schema([of_duckdb(part) for part in shown])
 
 
-def _as_shown(rows: Any) -> Any:
+def _as_shown(rows: Any, *, tells_months: bool) -> Any:
     """A dataset in the types that DuckDB reads.
 
     Geographies are bytes: DuckDB takes no table that has edges on a sphere. It counts spans of
-    time in nanoseconds, of which more than 292 years are too many: so they have days, too.
+    time in nanoseconds, of which more than 292 years are too many: so they have days, too. Months
+    are in a struct, if it is to tell them from numbers.
     """
     if not hasattr(rows, "replace_schema"):
         return rows
     shown = pa.schema([_with_plain_edges(part) for part in rows.schema])
-    if has_spans(rows):
-        shown = pa.schema([_with_days(part) for part in shown])
+    shown = _with_intervals(rows, shown, tells_months=tells_months)
     is_same = shown.equals(rows.schema, check_metadata=True)
     return rows if is_same else rows.replace_schema(shown)
 
@@ -224,11 +256,6 @@ def _as_shown(rows: Any) -> Any:
 def _with_plain_edges(part: pa.Field[Any]) -> pa.Field[Any]:
     told = (part.metadata or {}).get(_TOLD, b"")
     return part.remove_metadata() if b'"edges"' in told else part
-
-
-def _with_days(part: pa.Field[Any]) -> pa.Field[Any]:
-    is_span = pa.types.is_duration(part.type)
-    return part.with_type(pa.month_day_nano_interval()) if is_span else part
 
 
 class DuckDBRun(Protocol):
@@ -246,14 +273,13 @@ class WatchedReader:
 
     Args:
         reader: of the rows: pyarrow's, or one with its methods.
+        tells_months: whether months of a table are told from numbers.
     """
 
-    def __init__(self, reader: Any) -> None:
+    def __init__(self, reader: Any, *, tells_months: bool) -> None:
         self.failure: DeltaError | None = None
         self._reader = reader
-        self._schema: pa.Schema = reader.schema
-        if has_spans(reader):
-            self._schema = pa.schema([_with_days(part) for part in reader.schema])
+        self._schema = _with_intervals(reader, reader.schema, tells_months=tells_months)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows."""
@@ -263,18 +289,17 @@ class WatchedReader:
         same = self._schema is self._reader.schema or self._schema == self._reader.schema
         try:
             for batch in self._reader:
-                yield batch if same else _days_apart(batch)
+                yield batch if same else _in_schema(batch, self._schema)
         except DeltaError as error:
             self.failure = error
             raise
 
 
-def _days_apart(batch: pa.RecordBatch) -> pa.RecordBatch:
-    for place, part in enumerate(batch.schema):
-        if pa.types.is_duration(part.type):
-            batch = batch.set_column(
-                place, _with_days(part), calendar_intervals(batch.column(place))
-            )
+def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    for place, (part, wanted) in enumerate(zip(batch.schema, schema, strict=True)):
+        if part.type != wanted.type:
+            make = named_months if wanted.type == NAMED_MONTHS else calendar_intervals
+            batch = batch.set_column(place, wanted, make(batch.column(place)))
     return batch
 
 

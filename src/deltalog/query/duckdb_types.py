@@ -14,7 +14,7 @@ import pyarrow as pa
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.schema import StructType
 from deltalog.schema.arrow import from_arrow_type
-from deltalog.schema.primitives.spans import time_spans
+from deltalog.schema.primitives.spans import NAMED_MONTHS, time_spans
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
@@ -32,6 +32,7 @@ from deltalog.schema.types import (
     TIMESTAMP_NANOS_NTZ,
     TIMESTAMP_NTZ,
     VOID,
+    YEAR_TO_MONTH,
     ArrayType,
     MapType,
 )
@@ -47,8 +48,11 @@ _TYPES: Final[dict[DataType, str]] = {
     TIMESTAMP_NANOS: "TIMESTAMPTZ_NS", TIMESTAMP_NANOS_NTZ: "TIMESTAMP_NS",
     DAY_TO_SECOND: "INTERVAL",
 }  # fmt: skip
+# Its own intervals have months, days and microseconds at once.
+MONTHS_TEXT: Final = f'STRUCT("{NAMED_MONTHS.field(0).name}" INTEGER)'
 # How DuckDB calls the types of constants.
 _CONSTANTS: Final = {"INTEGER_LITERAL": "INTEGER", "STRING_LITERAL": "VARCHAR"}
+_INTERVALS: Final[dict[str, DataType]] = {"INTERVAL": DAY_TO_SECOND, MONTHS_TEXT: YEAR_TO_MONTH}
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 
@@ -66,6 +70,8 @@ def as_type_of(column: Any, kind: pa.DataType) -> Any:
         column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
     if pa.types.is_interval(column.type) and pa.types.is_duration(kind):
         return time_spans(column)
+    if column.type == NAMED_MONTHS and kind == pa.int32():
+        return column.flatten()[0]
     return column if column.type == kind else column.cast(kind)
 
 
@@ -90,8 +96,8 @@ def type_named(connection: Any, text: str, shown: str, *, fine: bool = False) ->
     """
     if text == '"NULL"':
         return VOID
-    if text == "INTERVAL":  # spans of time: months are whole numbers to DuckDB
-        return DAY_TO_SECOND
+    if text in _INTERVALS:
+        return _INTERVALS[text]
     try:
         return from_arrow_type(_arrow(connection, _CONSTANTS.get(text, text)), fine=fine)
     except DeltaError as error:
@@ -109,6 +115,11 @@ def _arrow(connection: Any, text: str) -> pa.DataType:
 
 _FIELD: Final = re.compile(r'("(?:[^"]|"")*"|\S+) (.+)', re.DOTALL)
 _ARROWS: Final[dict[str, pa.DataType]] = {}
+
+
+def column_text(kind: DataType) -> str:
+    """Return the type of a column, which may have months too, in DuckDB's words."""
+    return MONTHS_TEXT if kind == YEAR_TO_MONTH else type_text(kind)
 
 
 @lru_cache(maxsize=512)

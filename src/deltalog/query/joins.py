@@ -9,6 +9,7 @@ Protocol: none; Spark's SQL reference
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -20,9 +21,13 @@ from deltalog.query.lexer import SyntaxProblem
 from deltalog.query.parse import start_of
 
 _UNNAMED: Final = "deltalog_side_"
+_NATURAL: Final = "deltalog_natural_"
+_NATURALS: Final = re.compile(rf"{_NATURAL}(\d+)_ ", re.IGNORECASE)
+_CONDITIONS: Final = re.compile(rf" ON {_NATURAL}on_(\d+)_")
+_WITHOUT_COLUMNS: Final = "No columns found to join on in NATURAL JOIN"
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from sqlglot.expressions import Expr
 
@@ -69,10 +74,10 @@ class Joined:
         right: what is joined.
         kind: `SEMI` and `ANTI` give columns of the left only.
         side: whose rows all stay: `LEFT`, `RIGHT`, `FULL`; empty if nobody's.
-        names: of the columns that are compared; none are those that both sides have; None if the
-            join is by a condition.
+        names: of the columns that are compared; None if the join is NATURAL or by a condition.
         alias: of all columns; None if they keep those of their tables.
         place: in the query.
+        natural: the number of the join, if it is NATURAL.
     """
 
     left: Joined | TableOfJoin
@@ -82,6 +87,7 @@ class Joined:
     names: tuple[str, ...] | None
     alias: str | None
     place: int
+    natural: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +132,13 @@ class ColumnsOfJoin:
         shown: the columns of a star, in Spark's order.
         hidden: those that only a star of their table gives.
         pairs: that were compared.
+        crossed: the numbers of NATURAL joins whose sides have no common column.
     """
 
     shown: tuple[ColumnOfJoin, ...]
     hidden: tuple[ColumnOfJoin, ...] = ()
     pairs: tuple[Pair, ...] = ()
+    crossed: frozenset[int] = frozenset()
 
     def expanded(self, star: Star) -> str:
         """Return what stands for a star, in DuckDB's dialect.
@@ -154,6 +162,42 @@ class ColumnsOfJoin:
         if not found:
             raise InvalidInputError("the star leaves out all columns")
         return ", ".join(found)
+
+
+def number_naturals(tree: Expr) -> None:
+    """Give each NATURAL join of a query a number, by which it is known wherever it is copied."""
+    for number, join in enumerate(tree.find_all(exp.Join)):
+        if join.method == "NATURAL":
+            join.meta[_NATURAL] = number
+
+
+def with_naturals(tree: Expr) -> Expr:
+    """Return a tree to be written, with marks in place of the word NATURAL."""
+    if not any(_NATURAL in join.meta for join in tree.find_all(exp.Join)):
+        return tree
+    found = tree.copy()
+    for join in found.find_all(exp.Join):
+        number = join.meta.get(_NATURAL)
+        if number is not None:
+            join.set("method", f"{_NATURAL}{number}_")
+            join.set("on", exp.column(f"{_NATURAL}on_{number}_"))
+    return found
+
+
+def without_marks(text: str, crossed: Collection[int]) -> str:
+    """Return a text of `with_naturals` in DuckDB's dialect.
+
+    Args:
+        text: with marks.
+        crossed: the numbers of joins whose sides have no common column; DuckDB refuses those.
+    """
+    text = _NATURALS.sub(lambda mark: "" if int(mark[1]) in crossed else "NATURAL ", text)
+    return _CONDITIONS.sub(lambda mark: " ON TRUE" if int(mark[1]) in crossed else "", text)
+
+
+def has_no_columns(error: Exception) -> bool:
+    """Return whether DuckDB refused a NATURAL join whose sides have no common column."""
+    return _WITHOUT_COLUMNS in str(error)
 
 
 def joined_by_names(select: exp.Select, write: Callable[[Expr], str]) -> Joined | None:
@@ -208,14 +252,18 @@ def columns_of(
     if joined.alias is None:
         return found
     shown = tuple(replace(one, table=joined.alias) for one in found.shown)
-    return ColumnsOfJoin(shown, (), found.pairs)
+    return replace(found, shown=shown, hidden=())
 
 
 def _joined(joined: Joined, left: ColumnsOfJoin, right: ColumnsOfJoin) -> ColumnsOfJoin:
     """Return the columns of a join, those that it compares first."""
     names = joined.names
-    if names == ():
+    crossed = left.crossed | right.crossed
+    if joined.natural is not None:
+        if joined.kind in {"SEMI", "ANTI"}:
+            raise InvalidInputError(f"a join cannot be NATURAL and {joined.kind}: name the columns")
         names = tuple(one.name for one in left.shown if _called(one.name, right.shown))
+        crossed |= frozenset() if names else {joined.natural}
     is_full = joined.side == "FULL"
     pairs = [
         Pair(_only(name, left.shown), _only(name, right.shown), is_full, joined.place)
@@ -233,7 +281,10 @@ def _joined(joined: Joined, left: ColumnsOfJoin, right: ColumnsOfJoin) -> Column
     elif is_full:
         compared, behind = [replace(one, table=None) for one in lefts], [*lefts, *rights]
     return ColumnsOfJoin(
-        (*compared, *others, *theirs), (*behind, *hidden), (*left.pairs, *right.pairs, *pairs)
+        (*compared, *others, *theirs),
+        (*behind, *hidden),
+        (*left.pairs, *right.pairs, *pairs),
+        crossed,
     )
 
 
@@ -291,9 +342,10 @@ def _tree(
             right=_side(join.this, common, write),
             kind=join.kind,
             side=join.side,
-            names=() if join.method == "NATURAL" else names,
+            names=names,
             alias=None,
             place=start_of(join),
+            natural=join.meta.get(_NATURAL),
         )
     return found
 

@@ -13,10 +13,13 @@ from decimal import Decimal
 from types import NoneType
 from typing import TYPE_CHECKING, Final
 
-from deltalog.expressions import Literal, nodes, type_of
+from deltalog.errors import DeltaError
+from deltalog.expressions import Literal, nodes, resolve, type_of
 from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.expressions.trees import walk
 from deltalog.query.duckdb_types import decimal_of
+from deltalog.schema import Field, MapType, PrimitiveType, StructType
+from deltalog.schema.columns import walk_types
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
@@ -31,13 +34,15 @@ from deltalog.schema.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
+    YEAR_TO_MONTH,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.schema import DataType, StructType
+    from deltalog.schema import DataType
+    from deltalog.sql_session import SqlSession
 
 INTEGRALS: Final = (BYTE, SHORT, INTEGER, LONG)
 # Types whose values DuckDB compares as Spark does.
@@ -66,7 +71,7 @@ def is_same_by_duckdb(parsed: Expression, resolved: Expression, schema: StructTy
 
 def is_ordered_by_duckdb(kind: DataType) -> bool:
     """Whether DuckDB has Spark's order of the values of a type."""
-    return kind in {*_COMPARED, *FINE_MOMENTS, VOID} or decimal_of(kind) is not None
+    return kind in {*_COMPARED, *FINE_MOMENTS, VOID, YEAR_TO_MONTH} or decimal_of(kind) is not None
 
 
 def is_widened_by_duckdb(source: DataType, to: DataType) -> bool:
@@ -75,6 +80,40 @@ def is_widened_by_duckdb(source: DataType, to: DataType) -> bool:
     if source in numbers and to in numbers:
         return to not in INTEGRALS or source in INTEGRALS
     return source == VOID or bool((source in INTEGRALS or decimal_of(source)) and decimal_of(to))
+
+
+def problem_of_pair(
+    name: str, kinds: Sequence[DataType], session: SqlSession, *, is_put_together: bool
+) -> str | None:
+    """Return why DuckDB does not join by two columns as Spark does; None if it does.
+
+    Args:
+        name: of the columns.
+        kinds: their types.
+        session: the time zone.
+        is_put_together: whether one column has the values of both.
+    """
+    if any(isinstance(part, MapType) for kind in kinds for _, part in walk_types(kind)):
+        return f"columns {name} of {kinds[0]} and of {kinds[1]} are not compared: they have maps"
+    has_other_type = is_put_together and kinds[0] != kinds[1] and any(map(decimal_of, kinds))
+    if not has_other_type and _are_equal_as_in_spark(kinds, session):
+        return None
+    return (
+        f"columns {name} of {kinds[0]} and of {kinds[1]} are not compared by their names: join ON "
+        "a condition, where one can be cast"
+    )
+
+
+def _are_equal_as_in_spark(kinds: Sequence[DataType], session: SqlSession) -> bool:
+    """Whether DuckDB says of the same values of two types that they are equal, as Spark."""
+    if kinds[0] == kinds[1] and not isinstance(kinds[0], PrimitiveType):
+        return True
+    schema = StructType([Field(name, kind) for name, kind in zip("ab", kinds, strict=True)])
+    parsed = nodes.Comparison("=", nodes.Column(("a",)), nodes.Column(("b",)))
+    try:
+        return is_same_by_duckdb(parsed, resolve(parsed, schema, session), schema)
+    except DeltaError:
+        return False
 
 
 def _is_plain(parsed: Expression) -> bool:
@@ -95,6 +134,8 @@ def _means_the_same(resolved: Expression, schema: StructType) -> bool:
     match resolved:
         case nodes.Column():
             return True
+        case Literal(type=kind) if kind == YEAR_TO_MONTH:
+            return False  # to DuckDB it is an interval, which has days as well
         case Literal():
             is_small = isinstance(resolved.value, int) and abs(resolved.value) < _TOO_LARGE
             return is_small or isinstance(resolved.value, _NATIVE_CONSTANTS)

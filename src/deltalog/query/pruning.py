@@ -46,12 +46,14 @@ class TableRead:
         columns: for a limit: those that are needed; None is all.
         looked_into: names in lower case, in whatever else than the columns of the answer: their
             values are compared, ordered or computed with; None is all.
+        named: names in lower case that are anywhere in the query; None is all.
     """
 
     where: str | None = None
     limit: int | None = None
     columns: tuple[str, ...] | None = None
     looked_into: frozenset[str] | None = frozenset()
+    named: frozenset[str] | None = None
 
     def predicate(
         self, parameters: Mapping[str, object], names: Collection[str]
@@ -130,6 +132,13 @@ def names_looked_into(tree: Expr) -> frozenset[str] | None:
         for one in tree.find_all(exp.Identifier)
         if id(one.parent) not in given | asked
     )
+
+
+def names_in(tree: Expr) -> frozenset[str] | None:
+    """Return the names in a query, in lower case; None is every name, for which a star stands."""
+    if any(not isinstance(one.parent, exp.Count) for one in tree.find_all(exp.Star)):
+        return None
+    return frozenset(one.name.lower() for one in tree.find_all(exp.Identifier))
 
 
 def _bare(node: Expr) -> Expr:

@@ -28,11 +28,12 @@ from deltalog.expressions import (
 from deltalog.query.aggregates import ASKED, ResultType
 from deltalog.query.common_types import common_type_of_sides
 from deltalog.query.computed import ARGUMENTS, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
-from deltalog.query.duckdb import has_spans, is_of_table, query_duckdb
+from deltalog.query.duckdb import TableRows, has_spans, query_duckdb
 from deltalog.query.duckdb_functions import RunFunction, evaluated
 from deltalog.query.duckdb_types import (
     MAX_PRECISION,
     as_type_of,
+    column_text,
     decimal_of,
     divided_types,
     fields_of_row,
@@ -40,26 +41,32 @@ from deltalog.query.duckdb_types import (
     type_named,
     type_text,
 )
-from deltalog.query.joins import ColumnsOfJoin, Joined, Star, columns_of
+from deltalog.query.joins import (
+    ColumnsOfJoin,
+    Joined,
+    Star,
+    columns_of,
+    has_no_columns,
+    without_marks,
+)
 from deltalog.query.lexer import error_at
 from deltalog.query.native import (
     INTEGRALS,
     is_ordered_by_duckdb,
     is_same_by_duckdb,
     is_widened_by_duckdb,
+    problem_of_pair,
 )
 from deltalog.query.shown import (
-    MONTHS_TEXT,
     as_inserted,
-    as_months,
     as_spelled,
     has_nanos,
     with_months,
     with_spans,
 )
-from deltalog.schema import Field, PrimitiveType, StructType
+from deltalog.schema import Field, StructType
 from deltalog.schema.arrow import to_arrow_type
-from deltalog.schema.primitives.spans import calendar_intervals
+from deltalog.schema.primitives.spans import calendar_intervals, named_months
 from deltalog.schema.types import (
     BYTE,
     DAY_TO_SECOND,
@@ -103,22 +110,19 @@ def query_translated(
         parameters: of the query; it may have more.
         prefix: of the statement, such as `EXPLAIN`.
         shown: the query in errors.
-        is_of_values: whether it is the VALUES of an INSERT: its moments keep nanoseconds, and
-            intervals of years and months are numbers in fields that `has_months` tells.
+        is_of_values: whether it is the VALUES of an INSERT: its moments keep nanoseconds.
 
     Raises:
         InvalidInputError: a type does not fit, or the query fails.
     """
-    fine = any(is_of_table(rows) and has_nanos(rows) for rows in tables.values())
+    fine = any(isinstance(rows, TableRows) and has_nanos(rows) for rows in tables.values())
     run = _Run(database, found, parameters, shown, fine, is_of_values)
     reader = query_duckdb(database, prefix, tables, parameters, shown=shown, run=run)
     if prefix:
         return reader
     if run.gives_spans or any(map(has_spans, tables.values())):
         reader = with_spans(reader, shown)
-    if is_of_values:
-        reader = with_months(reader)
-    return as_spelled(reader, found.names)
+    return as_spelled(with_months(reader, shown), found.names)
 
 
 @dataclass(eq=False)
@@ -138,6 +142,7 @@ class _Run:
         functions: that compute its parts.
         sides: names and types of the columns of sides that DuckDB has told.
         joins: what its joins by names give; None while DuckDB is asked.
+        crossed: the numbers of its NATURAL joins whose sides have no common column.
     """
 
     database: Database
@@ -152,6 +157,7 @@ class _Run:
     functions: list[RunFunction] = field(default_factory=list)
     sides: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
     joins: dict[int, ColumnsOfJoin | None] = field(default_factory=dict)
+    crossed: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
@@ -164,9 +170,7 @@ class _Run:
             elif isinstance(part, Aggregated) and not part.argument:
                 self._typed(number, part, [])
         relation = self._bound(connection, prefix, self.query.sql)
-        for number, part in enumerate(self.query.parts):
-            if isinstance(part, Joined) and number not in self.joins:
-                self._join(connection, number, part)
+        self._crosses(connection)
         return relation
 
     def _bound(self, connection: Any, prefix: str, text: str) -> Any:
@@ -183,9 +187,10 @@ class _Run:
                 return connection.sql(sql, params=given or None)
             except duckdb.BinderException as error:
                 probed = _PROBED.search(str(error))
-                if probed is None:
+                if probed is not None:
+                    self._decide(connection, int(probed[1]), divided_types(probed[2]))
+                elif not has_no_columns(error) or not self._crosses(connection):
                     raise
-                self._decide(connection, int(probed[1]), divided_types(probed[2]))
 
     def _decide(self, connection: Any, number: int, types: Sequence[str]) -> None:
         """Choose what stands for a part, of whose values DuckDB has told the types."""
@@ -223,7 +228,7 @@ class _Run:
                 inner = f"{probe}, {part.argument})"
                 text = ARGUMENTS.sub(part.argument if number in self.chosen else inner, text)
             done.append(marked(text))
-        return marked(text_of_query)
+        return without_marks(marked(text_of_query), self.crossed)
 
     def _compute(self, connection: Any, number: int, part: Computed, types: Sequence[str]) -> None:
         """Decide whether DuckDB computes an expression, or a function of ours."""
@@ -238,8 +243,7 @@ class _Run:
                 resolved = as_inserted(resolved)
             result = type_of(resolved, schema)
             stored = nullable_type(to_arrow_type(result))
-            is_months = self.is_of_values and result == YEAR_TO_MONTH
-            text = MONTHS_TEXT if is_months else type_text(result)
+            text = column_text(result)
         except DeltaError as error:
             raise self._error(part, error) from error
         if isinstance(resolved, Literal) and isinstance(resolved.value, Decimal):
@@ -261,8 +265,8 @@ class _Run:
                 found = as_type_of(evaluated(resolved, batch), stored)
             except InvalidInputError as error:
                 raise self._error(part, error) from error
-            if is_months:
-                return as_months(found)
+            if result == YEAR_TO_MONTH:
+                return named_months(found)
             return calendar_intervals(found) if result == DAY_TO_SECOND else found
 
         self.gives_spans |= result == DAY_TO_SECOND
@@ -297,6 +301,14 @@ class _Run:
             raise error_at(self.shown, part.place, problem, attempt="run")
         return found
 
+    def _crosses(self, connection: Any) -> bool:
+        """Ask of all joins by names; return whether more of them are cross joins than before."""
+        before = len(self.crossed)
+        for number, part in enumerate(self.query.parts):
+            if isinstance(part, Joined) and number not in self.joins:
+                self._join(connection, number, part)
+        return len(self.crossed) > before
+
     def _joined(self, connection: Any, part: Joined) -> ColumnsOfJoin:
         def ask(query: str) -> list[tuple[str, str]]:
             relation = self._bound(connection, "", query)
@@ -306,29 +318,15 @@ class _Run:
             found = columns_of(part, ask)
         except InvalidInputError as error:
             raise error_at(self.shown, part.place, str(error), attempt="run") from error
+        self.crossed |= found.crossed
         for pair in found.pairs:
             columns = (pair.left, pair.right)
             kinds = [self._type(connection, one.type) for one in columns]
-            is_put_together = pair.is_put_together and kinds[0] != kinds[1]
-            has_other_type = is_put_together and any(map(decimal_of, kinds))
-            if has_other_type or not self._is_compared_by_duckdb(kinds):
-                problem = (
-                    f"columns {pair.left.name} of {kinds[0]} and of {kinds[1]} are not compared "
-                    "by their names: join ON a condition, where one can be cast"
-                )
+            is_one = pair.is_put_together
+            problem = problem_of_pair(pair.left.name, kinds, self._session, is_put_together=is_one)
+            if problem is not None:
                 raise error_at(self.shown, pair.place, problem, attempt="run")
         return found
-
-    def _is_compared_by_duckdb(self, kinds: Sequence[DataType]) -> bool:
-        """Whether DuckDB says of the same values of two types that they are equal, as Spark."""
-        if kinds[0] == kinds[1] and not isinstance(kinds[0], PrimitiveType):
-            return True
-        schema = StructType([Field(name, kind) for name, kind in zip("ab", kinds, strict=True)])
-        parsed = nodes.Comparison("=", nodes.Column(("a",)), nodes.Column(("b",)))
-        try:
-            return is_same_by_duckdb(parsed, resolve(parsed, schema, self._session), schema)
-        except DeltaError:
-            return False
 
     def _unify(self, connection: Any, number: int, part: Side, row: str) -> None:
         """Let the columns of both sides of an operation have their common types, once known."""
@@ -366,7 +364,7 @@ class _Run:
 
     def _cast(self, part: Side, column: tuple[str, str], kind: DataType, to: DataType) -> str:
         """Return a column as one of another type: a value that has none there is an error."""
-        text = type_text(to)
+        text = column_text(to)
         if is_widened_by_duckdb(kind, to):
             return f"CAST({column[0]} AS {text})"
         schema = StructType([Field("value", kind)])
@@ -397,12 +395,8 @@ class _Run:
             self.chosen[number] = f"CAST({text} AS {part.kind.value})"
             return
         kind = self._type(connection, types[0])
-        if part.kind in {ResultType.ORDERED, ResultType.BY}:
-            if not is_ordered_by_duckdb(kind):
-                raise InvalidInputError(
-                    f"cannot run {self.shown!r}: the least and the greatest value of the type "
-                    f"{kind} are not computed"
-                )
+        self._check_aggregated(part, kind)
+        if part.kind in {ResultType.ORDERED, ResultType.BY, ResultType.TEXT}:
             self.chosen[number] = text
             return
         if kind == STRING:
@@ -416,6 +410,16 @@ class _Run:
         elif part.kind is ResultType.SUM and kind in INTEGRALS:
             text = f"CAST({text} AS BIGINT)"
         self.chosen[number] = text
+
+    def _check_aggregated(self, part: Aggregated, kind: DataType) -> None:
+        what = "texts" if part.kind is ResultType.TEXT else "sum and the average"
+        is_known = kind != YEAR_TO_MONTH
+        if part.kind in {ResultType.ORDERED, ResultType.BY}:
+            what, is_known = "least and the greatest value", is_ordered_by_duckdb(kind)
+        if not is_known:
+            raise InvalidInputError(
+                f"cannot run {self.shown!r}: the {what} of the type {kind} are not computed"
+            )
 
     def _average(self, part: Aggregated, decimal: tuple[int, int]) -> str:
         """Return the average of decimals, whose digits Spark keeps."""

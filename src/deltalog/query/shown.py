@@ -5,7 +5,7 @@ Protocol: none
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -13,17 +13,20 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.implicit import fine_literal
 from deltalog.features.previews import is_supported
 from deltalog.features.registry import Support
-from deltalog.schema.primitives.spans import time_spans
-from deltalog.schema.types import TIMESTAMP, TIMESTAMP_NANOS, TIMESTAMP_NANOS_NTZ, TIMESTAMP_NTZ
+from deltalog.schema.arrow import told_of_query
+from deltalog.schema.primitives.spans import NAMED_MONTHS, time_spans
+from deltalog.schema.types import (
+    TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NANOS_NTZ,
+    TIMESTAMP_NTZ,
+    YEAR_TO_MONTH,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from deltalog.expressions import Literal
-
-_MONTHS: Final = "deltalog months"
-MONTHS_TEXT: Final = f'STRUCT("{_MONTHS}" INTEGER)'
-"""Intervals of years and months on their way through DuckDB, whose own have days as well."""
 
 
 def has_nanos(rows: Any) -> bool:
@@ -60,19 +63,29 @@ def with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def as_months(values: pa.Array[Any]) -> pa.Array[Any]:
-    """Return numbers of months as DuckDB gets them, of the type `MONTHS_TEXT`."""
-    return pa.StructArray.from_arrays([values], [_MONTHS], mask=values.is_null())
+def with_months(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader:
+    """Return the rows with months as numbers, in fields that tell it.
 
+    Args:
+        reader: of the rows, whose months are `NAMED_MONTHS`.
+        shown: the query in errors.
 
-def with_months(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Return the rows with what `as_months` gave as numbers again, in fields that are marked."""
-    kind = pa.struct([(_MONTHS, pa.int32())])
-    places = [n for n, part in enumerate(reader.schema) if part.type == kind]
+    Raises:
+        InvalidInputError: an array, a map or a struct has months.
+    """
+    places = [n for n, part in enumerate(reader.schema) if part.type == NAMED_MONTHS]
     schema = reader.schema
     for place in places:
-        marked = pa.field(schema.names[place], pa.int32(), metadata={_MONTHS: ""})
-        schema = schema.set(place, marked)
+        numbers = pa.field(schema.names[place], pa.int32())
+        schema = schema.set(place, told_of_query(numbers, YEAR_TO_MONTH))
+    inside = [part.name for part in schema if str(NAMED_MONTHS) in str(part.type)]
+    if inside:
+        raise InvalidInputError(
+            f"cannot run {shown!r}: column {inside[0]!r} would have intervals of years and months "
+            "inside of another type, which a query cannot give"
+        )
+    if not places:
+        return reader
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in reader:
@@ -83,11 +96,6 @@ def with_months(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
             yield found
 
     return pa.RecordBatchReader.from_batches(schema, batches())
-
-
-def has_months(field: pa.Field[Any]) -> bool:
-    """Whether a field of `with_months` has numbers of months."""
-    return _MONTHS.encode() in (field.metadata or {})
 
 
 def as_inserted(literal: Literal) -> Literal:
@@ -114,6 +122,13 @@ def as_spelled(reader: pa.RecordBatchReader, names: Sequence[str | None]) -> pa.
 def with_names(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
     """Return the rows with other names of columns, streamed."""
     fields = zip(reader.schema, names, strict=True)
-    schema = pa.schema([field.with_name(name) for field, name in fields])
-    batches = (batch.rename_columns(schema.names) for batch in reader)
+    return with_schema(reader, pa.schema([field.with_name(name) for field, name in fields]))
+
+
+def with_schema(reader: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatchReader:
+    """Return the rows with fields of the same types, which have other names or metadata."""
+    batches = (
+        pa.RecordBatch.from_arrays(batch.columns, schema=schema) if batch.num_columns else batch
+        for batch in reader
+    )
     return pa.RecordBatchReader.from_batches(schema, batches)

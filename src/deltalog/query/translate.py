@@ -18,10 +18,11 @@ from sqlglot import exp
 from deltalog.errors import InvalidInputError
 from deltalog.query.computed import divided
 from deltalog.query.dialect import as_duckdb_does
+from deltalog.query.joins import number_naturals
 from deltalog.query.lexer import SyntaxProblem, Word, error_at, split
 from deltalog.query.names import QualifiedName, VersionExpression
 from deltalog.query.parse import FAILURES, TOO_DEEP, ReadQuery, read_query, start_of
-from deltalog.query.pruning import EVERYTHING, TableRead, names_looked_into, read_of
+from deltalog.query.pruning import EVERYTHING, TableRead, names_in, names_looked_into, read_of
 from deltalog.query.selections import Selection, selection_of
 
 if TYPE_CHECKING:
@@ -131,15 +132,16 @@ def translated(text: str) -> TranslatedQuery:
         tables: dict[str, TableReference] = {}
         reads: dict[str, TableRead] = {}
         needed = {id(node): read_of(node) for node in tree.find_all(exp.Table)}
-        looked_into = names_looked_into(tree)
+        looked_into, named = names_looked_into(tree), names_in(tree)
         tree = as_duckdb_does(tree)
+        number_naturals(tree)
         aliases = _qualified(tree)
         for node in list(tree.find_all(exp.Table)):
             if not _is_cte(node):
                 name = f"{prefix}{len(tables)}"
                 tables[name] = _reference(node)
                 read = needed.get(id(node), EVERYTHING)
-                reads[name] = replace(read, looked_into=looked_into)
+                reads[name] = replace(read, looked_into=looked_into, named=named)
                 alias = aliases.get(id(node)) or _name_of(tables[name]).parts[-1]
                 _rename(node, name, alias)
         try:

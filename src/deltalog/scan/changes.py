@@ -88,6 +88,11 @@ class Changes(Rows):
         """The selected columns of the table, then `CHANGE_COLUMNS`."""
         return self.spec.output
 
+    @property
+    def table_schema(self) -> StructType:
+        """Schema of the table."""
+        return self.snapshot.configuration.schema
+
     def __repr__(self) -> str:
         """Table and versions."""
         return f"Changes({self.spec.table!r}, versions {self.first.version} to {self.end})"

@@ -27,12 +27,13 @@ from deltalog.expressions.substrait import as_meant, weaker_than_arrow_expressio
 from deltalog.scan.plan import Scan, plan_scan
 from deltalog.schema import find_field
 from deltalog.schema.collations import collation_below
-from deltalog.schema.primitives.spans import calendar_intervals
+from deltalog.schema.primitives.spans import NAMED_MONTHS, calendar_intervals, named_months
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from deltalog.expressions import Expression
+    from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
 
 _BATCH_ROWS: Final = 131_072
@@ -94,6 +95,11 @@ class DeltaDataset(ds.FileSystemDataset):
     def schema(self) -> pa.Schema:
         """Arrow schema of the rows."""
         return self._shown
+
+    @property
+    def table_schema(self) -> StructType:
+        """Schema of the table."""
+        return self._snapshot.configuration.schema
 
     @property
     def partition_expression(self) -> ds.Expression:
@@ -310,9 +316,12 @@ def _cast(scan: Scan, schema: pa.Schema, batch_size: int) -> Iterator[pa.RecordB
 
 
 def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows in other types; spans of time become Arrow's calendar intervals, which it casts not."""
+    """Rows in other types; Arrow does not cast spans of time and months to those for engines."""
     for place, (part, wanted) in enumerate(zip(batch.schema, schema, strict=True)):
         if pt.is_interval(wanted.type) and pt.is_duration(part.type):
             spans = calendar_intervals(batch.column(place))
             batch = batch.set_column(place, part.with_type(wanted.type), spans)
+        elif wanted.type == NAMED_MONTHS:
+            months = named_months(batch.column(place))
+            batch = batch.set_column(place, part.with_type(wanted.type), months)
     return batch.cast(schema)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from deltalog.expressions.ordering import SortKey
     from deltalog.scan.explanation import Explanation
     from deltalog.scan.task import Allowance, ReadSpec
+    from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
     from deltalog.storage.parquet_facts import FetchedFooters
 
@@ -73,6 +74,11 @@ class Scan(Rows):
     def schema(self) -> pa.Schema:
         """Arrow schema of the rows."""
         return self.spec.output
+
+    @property
+    def table_schema(self) -> StructType:
+        """Schema of the table."""
+        return self.snapshot.configuration.schema
 
     @cached_property
     def pruned(self) -> Pruned:

@@ -18,6 +18,7 @@ import pyarrow.types as pt
 from deltalog._json import dumps, loads
 from deltalog.errors import InvalidInputError, MalformedLogError, UnsupportedTypeError
 from deltalog.kernels import arrow
+from deltalog.schema.codec import encode_type, parse_type
 from deltalog.schema.interchange import SchemaPart
 from deltalog.schema.primitives import primitive_of_arrow, type_of_extension
 from deltalog.schema.types import (
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 _EXTENSION: Final = "ARROW:extension:name"
 _EXTENSION_METADATA: Final = "ARROW:extension:metadata"
+_OF_QUERY: Final = b"deltalog:type"
 VARIANT_STORAGE: Final = pa.struct(
     [
         pa.field("metadata", pa.binary(), nullable=False),
@@ -112,6 +114,20 @@ def to_arrow_schema(
     """
     form = _Form(as_large_types, with_metadata)
     return pa.schema([_to_arrow_field(field, (), form) for field in schema.fields])
+
+
+def told_of_query(field: pa.Field[Any], data_type: DataType) -> pa.Field[Any]:
+    """Return a field of a query's rows that tells its type, which no Arrow type stands for."""
+    told: dict[bytes | str, bytes | str] = {_OF_QUERY: encode_type(data_type)}
+    told.update((field.metadata or {}).items())
+    return field.with_metadata(told)
+
+
+def type_of_query(field: pa.Field[Any]) -> DataType | None:
+    """Return the type that `told_of_query` told; None if nobody did, or the values were cast."""
+    told = (field.metadata or {}).get(_OF_QUERY)
+    found = None if told is None else parse_type(told.decode())
+    return None if found is None or to_arrow_type(found) != field.type else found
 
 
 def to_arrow_type(
@@ -217,7 +233,8 @@ def from_arrow_type(
         fine: likewise.
 
     Raises:
-        InvalidInputError: Delta has no type for it (times, durations, intervals, unions).
+        InvalidInputError: Delta has no type for it (times, Arrow's intervals, unions), or one that
+            must be declared (durations).
     """
     return _from_arrow_type(arrow_type, (), _Naming(declared, fine))
 
@@ -232,7 +249,7 @@ def _from_arrow_field(field: pa.Field[Any], path: tuple[str, ...], naming: _Nami
 
 
 def _from_arrow_part(field: pa.Field[Any], path: tuple[str, ...], naming: _Naming) -> DataType:
-    told = _told_by(field) if naming.declared else None
+    told = type_of_query(field) or (_told_by(field) if naming.declared else None)
     return told or _from_arrow_type(field.type, path, naming)
 
 
@@ -312,7 +329,7 @@ def _decode_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
     return {
         key.decode(): _decode_entry(key.decode(), value.decode(errors="replace"))
         for key, value in metadata.items()
-        if not key.startswith((b"PARQUET:", b"ARROW:", b"_PL_"))
+        if not key.startswith((b"PARQUET:", b"ARROW:", b"_PL_", _OF_QUERY))
     }
 
 

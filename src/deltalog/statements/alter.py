@@ -13,13 +13,13 @@ from deltalog.query.names import QualifiedName
 from deltalog.schema import StructType, canonical_path_of, find_field
 from deltalog.schema.collations import inner_collations
 from deltalog.schema.columns import walk
-from deltalog.statements.columns import CLAUSES, read_column, read_definition
+from deltalog.statements.columns import CLAUSES, read_definition
 from deltalog.statements.create import read_clustering, read_key, read_properties
 from deltalog.statements.statement import Session, SqlStatement, StatementAnswer
 from deltalog.verbs import alter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from deltalog.schema import Field
     from deltalog.schema.alter import Where
@@ -86,11 +86,13 @@ class ReplaceColumnsStatement(SqlStatement):
 
     table: QualifiedName
     fields: tuple[Field, ...]
+    by_bytes: frozenset[Path]
+    """The texts of which the default collation is said, in lower case."""
 
     def run(self, session: Session) -> StatementAnswer:
         """Add, drop, change and move columns."""
         schema = session.open(self.table).snapshot.configuration.schema
-        verbs = tuple(_replacing(schema, StructType(self.fields), ()))
+        verbs = tuple(_replacing(schema, StructType(self.fields), (), self.by_bytes))
         if not verbs:
             return StatementAnswer(None)
         return AlterStatement(self.table, verbs).run(session)
@@ -205,13 +207,27 @@ def _read_new_column(reader: StatementReader) -> tuple[Path, Field, Where]:
 
 def _replace_columns(reader: StatementReader, table: QualifiedName) -> SqlStatement:
     start = reader.word
-    fields = reader.listed(lambda: read_column(reader))
+    by_bytes: set[Path] = set()
+
+    def read() -> Field:
+        name = reader.name("a column")
+        written = reader.type(*CLAUSES)
+        by_bytes.update(_lower((name, *path)) for path in written.by_bytes)
+        return read_definition(reader, name, written)
+
+    fields = reader.listed(read)
     if len({field.name.lower() for field in fields}) < len(fields):
         reader.fail_at(start, "expected each column once")
-    return ReplaceColumnsStatement(table, tuple(fields))
+    return ReplaceColumnsStatement(table, tuple(fields), frozenset(by_bytes))
 
 
-def _replacing(old: StructType, new: StructType, parent: Path) -> Iterator[Verb[Any]]:
+def _lower(path: Path) -> Path:
+    return tuple(map(str.lower, path))
+
+
+def _replacing(
+    old: StructType, new: StructType, parent: Path, by_bytes: Collection[Path]
+) -> Iterator[Verb[Any]]:
     """The verbs that make one struct of another: columns of the same name stay, with their values.
 
     Raises:
@@ -234,7 +250,7 @@ def _replacing(old: StructType, new: StructType, parent: Path) -> Iterator[Verb[
     for field in new:
         own = known.get(field.name.lower())
         if own is not None:
-            yield from _changing(own, field, (*parent, own.name))
+            yield from _changing(own, field, (*parent, own.name), by_bytes)
     order = [*(field for field in old if field.name.lower() in wanted), *added]
     if [field.name.lower() for field in order] != [field.name.lower() for field in new]:
         before: Where = "first"
@@ -243,10 +259,14 @@ def _replacing(old: StructType, new: StructType, parent: Path) -> Iterator[Verb[
             before = ("after", field.name)
 
 
-def _changing(own: Field, field: Field, path: Path) -> Iterator[Verb[Any]]:
+def _changing(
+    own: Field, field: Field, path: Path, by_bytes: Collection[Path]
+) -> Iterator[Verb[Any]]:
+    collations = inner_collations(field)
+    says = bool(collations) or any(one[: len(path)] == _lower(path) for one in by_bytes)
     if isinstance(own.type, StructType) and isinstance(field.type, StructType):
-        yield from _replacing(own.type, field.type, path)
-    elif (collations := inner_collations(field)) and collations != inner_collations(own):
+        yield from _replacing(own.type, field.type, path, by_bytes)
+    elif says and collations != inner_collations(own):
         yield alter.SetColumnCollations(path, collations, field.type)
     elif own.type != field.type:
         yield alter.SetColumnType(path, field.type)

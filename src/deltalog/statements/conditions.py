@@ -17,6 +17,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
 from deltalog.expressions.nodes import In
 from deltalog.expressions.trees import rebuild
+from deltalog.schema.arrow import type_of_query
 from deltalog.schema.primitives.moments import has_nanoseconds
 from deltalog.statements.slices import SubqueryKind
 from deltalog.write.fit import python_values
@@ -85,6 +86,9 @@ def _answer(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any:
     # Python has no nanoseconds; constants take Arrow's scalars, too.
     is_fine = has_nanoseconds(found.type)
     values = list(found) if is_fine else python_values(found, f"the query ({text})", _ADVICE)
+    kind = type_of_query(rows.schema.field(0))
+    if kind is not None:
+        values = [Literal(value, kind) for value in values]
     if subquery.kind is SubqueryKind.LIST:
         return values
     if len(values) > 1:

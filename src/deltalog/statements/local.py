@@ -21,12 +21,19 @@ from deltalog.query.pruning import EVERYTHING, TableRead
 from deltalog.query.running import query_translated
 from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.statements.catalog_names import CatalogNames
-from deltalog.statements.query_rows import FittedRows, OnceRows, RowsOfQuery
+from deltalog.statements.query_rows import FittedRows, OnceRows, RowsOfQuery, told_numbers
 from deltalog.statements.slices import Query
 from deltalog.storage import open_store
 from deltalog.table import DeltaTable
 from deltalog.table.creating import TablePlace
-from deltalog.table.queries import at_version, changes_of, check_looked_into, rows_for, select
+from deltalog.table.queries import (
+    at_version,
+    changes_of,
+    check_looked_into,
+    rows_for,
+    select,
+    telling_rows,
+)
 from deltalog.write.source import RereadableRows, open_batches
 
 if TYPE_CHECKING:
@@ -230,9 +237,9 @@ class LocalSession:
         """Return the rows of a query or a table in a form that the engine opens."""
         del alias  # the verb has it
         if isinstance(rows, QualifiedName):
-            return self._rows_of(rows)
+            return telling_rows(self._rows_of(rows))
         if target is not None and self._reads(rows, target):
-            return self.select(rows)
+            return told_numbers(self.select(rows))
         return RowsOfQuery(self, rows)
 
     def columns(self, source: Any) -> Sequence[str]:
@@ -255,9 +262,8 @@ class LocalSession:
     ) -> Any:
         """Return the rows of a query in the columns and types of a table."""
         fitted = FittedRows(
-            self.source(query, target=target), table, columns, constants,
-            evolves=evolves, is_of_values=query.is_of_values,
-        )  # fmt: skip
+            self.source(query, target=target), table, columns, constants, evolves=evolves
+        )
         return fitted if not self._reads(query, target) else open_batches(fitted)
 
     def explain(self, query: Query) -> str:

@@ -5,7 +5,7 @@ Protocol: none
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,12 +13,13 @@ import pyarrow as pa
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.expressions.nodes import Cast, Column
-from deltalog.query.shown import has_months
+from deltalog.query.shown import with_schema
 from deltalog.rows.assign import Assignments, Scope
 from deltalog.schema import ArrayType, MapType, StructType, find_field, from_arrow_schema
+from deltalog.schema.arrow import told_of_query, type_of_query
 from deltalog.schema.conform import conform_array
 from deltalog.schema.primitives.moments import has_nanoseconds
-from deltalog.schema.types import INTEGER, YEAR_TO_MONTH
+from deltalog.schema.types import INTEGER
 from deltalog.statements.statement import absent_partitions
 from deltalog.write.fit import in_microseconds, is_finer, tell_of_cut
 from deltalog.write.source import RereadableRows, open_batches
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.schema import DataType, Field
+    from deltalog.schema import DataType
     from deltalog.statements.slices import Query
     from deltalog.statements.statement import Session
     from deltalog.table import DeltaTable
@@ -69,8 +70,19 @@ class RowsOfQuery(RereadableRows):
 
     def opened(self) -> pa.RecordBatchReader:
         """Return the rows as a reader."""
-        reader: pa.RecordBatchReader = self.session.select(self.query)
-        return reader
+        return told_numbers(self.session.select(self.query))
+
+
+def told_numbers(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """Return the rows of a query with what MERGE must know: that its whole numbers are no months.
+
+    Those of a data frame may be months, as Arrow has no other type for them.
+    """
+    schema = reader.schema
+    for place, part in enumerate(schema):
+        if part.type == pa.int32() and type_of_query(part) is None:
+            schema = schema.set(place, told_of_query(part, INTEGER))
+    return with_schema(reader, schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +95,6 @@ class FittedRows(RereadableRows):
         columns: of the table, by the place of the rows' columns; None goes by name.
         constants: column → its value in each row.
         evolves: whether columns stay that the table does not have.
-        is_of_values: whether the rows are the VALUES of an INSERT, in which intervals are told from
-            numbers; DuckDB gives months as numbers.
     """
 
     rows: Any
@@ -92,7 +102,6 @@ class FittedRows(RereadableRows):
     columns: Sequence[str] | None
     constants: Mapping[str, Expression]
     evolves: bool
-    is_of_values: bool
 
     def opened(self) -> pa.RecordBatchReader:
         """Return the rows as a reader.
@@ -166,7 +175,7 @@ class FittedRows(RereadableRows):
     def _types_of(
         self, source: pa.Schema, target: StructType, values: Mapping[str, Any]
     ) -> StructType:
-        """The types of a query's columns: nanoseconds or months for columns that have them."""
+        """The types of a query's columns: nanoseconds for columns that have them."""
         wanted = {
             value.path[0]: find_field(target, (name,)).type
             for name, value in values.items()
@@ -174,15 +183,12 @@ class FittedRows(RereadableRows):
         }
         plain = from_arrow_schema(source, declared=True)
         fine = from_arrow_schema(source, declared=True, fine=True)
-        types: list[Field] = []
-        for field, own, other in zip(source, plain, fine, strict=True):
-            kind = wanted.get(own.name)
-            is_counted = not self.is_of_values and own.type == INTEGER and kind == YEAR_TO_MONTH
-            if has_months(field) or is_counted:
-                types.append(replace(own, type=YEAR_TO_MONTH))
-            else:
-                types.append(other if kind in FINE_MOMENTS else own)
-        return StructType(types)
+        return StructType(
+            [
+                other if wanted.get(own.name) in FINE_MOMENTS else own
+                for own, other in zip(plain, fine, strict=True)
+            ]
+        )
 
     def _cast(self, value: Any, source: pa.Schema, name: str) -> Any:
         """Return a nested value with a cast: without names, fields of structs go by their place."""

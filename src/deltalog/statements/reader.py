@@ -302,12 +302,12 @@ class StatementReader:
         try:
             is_limited = bool(length_limits(text))
             plain = _LIMITED.sub(type_name(STRING), text) if is_limited else text
-            found, collations = parse_collated_type(plain)
+            found, collations, by_bytes = parse_collated_type(plain)
         except InvalidInputError as error:
             raise self._error_in(start, error) from error
         # Names of fields keep their case.
         limited = (text if "<" in text else text.lower()) if is_limited else None
-        return WrittenType(found, limited, collations)
+        return WrittenType(found, limited, collations, by_bytes)
 
     def query(self) -> Query:
         """Read a query: up to the bracket that closes it, or to the end of the statement."""

@@ -5,7 +5,7 @@ Protocol: none
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -122,11 +122,13 @@ class WrittenType:
         limited: the type as it was written, if it has such limits.
         collations: of its texts, from paths inside it to identifiers; not of fields of structs,
             which have their own.
+        by_bytes: paths of the texts of which it says the default collation, in structs too.
     """
 
     type: DataType
     limited: str | None
     collations: Mapping[tuple[str, ...], str]
+    by_bytes: Collection[tuple[str, ...]]
 
 
 def end_of_type(words: Sequence[Word], start: int, stops: Sequence[str]) -> int:

@@ -12,11 +12,12 @@ import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, parse_sql
-from deltalog.query.duckdb import shared_duckdb
+from deltalog.query.duckdb import TableRows, shared_duckdb
 from deltalog.query.lexer import error_at
 from deltalog.query.running import query_translated
-from deltalog.query.shown import with_names
+from deltalog.query.shown import with_names, with_schema
 from deltalog.query.translate import TableChangesCall, bound, translated
+from deltalog.schema.arrow import told_of_query
 from deltalog.schema.collations import unordered_in
 from deltalog.schema.columns import find_field, walk_types
 from deltalog.schema.types import DAY_TO_SECOND, YEAR_TO_MONTH
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from deltalog.query.pruning import TableRead
     from deltalog.query.selections import Selection
     from deltalog.scan.plan import Scan
+    from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot
 
-INTERVALS: Final = frozenset({YEAR_TO_MONTH, DAY_TO_SECOND})
 _OWN_NAME: Final = "this"
 # Arguments of `load_cdf` for a bound: a version, or a moment.
 _BOUNDS: Final = (
@@ -125,7 +126,9 @@ class SelectionScan:
         Raises:
             InvalidInputError: the condition has no value for a row, when that row is read.
         """
-        reader = with_names(self.scan.to_reader(), self.names)
+        scan = self.scan
+        told = with_schema(scan.to_reader(), _told(scan.schema, scan.table_schema))
+        reader = with_names(told, self.names)
 
         def batches() -> Iterator[pa.RecordBatch]:
             try:
@@ -197,17 +200,41 @@ def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, ob
         return dataset()  # such as types that DuckDB compares, and we do not
 
 
+def telling_rows(rows: Any) -> Any:
+    """Return the rows of a table, whose months tell it as those of a query do."""
+    if not isinstance(rows, TableRows) or not hasattr(rows, "replace_schema"):
+        return rows
+    return rows.replace_schema(_told(rows.schema, rows.table_schema))
+
+
+def _told(shown: pa.Schema, schema: StructType) -> pa.Schema:
+    for place, part in enumerate(shown):
+        kind = find_field(schema, (part.name,)).type
+        if any(inner == YEAR_TO_MONTH for _, inner in walk_types(kind)):
+            shown = shown.set(place, told_of_query(part, kind))
+    return shown
+
+
 def check_looked_into(table: VersionedTable, read: TableRead) -> None:
     """Refuse a query that compares values by bytes that other rules compare.
 
-    DuckDB knows neither the collations of a table nor what is the same place, and has one type for
-    both kinds of intervals.
+    DuckDB knows neither the collations of a table nor what is the same place, and has an interval
+    of months and days at once.
 
     Raises:
-        InvalidInputError: it looks into texts with a collation, into geometries or intervals.
+        InvalidInputError: it looks into texts with a collation, into geometries or intervals, or
+            gives months that are inside of another type.
     """
     schema = table.snapshot.configuration.schema
     for name in schema.names:
+        kinds = [kind for _, kind in walk_types(find_field(schema, (name,)).type)]
+        is_named = read.named is None or name.lower() in read.named
+        if is_named and YEAR_TO_MONTH in kinds[1:]:
+            raise InvalidInputError(
+                f"cannot query {table.snapshot.store.root}: column {name!r} has intervals of years "
+                "and months inside, which DuckDB takes for numbers; a query with no more than "
+                "columns, a condition and a limit is answered"
+            )
         if read.looked_into is not None and name.lower() not in read.looked_into:
             continue
         what = unordered_in(schema, name)
@@ -217,10 +244,10 @@ def check_looked_into(table: VersionedTable, read: TableRead) -> None:
                 "DuckDB compares bytes; a query may give its values as they are, and ask whether "
                 "they are NULL"
             )
-        if any(kind in INTERVALS for _, kind in walk_types(find_field(schema, (name,)).type)):
+        if DAY_TO_SECOND in kinds:
             raise InvalidInputError(
-                f"cannot query {table.snapshot.store.root}: column {name!r} has intervals, whose "
-                "two kinds DuckDB does not tell apart; a query with no more than columns, a "
+                f"cannot query {table.snapshot.store.root}: column {name!r} has intervals of days, "
+                "which DuckDB does not tell from months; a query with no more than columns, a "
                 "condition and a limit is answered, and so is scan(…, order_by=…)"
             )
 

@@ -36,6 +36,10 @@ SCHEMA = Schema(
         Field("l", ArrayType("string")).collate("UTF8_LCASE", at="element"),
         Field("m", MAP).collate("UTF8_LCASE", at="value"),
         Field("k", MAP).collate("UTF8_LCASE", at="key"),
+        Field("a", ArrayType("string")),
+        Field("p", MAP),
+        Field("r", Schema([Field("v", ArrayType("string"))])),
+        Field("i", MapType("string", "integer")),
     ]
 )
 ROWS = pa.RecordBatch.from_pydict(
@@ -49,6 +53,10 @@ ROWS = pa.RecordBatch.from_pydict(
         "l": [["AB"], ["ab"], ["x"], [None], None],
         "m": pa.array([[("k", "AB")], [("k", "ab")], [], None, None], ARROW_MAP),
         "k": pa.array([[("k", "AB")], [("K", "ab")], [], None, None], ARROW_MAP),
+        "a": [["AB"], ["ab"], ["x"], [None], None],
+        "p": pa.array([[("k", "AB")], [("k", "ab")], [], None, None], ARROW_MAP),
+        "r": [{"v": ["AB"]}, {"v": ["ab"]}, None, None, None],
+        "i": pa.array([[("k", 1)], [("k", 2)], [], None, None], pa.map_(pa.string(), pa.int32())),
     }
 )
 
@@ -80,6 +88,11 @@ def rows_of(condition: str) -> list[int]:
         ("c = c", [1, 2, 3, 4]), ("c = upper('ab')", [1, 2]), ("length(c) = 3", [3]),
         ("c IS NULL", [5]), ("c = 'aB' AND NOT t = 'ab'", [1]),
         ("endswith(d, 'B ')", [1, 2, 4]), ("contains(d, 'b x ')", [3]),
+        ("c = array('aB')[0]", [1, 2]), ("c = split('aB', ' ')[0]", [1, 2]),
+        ("c = l[0]", [1, 2]), ("c = m['k']", [1, 2]), ("m['k'] = l[0]", [1, 2]),
+        ("a[0] = 'AB'", [1]), ("p['k'] = t", [1, 2]), ("a = array('AB')", [1]),
+        ("substring(c, i['k'], 1) = 'A'", [1]), ("substring(c, size(a), 1) = 'A'", [1, 2, 3]),
+        ("c = 'aB' AND i['k'] = 1", [1]),
     ],
 )  # fmt: skip
 def test_conditions_by_the_collation_of_a_column(condition: str, rows: list[int]) -> None:
@@ -91,7 +104,8 @@ def test_conditions_by_the_collation_of_a_column(condition: str, rows: list[int]
     [
         ("t COLLATE UTF8_LCASE = 'aB'", [1, 2, 3]), ("t = 'aB' COLLATE utf8_lcase", [1, 2, 3]),
         ("collate(t, 'UTF8_LCASE') = 'aB'", [1, 2, 3]), ("t COLLATE UTF8_LCASE = c", [1, 2, 4]),
-        ("t = c COLLATE UTF8_LCASE", [1, 2, 4]), ("c COLLATE UTF8_BINARY = 'AB'", [1]),
+        ("t = c COLLATE UTF8_LCASE", [1, 2, 4]), ("c = a[0] COLLATE UTF8_LCASE", [1, 2]),
+        ("c COLLATE UTF8_BINARY = p['k']", [1, 2]), ("c COLLATE UTF8_BINARY = 'AB'", [1]),
         ("(c) COLLATE `UTF8_BINARY` IN ('AB', 'B')", [1]), ("CAST(c AS STRING) = 'AB'", [1]),
         ("CAST(c AS STRING) = t", [1, 2]), ("g COLLATE UTF8_BINARY = 'AB'", [1]),
         ("g COLLATE SYSTEM.BUILTIN.UTF8_LCASE = 'AB'", [1, 2]),
@@ -112,6 +126,23 @@ def test_conditions_by_a_collation_that_is_named(condition: str, rows: list[int]
         ("c = t", r"spark.UTF8_LCASE, spark.UTF8_BINARY.* t COLLATE UTF8_LCASE"),
         ("c = d", "UTF8_LCASE_RTRIM"),
         ("c IN ('a', t)", "which is meant"),
+        ("c = a[0]", r"spark.UTF8_LCASE, spark.UTF8_BINARY"),
+        ("p['k'] = c", r"spark.UTF8_LCASE, spark.UTF8_BINARY|spark.UTF8_BINARY, spark.UTF8_LCASE"),
+        ("c = element_at(p, 'k')", "which is meant"),
+        ("c IN ('b', p['k'])", "which is meant"),
+        ("c = concat(p['k'], 'x')", "which is meant"),
+        ("c = lower(a[0])", "which is meant"),
+        ("c = array(t)[0]", "which is meant"),
+        ("c = split(t, 'x')[0]", "which is meant"),
+        ("c = transform(a, x -> upper(x))[0]", "which is meant"),
+        ("c = named_struct('v', t).v", "which is meant"),
+        ("s.c = r.v[0]", "which is meant"),
+        ("c = CASE WHEN n = 1 THEN p['k'] ELSE 'q' END", "which is meant"),
+        ("t = l[0]", "which is meant"),
+        ("t = m['k']", "which is meant"),
+        ("l[0] = a[0]", "which is meant"),
+        ("m['k'] = p['k']", "which is meant"),
+        ("l = a", "which is meant"),
         ("concat(c, t) = 'a'", "which is meant"),
         ("coalesce(c, t) = 'a'", "which is meant"),
         ("c COLLATE UTF8_LCASE = t COLLATE UTF8_BINARY", "which is meant"),

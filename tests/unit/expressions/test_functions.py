@@ -8,7 +8,14 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import arrow, lambdas, parse_sql
-from deltalog.expressions.functions import FUNCTIONS, find_function
+from deltalog.expressions.functions import (
+    FUNCTIONS,
+    OF_CHARACTERS,
+    OF_LENGTH,
+    OF_LOCALES,
+    TRIMS,
+    find_function,
+)
 from deltalog.expressions.macros import ALIASES, CASTS, MACROS
 from deltalog.expressions.refusals import REFUSED
 from tests.support.sql import values_of
@@ -28,6 +35,12 @@ FORMS: Final = {
     "when": "CASE WHEN a THEN b END", "extract": "EXTRACT(YEAR FROM a)", "col": "a", "lit": "1",
     "struct": "struct(a, b)", "date_part": "date_part('year', a)",
 }  # fmt: skip
+
+
+def test_functions_of_texts_are_in_the_table() -> None:
+    known = FUNCTIONS.keys() | ALIASES.keys() | {name for name, _ in MACROS}
+    assert known >= OF_LENGTH | OF_CHARACTERS
+    assert OF_CHARACTERS >= OF_LOCALES | TRIMS
 
 
 @pytest.mark.parametrize("name", ALLOWED)

@@ -163,6 +163,30 @@ def test_what_is_finer_than_its_type_is_refused(value: Any) -> None:
         plain_value(value)
 
 
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (np.datetime64("20000-01-01"), "20000-01-01 in an expression: .* the years 1 to 9999"),
+        (np.datetime64("12000", "Y"), "the years 1 to 9999"),
+        (np.datetime64("-0100-01-01T00:00", "s"), "the years 1 to 9999"),
+        (np.datetime64(10**18, "us"), "the years 1 to 9999"),
+        (pa.scalar(10**18, pa.timestamp("us")), r"timestamp\[us\] 10+ in .* the years 1 to 9999"),
+        (pa.scalar(10**15, pa.timestamp("s", "UTC")), "the years 1 to 9999"),
+        (pa.scalar(-(10**7), pa.date32()), "the years 1 to 9999"),
+        (pa.scalar(86_400_000 * 10**7, pa.date64()), "the years 1 to 9999"),
+        (pa.scalar(1, pa.date64()), r"date64\[ms\] 1 in an expression: .* lose data"),
+        (np.timedelta64(10**9 + 1, "D"), "less than a billion days"),
+        (pa.scalar(2**62, pa.duration("s")), "less than a billion days"),
+        (INTERVAL([0, 2**31 - 1, 0]), "less than a billion days"),
+        (np.timedelta64(2**31, "M"), "32 bits"),
+        (np.timedelta64(-(2**30), "Y"), "32 bits"),
+    ],
+)
+def test_what_python_or_the_type_cannot_hold_is_told(value: Any, why: str) -> None:
+    with pytest.raises(InvalidInputError, match=why):
+        plain_value(value)
+
+
 def test_an_interval_is_of_months_or_of_days() -> None:
     with pytest.raises(InvalidInputError, match="either months, or days"):
         plain_value(INTERVAL([1, 1, 0]))

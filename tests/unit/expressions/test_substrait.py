@@ -159,6 +159,7 @@ def test_names_are_exact() -> None:
 
 
 NANOS = 1_700_000_000_123_456_789
+INTERVAL: Any = pa.MonthDayNano  # the stubs know other arguments
 COUNTED = StructType(
     [
         Field("at", "timestamp_nanos"),
@@ -209,6 +210,8 @@ def span(value: int) -> Any:
         F("months").isin([18, 2]),
         ~(F("months") == -7),
         F("i") > 2,
+        F("i").isin(pa.array([2], pa.duration("us"))),
+        (F("i") > 1) & (F("span") < span(0)),
         F("at").is_null(),
         F("s", "span") == span(5),
         F("at") == F("at"),
@@ -226,10 +229,28 @@ def test_filters_of_nanoseconds_and_intervals(condition: Any) -> None:
     [
         F("at") > pa.scalar(0, pa.timestamp("us", "UTC")),
         F("span") > pa.scalar(1, pa.duration("ns")),
+        F("i") == span(5),
+        F("i") > pa.scalar(5, pa.duration("s")),
+        F("months") == span(5),
+        F("at") == span(5),
+        F("at").isin(pa.array([5], pa.duration("us"))),
+        F("months").isin(pa.array([5], pa.duration("us"))),
+        F("i") < instant(5),
+        F("i") < wall(5),
+        F("at") == wall(5),
+        F("clock") == instant(5),
+        F("span") == wall(5),
+        F("span") == 5,
+        F("at") == 5,
+        F("i") == F("span"),
+        F("at") == F("clock"),
+        F("i") == pa.scalar(INTERVAL([5, 0, 0])),
+        F("months") == pa.scalar(INTERVAL([5, 0, 0])),
+        F("s", "span") == 5,
     ],
     ids=str,
 )
-def test_filters_of_other_units_are_left_to_their_engine(condition: Any) -> None:
+def test_filters_of_other_units_and_types_are_left_to_their_engine(condition: Any) -> None:
     assert weaker_than_arrow_expression(condition, COUNTS.schema) is None
     with pytest.raises(InvalidInputError, match="write it as SQL"):
         from_arrow_expression(condition, COUNTS.schema)

@@ -12,9 +12,15 @@ import pyarrow as pa
 import pytest
 
 import deltalog
-from deltalog import DeltaTable, QueryBuilder
+from deltalog import DeltaTable, QueryBuilder, write_deltalake
 from deltalog.errors import InvalidInputError
-from deltalog.query.duckdb import connect_duckdb, query_duckdb, shared_duckdb
+from deltalog.query.duckdb import (
+    TableRows,
+    connect_duckdb,
+    has_spans,
+    query_duckdb,
+    shared_duckdb,
+)
 
 
 @pytest.mark.parametrize(
@@ -128,3 +134,20 @@ def test_a_fork_has_a_database_of_its_own() -> None:
         [sys.executable, "-c", _FORKED], capture_output=True, text=True, timeout=60, check=False
     )
     assert (ended.returncode, ended.stdout) == (0, "[1]\n[1]\n"), ended.stderr
+
+
+def test_rows_of_a_table_know_its_schema(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"a": [1]}))
+    table = DeltaTable(tmp_path)
+    assert isinstance(table.to_pyarrow_dataset(), TableRows)
+    write_deltalake(tmp_path, pa.table({"a": [2]}), mode="append")
+    assert isinstance(table.scan(), TableRows)
+    assert isinstance(DeltaTable(tmp_path).diff(0), TableRows)
+    assert isinstance(table.follow().poll(), TableRows)
+
+    class Rows:
+        schema = pa.schema([("a", pa.duration("us"))])
+
+    Rows.__module__ = "deltalog.of_a_caller"
+    assert not isinstance(Rows(), TableRows)
+    assert not has_spans(Rows())

@@ -11,6 +11,7 @@ import pytest
 import deltalog
 from deltalog.errors import InvalidInputError
 
+_MAP: Final = pa.map_(pa.int32(), pa.int32())
 _TABLES: Final = {
     "t": pa.table({"k": [1, 2], "F": [10, 20]}),
     "u": pa.table({"v": [1, 2], "f": [10, 30]}),
@@ -21,6 +22,12 @@ _TABLES: Final = {
     "long": pa.table({"f": [1, 2]}),
     "decimals": pa.table({"f": pa.array([Decimal("0.1")], pa.decimal128(3, 1))}),
     "texts": pa.table({"f": ["0.1", "x"]}),
+    "one": pa.table({"a": [1]}),
+    "other": pa.table({"b": [5, 6]}),
+    "none": pa.table({"c": pa.array([], pa.int64())}),
+    "maps": pa.table({"f": pa.array([[(1, 2)]], _MAP), "n": [1]}),
+    "lists": pa.table({"f": pa.array([[[(1, 2)]]], pa.list_(_MAP))}),
+    "structs": pa.table({"f": [{"x": 1}]}),
 }
 
 
@@ -68,6 +75,23 @@ def _found(query: str) -> tuple[list[str], list[tuple[object, ...]]]:
          ["k"], [(1,)]),
         ("SELECT * FROM (SELECT F + 1 - 1 AS f, k FROM t) JOIN u USING (f)", ["f", "k", "v"],
          [(10, 1, 1)]),
+        ("SELECT f FROM structs JOIN structs AS s USING (f)", ["f"], [({"x": 1},)]),
+        ("SELECT * FROM one NATURAL JOIN other", ["a", "b"], [(1, 5), (1, 6)]),
+        ("SELECT b FROM one NATURAL JOIN other", ["b"], [(5,), (6,)]),
+        ("SELECT other.*, one.a + b AS s FROM one NATURAL JOIN other", ["b", "s"],
+         [(5, 6), (6, 7)]),
+        ("SELECT * FROM one NATURAL LEFT JOIN none", ["a", "c"], [(1, None)]),
+        ("SELECT * FROM none NATURAL RIGHT JOIN one", ["c", "a"], [(None, 1)]),
+        ("SELECT * FROM none NATURAL FULL JOIN one", ["c", "a"], [(None, 1)]),
+        ("SELECT * FROM one NATURAL JOIN none", ["a", "c"], []),
+        ("SELECT * FROM t NATURAL JOIN one NATURAL JOIN u", ["F", "k", "a", "v"], [(10, 1, 1, 1)]),
+        ("SELECT * FROM t NATURAL JOIN (one NATURAL JOIN u)", ["F", "k", "a", "v"],
+         [(10, 1, 1, 1)]),
+        (("WITH c AS (SELECT * FROM one NATURAL JOIN other), d AS (SELECT a AS k, b FROM c)"
+          " SELECT * FROM d NATURAL JOIN t WHERE b = 5"), ["k", "b", "F"], [(1, 5, 10)]),
+        ("SELECT 'x NATURAL JOIN y' AS s, a FROM one NATURAL JOIN none UNION ALL SELECT 'z', 2",
+         ["s", "a"], [("z", 2)]),
+        ("SELECT k FROM t WHERE k IN (SELECT a FROM one NATURAL JOIN other)", ["k"], [(1,)]),
     ],
 )  # fmt: skip
 def test_columns_that_are_compared_come_first(
@@ -102,6 +126,11 @@ def test_numbers_are_compared_as_spark_does(query: str, rows: list[tuple[object,
         ("SELECT * FROM floats NATURAL JOIN whole", "character 35: columns f of float and of int"),
         ("SELECT * FROM floats JOIN decimals USING (f)", "join ON a condition"),
         ("SELECT * FROM long JOIN texts USING (f)", "f of long and of string"),
+        ("SELECT 1 FROM maps JOIN maps AS m USING (f)", "f of map<.*> are not compared: they have"),
+        ("SELECT n FROM maps NATURAL JOIN maps AS m", "they have maps"),
+        ("SELECT 1 FROM lists JOIN lists AS m USING (f)", "they have maps"),
+        ("SELECT k FROM t NATURAL LEFT SEMI JOIN w", "cannot be NATURAL and SEMI"),
+        ("SELECT k FROM t NATURAL LEFT ANTI JOIN one", "cannot be NATURAL and ANTI"),
         ("SELECT * FROM decimals FULL JOIN whole USING (f)", "are not compared by their names"),
         ("SELECT * FROM t JOIN u USING (nothing)", "nothing"),
         ("SELECT x.* FROM t JOIN u USING (f)", "no table of this join is called x"),

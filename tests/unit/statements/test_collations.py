@@ -70,6 +70,8 @@ def test_what_is_no_collation(db: SqlTables, definition: str, why: str) -> None:
         ("CHANGE COLUMN c c STRING COLLATE UTF8_BINARY", "c string"),
         ("CHANGE COLUMN c c STRING COMMENT 'x'", "c string collate UTF8_LCASE"),
         ("ADD COLUMN d STRING COLLATE UTF8_LCASE", "d string collate UTF8_LCASE"),
+        ("REPLACE COLUMNS (id INT, C STRING COLLATE UTF8_BINARY, p STRING)", "c string"),
+        ("REPLACE COLUMNS (id INT, c STRING, p STRING COMMENT 'x')", "c string collate UTF8_LCASE"),
         ("REPLACE COLUMNS (id INT, c STRING COLLATE UTF8_LCASE, p STRING COLLATE UTF8_LCASE)",
          "p string collate UTF8_LCASE"),
     ],
@@ -77,6 +79,29 @@ def test_what_is_no_collation(db: SqlTables, definition: str, why: str) -> None:
 def test_columns_get_collations(table: SqlTables, statement: str, shown: str) -> None:
     table.run(f"ALTER TABLE t {statement}")
     assert shown in columns(table)
+
+
+@pytest.mark.parametrize(
+    ("columns_now", "shown"),
+    [
+        ("a ARRAY<STRING COLLATE UTF8_BINARY>, s STRUCT<v: STRING>, m MAP<STRING, STRING>",
+         ["array<string>", "struct<v:string collate UTF8_LCASE>",
+          "map<string collate UTF8_LCASE,string collate UTF8_LCASE>"]),
+        ("a ARRAY<STRING>, s STRUCT<V: STRING COLLATE UTF8_BINARY>, m MAP<STRING, {by_bytes}>",
+         ["array<string collate UTF8_LCASE>", "struct<v:string>", "map<string,string>"]),
+        ("a ARRAY<STRING>, s STRUCT<v: STRING>, m MAP<STRING COLLATE UTF8_LCASE, {by_bytes}>",
+         ["array<string collate UTF8_LCASE>", "struct<v:string collate UTF8_LCASE>",
+          "map<string collate UTF8_LCASE,string>"]),
+    ],
+)  # fmt: skip
+def test_replaced_columns_lose_the_collations_that_they_say(
+    db: SqlTables, columns_now: str, shown: list[str]
+) -> None:
+    text = "STRING COLLATE UTF8_LCASE"
+    db.create("t", f"(a ARRAY<{text}>, s STRUCT<v: {text}>, m MAP<{text}, {text}>)")
+    now = columns_now.format(by_bytes="STRING COLLATE UTF8_BINARY")
+    db.run(f"ALTER TABLE t REPLACE COLUMNS ({now})")
+    assert sorted(one.partition(" ")[2] for one in columns(db)) == sorted(shown)
 
 
 def test_conditions_of_statements(table: SqlTables) -> None:

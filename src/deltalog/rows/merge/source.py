@@ -18,6 +18,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.kernels import Array, pc
 from deltalog.schema import StructType, conform, duplicates, from_arrow_schema, to_arrow_schema
+from deltalog.schema.arrow import type_of_query
 from deltalog.schema.primitives.moments import has_nanoseconds
 from deltalog.schema.types import (
     INTEGER,
@@ -64,6 +65,7 @@ class MergeSource:
         # Of these columns nanoseconds are held, and cut off where nobody asks for them.
         self._fine = self._cut = frozenset(fine)
         self._lossy: set[str] = set()
+        self._told = frozenset(part.name for part in reader.schema if type_of_query(part))
         twice = duplicates(self.schema)
         if twice:
             raise InvalidInputError(
@@ -95,7 +97,8 @@ class MergeSource:
 
         A moment keeps its nanoseconds where the table's column of that name has them, and where
         the table has some and no column of that name; else they are cut off, with a notice, as a
-        write does it. Whole numbers are months where the table's column of that name has months.
+        write does it. Whole numbers are months where the table's column of that name has months,
+        but not those of a query, which has both.
         """
         known = {field.name.lower(): field.type for field in target}
         asks = any(kind in FINE_MOMENTS for kind in known.values())
@@ -107,7 +110,7 @@ class MergeSource:
                 has_zone = field.type == TIMESTAMP
                 kind = TIMESTAMP_NANOS if has_zone else TIMESTAMP_NANOS_NTZ
                 fields.append(replace(field, type=kind))
-            elif theirs == YEAR_TO_MONTH and field.type == INTEGER:
+            elif field.name not in self._told and (theirs, field.type) == (YEAR_TO_MONTH, INTEGER):
                 fields.append(replace(field, type=YEAR_TO_MONTH))
             else:
                 cut |= {field.name} & self._fine

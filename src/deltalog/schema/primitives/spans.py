@@ -25,6 +25,9 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 _MICROS_OF_DAY: Final = 86_400_000_000
 _NANOS_OF_MICRO: Final = 1_000
 _LOW_WORD: Final = (1 << 32) - 1
+_MONTHS: Final = "deltalog months"
+NAMED_MONTHS: Final = pa.struct([(_MONTHS, pa.int32())])
+"""Months in an engine that has no such type, and takes plain numbers for numbers."""
 
 
 def narrower(*fields: str) -> tuple[str, ...]:
@@ -98,18 +101,24 @@ def time_spans(intervals: Array) -> Array:
     if compute.any(compute.or_(has_months, is_fine), min_count=0).as_py():
         raise ValueError("expected an interval of days and microseconds, without months")
     days = compute.shift_right(low, pa.scalar(32, pa.int64()))
-    whole = compute.add(compute.multiply(days, _MICROS_OF_DAY), micros)
+    try:
+        whole = compute.add_checked(compute.multiply_checked(days, _MICROS_OF_DAY), micros)
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            "expected an interval of no more microseconds than 64 bits hold: 292 thousand years"
+        ) from error
     kept: Array = compute.if_else(is_there, whole, pa.scalar(None, pa.int64()))
     return kept.cast(pa.duration("us"))
 
 
-def _conform_months(array: Array, target: pa.DataType) -> Array | None:
-    return array.cast(target) if pt.is_integer(array.type) else None
+def named_months(values: Array) -> Array:
+    """Return numbers of months as values of the type `NAMED_MONTHS`."""
+    named: Array = pa.StructArray.from_arrays([values], [_MONTHS], mask=values.is_null())
+    return named
 
 
 def _conform_time(array: Array, target: pa.DataType) -> Array | None:
     return array.cast(target) if pt.is_duration(array.type) else None
 
 
-MONTH_COUNT: Final = ValueCodec(conform=_conform_months)
 TIME_SPAN: Final = ValueCodec(conform=_conform_time)

@@ -182,7 +182,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         ),
         _interval(
             name=spans.YEAR_TO_MONTH,
-            codec=spans.MONTH_COUNT,
+            codec=ValueCodec(),  # Arrow has integers for it, which are converted as such
             arrow=pa.int32,
             aliases=spans.narrower("year", "month"),
             written=spans.months_constant,

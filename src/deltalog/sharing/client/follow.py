@@ -230,7 +230,12 @@ class SharedFollower:
             predicate=self._options.predicate,
             time_zone=self._view.time_zone,
         )
-        return Step(tasks=tuple(changes.tasks()), offset=self._after(last), output=changes.schema)
+        return Step(
+            tasks=tuple(changes.tasks()),
+            offset=self._after(last),
+            output=changes.schema,
+            table_schema=changes.table_schema,
+        )
 
     def _appended(self, last: int) -> Step:
         first = self._offset.version
@@ -302,7 +307,12 @@ class SharedFollower:
             for row in batch.to_pylist()
         )
         own = tuple(with_own_urls(snapshot, tasks))
-        return Step(tasks=own, offset=offset, output=spec.output)
+        return Step(
+            tasks=own,
+            offset=offset,
+            output=spec.output,
+            table_schema=snapshot.configuration.schema,
+        )
 
     def _after(self, version: int) -> Offset:
         return Offset(table_id=self._offset.table_id, version=version + 1)

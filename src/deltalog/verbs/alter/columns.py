@@ -16,8 +16,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.nodes import And, Column, IsNull, Not
 from deltalog.features.clustering import clustering_columns
 from deltalog.schema import StructType, alter, as_type, canonical_path_of, find_field
-from deltalog.schema.collation_names import collation_named
-from deltalog.schema.collations import inner_collations, with_collations
+from deltalog.schema.collations import with_collations
 from deltalog.schema.types import CURRENT_DEFAULT_KEY, GENERATION_EXPRESSION_KEY, IDENTITY_STEP_KEY
 from deltalog.table_change import changed_table
 from deltalog.verbs.alter.existing_rows import check_existing_rows
@@ -245,12 +244,13 @@ class SetColumnCollations(_ColumnChange):
         _check_not_clustered(transaction, path, "change the collation of")
         if self.to_type is not None:
             schema = alter.change_type(schema, path, self.to_type)
-        named = {inner: collation_named(name) for inner, name in self.collations.items()}
         replaces = self.to_type is not None  # a type that is said again says all of them
 
         def collated(field: Field) -> Field:
-            kept = {} if replaces else inner_collations(field)
-            return with_collations(field, {**kept, **named})
+            found = with_collations(field, {}) if replaces else field
+            for inner, name in self.collations.items():
+                found = found.collate(name, at=".".join(inner))
+            return found
 
         return alter.change_field(schema, path, collated)
 

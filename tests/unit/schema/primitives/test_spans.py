@@ -70,6 +70,18 @@ def test_months_and_nanoseconds_are_no_span(parts: list[int]) -> None:
         time_spans(pa.array([INTERVAL([0, 1, 0]), INTERVAL(parts)]))
 
 
+@pytest.mark.parametrize(
+    "parts", [[0, 106_751_992, 0], [0, -106_751_992, 0], [0, 2**31 - 1, 0], [0, -(2**31), 0],
+              [0, 106_751_991, 14_454_775_808_000]],
+)  # fmt: skip
+def test_too_long_an_interval_is_no_span(parts: list[int]) -> None:
+    intervals = pa.array([None, INTERVAL(parts)], pa.month_day_nano_interval())
+    with pytest.raises(ValueError, match="64 bits"):
+        time_spans(intervals)
+    at_most = pa.array([INTERVAL([0, 106_751_991, 14_454_775_807_000])])
+    assert time_spans(at_most).cast(pa.int64()).to_pylist() == [2**63 - 1]
+
+
 def test_narrower_names_are_all_but_the_widest() -> None:
     assert narrower("year", "month") == ("interval year", "interval month")
     found = narrower("day", "hour", "minute", "second")
