@@ -78,7 +78,7 @@ def _value(name: str, value: Any) -> object:
     if isinstance(value, dict):
         return _grid_of(value)
     if isinstance(value, pa.Table):
-        from deltalog.write.fit import readable_tuples  # noqa: PLC0415  # only in notebooks
+        from deltalog.schema.readable import readable_tuples  # noqa: PLC0415  # only in notebooks
 
         shown = cards.grid(readable_tuples(value.slice(0, _MOST_SHOWN)), value.column_names)
         return cards.folding(f"{value.num_rows:,} rows", shown)
@@ -171,7 +171,7 @@ def card(snapshot: Snapshot) -> str:
 def _some_rows(snapshot: Snapshot) -> Iterator[CardPiece]:
     """Yield a few rows of the first columns, or why there are none to show."""
     from deltalog import cards  # noqa: PLC0415  # only in notebooks
-    from deltalog.write.fit import readable_tuples  # noqa: PLC0415  # only in notebooks
+    from deltalog.schema.readable import readable_tuples  # noqa: PLC0415  # only in notebooks
 
     names = snapshot.configuration.schema.names[:_MAX_COLUMNS]
     try:

@@ -22,7 +22,7 @@ from rich.cells import cell_len, set_cell_size
 
 from deltalog._json import dumps
 from deltalog.display import readable_size
-from deltalog.write.fit import readable_rows, readable_tuples, readable_values
+from deltalog.schema.readable import readable_rows, readable_tuples, readable_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -19,8 +19,8 @@ from deltalog.expressions.nodes import In
 from deltalog.expressions.trees import rebuild
 from deltalog.schema.arrow import type_of_query
 from deltalog.schema.primitives.moments import has_nanoseconds
+from deltalog.schema.readable import python_values
 from deltalog.statements.slices import SubqueryKind
-from deltalog.write.fit import python_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from deltalog.cards import card, cell_of_row, grid, plain
 from deltalog.errors import InvalidInputError
-from deltalog.write.fit import python_values, readable_tuples
+from deltalog.schema.readable import python_values, readable_tuples
 from deltalog.write.source import open_batches
 
 if TYPE_CHECKING:

@@ -45,9 +45,10 @@ from deltalog.kernels import Array, pc
 from deltalog.schema import StructType, find_field, to_arrow_schema
 from deltalog.schema.collation_names import BY_BYTES
 from deltalog.schema.collations import has_collations
+from deltalog.schema.readable import readable_rows
 from deltalog.schema.types import STRING
 from deltalog.sql_session import RULES_OF_TABLES
-from deltalog.write.fit import Fit, readable_rows
+from deltalog.write.fit import Fit
 from deltalog.write.nested_paths import not_null_paths, rows_where, values_at
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.errors import ConstraintViolationError
 from deltalog.expressions import filter_mask, to_sql
 from deltalog.kernels import pc
+from deltalog.schema.readable import readable_rows
 from deltalog.write.changes import ChangeWriter
 from deltalog.write.enforce import Enforcer
 from deltalog.write.files import FileWriter
-from deltalog.write.fit import readable_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

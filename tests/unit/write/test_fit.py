@@ -13,7 +13,6 @@ from deltalog.errors import (
     SchemaMismatchError,
 )
 from deltalog.schema import ArrayType, Field, MapType, StructType, VariantType
-from deltalog.write.fit import readable_rows
 from tests.support.writes import enforced, table
 
 NAIVE = datetime(2024, 7, 1, 12)  # noqa: DTZ001  # without a zone on purpose
@@ -231,27 +230,3 @@ def test_a_field_called_timestamp_may_be_without_a_zone() -> None:
     inner = StructType([Field("timestamp", "timestamp_ntz")])
     data = {"x": [{"timestamp": NAIVE}]}
     assert enforced(table(Field("x", inner)), data, time_zone="Europe/Berlin") == data
-
-
-def test_rows_for_people_have_all_values() -> None:
-    rows = pa.table(
-        {
-            "fine": pa.array([5, None], pa.timestamp("ns")),
-            "late": pa.array([2**60, 0], pa.timestamp("us")),
-            "n": [1, 2],
-        }
-    )
-    late = f"<value out of range: {2**60}>"
-    assert readable_rows(rows) == [
-        {"fine": "1970-01-01 00:00:00.000000005", "late": late, "n": 1},
-        {"fine": None, "late": "1970-01-01 00:00:00.000000", "n": 2},
-    ]
-    nested = pa.table(
-        {"s": pa.array([{"late": 2**60}] * 2, pa.struct([rows.schema.field("late")]))}
-    )
-    assert readable_rows(nested) == [{"s": "…"}, {"s": "…"}]
-
-
-def test_rows_are_shown_whatever_bytes_their_texts_are() -> None:
-    texts = pa.array([b"\xff"]).view(pa.string())
-    assert readable_rows(pa.table({"s": texts, "id": [1]})) == [{"s": "…", "id": 1}]

@@ -19,10 +19,10 @@ from deltalog.scan.plan import TASK_COLUMNS, make_task
 from deltalog.scan.reader import read_task
 from deltalog.scan.spec import read_spec
 from deltalog.schema.columns import leaf_columns
+from deltalog.schema.readable import readable_values
 from deltalog.stats import stats_schema
 from deltalog.stats.bounds import correction
 from deltalog.stats.schema import has_bounds
-from deltalog.write.fit import readable_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -25,7 +25,7 @@ from deltalog.rows.merge.clauses import first_true
 from deltalog.rows.merge.join import KeyIndex, cross
 from deltalog.rows.merge.names import SOURCE, TARGET
 from deltalog.schema import to_arrow_type
-from deltalog.write.fit import readable_rows
+from deltalog.schema.readable import readable_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.errors import ConstraintViolationError, InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.scan import plan_scan
+from deltalog.schema.readable import readable_rows
 from deltalog.write.enforce import distinct
-from deltalog.write.fit import readable_rows
 
 if TYPE_CHECKING:
     from deltalog.expressions import Expression
