@@ -8,7 +8,7 @@ import pytest
 
 from deltalog.context import utc_context
 from deltalog.snapshot import load_snapshot
-from deltalog.snapshot.pieces import CutSnapshot, cut_snapshot
+from deltalog.snapshot.cut import CutSnapshot, cut_snapshot
 from deltalog.stats import indexed_columns, stats_schema
 from deltalog.storage import open_store
 from tests.property.test_pieces_laws import texts

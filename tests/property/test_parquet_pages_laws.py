@@ -22,7 +22,7 @@ from deltalog.storage import open_store
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_excerpt import PAGED, Excerpt
 from deltalog.storage.parquet_paged import PagedReader
-from deltalog.storage.parquet_pages import Rows
+from deltalog.storage.parquet_pages import RowRange
 
 KINDS: tuple[pa.DataType, ...] = (
     pa.int32(),
@@ -121,7 +121,7 @@ def files(draw: st.DrawFn) -> tuple[pa.Table, dict[str, Any]]:
 
 
 @st.composite
-def runs_of(draw: st.DrawFn, num_rows: int) -> list[Rows]:
+def runs_of(draw: st.DrawFn, num_rows: int) -> list[RowRange]:
     """Ascending runs with gaps between, at least one."""
     edges = draw(
         st.lists(st.integers(0, num_rows), min_size=2, max_size=8, unique=True).map(sorted)

@@ -26,7 +26,7 @@ from deltalog.expressions import as_expression, resolve_predicate
 from deltalog.log import names
 from deltalog.scan.prune import Pruned, prune
 from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.snapshot.pieces import CutSnapshot, cut_snapshot, holds_more_files
+from deltalog.snapshot.cut import CutSnapshot, cut_snapshot, holds_more_files
 from deltalog.spark.engine.path_ranks import paths_at
 from deltalog.spark.reading.state import PruneSpec, prune_piece, united
 from deltalog.stats import schema_of_leaves

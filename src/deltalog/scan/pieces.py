@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deltalog.scan.transform import FileProjection
     from deltalog.storage.parquet import ParquetReader
     from deltalog.storage.parquet_paged import PagedReader
-    from deltalog.storage.parquet_pages import Rows
+    from deltalog.storage.parquet_pages import RowRange
     from deltalog.storage.parquet_parts import Segments
     from deltalog.storage.store import ByteRange
 
@@ -55,12 +55,12 @@ class OpenTask:
     of_others: FileProjection
     unmapped: FileProjection
     marked: DeletionBitmap | None
-    runs: Sequence[Rows]
+    runs: Sequence[RowRange]
 
     def pieces(self) -> Iterator[Piece]:
         """Yield rows of adjacent row groups, each small enough to be decoded at once."""
         starts = self.reader.row_group_starts
-        piece: list[Rows] = []
+        piece: list[RowRange] = []
         first = last = 0  # row groups of the piece
         for run in within_groups(self.runs, starts):
             group = bisect_right(starts, run[0]) - 1
@@ -75,7 +75,7 @@ class OpenTask:
         if piece:
             yield Piece(self, tuple(merged(piece)))
 
-    def keep_mask(self, runs: Sequence[Rows]) -> pa.BooleanArray | None:
+    def keep_mask(self, runs: Sequence[RowRange]) -> pa.BooleanArray | None:
         """Which of these physical rows the task returns; None is all."""
         if self.marked is None:
             return None
@@ -103,7 +103,7 @@ class Piece:
     """Some rows of a file, by their numbers."""
 
     file: OpenTask
-    runs: tuple[Rows, ...]
+    runs: tuple[RowRange, ...]
 
     def read(self) -> list[pa.RecordBatch]:
         """Read the logical batches of these rows, masked and filtered."""
@@ -122,7 +122,7 @@ class Piece:
     def columns(
         self,
         projections: Sequence[FileProjection],
-        runs: Sequence[Rows],
+        runs: Sequence[RowRange],
         segments: Segments | None,
     ) -> dict[str, pa.ChunkedArray[Any]]:
         """Read the columns of projections; without `segments` they are fetched first."""
@@ -294,7 +294,7 @@ class KeptRows:
             output = pa.Table.from_arrays(output.columns, schema=schema)
         return output.to_batches()
 
-    def _hits(self) -> tuple[Sequence[Rows], pa.BooleanArray | None]:
+    def _hits(self) -> tuple[Sequence[RowRange], pa.BooleanArray | None]:
         """The rows around those that are kept, and which of them these are; None is all."""
         if self.mask is None:
             return self.piece.runs, None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.snapshot import Snapshot
-    from deltalog.snapshot.pieces import SnapshotPiece
+    from deltalog.snapshot.cut import SnapshotPiece
     from deltalog.snapshot.state import LogState
 
 _Result = TypeVar("_Result")
@@ -238,7 +238,7 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
 
     def run(state: LogState) -> pa.Table | None:
         nonlocal begun
-        from deltalog.snapshot.pieces import live_pieces  # noqa: PLC0415  # large tables
+        from deltalog.snapshot.cut import live_pieces  # noqa: PLC0415  # large tables
 
         if not _is_large(state) or begun not in {None, state}:
             return None
@@ -337,7 +337,7 @@ def _prune_piece(piece: SnapshotPiece, predicate: Expression, *, bounds_first: b
 
 def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression) -> _PrunedInPieces:
     from deltalog.scan.checkpoint_groups import may_hold_matches  # noqa: PLC0415  # large tables
-    from deltalog.snapshot.pieces import live_pieces  # noqa: PLC0415  # as above
+    from deltalog.snapshot.cut import live_pieces  # noqa: PLC0415  # as above
 
     pieces = live_pieces(snapshot, state)
     groups = [piece.row_group for piece in pieces]

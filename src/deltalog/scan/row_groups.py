@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet import ParquetReader
     from deltalog.storage.parquet_footer import ColumnChunk
     from deltalog.storage.parquet_paged import PagedReader
-    from deltalog.storage.parquet_pages import Rows
+    from deltalog.storage.parquet_pages import RowRange
 
 _PARTS: Final = ("minValues", "maxValues", "nullCount")
 
@@ -67,7 +67,7 @@ class FooterPruning:
         self._reader = reader
         self._skipping: Skipping | None = None
         self._leaves: dict[str, int] = {}
-        self._left: tuple[tuple[int, ...], list[Rows]] = (), []
+        self._left: tuple[tuple[int, ...], list[RowRange]] = (), []
         if predicate is None:
             return
         known = set(data_columns.names)
@@ -108,7 +108,7 @@ class FooterPruning:
         self._left = known, self._judge(self._skipping, every, known, paged)
         return tuple(dict.fromkeys(map(self._group_of, self._left[1])))
 
-    def rows(self, groups: Sequence[int], paged: PagedReader) -> Sequence[Rows]:
+    def rows(self, groups: Sequence[int], paged: PagedReader) -> Sequence[RowRange]:
         """The rows of row groups that may match: those of pages whose bounds do not rule it out.
 
         Args:
@@ -132,12 +132,12 @@ class FooterPruning:
             return merged(every)
         return merged(self._judge(self._skipping, groups, known, paged))
 
-    def _group_of(self, cell: Rows) -> int:
+    def _group_of(self, cell: RowRange) -> int:
         return bisect_right(self._reader.row_group_starts, cell[0]) - 1
 
     def _judge(
         self, skipping: Skipping, groups: Sequence[int], known: tuple[int, ...], paged: PagedReader
-    ) -> list[Rows]:
+    ) -> list[RowRange]:
         """The runs of rows that may match, of those that lie in one page of each column.
 
         Args:
@@ -160,7 +160,7 @@ class FooterPruning:
 
     def _cells(
         self, groups: Sequence[int], known: tuple[int, ...], paged: PagedReader
-    ) -> tuple[list[Rows], dict[int, list[ColumnChunk]]]:
+    ) -> tuple[list[RowRange], dict[int, list[ColumnChunk]]]:
         """Runs of rows that lie in one page of each column, and what is known of each."""
         starts, leaves = self._reader.row_group_starts, self.leaves
         of_groups = self._reader.column_chunks(leaves) if leaves else ()
@@ -207,7 +207,7 @@ class FooterPruning:
 
 
 def _of_cells(
-    cells: Sequence[Rows], pages: Pages, bounds: Sequence[ColumnChunk]
+    cells: Sequence[RowRange], pages: Pages, bounds: Sequence[ColumnChunk]
 ) -> Iterator[ColumnChunk]:
     """What is known of the rows of each cell, every one of which lies in one page."""
     for start, end in cells:

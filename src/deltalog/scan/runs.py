@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from deltalog.deletion_vectors import DeletionBitmap
-    from deltalog.storage.parquet_pages import Rows
+    from deltalog.storage.parquet_pages import RowRange
 
 _GAP_ROWS: Final = 1024
 _MOST_RUNS: Final = 512
 
 
-def merged(runs: Iterable[Rows]) -> list[Rows]:
+def merged(runs: Iterable[RowRange]) -> list[RowRange]:
     """Ascending runs of rows, those that touch made one."""
-    found: list[Rows] = []
+    found: list[RowRange] = []
     for start, end in runs:
         if found and found[-1][1] == start:
             found[-1] = (found[-1][0], end)
@@ -37,13 +37,13 @@ def merged(runs: Iterable[Rows]) -> list[Rows]:
     return found
 
 
-def positions(runs: Sequence[Rows]) -> pa.Array[Any]:
+def positions(runs: Sequence[RowRange]) -> pa.Array[Any]:
     """The numbers of the rows, ascending."""
     parts = [arrow.arange(start, end) for start, end in runs]
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
-def within_groups(runs: Iterable[Rows], starts: Sequence[int]) -> Iterator[Rows]:
+def within_groups(runs: Iterable[RowRange], starts: Sequence[int]) -> Iterator[RowRange]:
     """The runs, cut where row groups begin.
 
     Args:
@@ -59,8 +59,8 @@ def within_groups(runs: Iterable[Rows], starts: Sequence[int]) -> Iterator[Rows]
 
 
 def live_runs(
-    runs: Sequence[Rows], marked: DeletionBitmap, *, only_deleted: bool
-) -> Sequence[Rows]:
+    runs: Sequence[RowRange], marked: DeletionBitmap, *, only_deleted: bool
+) -> Sequence[RowRange]:
     """The runs without long parts that a deletion vector leaves out.
 
     Args:
@@ -91,8 +91,8 @@ def live_runs(
 
 
 def hits(
-    runs: Sequence[Rows], mask: pa.BooleanArray, starts: Sequence[int]
-) -> tuple[Sequence[Rows], pa.BooleanArray]:
+    runs: Sequence[RowRange], mask: pa.BooleanArray, starts: Sequence[int]
+) -> tuple[Sequence[RowRange], pa.BooleanArray]:
     """The runs around the kept rows, and a mask over their rows.
 
     Args:
@@ -107,7 +107,7 @@ def hits(
         every = zip([0, *ends[:-1]], ends, strict=True)
         places = [place for place in every if mask.slice(place[0], _length(place)).true_count]
     offsets = [0, *accumulate(map(_length, runs))]
-    found: list[Rows] = []
+    found: list[RowRange] = []
     parts: list[pa.BooleanArray] = []
     for place in within_groups(places, offsets):
         number = bisect_right(offsets, place[0]) - 1
@@ -117,7 +117,7 @@ def hits(
     return merged(found), parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
-def _near_places(mask: pa.BooleanArray) -> list[Rows] | None:
+def _near_places(mask: pa.BooleanArray) -> list[RowRange] | None:
     """Runs of places that are true or near to such; None if they are nearly all of the mask."""
     if mask.true_count > len(mask) // 2:
         return None
@@ -138,14 +138,14 @@ def _near(numbers: pa.Array[Any], gap: int) -> tuple[pa.Array[Any], pa.Array[Any
     return pa.concat_arrays([numbers.slice(0, 1), firsts]), ends
 
 
-def _pairs(starts: pa.Array[Any], ends: pa.Array[Any]) -> list[Rows]:
+def _pairs(starts: pa.Array[Any], ends: pa.Array[Any]) -> list[RowRange]:
     bounds: list[list[Any]] = [starts.to_pylist(), ends.to_pylist()]
     return list(zip(*bounds, strict=True))
 
 
-def _common(some: Sequence[Rows], others: Sequence[Rows]) -> list[Rows]:
+def _common(some: Sequence[RowRange], others: Sequence[RowRange]) -> list[RowRange]:
     """The rows that both have."""
-    found: list[Rows] = []
+    found: list[RowRange] = []
     position = 0
     for start, end in some:
         while position < len(others) and others[position][1] <= start:
@@ -157,5 +157,5 @@ def _common(some: Sequence[Rows], others: Sequence[Rows]) -> list[Rows]:
     return merged(found)
 
 
-def _length(run: Rows) -> int:
+def _length(run: RowRange) -> int:
     return run[1] - run[0]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.scan.task import ScanTask
-    from deltalog.storage.parquet_pages import Rows
+    from deltalog.storage.parquet_pages import RowRange
 
     Columns = Mapping[str, pa.ChunkedArray[Any]]
 
@@ -48,7 +48,7 @@ class TaskRows:
 
     task: ScanTask
     found: Columns
-    runs: Sequence[Rows]
+    runs: Sequence[RowRange]
     mask: pa.BooleanArray | None
     kept: Columns
 

@@ -23,7 +23,7 @@ from deltalog.storage.parquet_pages import (
     DamagedPageError,
     PageHeader,
     Pages,
-    Rows,
+    RowRange,
     aligned,
     read_dictionary_header,
     read_headers,
@@ -78,7 +78,7 @@ class Part(NamedTuple):
     leaf: int
     chunk: ColumnChunk
     pages: Pages | None
-    rows: Sequence[Rows]
+    rows: Sequence[RowRange]
     is_repeated: bool
 
     def spans(self) -> list[tuple[int, int]]:
@@ -135,7 +135,7 @@ class Excerpt:
         self,
         footer: Described,
         segments: Segments,
-        wanted: Sequence[Rows],
+        wanted: Sequence[RowRange],
         texts: Mapping[int, str],
     ) -> pa.Table:
         """The wanted rows.
@@ -235,7 +235,7 @@ class Excerpt:
 
 
 def plan_excerpt(
-    groups: Sequence[tuple[int, int, Sequence[Rows]]],
+    groups: Sequence[tuple[int, int, Sequence[RowRange]]],
     columns: Sequence[Sequence[int]],
     whole_part: Callable[[int, int], Part],
     num_leaves: int,
@@ -268,7 +268,7 @@ def plan_excerpt(
     return Excerpt(planned, num_leaves) if fits else None
 
 
-def _fewest_pages(parts: list[Part], wanted: Sequence[Rows]) -> list[Part]:
+def _fewest_pages(parts: list[Part], wanted: Sequence[RowRange]) -> list[Part]:
     """What is read of the leaves of a column: the pages around the wanted rows, or everything."""
     pages = [part.pages for part in parts if part.pages is not None]
     ((_, num_rows),) = parts[0].rows
@@ -395,7 +395,7 @@ def _varint(number: int) -> bytes:
     return bytes(out)
 
 
-def cut_rows(table: pa.Table, rows: Sequence[Rows], wanted: Sequence[Rows]) -> pa.Table:
+def cut_rows(table: pa.Table, rows: Sequence[RowRange], wanted: Sequence[RowRange]) -> pa.Table:
     """The wanted rows of a table.
 
     Args:
@@ -412,7 +412,7 @@ def cut_rows(table: pa.Table, rows: Sequence[Rows], wanted: Sequence[Rows]) -> p
 
 
 def _cut(
-    values: pa.ChunkedArray[Any], rows: Sequence[Rows], wanted: Sequence[Rows]
+    values: pa.ChunkedArray[Any], rows: Sequence[RowRange], wanted: Sequence[RowRange]
 ) -> pa.ChunkedArray[Any]:
     """The wanted rows of values that belong to other, surrounding rows."""
     if len(values) != sum(end - start for start, end in rows):

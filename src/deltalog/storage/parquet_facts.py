@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from deltalog.storage.local_files import FileState
     from deltalog.storage.parquet_footer import ColumnChunk, ColumnChunks, FileTail
-    from deltalog.storage.parquet_pages import Pages, Rows
+    from deltalog.storage.parquet_pages import Pages, RowRange
     from deltalog.storage.store import ByteRange
 
 _LEAST_ROWS: Final = 16_384
@@ -184,7 +184,7 @@ class Footer:
     pages: dict[tuple[int, int], Pages | None] = field(default_factory=dict)
     bounds: dict[tuple[int, int], list[ColumnChunk] | None] = field(default_factory=dict)
     num_pages: int = 0
-    page_facts: dict[object, tuple[list[Rows], pa.Table]] = field(default_factory=dict)
+    page_facts: dict[object, tuple[list[RowRange], pa.Table]] = field(default_factory=dict)
     projections: dict[object, Any] = field(default_factory=dict)
 
     @property

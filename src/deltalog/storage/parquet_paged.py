@@ -19,7 +19,7 @@ from deltalog.storage.parquet_excerpt import PAGED, Excerpt, Part, cut_rows, pla
 from deltalog.storage.parquet_pages import (
     DamagedPageError,
     Pages,
-    Rows,
+    RowRange,
     parse_column_index,
     parse_offset_index,
 )
@@ -138,7 +138,7 @@ class PagedReader:
         found = bounds.get((group, leaf))
         return None if found is None else (pages, found)
 
-    def missing_ranges(self, leaves: Sequence[int], wanted: Sequence[Rows]) -> list[ByteRange]:
+    def missing_ranges(self, leaves: Sequence[int], wanted: Sequence[RowRange]) -> list[ByteRange]:
         """Where bytes are that must be fetched before these rows can be read, sorted.
 
         Args:
@@ -163,7 +163,7 @@ class PagedReader:
         return self._reader.fetch(ranges, max_gap_bytes=gap)
 
     def read(
-        self, leaves: Sequence[int], wanted: Sequence[Rows], segments: Segments | None
+        self, leaves: Sequence[int], wanted: Sequence[RowRange], segments: Segments | None
     ) -> pa.Table:
         """The rows, of leaf columns by number.
 
@@ -201,7 +201,7 @@ class PagedReader:
         starts = self._reader.row_group_starts
         return cut_rows(table, [(starts[group], starts[group + 1]) for group in groups], wanted)
 
-    def _plan(self, leaves: Sequence[int], wanted: Sequence[Rows]) -> Excerpt | None:
+    def _plan(self, leaves: Sequence[int], wanted: Sequence[RowRange]) -> Excerpt | None:
         if not PAGED.is_on or not self._has_pages(leaves, wanted):
             return None
         chunks = self._reader.column_chunks(leaves)
@@ -225,7 +225,7 @@ class PagedReader:
         ]
         return plan_excerpt(groups, columns, whole_part, len(paths), size)
 
-    def _has_pages(self, leaves: Sequence[int], wanted: Sequence[Rows]) -> bool:
+    def _has_pages(self, leaves: Sequence[int], wanted: Sequence[RowRange]) -> bool:
         """Whether the pages of any of these columns are known."""
         return any(
             self._pages(group, leaf) is not None
@@ -242,13 +242,13 @@ class PagedReader:
             self._reader.footer.num_pages += 1 if pages is None else len(pages.rows)
         return known.get(key)
 
-    def _groups(self, wanted: Sequence[Rows]) -> list[int]:
+    def _groups(self, wanted: Sequence[RowRange]) -> list[int]:
         return [group for group, _ in self._by_group(wanted)]
 
-    def _by_group(self, wanted: Sequence[Rows]) -> list[tuple[int, list[Rows]]]:
+    def _by_group(self, wanted: Sequence[RowRange]) -> list[tuple[int, list[RowRange]]]:
         """The wanted rows of each row group that has any."""
         starts = self._reader.row_group_starts
-        found: list[tuple[int, list[Rows]]] = []
+        found: list[tuple[int, list[RowRange]]] = []
         for first, end in wanted:
             start = first
             while start < end:

@@ -20,7 +20,7 @@ from deltalog.storage.parquet_footer import ColumnChunk
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-Rows = tuple[int, int]
+RowRange = tuple[int, int]
 """The first row, and the one behind the last."""
 _DAMAGE: Final = (struct.error, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 # Numbers of fields.
@@ -58,7 +58,7 @@ class Pages(NamedTuple):
         """Where the chunk ends."""
         return self.offsets[-1]
 
-    def around(self, rows: Rows) -> tuple[int, int]:
+    def around(self, rows: RowRange) -> tuple[int, int]:
         """The number of the first page with any of these rows, and of the one behind the last."""
         return bisect_right(self.rows, rows[0]) - 1, bisect_left(self.rows, rows[1])
 
@@ -155,7 +155,7 @@ def _list_of(fields: dict[int, Any], number: int, kind: type) -> list[Any]:
     return values
 
 
-def aligned(leaves: Sequence[Pages], wanted: Sequence[Rows]) -> list[Rows]:
+def aligned(leaves: Sequence[Pages], wanted: Sequence[RowRange]) -> list[RowRange]:
     """The rows of the fewest pages around the wanted ones, for leaves that are read together.
 
     A column of several leaves can be put together only from the same rows of each.
@@ -167,7 +167,7 @@ def aligned(leaves: Sequence[Pages], wanted: Sequence[Rows]) -> list[Rows]:
     Returns:
         Ascending, with gaps between.
     """
-    found: list[Rows] = []
+    found: list[RowRange] = []
     for rows in wanted:
         if found and rows[1] <= found[-1][1]:
             continue
@@ -179,7 +179,7 @@ def aligned(leaves: Sequence[Pages], wanted: Sequence[Rows]) -> list[Rows]:
     return found
 
 
-def _around(leaves: Sequence[Pages], rows: Rows) -> Rows:
+def _around(leaves: Sequence[Pages], rows: RowRange) -> RowRange:
     """The fewest rows around `rows` at whose ends a page of every leaf begins."""
     while True:
         before = rows

@@ -36,7 +36,7 @@ from deltalog.errors import AlreadyExistsError
 from deltalog.kernels import compute
 from deltalog.log.segment import CheckpointFiles, CheckpointKind
 from deltalog.schema import from_arrow_schema
-from deltalog.snapshot.pieces import SHARE_BYTES, cut_snapshot
+from deltalog.snapshot.cut import SHARE_BYTES, cut_snapshot
 from deltalog.spark.engine.path_ranks import paths_at
 from deltalog.spark.reading.state import on_pieces, prune_on_cluster
 from deltalog.spark.session.failures import as_spark_does
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from deltalog.checkpoints.writer import CheckpointContent, WrittenSidecars
     from deltalog.paths import FileInfo
     from deltalog.snapshot import Snapshot
-    from deltalog.snapshot.pieces import CutSnapshot
+    from deltalog.snapshot.cut import CutSnapshot
     from deltalog.snapshot.state import LogState
     from deltalog.storage.store import Store
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError
 from deltalog.rows.write_task import WriteJob
-from deltalog.snapshot.pieces import holds_more_files
+from deltalog.snapshot.cut import holds_more_files
 from deltalog.spark.engine.bins import rewrite_by_tasks
 from deltalog.spark.engine.checkpoint import checkpoint_on_cluster
 from deltalog.spark.engine.files import delete_by_tasks, list_by_tasks

@@ -21,7 +21,7 @@ from deltalog.kernels import compute
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from deltalog.snapshot.pieces import CutSnapshot
+    from deltalog.snapshot.cut import CutSnapshot
 
 _SAMPLES: Final = 1000
 

@@ -20,7 +20,7 @@ from deltalog.scan import plan_scan
 from deltalog.scan.plan import TASK_COLUMNS
 from deltalog.scan.task import metadata_columns_of
 from deltalog.schema import canonical_path_of
-from deltalog.snapshot.pieces import holds_more_files
+from deltalog.snapshot.cut import holds_more_files
 from deltalog.spark.reading.batch_source import metadata_struct
 from deltalog.spark.reading.conditions import RowCondition, as_spark_condition
 from deltalog.spark.reading.native import ReadPlan, plan_read, rows_frame

@@ -18,7 +18,7 @@ from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.errors import CheckpointUnreadableError, InvalidInputError, ObjectNotFoundError
 from deltalog.kernels import compute
 from deltalog.scan.prune import Pruned, prune
-from deltalog.snapshot.pieces import SHARE_BYTES, cut_snapshot
+from deltalog.snapshot.cut import SHARE_BYTES, cut_snapshot
 from deltalog.spark.session.tasks import decode_message, run_numbered
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from deltalog.expressions import Expression
     from deltalog.snapshot import Snapshot
-    from deltalog.snapshot.pieces import CutSnapshot
+    from deltalog.snapshot.cut import CutSnapshot
     from deltalog.snapshot.state import LogState
 
 MOST_FILES_HERE: Final = "spark.deltalog.stateOnSparkFiles"

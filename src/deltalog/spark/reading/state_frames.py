@@ -18,7 +18,7 @@ from deltalog.scan.plan import TASK_COLUMNS, make_task
 from deltalog.scan.prune import prune
 from deltalog.scan.reader import read_tasks
 from deltalog.schema import from_arrow_schema
-from deltalog.snapshot.pieces import SHARE_BYTES, cut_snapshot
+from deltalog.snapshot.cut import SHARE_BYTES, cut_snapshot
 from deltalog.spark.reading.batch_source import with_metadata_struct
 from deltalog.spark.reading.native import output_rows, with_comments
 from deltalog.spark.reading.options import MAX_PARTITION_BYTES

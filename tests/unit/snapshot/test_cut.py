@@ -8,7 +8,7 @@ import pytest
 
 from deltalog.context import utc_context
 from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.snapshot.pieces import CutSnapshot, cut_snapshot, holds_more_files
+from deltalog.snapshot.cut import CutSnapshot, cut_snapshot, holds_more_files
 from tests.support import logs
 from tests.support.opening import checkpointed, paths
 
