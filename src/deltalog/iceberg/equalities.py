@@ -23,7 +23,7 @@ from deltalog.metadata_columns import ROW_INDEX
 from deltalog.scan.reader import read_task
 from deltalog.scan.task import METADATA_COLUMNS, ReadSpec, ScanTask
 from deltalog.schema import StructType, to_arrow_schema, to_arrow_type
-from deltalog.schema.parquet_ids import parquet_field_id
+from deltalog.schema.arrow import parquet_field_id
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.pool import read_ahead
 

@@ -18,7 +18,7 @@ from deltalog.deletion_vectors import DeletionBitmap, parse_framed
 from deltalog.errors import DataFileMissingError, InvalidInputError, ObjectNotFoundError
 from deltalog.kernels import Array
 from deltalog.paths import encode_path
-from deltalog.schema.parquet_ids import parquet_field_id
+from deltalog.schema.arrow import parquet_field_id
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.pool import map_in_pool
 

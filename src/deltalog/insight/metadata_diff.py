@@ -15,8 +15,8 @@ import pyarrow as pa
 from deltalog._json import dumps
 from deltalog.column_mapping import Mode, physical_name
 from deltalog.schema import ArrayType, MapType, StructType
+from deltalog.schema.arrow import PARQUET_FIELD_ID
 from deltalog.schema.columns import walk
-from deltalog.schema.parquet_ids import PARQUET_FIELD_ID
 from deltalog.schema.widening import is_widening
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from deltalog.schema import (
     VariantType,
     to_arrow_type,
 )
-from deltalog.schema.parquet_ids import parquet_field_id
+from deltalog.schema.arrow import parquet_field_id
 from deltalog.variant import unshred
 
 if TYPE_CHECKING:

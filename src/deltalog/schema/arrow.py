@@ -39,6 +39,14 @@ if TYPE_CHECKING:
 _EXTENSION: Final = "ARROW:extension:name"
 _EXTENSION_METADATA: Final = "ARROW:extension:metadata"
 _OF_QUERY: Final = b"deltalog:type"
+PARQUET_FIELD_ID: Final = "PARQUET:field_id"
+"""Where Arrow keeps the field id of a Parquet column, as a text.
+
+A file can have any text there: it also stores an Arrow schema of its own, which Arrow reads after
+the ids of Parquet.
+"""
+_FIELD_ID_KEY: Final = PARQUET_FIELD_ID.encode()
+_MOST_DIGITS: Final = 10  # of a Parquet id, which has 32 bits
 VARIANT_STORAGE: Final = pa.struct(
     [
         pa.field("metadata", pa.binary(), nullable=False),
@@ -372,3 +380,14 @@ def _from_arrow(value: Any, kind: type[Any]) -> Any:
 
 SchemaPart._to_arrow = staticmethod(_to_arrow)  # noqa: SLF001  # the seam that `interchange` describes
 SchemaPart._from_arrow = staticmethod(_from_arrow)  # noqa: SLF001  # as above
+
+
+def parquet_field_id(field: pa.Field[Any]) -> int | None:
+    """Return the id that a file has for a column; None if there is none, or it is no number."""
+    text = (field.metadata or {}).get(_FIELD_ID_KEY, b"")
+    return int(text) if text.isdigit() and len(text) <= _MOST_DIGITS else None
+
+
+def parquet_id_metadata(number: int | None) -> dict[str, str] | None:
+    """Return the metadata of an Arrow field whose column gets an id; None is no id."""
+    return None if number is None else {PARQUET_FIELD_ID: str(number)}

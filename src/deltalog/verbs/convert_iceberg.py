@@ -28,8 +28,8 @@ from deltalog.configuration import TableConfiguration
 from deltalog.errors import DeltaError, InvalidInputError, SchemaMismatchError
 from deltalog.features.iceberg_compat import NESTED_IDS_KEY, is_iceberg_promotion
 from deltalog.schema import ArrayType, MapType, StructType, encode_schema, from_arrow_schema
+from deltalog.schema.arrow import parquet_field_id
 from deltalog.schema.columns import map_fields, walk, walk_types
-from deltalog.schema.parquet_ids import parquet_field_id
 from deltalog.schema.types import DATE, TIMESTAMP_NTZ, PrimitiveType
 from deltalog.schema.widening import TypeChange, with_change
 from deltalog.storage.parquet import read_footer

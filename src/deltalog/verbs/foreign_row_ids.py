@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from deltalog.features.iceberg_compat import ROW_COMMIT_VERSION_FIELD, ROW_ID_FIELD
 from deltalog.paths import decode_path
-from deltalog.schema.parquet_ids import parquet_field_id
+from deltalog.schema.arrow import parquet_field_id
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.pool import map_in_pool
 

@@ -32,7 +32,7 @@ from deltalog.schema import (
     VariantType,
     to_arrow_type,
 )
-from deltalog.schema.parquet_ids import parquet_id_metadata
+from deltalog.schema.arrow import parquet_id_metadata
 from deltalog.schema.types import BINARY, STRING, VOID
 from deltalog.write.nested_paths import field_of
 

@@ -1,4 +1,4 @@
-"""Tests of `deltalog.schema.parquet_ids`."""
+"""Tests of `deltalog.schema.arrow`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltalog.schema.parquet_ids import parquet_field_id, parquet_id_metadata
+from deltalog.schema.arrow import parquet_field_id, parquet_id_metadata
 
 
 @pytest.mark.parametrize("number", [0, 7, 2_147_483_647])

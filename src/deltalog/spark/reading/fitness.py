@@ -16,8 +16,8 @@ from deltalog.column_mapping import field_id, physical_name
 from deltalog.kernels import compute
 from deltalog.paths import decode_path, store_kind
 from deltalog.schema import ArrayType, MapType, PrimitiveType, StructType
+from deltalog.schema.arrow import parquet_field_id
 from deltalog.schema.columns import walk
-from deltalog.schema.parquet_ids import parquet_field_id
 from deltalog.schema.primitives import Family
 from deltalog.schema.types import VOID
 from deltalog.schema.widening import widening_changes
