@@ -38,6 +38,7 @@ from deltalog.query.query_trees import (
     is_of_other_type,
     is_structure,
     is_whole_constant,
+    mark_named,
     may_fail,
     parts_around,
     replaced,
@@ -53,8 +54,8 @@ if TYPE_CHECKING:
     from deltalog.query.lexer import TextOfParts
 
 INPUT: Final = "deltalog_input_"
-_MARK: Final = "deltalog_mark_"
-_ARGUMENT: Final = "deltalog_argument_"
+_MARK: Final = mark_named("mark")
+_ARGUMENT: Final = mark_named("argument")
 MARKS: Final = re.compile(rf"{_MARK}(\d+)_")
 ROW_OF_SIDE: Final = "deltalog_row"
 ARGUMENTS: Final = re.compile(rf"{_ARGUMENT}(\d+)_")

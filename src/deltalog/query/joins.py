@@ -19,9 +19,10 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.render import quote_name
 from deltalog.query.lexer import SyntaxProblem
 from deltalog.query.parse import start_of
+from deltalog.query.query_trees import mark_named
 
 _UNNAMED: Final = "deltalog_side_"
-_NATURAL: Final = "deltalog_natural_"
+_NATURAL: Final = mark_named("natural")
 _NATURALS: Final = re.compile(rf"{_NATURAL}(\d+)_ ", re.IGNORECASE)
 _CONDITIONS: Final = re.compile(rf" ON {_NATURAL}on_(\d+)_")
 _WITHOUT_COLUMNS: Final = "No columns found to join on in NATURAL JOIN"

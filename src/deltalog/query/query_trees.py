@@ -5,6 +5,7 @@ Protocol: none; Spark's SQL reference
 
 from __future__ import annotations
 
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
@@ -38,6 +39,12 @@ ROWS_FROM_ONE: Final = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp
 _MAX_LONG: Final = 2**63 - 1
 _WHOLE: Final = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _OWN_FUNCTIONS: Final = frozenset({"unnest", "range"})
+_SECRET: Final = token_hex(8)
+
+
+def mark_named(word: str) -> str:
+    """The beginning of names that no query has: they are replaced wherever its text has them."""
+    return f"deltalog_{word}_{_SECRET}_"
 
 
 def replaced(node: Expr, by: Expr) -> Expr:

@@ -161,3 +161,10 @@ def test_a_star_in_a_recursion_gives_the_columns_in_the_order_of_its_first_query
     )
     with pytest.raises(InvalidInputError, match=r"(?i)columns"):
         _rows(query)
+
+
+@pytest.mark.parametrize("text", ["deltalog_mark_0_", "deltalog_natural_0_ ", "deltalog_mark_9_"])
+def test_texts_stay_whatever_names_they_have(text: str) -> None:
+    rows = pa.table({"v": [2]})
+    query = f"SELECT '{text}' AS a, pow(v, 2) AS b FROM t NATURAL JOIN t AS u"
+    assert deltalog.sql(query, t=rows).to_pylist() == [{"a": text, "b": 4.0}]
