@@ -33,7 +33,7 @@ from deltalog.checkpoints.schema import (
 )
 from deltalog.checkpoints.stats import read_stats, stats_of, stats_sources, texts_of_stats
 from deltalog.paths import FileInfo
-from deltalog.storage.local_files import Recent, local_state
+from deltalog.storage.local_files import Recent, is_settled, local_state
 from deltalog.storage.pool import map_in_pool, read_ahead
 from deltalog.storage.store import native_path
 
@@ -151,10 +151,11 @@ class Checkpoint:
 
     def _read_small_values(self) -> None:
         states = self._local_states()
+        stay = all(map(is_settled, states))  # judged before they are read
         known = _RECENT_VALUES.get(*states) if states else None
         if known is None:
             self._read_values(SMALL_KINDS)
-            if states and sum(map(len, self._values.values())) <= _MOST_RECENT_VALUES:
+            if states and stay and sum(map(len, self._values.values())) <= _MOST_RECENT_VALUES:
                 _RECENT_VALUES.keep(dict(self._values), *states)
         else:
             self._values.update(known)

@@ -10,21 +10,20 @@ from __future__ import annotations
 import ctypes
 import os
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 from weakref import finalize
 
 import pyarrow as pa
 
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.query.duckdb_types import MONTHS_TEXT
+from deltalog.schema import StructType
 from deltalog.schema.primitives.spans import NAMED_MONTHS, calendar_intervals, named_months
 from deltalog.schema.types import YEAR_TO_MONTH
 from deltalog.sql_session import UTC_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from deltalog.schema import StructType
 
 
 # A query of ours reads tables, and neither files nor the network by itself.
@@ -201,7 +200,6 @@ def query_duckdb(
     return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
 
-@runtime_checkable
 class TableRows(Protocol):
     """Rows of a table, and not a caller's own data: they know what type a column has there."""
 
@@ -216,16 +214,19 @@ class TableRows(Protocol):
         ...
 
 
+def is_of_table(rows: Any) -> TypeGuard[TableRows]:
+    """Whether rows are those of a table, whatever columns a caller's frame shows as attributes."""
+    return isinstance(getattr(rows, "table_schema", None), StructType)
+
+
 def has_spans(rows: Any) -> bool:
     """Whether DuckDB gets spans of time as intervals of days and microseconds."""
-    return isinstance(rows, TableRows) and any(
-        pa.types.is_duration(part.type) for part in rows.schema
-    )
+    return is_of_table(rows) and any(pa.types.is_duration(part.type) for part in rows.schema)
 
 
 def _with_intervals(rows: Any, shown: pa.Schema, *, tells_months: bool) -> pa.Schema:
     """The schema of a table's rows in types of DuckDB that are no numbers."""
-    if not isinstance(rows, TableRows):
+    if not is_of_table(rows):
         return shown
     types = {field.name: field.type for field in rows.table_schema} if tells_months else {}
 

@@ -113,6 +113,8 @@ def names_looked_into(tree: Expr) -> frozenset[str] | None:
         join.args.get("method") for join in tree.find_all(exp.Join)
     ):
         return None  # whole rows, or columns that are not named
+    if _names_rows(tree):
+        return None
     for one in tree.find_all(exp.Ordered, exp.Group, exp.Star):
         parts = one.expressions if isinstance(one, exp.Group) else [one.this]
         is_by_place = any(isinstance(part, exp.Literal) for part in parts)
@@ -135,10 +137,22 @@ def names_looked_into(tree: Expr) -> frozenset[str] | None:
 
 
 def names_in(tree: Expr) -> frozenset[str] | None:
-    """Return the names in a query, in lower case; None is every name, for which a star stands."""
+    """Return the names in a query, in lower case; None is every name.
+
+    A star stands for them, and so does the name of a table where a column is expected.
+    """
     if any(not isinstance(one.parent, exp.Count) for one in tree.find_all(exp.Star)):
         return None
+    if _names_rows(tree):
+        return None
     return frozenset(one.name.lower() for one in tree.find_all(exp.Identifier))
+
+
+def _names_rows(tree: Expr) -> bool:
+    """Whether a name may stand for all columns of a table of the query, as DuckDB has it."""
+    tables = {one.alias_or_name.lower() for one in tree.find_all(exp.Table, exp.Subquery, exp.CTE)}
+    named = (one.name.lower() for one in tree.find_all(exp.Column) if not one.table)
+    return not tables.isdisjoint(named)
 
 
 def _bare(node: Expr) -> Expr:

@@ -5,8 +5,8 @@ Protocol: none; Spark's SQL reference
 
 from __future__ import annotations
 
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from sqlglot import exp
 
@@ -39,7 +39,7 @@ ROWS_FROM_ONE: Final = (exp.Explode, exp.Posexplode, exp.Inline, exp.Unnest, exp
 _MAX_LONG: Final = 2**63 - 1
 _WHOLE: Final = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _OWN_FUNCTIONS: Final = frozenset({"unnest", "range"})
-_SECRET: Final = token_hex(8)
+_SECRET: Final = uuid4().hex
 
 
 def mark_named(word: str) -> str:

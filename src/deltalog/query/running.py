@@ -28,7 +28,7 @@ from deltalog.expressions import (
 from deltalog.query.aggregates import ASKED, ResultType
 from deltalog.query.common_types import common_type_of_sides
 from deltalog.query.computed import ARGUMENTS, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
-from deltalog.query.duckdb import TableRows, has_spans, query_duckdb
+from deltalog.query.duckdb import has_spans, is_of_table, query_duckdb
 from deltalog.query.duckdb_functions import RunFunction, evaluated
 from deltalog.query.duckdb_types import (
     MAX_PRECISION,
@@ -115,7 +115,7 @@ def query_translated(
     Raises:
         InvalidInputError: a type does not fit, or the query fails.
     """
-    fine = any(isinstance(rows, TableRows) and has_nanos(rows) for rows in tables.values())
+    fine = any(is_of_table(rows) and has_nanos(rows) for rows in tables.values())
     run = _Run(database, found, parameters, shown, fine, is_of_values)
     reader = query_duckdb(database, prefix, tables, parameters, shown=shown, run=run)
     if prefix:

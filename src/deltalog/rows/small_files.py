@@ -165,7 +165,7 @@ class SmallFileReader:
     ) -> list[pa.RecordBatch]:
         if projection is None or task is None:
             return []
-        table = pa.concat_tables(run).combine_chunks()
+        table = _together(run)
         data: dict[str, Any] = dict(
             zip(projection.schema.names, projection.apply(table), strict=True)
         )
@@ -178,3 +178,11 @@ class SmallFileReader:
         output = self._spec.output
         columns = [data[name] for name in output.names]
         return pa.Table.from_arrays(columns, schema=output).to_batches()
+
+
+def _together(tables: list[pa.Table]) -> pa.Table:
+    """The rows of tables of the same columns; Arrow forgets how many those without columns have."""
+    if tables[0].num_columns:
+        return pa.concat_tables(tables).combine_chunks()
+    num_rows = sum(table.num_rows for table in tables)
+    return pa.table({"_": pa.nulls(num_rows)}).select([])

@@ -47,15 +47,20 @@ def to_frame(
         InvalidInputError: an unknown backend, or both a backend and `types_mapper`; or pandas has
             no such value in the dtype, such as a year after 9999.
     """
+    is_mapped = options.get("types_mapper") is not None
     if dtype_backend is not None:
-        if options.get("types_mapper") is not None:
+        if is_mapped:
             raise InvalidInputError(
                 "cannot take both dtype_backend and types_mapper: give one of them"
             )
         options["types_mapper"] = types_mapper(dtype_backend)
     try:
         return table.to_pandas(**options)
+    except pa.ArrowMemoryError:
+        raise
     except (ValueError, ArithmeticError, pa.ArrowException) as error:
+        if is_mapped:  # by the caller, whose error it may be
+            raise
         raise InvalidInputError(
             f"cannot make a data frame of {table.num_rows:,} rows with the columns "
             f"{', '.join(map(repr, table.column_names))}: {error}; take dtype_backend='pyarrow', "

@@ -79,7 +79,7 @@ def file_rebase(metadata: pq.FileMetaData, time_zone: str) -> Rebase | None:
     notes: Mapping[bytes, bytes] = metadata.metadata or {}
     if _VERSION not in notes:  # as Spark does: without its version, values are taken as they are
         return None
-    version = _version(notes[_VERSION].decode())
+    version = _version(notes[_VERSION].decode(errors="replace"))
     datetimes = version < (3, 0) or _LEGACY in notes
     int96 = version < (3, 1) or _LEGACY_INT96 in notes
     if not (datetimes or int96):
@@ -88,7 +88,7 @@ def file_rebase(metadata: pq.FileMetaData, time_zone: str) -> Rebase | None:
     return Rebase(
         datetimes=datetimes,
         int96=int96,
-        zone=notes[_ZONE].decode() if _ZONE in notes else time_zone,
+        zone=notes[_ZONE].decode(errors="replace") if _ZONE in notes else time_zone,
         int96_leaves=frozenset(
             leaf for leaf in range(len(schema)) if schema.column(leaf).physical_type == "INT96"
         ),

@@ -16,7 +16,12 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog._json import dumps, loads
-from deltalog.errors import InvalidInputError, MalformedLogError, UnsupportedTypeError
+from deltalog.errors import (
+    DeltaError,
+    InvalidInputError,
+    MalformedLogError,
+    UnsupportedTypeError,
+)
 from deltalog.kernels import arrow
 from deltalog.schema.codec import encode_type, parse_type
 from deltalog.schema.interchange import SchemaPart
@@ -132,10 +137,21 @@ def told_of_query(field: pa.Field[Any], data_type: DataType) -> pa.Field[Any]:
 
 
 def type_of_query(field: pa.Field[Any]) -> DataType | None:
-    """Return the type that `told_of_query` told; None if nobody did, or the values were cast."""
-    told = (field.metadata or {}).get(_OF_QUERY)
-    found = None if told is None else parse_type(told.decode())
-    return None if found is None or to_arrow_type(found) != field.type else found
+    """Return the type that `told_of_query` told; None if nobody did, or the values were cast.
+
+    What a caller has under that name may be anything.
+    """
+    found, arrow_type = _type_in((field.metadata or {}).get(_OF_QUERY))
+    return found if arrow_type == field.type else None
+
+
+def _type_in(told: bytes | None) -> tuple[DataType | None, pa.DataType | None]:
+    """The type that a text names, and its Arrow type; nothing if it names none."""
+    try:
+        found = None if told is None else parse_type(told.decode())
+        return found, None if found is None else to_arrow_type(found)
+    except (UnicodeDecodeError, DeltaError):
+        return None, None
 
 
 def to_arrow_type(
@@ -335,9 +351,10 @@ def _encode_entry(key: str, value: Any) -> str:
 def _decode_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
     # What an Arrow library notes about its own encoding (`_PL_` is Polars) is no part of a table.
     return {
-        key.decode(): _decode_entry(key.decode(), value.decode(errors="replace"))
+        (name := key.decode(errors="replace")): _decode_entry(name, value.decode(errors="replace"))
         for key, value in metadata.items()
-        if not key.startswith((b"PARQUET:", b"ARROW:", b"_PL_", _OF_QUERY))
+        if not key.startswith((b"PARQUET:", b"ARROW:", b"_PL_"))
+        and not (key == _OF_QUERY and _type_in(value)[0])
     }
 
 

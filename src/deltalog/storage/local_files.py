@@ -206,9 +206,7 @@ class Recent(Generic[_Fact]):
         return self._kept.get(states)
 
     def keep(self, fact: _Fact, *states: FileState) -> None:
-        """Keep what was read of files that were in these states before, if these are settled."""
-        if not all(map(is_settled, states)):
-            return
+        """Keep what was read of files that were in these states, and settled, before."""
         with self._lock:
             if len(self._kept) >= self._most:
                 del self._kept[next(iter(self._kept))]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
 
 from deltalog.errors import DataFileUnreadableError
-from deltalog.storage.local_files import local_state
+from deltalog.storage.local_files import is_settled, local_state
 from deltalog.storage.parquet_facts import RECENT_FOOTERS, Footer, repeated_texts
 from deltalog.storage.parquet_footer import (
     ColumnChunks,
@@ -127,12 +127,14 @@ class ParquetReader:
 
     def _local_footer(self, native: str) -> Footer:
         state = local_state(native)
+        stays = is_settled(state)  # judged before the file is read
         self._size = state.size_bytes
         if (known := RECENT_FOOTERS.get(state)) is not None:
             return known
         self._opened = self._open(None, None)
         footer = Footer(self._opened.metadata, self._opened.schema_arrow)
-        RECENT_FOOTERS.keep(footer, state)
+        if stays:
+            RECENT_FOOTERS.keep(footer, state)
         return footer
 
     @property

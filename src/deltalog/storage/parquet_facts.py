@@ -320,7 +320,7 @@ class RecentFooters(Recent[Footer]):
         return footer
 
     def keep(self, fact: Footer, *states: FileState) -> None:
-        """Keep the footer of a file that was in this state before it was read, if it is small."""
+        """Keep the footer of a file that was in this settled state before, if it is small."""
         if fact.metadata.serialized_size <= _MOST_FOOTER_BYTES:
             super().keep(fact, *states)
 

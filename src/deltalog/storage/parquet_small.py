@@ -65,8 +65,9 @@ def _decode(data: bytes, choose: ChooseLeaves) -> pa.Table | None:
     # There is nothing to fetch before it is asked for.
     file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, coerce_int96_timestamp_unit="us")
     metadata = file.metadata
-    num_rows = metadata.num_rows
-    if num_rows > _MOST_ROWS:
+    groups = list(range(metadata.num_row_groups))
+    num_rows = sum(metadata.row_group(group).num_rows for group in groups)
+    if num_rows >= _MOST_ROWS:
         return None
     leaves = choose(metadata, file.schema_arrow)
     if leaves is None:
@@ -74,7 +75,7 @@ def _decode(data: bytes, choose: ChooseLeaves) -> pa.Table | None:
     if not leaves:
         return pa.table({"_": pa.nulls(num_rows)}).select([])
     found: pa.Table = file.reader.read_row_groups(
-        list(range(metadata.num_row_groups)), column_indices=list(leaves), use_threads=False
+        groups, column_indices=list(leaves), use_threads=False
     )
     # Arrow compares neither: by a damaged footer columns may have any number of rows.
     for column in found.itercolumns():
@@ -87,6 +88,11 @@ def _bytes(native: str) -> bytes | None:
     file = os.open(native, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
         size = os.fstat(file).st_size
-        return os.read(file, size) if size <= _MOST_BYTES else None
+        if size > _MOST_BYTES:
+            return None
+        data = os.read(file, size)
+        while len(data) < size and (more := os.read(file, size - len(data))):
+            data += more  # of file systems that give less than they are asked for
+        return data
     finally:
         os.close(file)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, parse_sql
-from deltalog.query.duckdb import TableRows, shared_duckdb
+from deltalog.query.duckdb import is_of_table, shared_duckdb
 from deltalog.query.lexer import error_at
 from deltalog.query.running import query_translated
 from deltalog.query.shown import with_names, with_schema
@@ -20,7 +20,7 @@ from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.schema.arrow import told_of_query
 from deltalog.schema.collations import unordered_in
 from deltalog.schema.columns import find_field, walk_types
-from deltalog.schema.types import DAY_TO_SECOND, YEAR_TO_MONTH
+from deltalog.schema.types import DAY_TO_SECOND, INTEGER, YEAR_TO_MONTH
 from deltalog.sql_session import UTC_NAMES
 
 if TYPE_CHECKING:
@@ -201,16 +201,20 @@ def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, ob
 
 
 def telling_rows(rows: Any) -> Any:
-    """Return the rows of a table, whose months tell it as those of a query do."""
-    if not isinstance(rows, TableRows) or not hasattr(rows, "replace_schema"):
+    """Return the rows of a table, whose months and whole numbers tell what they are.
+
+    Those of a data frame may be either, as Arrow has no other type for months.
+    """
+    if not is_of_table(rows) or not hasattr(rows, "replace_schema"):
         return rows
-    return rows.replace_schema(_told(rows.schema, rows.table_schema))
+    return rows.replace_schema(_told(rows.schema, rows.table_schema, tells_numbers=True))
 
 
-def _told(shown: pa.Schema, schema: StructType) -> pa.Schema:
+def _told(shown: pa.Schema, schema: StructType, *, tells_numbers: bool = False) -> pa.Schema:
     for place, part in enumerate(shown):
         kind = find_field(schema, (part.name,)).type
-        if any(inner == YEAR_TO_MONTH for _, inner in walk_types(kind)):
+        is_number = tells_numbers and kind == INTEGER
+        if is_number or any(inner == YEAR_TO_MONTH for _, inner in walk_types(kind)):
             shown = shown.set(place, told_of_query(part, kind))
     return shown
 

@@ -8,16 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import deltalog
-from deltalog import DeltaTable, QueryBuilder, write_deltalake
+from deltalog import DeltaTable, QueryBuilder, sql, write_deltalake
 from deltalog.errors import InvalidInputError
 from deltalog.query.duckdb import (
-    TableRows,
     connect_duckdb,
     has_spans,
+    is_of_table,
     query_duckdb,
     shared_duckdb,
 )
@@ -139,15 +140,21 @@ def test_a_fork_has_a_database_of_its_own() -> None:
 def test_rows_of_a_table_know_its_schema(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"a": [1]}))
     table = DeltaTable(tmp_path)
-    assert isinstance(table.to_pyarrow_dataset(), TableRows)
+    assert is_of_table(table.to_pyarrow_dataset())
     write_deltalake(tmp_path, pa.table({"a": [2]}), mode="append")
-    assert isinstance(table.scan(), TableRows)
-    assert isinstance(DeltaTable(tmp_path).diff(0), TableRows)
-    assert isinstance(table.follow().poll(), TableRows)
+    assert is_of_table(table.scan())
+    assert is_of_table(DeltaTable(tmp_path).diff(0))
+    assert is_of_table(table.follow().poll())
 
     class Rows:
         schema = pa.schema([("a", pa.duration("us"))])
 
     Rows.__module__ = "deltalog.of_a_caller"
-    assert not isinstance(Rows(), TableRows)
+    assert not is_of_table(Rows())
     assert not has_spans(Rows())
+
+
+def test_a_frame_with_a_tables_words_for_columns_is_a_frame() -> None:
+    frame = pd.DataFrame({"schema": ["a"], "table_schema": ["b"]})
+    query = "SELECT `schema` || 'x' AS q FROM info"
+    assert sql(query, info=frame).to_pylist() == [{"q": "ax"}]

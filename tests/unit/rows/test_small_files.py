@@ -23,8 +23,9 @@ from deltalog.storage import open_store
 from deltalog.storage.store import Store
 from deltalog.transaction import PendingTransaction
 from deltalog.transaction.commit import commit
-from deltalog.verbs.alter.columns import AddColumns, RenameColumn
-from deltalog.verbs.optimize import Compact
+from deltalog.verbs.alter.columns import AddColumns, DropColumns, RenameColumn
+from deltalog.verbs.optimize import Compact, Optimized, Purge, ZOrder
+from deltalog.verbs.verb import Verb
 from tests.support.logs import DictStore
 from tests.support.optimizing import OptimizedTable, numbered
 
@@ -87,6 +88,24 @@ def test_large_files_are_left_to_the_scan() -> None:
     ]
     assert [is_small(group) for group in groups] == [True, False, True, True, True]
     assert [len(group) for group in grouped(task(1) for _ in range(300))] == [32] * 9 + [12]
+
+
+@pytest.mark.parametrize("partition_by", [(), ("p",)])
+@pytest.mark.parametrize("verb", [Compact, ZOrder, Purge])
+def test_rows_of_files_that_have_no_column_of_the_table_stay(
+    store: Store, partition_by: tuple[str, ...], verb: type[Verb[Optimized]]
+) -> None:
+    columns = {"a": "int", **({"p": "string"} if partition_by else {})}
+    rows = [{"a": 1, **({"p": "x"} if partition_by else {})}]
+    table = OptimizedTable(
+        columns, rows, rows, rows, properties=MAPPED, partition_by=partition_by, store=store
+    )
+    for change in (AddColumns([Field("b", PrimitiveType("integer"))]), DropColumns(["a"])):
+        table.do(change)
+    before = table.rows()
+    assert len(before) == 3
+    table.optimize(verb, *((["b"],) if verb is ZOrder else ()))
+    assert table.rows() == before
 
 
 def test_files_with_deletion_vectors_are_read_by_the_scan(store: Store) -> None:

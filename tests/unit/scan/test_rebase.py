@@ -106,6 +106,17 @@ def legacy_table(*notes: str, version: str = "2.4.8", int96: bool = False) -> Da
     return table
 
 
+def test_notes_that_are_no_texts_say_nothing() -> None:
+    table = DataTable([("d", "date")])
+    data = pa.table({"d": pa.array([-354222], pa.int32()).view(pa.date32())})
+    for notes in (
+        {"org.apache.spark.version": b"\xff"},
+        {"org.apache.spark.version": b"3.5.0", LEGACY: b"", "org.apache.spark.timeZone": b"\xff"},
+    ):
+        table.commit(table.add(data.replace_schema_metadata(notes)))
+    assert len(table.rows()) == 2
+
+
 OLD, NEW = (dt.datetime(1000, 3, 5, tzinfo=dt.UTC), dt.datetime(1000, 2, 28, tzinfo=dt.UTC))
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from deltalog import DeltaTable, sql
 from deltalog.errors import InvalidInputError
 from tests.support.sql_tables import SqlTables
 
@@ -126,3 +129,19 @@ def test_queries_compare_where_deltalog_does(table: SqlTables) -> None:
     assert table.values("SELECT count(*) FROM t WHERE p COLLATE UTF8_LCASE = 'X'") == [3]
     with pytest.raises(InvalidInputError, match="DuckDB compares bytes"):
         table.rows("SELECT DISTINCT c FROM t")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(DISTINCT t) FROM a t",
+        "SELECT t = u FROM a t, a u",
+        "SELECT n FROM a t ORDER BY t",
+    ],
+)
+def test_a_row_that_a_table_stands_for_is_not_compared_by_bytes(tmp_path: Path, query: str) -> None:
+    sql(f"CREATE TABLE delta.`{tmp_path}` (c STRING COLLATE UTF8_LCASE, n INT) USING delta")
+    sql(f"INSERT INTO delta.`{tmp_path}` VALUES ('x', 1), ('X', 2)")
+    with pytest.raises(InvalidInputError, match="collation"):
+        sql(query, a=DeltaTable(tmp_path))
+    assert len(sql("SELECT t.n FROM a t", a=DeltaTable(tmp_path)).to_pylist()) == 2

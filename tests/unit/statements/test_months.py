@@ -20,6 +20,7 @@ TABLES = {
     "T": [Field("n", "long"), Field("m", "interval year to month")],
     "MONTHS": [Field("m", "interval year to month")],
     "NUMBERS": [Field("x", "integer")],
+    "COUNTS": [Field("m", "integer")],
     "TEXTS": [Field("x", "string")],
     "INSIDE": [Field("n", "long"), Field("s", StructType([Field("m", "interval year to month")]))],
 }
@@ -138,6 +139,8 @@ def test_they_are_no_numbers(run: Run, query: str) -> None:
         "MERGE INTO MONTHS t USING (SELECT 8 AS m) s ON false WHEN NOT MATCHED THEN INSERT *",
         "MERGE INTO NUMBERS t USING (SELECT m FROM T) s ON t.x = s.m WHEN MATCHED THEN DELETE",
         "MERGE INTO NUMBERS t USING T s ON t.x = s.m WHEN MATCHED THEN DELETE",
+        "MERGE INTO MONTHS t USING COUNTS s ON t.m = s.m WHEN MATCHED THEN DELETE",
+        "MERGE INTO MONTHS t USING COUNTS s ON false WHEN NOT MATCHED THEN INSERT *",
     ],
 )
 def test_statements_tell_them_from_numbers(run: Run, statement: str) -> None:
@@ -187,3 +190,25 @@ def test_data_that_was_cast_is_what_it_is_now(run: Run, tmp_path: Path) -> None:
         path = tmp_path / f"written{place}"
         write_deltalake(path, rows.cast(pa.schema([field])))
         assert (DeltaTable(path).schema().fields[0].type == YEAR_TO_MONTH) is bool(place)
+
+
+def test_a_row_that_a_table_stands_for_has_them_inside(run: Run) -> None:
+    with pytest.raises(InvalidInputError, match="interval"):
+        run("SELECT x FROM INSIDE x")
+
+
+def test_a_struct_of_a_table_is_never_taken_for_them(tmp_path: Path) -> None:
+    rows = pa.table({"s": [{"deltalog months": 5}], "n": [1]})
+    write_deltalake(tmp_path, rows, configuration={"delta.columnMapping.mode": "name"})
+    found = sql("SELECT s FROM t ORDER BY n + 1", t=DeltaTable(tmp_path)).to_pylist()
+    assert found == [{"s": {"deltalog months": 5}}]
+
+
+@pytest.mark.parametrize("told", [b"\xff", b"garbage", b'"nosuch"', b"{}"])
+def test_metadata_of_a_caller_tells_nothing(tmp_path: Path, told: bytes) -> None:
+    field = pa.field("x", pa.int32(), metadata={"deltalog:type": told, "deltalog:type2": "y"})
+    write_deltalake(tmp_path, pa.table([pa.array([1], pa.int32())], schema=pa.schema([field])))
+    (stored,) = DeltaTable(tmp_path).schema().fields
+    assert str(stored.type).find("interval") < 0
+    assert stored.metadata["deltalog:type2"] == "y"
+    assert "deltalog:type" in stored.metadata

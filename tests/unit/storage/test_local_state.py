@@ -57,12 +57,3 @@ def test_facts_of_files_that_changed_are_not_given(tmp_path: Path) -> None:
     assert (recent.get(*states), recent.get(states[1])) == (None, "second")
     recent.forget()
     assert recent.get(states[0]) is None
-
-
-def test_what_may_change_unseen_is_not_kept(tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    path.write_bytes(b"x")
-    aged(path, -60_000)
-    recent = Recent[str](2)
-    recent.keep("fact", local_state(str(path)))
-    assert recent.get(local_state(str(path))) is None

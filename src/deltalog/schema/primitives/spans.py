@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime as dt
 from itertools import combinations
 from typing import Final
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -25,7 +26,7 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 _MICROS_OF_DAY: Final = 86_400_000_000
 _NANOS_OF_MICRO: Final = 1_000
 _LOW_WORD: Final = (1 << 32) - 1
-_MONTHS: Final = "deltalog months"
+_MONTHS: Final = f"deltalog months {uuid4().hex}"  # no struct of a table has such a field
 NAMED_MONTHS: Final = pa.struct([(_MONTHS, pa.int32())])
 """Months in an engine that has no such type, and takes plain numbers for numbers."""
 
