@@ -45,9 +45,9 @@ _SHOWN: Final = 8
 class TableDiff(Rows):
     """The difference between two versions; no data is read until rows are requested.
 
-    Its rows have the table's columns and `_change_type`: `insert`, `delete`, and if rows can be
-    identified (by row id or by key) `update_preimage` directly followed by `update_postimage`.
-    Otherwise the order is undefined.
+    Its rows have the table's columns, `_metadata.row_id` where they are matched by it, and
+    `_change_type`: `insert`, `delete`, and if rows can be identified (by row id or by key)
+    `update_preimage` directly followed by `update_postimage`. Otherwise the order is undefined.
 
     Args:
         before: the earlier version.
@@ -69,7 +69,7 @@ class TableDiff(Rows):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that are compared, then `_change_type`."""
+        """The columns that are compared, the row id if rows are matched by it, `_change_type`."""
         return self.new_spec.output.append(pa.field(CHANGE_TYPE, pa.string()))
 
     @property
