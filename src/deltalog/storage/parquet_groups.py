@@ -9,7 +9,7 @@ Protocol: none; Apache Parquet's `parquet.thrift`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from deltalog.errors import DataFileUnreadableError
 from deltalog.storage import thrift, thrift_fields
@@ -23,13 +23,8 @@ if TYPE_CHECKING:
 
 DAMAGES: Final = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 _FIRST_BYTE: Final = 4  # behind the magic bytes
-_HEADER_BYTES: Final = 512
-_LONGEST_HEADER_BYTES: Final = 1024 * 1024
 _LONGEST_INDEX_BYTES: Final = 64 * 1024 * 1024
 _MOST_ORDINALS: Final = 1 << 15
-_DATA_PAGES: Final = {0: 5, 3: 8}  # type of page → field of its header
-_INDEX_PAGE, _DICTIONARY_PAGE = 1, 2
-_NUM_VALUES_OF_PAGE: Final = 100  # no field of a page's header itself
 _DOUBLE, _FLOAT = 5, 4
 # Fields of FileMetaData,
 _VERSION, _SCHEMA, _NUM_ROWS, _GROUPS, _NOTES, _CREATED_BY, _ORDERS, _CIPHER = range(1, 9)
@@ -226,40 +221,6 @@ def make_footer(template: StoredFooter, groups: Sequence[Struct]) -> bytes:
     return thrift.write_struct(fields)
 
 
-class Page(NamedTuple):
-    """A data page.
-
-    Attributes:
-        start: of its header.
-        num_bytes: with its header.
-    """
-
-    start: int
-    num_bytes: int
-
-
-def check_pages(group: StoredGroup, schema: Sequence[SchemaElement], source: ByteSource) -> Pages:
-    """The data pages of each column chunk of a row group, after a look at all page headers.
-
-    Raises:
-        DataFileUnreadableError: pages are not where the footer says, or have not as many values.
-
-    Cost: a read and some ten microseconds per page.
-    """
-    is_flat = flat_leaves(schema)
-    try:
-        return tuple(
-            _pages(chunk, source, group.num_rows if flat else None)
-            for chunk, flat in zip(group.chunks, is_flat, strict=True)
-        )
-    except DAMAGES as error:
-        raise DataFileUnreadableError(f"cannot copy a row group: {error!r}") from error
-
-
-Pages = tuple[tuple[Page, ...], ...]
-"""By leaf column."""
-
-
 def moved_group(
     group: StoredGroup, starts: Sequence[int], *, has_orders: bool
 ) -> tuple[Struct, tuple[Struct, ...]]:
@@ -340,75 +301,6 @@ def _moved_chunk(chunk: StoredChunk, shift: int, *, keeps_bounds: bool) -> Struc
     column[_CHUNK_START] = Value(thrift.INT64, 0)  # deprecated: writers are to put 0
     column[_META] = Value(thrift.STRUCT, meta)
     return column
-
-
-def _pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) -> tuple[Page, ...]:
-    found: list[Page] = []
-    position, num_values = chunk.start, 0
-    if num_rows is not None and chunk.num_values != num_rows:
-        raise ValueError(f"{chunk.num_values} values in {num_rows} rows")
-    while position < chunk.end:
-        header = _page_header(source, position, chunk.end)
-        end = position + header.num_bytes + header.body_bytes
-        if end > chunk.end or header.body_bytes < 0:
-            raise ValueError(f"a page from {position} to {end} in pages up to {chunk.end}")
-        if header.kind in _DATA_PAGES:
-            num_values += header.num_values
-            found.append(Page(position, end - position))
-        elif header.kind == _DICTIONARY_PAGE and position != chunk.start:
-            raise ValueError(f"a dictionary at {position} behind other pages")
-        elif header.kind not in {_DICTIONARY_PAGE, _INDEX_PAGE}:
-            raise ValueError(f"a page of type {header.kind} at {position}")
-        position = end
-    if num_values != chunk.num_values:
-        raise ValueError(f"expected {chunk.num_values} values, found {num_values}")
-    first = thrift_fields.number(chunk.meta, _DATA_AT)
-    if found and first not in {found[0].start, chunk.start}:
-        raise ValueError(f"expected the first data page at {first}, found it at {found[0].start}")
-    return tuple(found)
-
-
-class _PageHeader(NamedTuple):
-    num_bytes: int
-    kind: int
-    body_bytes: int
-    num_values: int
-
-
-def _page_header(source: ByteSource, position: int, end: int) -> _PageHeader:
-    for num_bytes in (_HEADER_BYTES, _LONGEST_HEADER_BYTES):
-        data = source.read(position, min(end, position + num_bytes))
-        try:
-            header = _parsed_header(data)
-        except LookupError:
-            if len(data) < num_bytes:
-                raise
-        else:
-            if header.num_bytes <= len(data):
-                return header
-    raise ValueError(f"a page header of more than {_LONGEST_HEADER_BYTES} bytes at {position}")
-
-
-def _parsed_header(data: bytes) -> _PageHeader:
-    """The header of a page, of which few fields are read: a file has many pages."""
-    numbers: dict[int, int] = {}
-    position = number = 0
-    while head := data[position]:
-        position += 1
-        number += head >> 4
-        if not head >> 4:
-            raise TypeError("fields that are far apart")
-        kind = head & 15
-        if kind in thrift.INTEGERS:
-            numbers[number], position = thrift.integer(data, position)
-            continue
-        if kind == thrift.STRUCT and number in _DATA_PAGES.values():
-            first = data[position]
-            if first >> 4 != 1 or first & 15 not in thrift.INTEGERS:
-                raise TypeError("a data page without a number of values")
-            numbers[_NUM_VALUES_OF_PAGE], _ = thrift.integer(data, position + 1)
-        position = thrift.pass_value(data, position, kind)
-    return _PageHeader(position + 1, numbers[1], numbers[3], numbers.get(_NUM_VALUES_OF_PAGE, -1))
 
 
 def _chunk(fields: Struct, end: int) -> StoredChunk:

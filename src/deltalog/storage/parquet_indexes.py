@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deltalog.storage import thrift, thrift_fields
-from deltalog.storage.parquet_groups import DAMAGES, Page, extra_range
+from deltalog.storage.parquet_groups import DAMAGES, extra_range
+from deltalog.storage.parquet_page_headers import Page
 from deltalog.storage.thrift import Value
 
 if TYPE_CHECKING:

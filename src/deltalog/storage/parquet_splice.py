@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.storage.byte_sources import EncodedBytes, write_all
 from deltalog.storage.parquet_groups import (
     StoredFooter,
-    check_pages,
     make_footer,
     moved_group,
     put_spot,
     read_stored,
 )
 from deltalog.storage.parquet_indexes import moved_indexes
+from deltalog.storage.parquet_page_headers import check_pages
 from deltalog.storage.parquet_sink import NewFile, encode_parquet
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deltalog.paths import FileInfo
-    from deltalog.storage.parquet_groups import ByteSource, Pages, StoredGroup
+    from deltalog.storage.parquet_groups import ByteSource, StoredGroup
+    from deltalog.storage.parquet_page_headers import Pages
     from deltalog.storage.store import Store
     from deltalog.storage.thrift import Struct
 

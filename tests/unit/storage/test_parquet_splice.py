@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from deltalog.errors import AlreadyExistsError, DataFileUnreadableError
 from deltalog.storage import thrift
 from deltalog.storage.byte_sources import EncodedBytes
-from deltalog.storage.parquet_groups import Page, StoredFooter, read_stored
+from deltalog.storage.parquet_groups import StoredFooter, read_stored
 from deltalog.storage.parquet_indexes import _is_column_index, _moved_offsets
+from deltalog.storage.parquet_page_headers import Page
 from deltalog.storage.parquet_splice import (
     GroupsToCopy,
     SplicedFile,
