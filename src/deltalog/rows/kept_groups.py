@@ -31,6 +31,7 @@ from deltalog.storage.pool import MOST_REQUESTS, read_ahead
 from deltalog.storage.store import is_local, native_path
 from deltalog.write.encode import is_materialising
 from deltalog.write.options import codec_of
+from deltalog.write.patched_groups import are_pages_apart, is_worth_patching
 from deltalog.write.spliced_files import SourceFile
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot
     from deltalog.storage.parquet import ParquetReader
     from deltalog.storage.parquet_groups import StoredFooter, StoredGroup
+    from deltalog.storage.parquet_pages import RowRange
     from deltalog.write.files import FileWriter
     from deltalog.write.partition import Values
     from deltalog.write.spec import WriteSpec
@@ -70,7 +72,7 @@ class WhyNot(Enum):
     CALENDAR = "its dates or times are of the old calendar, of which only its footer tells"
     SCHEMA = "its stored schema is another than that of new files"
     OVERLAP = "its row groups are longer together than the file"
-    CHANGED = "some of its rows change"
+    CHANGED = "some of its rows change, or go on too many pages"
     SIZE = "it is too small to stay alone"
     CODEC = "it is compressed in another way than the table's property says"
     ROW_IDS = "its row ids or commit versions follow from its place in the old file"
@@ -110,7 +112,7 @@ class _GroupFacts:
     """What decides whether a row group may be copied."""
 
     group: StoredGroup
-    num_changed: int
+    is_kept: bool
     least_bytes: int
     codec: int | None
     id_leaves: tuple[int, ...]
@@ -135,7 +137,7 @@ _OF_FILES: Final[tuple[tuple[WhyNot, Callable[[_SourceFacts], bool]], ...]] = (
     ),
 )
 _OF_GROUPS: Final[tuple[tuple[WhyNot, Callable[[_GroupFacts], bool]], ...]] = (
-    (WhyNot.CHANGED, lambda one: one.num_changed > 0 or not one.group.num_rows),
+    (WhyNot.CHANGED, lambda one: not one.is_kept or not one.group.num_rows),
     (WhyNot.SIZE, lambda one: one.group.stored_bytes < one.least_bytes),
     (WhyNot.CODEC, lambda one: one.codec is not None and one.group.codecs != {one.codec}),
     (
@@ -339,9 +341,8 @@ class KeptGroups:
             footer_only=True,
         )
         try:
-            everything = gone | changed
             starts = reader.row_group_starts
-            if all(everything.count_between(*ends) for ends in pairwise(starts)):
+            if not any(self._may_keep(gone, changed, ends) for ends in pairwise(starts)):
                 return None  # before the footer is looked through
             native = native_path(task.store, task.path)
             size = Path(native).stat().st_size if native is not None else reader.size_bytes or 0
@@ -353,7 +354,7 @@ class KeptGroups:
             facts = _SourceFacts(reader, stored, size, template, self._spec.time_zone)
             if any(test(facts) for _, test in _OF_FILES):
                 return None
-            kept = self._groups(stored, starts, everything)
+            kept = self._groups(reader, stored, gone, changed)
             if not kept:
                 return None
             source = SourceFile(
@@ -362,6 +363,7 @@ class KeptGroups:
                 size_bytes=size,
                 footer=reader.footer,
                 stored=stored,
+                gone=gone,
             )
             return (
                 _KeptFile(
@@ -375,15 +377,30 @@ class KeptGroups:
         finally:
             reader.close()
 
+    def _may_keep(self, gone: DeletionBitmap, changed: DeletionBitmap, rows: RowRange) -> bool:
+        """Whether none of the rows of a row group change, and few pages of it lose rows."""
+        if changed.count_between(*rows):
+            return False
+        return not gone.count_between(*rows) or is_worth_patching(gone, rows)
+
     def _groups(
-        self, stored: StoredFooter, starts: list[int], changed: DeletionBitmap
+        self,
+        reader: ParquetReader,
+        stored: StoredFooter,
+        gone: DeletionBitmap,
+        changed: DeletionBitmap,
     ) -> tuple[int, ...]:
         ids = self._id_leaves(stored) if self._has_ids else ()
+        schema = self._writer.splice(with_row_ids=self._has_ids).schema
+        has_our_types = reader.arrow_schema.types == schema.types
         found = []
-        for number, group in enumerate(stored.groups):
+        for number, rows in enumerate(pairwise(reader.row_group_starts)):
+            group = stored.groups[number]
+            is_whole = not gone.count_between(*rows)
             facts = _GroupFacts(
                 group=group,
-                num_changed=changed.count_between(starts[number], starts[number + 1]),
+                is_kept=self._may_keep(gone, changed, rows)
+                and (is_whole or (has_our_types and are_pages_apart(group, schema))),
                 least_bytes=self._least_bytes or 0,
                 codec=self._codec,
                 id_leaves=ids,

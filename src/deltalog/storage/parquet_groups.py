@@ -80,6 +80,11 @@ class StoredChunk:
         return thrift_fields.struct(self.fields, _META)
 
     @property
+    def plain_bytes(self) -> int:
+        """The length of its pages before they were compressed; 0 if the footer does not say."""
+        return max(0, thrift_fields.number(self.meta, _PLAIN_BYTES) or 0)
+
+    @property
     def codec(self) -> int | None:
         """Number of the compression."""
         return thrift_fields.number(self.meta, _CODEC)

@@ -21,6 +21,7 @@ from deltalog.storage.parquet_parts import leaf_columns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltalog.schema import Field
     from deltalog.stats import StatsCollector
     from deltalog.storage.parquet import ParquetReader
     from deltalog.storage.parquet_groups import StoredChunk, StoredFooter
@@ -63,9 +64,7 @@ def collect_copied(
     columns = stats.columns()
     for number, (path, field) in enumerate(columns):
         has_bounds = stats.has_bounds(number)
-        is_known = isinstance(field.type, PrimitiveType) and box_of(field) is None
-        is_known = is_known and not stats.needs_values(number)
-        leaf = leaf_of[path] if is_known else None
+        leaf = leaf_of[path] if are_bounds_enough(stats, number, field) else None
         left = []
         for group in groups:
             found = (
@@ -94,6 +93,17 @@ def collect_copied(
             for chunk in () if values is None else values.chunks:
                 stats.update_column(number, chunk)
     stats.count_rows(sum(footer.groups[group].num_rows for group in groups))
+
+
+def are_bounds_enough(stats: StatsCollector, number: int, field: Field) -> bool:
+    """Whether a column's bounds and its number of NULLs say all that is collected of it."""
+    is_plain = isinstance(field.type, PrimitiveType) and box_of(field) is None
+    return is_plain and not stats.needs_values(number)
+
+
+def may_cut_bounds(created_by: str, physical_type: str) -> bool:
+    """Whether a writer may have stored a shorter text in place of a page's bound."""
+    return physical_type == "BYTE_ARRAY" and not created_by.startswith(_CUTS_NOTHING)
 
 
 def _first_leaf(paths: Sequence[tuple[str, ...]], column: tuple[str, ...]) -> int:

@@ -31,11 +31,13 @@ from deltalog.storage.pool import Background
 from deltalog.storage.store import is_local, native_path
 from deltalog.write.copied_stats import collect_copied
 from deltalog.write.open_files import FinishedFile
+from deltalog.write.patched_groups import GroupPatch
 from deltalog.write.rows_to_files import WaitingRows, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from deltalog.deletion_vectors import DeletionBitmap
     from deltalog.stats import StatsCollector
     from deltalog.storage.parquet_facts import Footer
     from deltalog.storage.parquet_groups import StoredFooter
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from deltalog.write.partition import Values
     from deltalog.write.rows_to_files import WriteLimits
 
+_PARTS_AHEAD: Final = 4
 _PART_BYTES: Final = 64 * 1024 * 1024
 """Of row groups that are in memory together, where their bytes are fetched."""
 
@@ -59,6 +62,7 @@ class SourceFile:
         size_bytes: its length.
         footer: that was read of it.
         stored: the same, as it is stored.
+        gone: numbers of rows that are left out.
     """
 
     store: Store
@@ -66,6 +70,12 @@ class SourceFile:
     size_bytes: int
     footer: Footer
     stored: StoredFooter
+    gone: DeletionBitmap
+
+    def num_gone(self, group: int) -> int:
+        """How many rows of a row group are left out."""
+        starts = self.footer.row_group_starts
+        return self.gone.count_between(starts[group], starts[group + 1])
 
 
 @dataclass(slots=True)
@@ -73,9 +83,9 @@ class CopiedGroups:
     """What was copied as it is stored.
 
     Attributes:
-        num_groups: row groups.
-        num_rows: rows in them.
-        num_bytes: their length.
+        num_groups: row groups, with those some of whose pages were replaced.
+        num_rows: rows in them, without those that were left out.
+        num_bytes: their length before.
     """
 
     num_groups: int = 0
@@ -94,13 +104,14 @@ class SplicedFiles:
     Attributes:
         copied: what was copied so far.
         template: footer of a file of this schema without rows.
+        schema: the same.
     """
 
     def __init__(self, plan: FilePlan, limits: WriteLimits, schema: pa.Schema) -> None:
         self._plan = plan
         self._limits = limits
-        self._schema = schema
-        self._background = Background(limits.files_at_once + 1)
+        self.schema: pa.Schema = schema
+        self._background = Background(limits.files_at_once + _PARTS_AHEAD)
         # The last in order is the one used last.
         self._files: dict[Values, _OpenFile] = {}
         self._closing: list[_OpenFile] = []
@@ -123,18 +134,19 @@ class SplicedFiles:
         self._file_for(values, num_bytes)
 
     def copy(self, values: Values, source: SourceFile, numbers: tuple[int, ...]) -> None:
-        """Append row groups of a file as they are stored."""
-        for part in _parts(source.stored, numbers, min(_PART_BYTES, self._target)):
-            size = sum(source.stored.groups[number].stored_bytes for number in part)
+        """Append row groups of a file as they are stored, but for rows that are left out."""
+        for part in _parts(source, numbers, min(_PART_BYTES, self._target)):
+            groups = [source.stored.groups[number] for number in part]
+            size = sum(group.stored_bytes for group in groups)
+            num_rows = sum(group.num_rows for group in groups) - sum(map(source.num_gone, part))
             file = self._file_for(values, size)
             self._flush(file)
             file.copied_bytes += size
-            file.copied_rows += sum(source.stored.groups[number].num_rows for number in part)
-            self._put(file, _Copy(self._plan, self._schema, source, part))
-        groups = [source.stored.groups[number] for number in numbers]
-        self.copied.num_groups += len(groups)
-        self.copied.num_rows += sum(group.num_rows for group in groups)
-        self.copied.num_bytes += sum(group.stored_bytes for group in groups)
+            file.copied_rows += num_rows
+            self._put(file, _Copy(self._plan, self.schema, source, part))
+            self.copied.num_groups += len(groups)
+            self.copied.num_rows += num_rows
+            self.copied.num_bytes += size
 
     def write(self, values: Values, physical: pa.RecordBatch) -> None:
         """Append rows, with the columns of the files."""
@@ -203,18 +215,19 @@ class SplicedFiles:
 
 
 def _parts(
-    stored: StoredFooter, numbers: Sequence[int], most_bytes: int
+    source: SourceFile, numbers: Sequence[int], most_bytes: int
 ) -> Iterator[tuple[int, ...]]:
-    """Row groups in parts of at most so many bytes, or of one row group."""
+    """Row groups in parts of at most so many bytes, or of one; one that loses rows is alone."""
     part: list[int] = []
     size = 0
     for number in numbers:
-        more = stored.groups[number].stored_bytes
-        if part and size + more > most_bytes:
+        more = source.stored.groups[number].stored_bytes
+        is_alone = source.num_gone(number) > 0
+        if part and (is_alone or size + more > most_bytes):
             yield tuple(part)
             part, size = [], 0
         part.append(number)
-        size += more
+        size += most_bytes if is_alone else more
     yield tuple(part)
 
 
@@ -352,6 +365,7 @@ class _Copy:
         self._schema = schema
         self._source = source
         self._numbers = numbers
+        self._options = dict(plan.options)
         self._stats = plan.collector()
         self._bytes: LocalBytes | FetchedBytes | None = None
 
@@ -383,6 +397,20 @@ class _Copy:
                 ranges = [one for group in groups for one in group.ranges(source.size_bytes)]
                 segments = reader.fetch(sorted(ranges))
                 self._bytes = FetchedBytes(segments, source.size_bytes)
+            if any(map(source.num_gone, numbers)):
+                (number,) = numbers
+                patch = GroupPatch(
+                    reader,
+                    self._bytes,
+                    stored,
+                    number,
+                    gone=source.gone,
+                    schema=self._schema,
+                    options=self._options,
+                    segments=segments,
+                )
+                self._groups = patch.encode(self._stats)
+                return
             self._groups = checked_groups(self._bytes, stored, numbers)
             collect_copied(
                 self._stats, reader, stored, numbers, schema=self._schema, segments=segments

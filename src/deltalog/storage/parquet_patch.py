@@ -1,0 +1,497 @@
+"""Row groups some of whose pages are replaced, described for another file.
+
+A column chunk with one value for each row and without a dictionary keeps the pages in which nothing
+changes, byte by byte; other pages stand in the place of the rest. A column chunk of which that
+cannot be said is encoded whole. Nothing of the rows that are gone is left: neither in pages nor in
+dictionaries, bounds and Bloom filters.
+
+Protocol: none; Apache Parquet's `parquet.thrift`
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from deltalog.kernels import compute
+from deltalog.storage import thrift, thrift_fields
+from deltalog.storage.byte_sources import EncodedBytes
+from deltalog.storage.parquet_bounds import decode_bounds
+from deltalog.storage.parquet_footer import column_chunks
+from deltalog.storage.parquet_groups import (
+    StoredChunk,
+    StoredFooter,
+    StoredGroup,
+    extra_range,
+    moved_group,
+    put_spot,
+    read_stored,
+)
+from deltalog.storage.parquet_indexes import moved_indexes
+from deltalog.storage.parquet_page_headers import flat_pages
+from deltalog.storage.parquet_pages import (
+    DICTIONARY_ENCODINGS,
+    parse_column_index,
+    parse_offset_index,
+)
+from deltalog.storage.parquet_sink import encode_parquet
+from deltalog.storage.parquet_splice import GroupsToCopy
+from deltalog.storage.thrift import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.storage.parquet_footer import ColumnChunk
+    from deltalog.storage.parquet_groups import ByteSource
+    from deltalog.storage.parquet_pages import Pages
+    from deltalog.storage.thrift import Struct
+
+_FIRST_BYTE: Final = 4  # behind the magic bytes
+# Fields of RowGroup,
+_PLAIN_GROUP_BYTES, _GROUP_ROWS = 2, 3
+# of ColumnChunk,
+_CHUNK_START, _META = 2, 3
+# of ColumnMetaData,
+_ENCODINGS, _NUM_VALUES, _PLAIN_BYTES, _STORED_BYTES, _DATA_AT, _STATISTICS = 2, 5, 6, 7, 9, 12
+_KEPT: Final = frozenset({1, 2, 3, 4, 8})  # type, encodings, path, codec, notes
+# of Statistics,
+_NULL_COUNT, _MAX, _MIN, _MAX_IS_EXACT, _MIN_IS_EXACT = 3, 5, 6, 7, 8
+# of ColumnIndex.
+_NULL_PAGES, _LOWS, _HIGHS, _ORDER, _NULL_COUNTS = 1, 2, 3, 4, 5
+_UNORDERED: Final = 0
+
+
+class Piece(NamedTuple):
+    """Bytes of a source."""
+
+    source: ByteSource
+    start: int
+    end: int
+
+
+class ColumnPages(NamedTuple):
+    """A column chunk of which pages can be replaced.
+
+    Attributes:
+        source: where it is.
+        chunk: what the footer says of it.
+        pages: where its pages are, and which rows they hold.
+        plain_bytes: of each page, before it was compressed.
+        bounds: what is known of the values of each page; None if it is not.
+    """
+
+    source: ByteSource
+    chunk: StoredChunk
+    pages: Pages
+    plain_bytes: Sequence[int]
+    bounds: Sequence[ColumnChunk] | None
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the row group."""
+        return self.pages.rows[-1]
+
+
+class Run(NamedTuple):
+    """Pages that are replaced.
+
+    Attributes:
+        first: number of the first one.
+        end: number of the one behind the last.
+        new: what takes their place; None is nothing.
+    """
+
+    first: int
+    end: int
+    new: ColumnPages | None
+
+
+class Bounds(NamedTuple):
+    """The smallest and the greatest value of a column chunk.
+
+    Attributes:
+        low: as it is stored.
+        high: likewise.
+        values: both.
+    """
+
+    low: bytes
+    high: bytes
+    values: pa.Array[Any]
+
+
+def column_pages(
+    source: ByteSource,
+    chunk: StoredChunk,
+    known: ColumnChunk,
+    num_rows: int,
+    *,
+    has_order: bool,
+    fixed_bytes: int | None,
+    may_be_cut: bool,
+) -> ColumnPages | None:
+    """The pages of a column chunk; None if they cannot be replaced.
+
+    Args:
+        source: with its pages and indexes.
+        chunk: of a column with one value for each row.
+        known: the same, as the footer's reader says it.
+        num_rows: of the row group.
+        has_order: whether the footer says which order bounds follow.
+        fixed_bytes: the length of every value, if they have one.
+        may_be_cut: whether the writer may have cut off long bounds.
+
+    Raises:
+        DataFileUnreadableError: pages are not where the footer says, or have not as many values.
+
+    Cost: as `check_pages`.
+    """
+    place = extra_range(chunk, "offsets")
+    if has_dictionary(chunk) or place is None or place[1] > source.size_bytes:
+        return None
+    pages = parse_offset_index(source.read(*place), known, num_rows)
+    found = flat_pages(chunk, num_rows, source)
+    rows = tuple(accumulate((one.num_values for one in found), initial=0))
+    offsets = (*(one.page.start for one in found), chunk.end)
+    # An index that leaves out a row of one page would put rows of two columns together.
+    if pages is None or rows != pages.rows or offsets != pages.offsets or offsets[0] != chunk.start:
+        return None
+    bounds, is_usable = None, not chunk.is_floating and not may_be_cut
+    place = extra_range(chunk, "bounds")
+    if is_usable and place is not None and place[1] <= source.size_bytes:
+        bounds = parse_column_index(
+            source.read(*place), pages, has_order=has_order, fixed_bytes=fixed_bytes
+        )
+    return ColumnPages(source, chunk, pages, [one.plain_bytes for one in found], bounds)
+
+
+def encoded_pages(rows: pa.Table, **options: Any) -> list[ColumnPages | None]:
+    """The columns of some rows, each as pages; None for one that cannot be so.
+
+    Args:
+        rows: one or more, of columns with one value for each row.
+        options: as `encode_parquet`'s.
+    """
+    options["use_dictionary"] = False
+    source = EncodedBytes(encode_parquet(rows, row_group_size=rows.num_rows, **options))
+    footer = read_stored(source.footer(), source.size_bytes)
+    if footer is None:
+        raise ValueError("a file of this process is encrypted")
+    (group,), (known,) = footer.groups, column_chunks(source.footer())
+    return [
+        column_pages(
+            source,
+            chunk,
+            one,
+            rows.num_rows,
+            has_order=footer.has_orders,
+            fixed_bytes=element.length,
+            may_be_cut=False,
+        )
+        for chunk, one, element in zip(group.chunks, known, footer.schema, strict=True)
+    ]
+
+
+def has_dictionary(chunk: StoredChunk) -> bool:
+    """Whether values of a column chunk may be entries of a dictionary."""
+    found = chunk.meta.get(_ENCODINGS)
+    if found is None or found.kind not in thrift.LISTS:
+        return True
+    return not DICTIONARY_ENCODINGS.isdisjoint(found.value.values)
+
+
+class PatchedLeaf(Protocol):
+    """A column chunk for another file."""
+
+    def pieces(self) -> Sequence[Piece]:
+        """The bytes of its pages, in order."""
+        ...
+
+    def placed(self, start: int) -> tuple[Struct, bytes | None, bytes | None]:
+        """Its fields, its column index and its offset index, where its pages begin at `start`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedLeaf:
+    """A column chunk that was encoded whole.
+
+    Args:
+        groups: of one row group.
+        number: of the column in it.
+    """
+
+    groups: GroupsToCopy
+    number: int
+
+    def pieces(self) -> Sequence[Piece]:
+        """All of its pages."""
+        return [Piece(self.groups.source, self._chunk.start, self._chunk.end)]
+
+    def placed(self, start: int) -> tuple[Struct, bytes | None, bytes | None]:
+        """As `PatchedLeaf.placed`."""
+        chunk = self._chunk
+        _, (column,) = moved_group(StoredGroup({}, 0, (chunk,)), [start], has_orders=True)
+        found = moved_indexes(chunk, None, self.groups.source, start - chunk.start)
+        return column, found.bounds, found.offsets
+
+    @property
+    def _chunk(self) -> StoredChunk:
+        return self.groups.footer.groups[0].chunks[self.number]
+
+
+class PagedLeaf:
+    """A column chunk some of whose pages are replaced.
+
+    Args:
+        old: the column chunk.
+        runs: pages that are replaced, ascending.
+        num_nulls_gone: how many NULLs are gone with them.
+        physical_type: Parquet's name.
+        arrow_type: of the values.
+
+    Attributes:
+        num_rows: rows that it has now.
+        null_count: how many of them are NULL; None if the footer did not say.
+        bounds: by those of the pages; None if they are not known.
+        arrow_type: of the values.
+    """
+
+    def __init__(
+        self,
+        old: ColumnPages,
+        runs: Sequence[Run],
+        num_nulls_gone: int,
+        *,
+        physical_type: str,
+        arrow_type: pa.DataType,
+    ) -> None:
+        self._old = old
+        self.arrow_type: pa.DataType = arrow_type
+        # Pages that follow each other: of which column chunk, from which page to which.
+        parts: list[tuple[ColumnPages, int, int]] = []
+        position = 0
+        for first, end, new in runs:
+            parts.append((old, position, first))
+            if new is not None:
+                parts.append((new, 0, len(new.plain_bytes)))
+            position = end
+        parts.append((old, position, len(old.plain_bytes)))
+        self._parts = [part for part in parts if part[1] < part[2]]
+        counts = [
+            after - before
+            for column, first, end in self._parts
+            for before, after in pairwise(column.pages.rows[first : end + 1])
+        ]
+        self.num_rows: int = sum(counts)
+        count = old.chunk.null_count
+        left = -1 if count is None else count - num_nulls_gone
+        self.null_count: int | None = left if 0 <= left <= self.num_rows else None
+        self._page_bounds = self._known_bounds(counts)
+        self.bounds: Bounds | None = self._bounds(physical_type, arrow_type)
+
+    def _known_bounds(self, counts: Sequence[int]) -> list[ColumnChunk] | None:
+        """What is known of the values of each page; None if anything is missing."""
+        found: list[ColumnChunk] = []
+        for column, first, end in self._parts:
+            if column.bounds is None:
+                return None
+            found += column.bounds[first:end]
+        for one, count in zip(found, counts, strict=True):
+            has_none = one.min_value is None or one.max_value is None
+            if not one.is_ordered or (has_none and one.null_count != count):
+                return None
+        return found
+
+    def _bounds(self, physical_type: str, arrow_type: pa.DataType) -> Bounds | None:
+        stored = [(one.min_value, one.max_value) for one in self._page_bounds or ()]
+        lows = [low for low, high in stored if low is not None and high is not None]
+        highs = [high for low, high in stored if low is not None and high is not None]
+        if not lows:
+            return None
+        found = decode_bounds(
+            [*lows, *highs], are_ordered=True, physical_type=physical_type, arrow_type=arrow_type
+        )
+        if found is None or found.null_count:
+            return None
+        smallest, greatest = found.slice(0, len(lows)), found.slice(len(lows))
+        low = compute.index(smallest, compute.min(smallest)).as_py()
+        high = compute.index(greatest, compute.max(greatest)).as_py()
+        values: pa.Array[Any] = pa.concat_arrays([smallest.slice(low, 1), greatest.slice(high, 1)])
+        return Bounds(lows[low], highs[high], values)
+
+    def pieces(self) -> Sequence[Piece]:
+        """Pages of both, in order."""
+        return [
+            Piece(column.source, column.pages.offsets[first], column.pages.offsets[end])
+            for column, first, end in self._parts
+        ]
+
+    def placed(self, start: int) -> tuple[Struct, bytes | None, bytes | None]:
+        """As `PatchedLeaf.placed`."""
+        chunk, parts = self._old.chunk, self._parts
+        plain = sum(sum(column.plain_bytes[first:end]) for column, first, end in parts)
+        stored = sum(piece.end - piece.start for piece in self.pieces())
+        meta = {key: value for key, value in chunk.meta.items() if key in _KEPT}
+        meta[_ENCODINGS] = self._encodings()
+        numbers = {
+            _NUM_VALUES: self.num_rows,
+            _PLAIN_BYTES: plain,
+            _STORED_BYTES: stored,
+            _DATA_AT: start,
+        }
+        meta.update({key: Value(thrift.INT64, number) for key, number in numbers.items()})
+        if statistics := self._statistics():
+            meta[_STATISTICS] = Value(thrift.STRUCT, statistics)
+        column = {_CHUNK_START: Value(thrift.INT64, 0), _META: Value(thrift.STRUCT, meta)}
+        return column, self._column_index(), self._offset_index(start)
+
+    def _encodings(self) -> Value:
+        found: dict[int, None] = {}
+        for column, _, _ in self._parts:
+            found.update(dict.fromkeys(column.chunk.meta[_ENCODINGS].value.values))
+        return Value(thrift.LIST, thrift.Elements(thrift.INT32, list(found)))
+
+    def _statistics(self) -> Struct:
+        fields: Struct = {}
+        if self.null_count is not None:
+            fields[_NULL_COUNT] = Value(thrift.INT64, self.null_count)
+        if self.bounds is not None:
+            fields[_MAX] = Value(thrift.BINARY, self.bounds.high)
+            fields[_MIN] = Value(thrift.BINARY, self.bounds.low)
+            exact = {_MAX_IS_EXACT, _MIN_IS_EXACT} & self._old.chunk.statistics.keys()
+            fields.update(dict.fromkeys(exact, Value(thrift.TRUE, True)))  # noqa: FBT003
+        return fields
+
+    def _column_index(self) -> bytes | None:
+        """The column index of the pages; None if it is not known what is in each."""
+        pages = self._page_bounds
+        if pages is None or self.bounds is None:
+            return None
+        fields: Struct = {
+            _NULL_PAGES: _list(thrift.TRUE, [one.min_value is None for one in pages]),
+            _LOWS: _list(thrift.BINARY, [one.min_value or b"" for one in pages]),
+            _HIGHS: _list(thrift.BINARY, [one.max_value or b"" for one in pages]),
+            _ORDER: Value(thrift.INT32, _UNORDERED),
+        }
+        counts = [one.null_count for one in pages]
+        if None not in counts:
+            fields[_NULL_COUNTS] = _list(thrift.INT64, counts)
+        return thrift.write_struct(fields)
+
+    def _offset_index(self, start: int) -> bytes:
+        places: list[Struct] = []
+        row = 0
+        for column, first, end in self._parts:
+            offsets, rows = column.pages.offsets, column.pages.rows
+            for number in range(first, end):
+                size = offsets[number + 1] - offsets[number]
+                places.append(
+                    {
+                        1: Value(thrift.INT64, start),
+                        2: Value(thrift.INT32, size),
+                        3: Value(thrift.INT64, row),
+                    }
+                )
+                start += size
+                row += rows[number + 1] - rows[number]
+        return thrift.write_struct({1: _list(thrift.STRUCT, places)})
+
+
+def patched_group(
+    footer: StoredFooter, group: StoredGroup, leaves: Sequence[PatchedLeaf], num_rows: int
+) -> GroupsToCopy:
+    """A row group of these column chunks.
+
+    Args:
+        footer: of the file that the row group is of.
+        group: as it was.
+        leaves: column chunks, in the order of the schema.
+        num_rows: that it has now.
+    """
+    source = PatchedBytes()
+    source.add_bytes(bytes(_FIRST_BYTE))
+    chunks: list[StoredChunk] = []
+    later: list[tuple[Struct, str, bytes]] = []
+    for leaf in leaves:
+        start = source.size_bytes
+        column, bounds, offsets = leaf.placed(start)
+        for piece in leaf.pieces():
+            source.add(piece)
+        chunks.append(StoredChunk(column, start, source.size_bytes, num_rows_of(column)))
+        indexes = (("bounds", bounds), ("offsets", offsets))
+        later += [(column, place, data) for place, data in indexes if data is not None]
+    for column, place, data in later:
+        put_spot(column, place, source.size_bytes, len(data))
+        source.add_bytes(data)
+    plain = sum(thrift_fields.natural(chunk.meta, _PLAIN_BYTES) for chunk in chunks)
+    fields = {
+        **group.fields,
+        _PLAIN_GROUP_BYTES: Value(thrift.INT64, plain),
+        _GROUP_ROWS: Value(thrift.INT64, num_rows),
+    }
+    patched = StoredFooter(
+        fields=footer.fields,
+        groups=(StoredGroup(fields, num_rows, tuple(chunks)),),
+        schema=footer.schema,
+        created_by=footer.created_by,
+        has_orders=footer.has_orders,
+    )
+    return GroupsToCopy(source, patched, (0,), (None,))
+
+
+def num_rows_of(column: Struct) -> int:
+    """How many values a column chunk has."""
+    return thrift_fields.natural(thrift_fields.struct(column, _META), _NUM_VALUES)
+
+
+def _list(kind: int, values: list[Any]) -> Value:
+    return Value(thrift.LIST, thrift.Elements(kind, values))
+
+
+class PatchedBytes:
+    """Bytes of several sources, one after the other; a `ByteSource`."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Piece] = []
+        self._starts: list[int] = []
+        self.size_bytes: int = 0
+
+    def add(self, piece: Piece) -> None:
+        """Append bytes of a source."""
+        last = self._pieces[-1] if self._pieces else None
+        if last is not None and last.source is piece.source and last.end == piece.start:
+            self._pieces[-1] = last._replace(end=piece.end)
+        else:
+            self._starts.append(self.size_bytes)
+            self._pieces.append(piece)
+        self.size_bytes += piece.end - piece.start
+
+    def add_bytes(self, data: bytes) -> None:
+        """Append bytes."""
+        self.add(Piece(EncodedBytes(pa.py_buffer(data)), 0, len(data)))
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes from `start` to `end`."""
+        return b"".join(one.source.read(one.start, one.end) for one in self._between(start, end))
+
+    def copy(self, start: int, end: int, out: Any) -> None:
+        """Append these bytes to a file that is open for writing."""
+        for one in self._between(start, end):
+            one.source.copy(one.start, one.end, out)
+
+    def _between(self, start: int, end: int) -> list[Piece]:
+        found: list[Piece] = []
+        number = max(0, bisect_right(self._starts, start) - 1)
+        for begin, piece in zip(self._starts[number:], self._pieces[number:], strict=True):
+            if begin >= end:
+                break
+            shift = piece.start - begin
+            found.append(
+                Piece(piece.source, max(start + shift, piece.start), min(end + shift, piece.end))
+            )
+        return found
