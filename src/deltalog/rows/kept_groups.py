@@ -1,9 +1,10 @@
 """Row groups of rewritten files in which nothing changes: copied as they are stored.
 
 Owns which row groups may be copied, in one place: `WhyNot` has the reasons against it, and a row
-group without a reason is copied. (None is of files that are too small, and of encrypted ones or
-those with columns in other files, which `read_stored` does not take.) The others are read, and
-their rows are put between the copied ones, so that rows keep their order.
+group without a reason is copied, but for the few rows of it that are gone. (None is of files that
+are too small, and of encrypted ones or those with columns in other files, which `read_stored` does
+not take.) The others are read, and their rows are put between the copied ones, so that rows keep
+their order.
 
 Protocol: Row Tracking, Column Mapping, Writer Requirements for Add File
 """
