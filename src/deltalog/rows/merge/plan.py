@@ -8,7 +8,6 @@ Protocol: none
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import InvalidInputError
@@ -22,8 +21,9 @@ from deltalog.expressions import (
     resolve_predicate,
     type_of,
 )
-from deltalog.expressions.arrow import fold
+from deltalog.expressions.evaluation import fold
 from deltalog.expressions.nodes import Collate, Column, Comparison, col
+from deltalog.records import dataclass
 from deltalog.rows.assign import (
     Assignments,
     Scope,
