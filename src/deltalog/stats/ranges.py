@@ -9,6 +9,7 @@ Knows no logic: that is `claims`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -20,7 +21,6 @@ from deltalog.expressions.evaluation import evaluate
 from deltalog.expressions.literals import to_scalar
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import columns
-from deltalog.records import dataclass
 from deltalog.schema.collation_names import name_in_sql
 from deltalog.stats.bounds import correction
 from deltalog.stats.schema import MAX_VALUES, MIN_VALUES, child_of, leaf_of_bound

@@ -8,6 +8,7 @@ Protocol: none
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import InvalidInputError
@@ -23,7 +24,6 @@ from deltalog.expressions import (
 )
 from deltalog.expressions.evaluation import fold
 from deltalog.expressions.nodes import Collate, Column, Comparison, col
-from deltalog.records import dataclass
 from deltalog.rows.assign import (
     Assignments,
     Scope,
