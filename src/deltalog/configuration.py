@@ -156,6 +156,12 @@ class TableConfiguration:
         return self.is_active("deletionVectors")
 
     @property
+    def optimizes_writes(self) -> bool:
+        """Whether rows shall be gathered by partition before they are written."""
+        wanted = self.properties.optimize_write
+        return bool(self.properties.auto_optimize if wanted is None else wanted)
+
+    @property
     def change_data_feed_enabled(self) -> bool:
         """Whether this version records row-level changes."""
         return self.is_active("changeDataFeed")

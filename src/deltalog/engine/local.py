@@ -1,4 +1,7 @@
-"""The local engine: threads read and write files, the caller's thread plans and stages."""
+"""The local engine: threads read and write files, the caller's thread plans and stages.
+
+What only some work needs is imported with it: a first write that adds rows needs none of that.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,7 @@ import pyarrow as pa
 
 from deltalog.engine.listing import listed_files
 from deltalog.errors import InternalError
-from deltalog.rows.bins import rewrite_here
-from deltalog.rows.gather import optimizes_writes, write_optimized
-from deltalog.rows.local import LocalChange
-from deltalog.upkeep import create_checkpoint
 from deltalog.write.files import write_files
-from deltalog.write.replace_where import write_where
 from deltalog.write.source import open_batches
 
 if TYPE_CHECKING:
@@ -53,6 +51,8 @@ class LocalEngine:
     def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
         """Find rows, by reading the columns of conditions from the files that pruning leaves."""
         if request.source is None:
+            from deltalog.rows.local import LocalChange  # noqa: PLC0415  # as above
+
             return LocalChange(transaction, request)
         from deltalog.rows.merge.local import LocalMerge  # noqa: PLC0415  # as above
 
@@ -71,17 +71,25 @@ class LocalEngine:
             raise InternalError(f"cannot write a {type(rows).__name__} in this process")
         # An empty list has no columns that a predicate could be about.
         if predicate is not None and rows.schema.names:
+            from deltalog.write.replace_where import write_where  # noqa: PLC0415  # as above
+
             return write_where(spec, rows, predicate, tells_changes=tells_changes)
-        if predicate is None and optimizes_writes(spec.configuration):
+        if predicate is None and spec.configuration.optimizes_writes:
+            from deltalog.rows.gather import write_optimized  # noqa: PLC0415  # as above
+
             return write_optimized(spec, rows)
         return write_files(spec, rows)
 
     def rewrite_bins(self, job: BinRewrite) -> Sequence[Rewritten]:
         """Rewrite several bins at a time: `max_concurrent_tasks`, or one per core up to 8."""
+        from deltalog.rows.bins import rewrite_here  # noqa: PLC0415  # as above
+
         return rewrite_here(job)
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
         """Write a checkpoint with `upkeep.create_checkpoint`."""
+        from deltalog.upkeep import create_checkpoint  # noqa: PLC0415  # as above
+
         create_checkpoint(snapshot, at_ms=at_ms)
         return True
 

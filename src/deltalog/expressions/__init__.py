@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deltalog.expressions.analyze import TextRules, resolve, resolve_predicate, type_of
-from deltalog.expressions.arrow import evaluate, filter_mask
+from deltalog.expressions.evaluation import evaluate, filter_mask
 from deltalog.expressions.filters import as_expression, from_filters
 from deltalog.expressions.implicit import cast_literal
 from deltalog.expressions.nodes import Column, Expression, Literal, col, lit

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
 from deltalog.expressions.analyze import TextRules, resolve_predicate
-from deltalog.expressions.arrow import fold
+from deltalog.expressions.evaluation import fold
 from deltalog.expressions.nodes import Column, Expression, Literal, col
 from deltalog.expressions.rows import NO, YES
 from deltalog.expressions.sql import parse_sql

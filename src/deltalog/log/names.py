@@ -85,9 +85,11 @@ def parse_log_name(info: FileInfo) -> LogFile | None:
     """The file with what its name says, or None for a name that the protocol does not define."""
     name = info.name
     stem = name[:_DIGITS]
-    # Most files of a log are commits, so those are parsed without the pattern.
+    # Most files of a log are commits and their checksums, which are parsed without the pattern.
     if len(name) == _DIGITS + 5 and name.endswith(".json") and _is_number(stem):
         return LogFile(LogFileKind.COMMIT, int(stem), info)
+    if len(name) == _DIGITS + 4 and name.endswith(".crc") and _is_number(stem):
+        return LogFile(LogFileKind.CHECKSUM, int(stem), info)
     match = _OTHER.fullmatch(name)
     if match is None or not name.isascii():
         return None

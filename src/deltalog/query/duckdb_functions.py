@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import evaluate
-from deltalog.expressions.arrow import fold
+from deltalog.expressions.evaluation import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

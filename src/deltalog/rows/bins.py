@@ -48,9 +48,12 @@ if TYPE_CHECKING:
 
 logger: logging.Logger = logging.getLogger(__name__)
 
-# Small batches are joined: the fixed work per batch costs more than a copy of its rows.
-_JOINED_ROWS: Final = 64 * 1024
+# Small batches are joined: the fixed work per batch costs more than a copy of its rows. Groups of
+# small files are mostly joined already, and are not copied once more.
+_JOINED_ROWS: Final = 16 * 1024
 _GROUPS_AHEAD: Final = 2
+# Two threads decode; more of them would mostly wait for the interpreter, and disturb the writer's.
+_DECODED_AHEAD: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,12 +158,15 @@ class BinReader:
                 else:
                     for task in large:
                         yield from read_task(task)
-            elif self.num_tasks == 1:
+            elif self.num_tasks > 1:
+                for group in run:
+                    yield from small.read_group(group)
+            elif is_local(self.snapshot.store):
+                for batches in read_ahead(small.read_group, run, depth=_DECODED_AHEAD):
+                    yield from batches
+            else:  # all requests of a group are sent at once: the next groups' need no decoding
                 for fetched in read_ahead(small.fetch, run, depth=_GROUPS_AHEAD):
                     yield from small.read(fetched)
-            else:
-                for group in run:
-                    yield from small.read(small.fetch(group))
 
     def look(self, files: pa.Table, kept: KeptGroups) -> dict[int, ScanTask | None]:
         """Look for row groups that can be copied, and return the tasks of the files that have any.

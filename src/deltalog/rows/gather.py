@@ -32,13 +32,6 @@ if TYPE_CHECKING:
 _KEY: Final = f"{METADATA}.partition"  # no column of a table has this name
 
 
-def optimizes_writes(configuration: TableConfiguration) -> bool:
-    """Whether the table's properties ask for optimized writes."""
-    properties = configuration.properties
-    wanted = properties.optimize_write
-    return bool(properties.auto_optimize if wanted is None else wanted)
-
-
 def write_optimized(
     spec: WriteSpec, data: object, *, limits: SortLimits | None = None
 ) -> WrittenFiles:

@@ -3,8 +3,8 @@
 A scan maps the Parquet columns of every file to the table's columns, and reads it in pieces. Small
 files mostly have the same schema: here they are read whole, and the mapping is reused for files of
 the same Parquet schema. Files with deletion vectors, row ids or dates of an old calendar are left
-to the scan. Fetching is for other threads, decoding is not: it is made of short calls of Arrow, and
-threads that make such calls wait for the interpreter most of the time.
+to the scan. Decoding is made of short calls of Arrow, and threads that make such calls wait for the
+interpreter: two of them gain a third, more gain nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from deltalog.scan.task import noting
 from deltalog.scan.transform import FileProjection, project_file
 from deltalog.schema import to_arrow_type
 from deltalog.storage.parquet import open_parquet
-from deltalog.storage.parquet_small import decode_small, small_bytes
+from deltalog.storage.parquet_small import KnownSchema, decode_small, small_bytes
 from deltalog.storage.pool import map_in_pool
 from deltalog.storage.store import is_local
 
@@ -71,6 +71,7 @@ class SmallFileReader:
         self._spec = spec
         self._names = set(spec.output.names)
         self._known: tuple[pa.Schema, FileProjection] | None = None
+        self._schemas = KnownSchema()
 
     def fetch(self, group: Group) -> FetchedGroup:
         """Fetch small files, so that other threads need not wait for them.
@@ -80,6 +81,10 @@ class SmallFileReader:
         if is_local(group[0].store):
             return list(zip(group, map(self._fetch_local, group), strict=True))
         return list(zip(group, map_in_pool(self._open, group), strict=True))
+
+    def read_group(self, group: Group) -> list[pa.RecordBatch]:
+        """Fetch small files, and return their rows, in order."""
+        return self.read(self.fetch(group))
 
     def read(self, fetched: FetchedGroup) -> list[pa.RecordBatch]:
         """Return the rows of some files, in order."""
@@ -143,7 +148,7 @@ class SmallFileReader:
             return None if projection is None else projection.leaves
 
         with noting(task):
-            table = decode_small(task.store, task.path, data, choose)
+            table = decode_small(task.store, task.path, data, choose, self._schemas)
         return None if table is None or projection is None else (table, projection)
 
     def _projection(
@@ -153,7 +158,9 @@ class SmallFileReader:
         if file_rebase(metadata, self._spec.time_zone) is not None:
             return None
         known = self._known
-        if known is not None and known[0].equals(schema, check_metadata=True):
+        if known is not None and (
+            known[0] is schema or known[0].equals(schema, check_metadata=True)
+        ):
             return known[1]
         spec = self._spec
         found = project_file(spec.data_columns, schema, spec.mode, path=task.path)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from deltalog.features.identity_columns import identity_columns
-from deltalog.rows.gather import optimizes_writes, write_optimized
+from deltalog.rows.gather import write_optimized
 from deltalog.write.files import FileWriter, write_files
 from deltalog.write.replace_where import write_where
 
@@ -69,7 +69,7 @@ def write_part(job: WriteJob, batches: Iterable[pa.RecordBatch], *, place: int) 
         spec = replace(spec, identity_starts=starts)
     if job.predicate is not None:
         return write_where(spec, rows, job.predicate, tells_changes=job.tells_changes)
-    gathers = optimizes_writes(spec.configuration) if job.gathers is None else job.gathers
+    gathers = spec.configuration.optimizes_writes if job.gathers is None else job.gathers
     return (write_optimized if gathers else write_files)(spec, rows)
 
 

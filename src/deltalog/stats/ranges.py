@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from deltalog.errors import DeltaError
-from deltalog.expressions.arrow import evaluate
 from deltalog.expressions.casts import cast
 from deltalog.expressions.collation_keys import keys
+from deltalog.expressions.evaluation import evaluate
 from deltalog.expressions.literals import to_scalar
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.trees import columns

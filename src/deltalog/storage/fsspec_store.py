@@ -127,6 +127,8 @@ class FsspecStore:
         commit_lock: CommitLock | None = None,
     ) -> None:
         self._options = storage_options if storage_options is not None else {}
+        # Found out once, and not at every request: Python looks each method of a protocol up.
+        self._expiring = storage_options if isinstance(storage_options, ExpiringOptions) else None
         self._given, location = own_filesystem(filesystem, location)
         self._commit_lock = commit_lock
         self._may_sync = True
@@ -299,8 +301,8 @@ class FsspecStore:
             if not callable(self._options):
                 raise
         # The credentials may have expired: ask for new ones, once.
-        if isinstance(self._options, ExpiringOptions):
-            self._options.refuse()
+        if self._expiring is not None:
+            self._expiring.refuse()
         with self._lock:
             self._files.clear()
         return self._attempt(operation, path, act, place)
@@ -390,7 +392,7 @@ class FsspecStore:
     def _open_files(self, place: Place) -> Files:
         if self._process != os.getpid():
             self._forget_files()  # event loops and sockets do not survive a fork
-        is_due = isinstance(self._options, ExpiringOptions) and self._options.is_due()
+        is_due = self._expiring is not None and self._expiring.is_due()
         with self._lock:
             if is_due:
                 self._files.clear()

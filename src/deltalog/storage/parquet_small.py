@@ -42,7 +42,31 @@ def small_bytes(store: Store, path: str) -> bytes | None:
     return None if native is None else guarded(store, path, lambda: _bytes(native))
 
 
-def decode_small(store: Store, path: str, data: bytes, choose: ChooseLeaves) -> pa.Table | None:
+class KnownSchema:
+    """The Arrow schema of the last file, which the next one mostly has as well; thread-safe.
+
+    Arrow makes a schema from the leaf columns, the groups above them, and the texts in the footer.
+    Where there are no groups, comparing these costs a third of making and comparing the schema.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[Any, Any, pa.Schema] | None = None
+
+    def of(self, reader: Any, metadata: Any) -> pa.Schema:
+        """The Arrow schema of an open file; of equal files the same object."""
+        texts, leaves, last = metadata.metadata, metadata.schema, self._last
+        is_flat = all(len(path) == 1 for path in reader.column_paths)
+        if is_flat and last is not None and last[0] == texts and last[1].equals(leaves):
+            return last[2]
+        schema: pa.Schema = reader.schema_arrow
+        if is_flat:
+            self._last = texts, leaves, schema
+        return schema
+
+
+def decode_small(
+    store: Store, path: str, data: bytes, choose: ChooseLeaves, known: KnownSchema
+) -> pa.Table | None:
     """Some columns of a small file.
 
     Args:
@@ -51,6 +75,7 @@ def decode_small(store: Store, path: str, data: bytes, choose: ChooseLeaves) -> 
         data: the whole file.
         choose: the numbers of the leaf columns to read, ascending, by the footer's metadata and
             its Arrow schema; None reads nothing, and is the result.
+        known: of the files before.
 
     Returns:
         Columns as `ParquetReader.read_leaves` gives them; None, too, if the file has many rows.
@@ -58,29 +83,31 @@ def decode_small(store: Store, path: str, data: bytes, choose: ChooseLeaves) -> 
     Raises:
         DataFileUnreadableError: it is no Parquet file, or damaged.
     """
-    return guarded(store, path, lambda: _decode(data, choose))
+    return guarded(store, path, lambda: _decode(data, choose, known))
 
 
-def _decode(data: bytes, choose: ChooseLeaves) -> pa.Table | None:
+def _decode(data: bytes, choose: ChooseLeaves, known: KnownSchema) -> pa.Table | None:
+    # What `pq.ParquetFile` holds: to make that one takes as long as decoding a column.
+    reader: Any = pq.ParquetReader()
     # There is nothing to fetch before it is asked for.
-    file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, coerce_int96_timestamp_unit="us")
-    metadata = file.metadata
-    groups = list(range(metadata.num_row_groups))
-    num_rows = sum(metadata.row_group(group).num_rows for group in groups)
+    reader.open(pa.BufferReader(data), pre_buffer=False, coerce_int96_timestamp_unit="us")
+    metadata = reader.metadata
+    groups = range(metadata.num_row_groups)
+    num_rows = 0
+    for group in groups:
+        num_rows += metadata.row_group(group).num_rows
     if num_rows >= _MOST_ROWS:
         return None
-    leaves = choose(metadata, file.schema_arrow)
+    leaves = choose(metadata, known.of(reader, metadata))
     if leaves is None:
         return None
     if not leaves:
         return pa.table({"_": pa.nulls(num_rows)}).select([])
-    found: pa.Table = file.reader.read_row_groups(
-        groups, column_indices=list(leaves), use_threads=False
-    )
+    found: pa.Table = reader.read_row_groups(groups, column_indices=leaves, use_threads=False)
     # Arrow compares neither: by a damaged footer columns may have any number of rows.
-    for column in found.itercolumns():
-        if len(column) != num_rows:
-            raise pa.ArrowInvalid(f"expected {num_rows} values in a column, found {len(column)}")
+    found.validate()
+    if found.num_rows != num_rows:
+        raise pa.ArrowInvalid(f"expected {num_rows} rows, found {found.num_rows}")
     return found
 
 

@@ -24,7 +24,6 @@ from deltalog.schema import from_arrow_schema
 from deltalog.snapshot import load_snapshot
 from deltalog.table_change import new_table
 from deltalog.transaction.properties import USUAL
-from deltalog.verbs.clone import DELTA, Clone, Origin, cloned_configuration
 from deltalog.verbs.create import Create, Replace, WithRows, as_schema
 from deltalog.verbs.do import do, make_table
 from deltalog.verbs.write import Write
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.transaction import CommitOptions
+    from deltalog.verbs.clone import Origin
     from deltalog.verbs.verb import Verb
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -253,7 +253,7 @@ def clone_table(
     engine: Engine,
     *,
     is_shallow: bool,
-    origin: Origin = DELTA,
+    origin: Origin | None = None,
     allows_foreign_files: bool = False,
     replaces: bool = False,
     properties: Mapping[str, str] | None = None,
@@ -269,6 +269,8 @@ def clone_table(
         TableExistsError: there is a table, and it may not be replaced.
         InvalidInputError: a catalog wants table features of the clone.
     """
+    from deltalog.verbs.clone import DELTA, Clone, cloned_configuration
+
     new = place.new
     if new is not None and (new.staged.features or new.staged.properties):
         raise InvalidInputError(
@@ -280,7 +282,7 @@ def clone_table(
     verb = Clone(
         source=source,
         is_shallow=is_shallow,
-        origin=origin,
+        origin=origin or DELTA,
         properties=properties,
         allows_foreign_files=allows_foreign_files,
     )

@@ -20,7 +20,7 @@ from deltalog.observing import WorkKind, observed
 from deltalog.snapshot import load_snapshot
 from deltalog.storage.pool import meanwhile
 from deltalog.storage.store import is_local
-from deltalog.upkeep import cleanup_once_a_day, create_checkpoint, read_checksum, write_checksum
+from deltalog.upkeep.checksum import read_checksum, write_checksum
 from deltalog.upkeep.permission import allows_maintenance
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class LogMaintenance:
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
         """`upkeep.create_checkpoint`."""
+        from deltalog.upkeep import create_checkpoint  # noqa: PLC0415  # one commit in many
+
         create_checkpoint(snapshot, at_ms=at_ms)
         return True
 
@@ -149,6 +151,8 @@ def _is_cleanup_due(done: _PostCommit) -> bool:
 
 
 def _clean_up(done: _PostCommit) -> None:
+    from deltalog.upkeep import cleanup_once_a_day  # noqa: PLC0415  # with a checkpoint alone
+
     cleanup_once_a_day(done.snapshot, at_ms=done.now_ms())
 
 

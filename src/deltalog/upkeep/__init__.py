@@ -7,10 +7,26 @@ Protocol: Checkpoints, Version Checksum File, Log Compaction Files, Metadata Cle
 
 from __future__ import annotations
 
-from deltalog.upkeep.checkpoint import CheckpointInfo, create_checkpoint
-from deltalog.upkeep.checksum import count_checksum, read_checksum, write_checksum
-from deltalog.upkeep.cleanup import cleanup_metadata, cleanup_once_a_day
-from deltalog.upkeep.log_compaction import compact_logs
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deltalog.upkeep.checkpoint import CheckpointInfo, create_checkpoint
+    from deltalog.upkeep.checksum import count_checksum, read_checksum, write_checksum
+    from deltalog.upkeep.cleanup import cleanup_metadata, cleanup_once_a_day
+    from deltalog.upkeep.log_compaction import compact_logs
+
+# Most commits write a checksum, and nothing else.
+_ORIGINS = {
+    "CheckpointInfo": "checkpoint",
+    "cleanup_metadata": "cleanup",
+    "cleanup_once_a_day": "cleanup",
+    "compact_logs": "log_compaction",
+    "count_checksum": "checksum",
+    "create_checkpoint": "checkpoint",
+    "read_checksum": "checksum",
+    "write_checksum": "checksum",
+}
 
 __all__ = [
     "CheckpointInfo",
@@ -22,3 +38,12 @@ __all__ = [
     "read_checksum",
     "write_checksum",
 ]
+
+if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+
+    def __getattr__(name: str) -> Any:
+        """Load a name from the file that has it (PEP 562)."""
+        origin = _ORIGINS.get(name)
+        if origin is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"deltalog.upkeep.{origin}"), name)

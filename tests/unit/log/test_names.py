@@ -59,6 +59,11 @@ def test_parts_and_ends_are_told() -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        "0000000000000000007.crc",
+        "-0000000000000000007.crc",
+        "0_000000000000000007.crc",
+        "000000000000000000\u0661\u0662.crc",
+        "00000000000000000007.crc2",
         "_last_checkpoint",
         "_last_vacuum_info",
         "0.json",

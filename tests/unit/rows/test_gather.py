@@ -9,7 +9,7 @@ import pytest
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog.rows.external_sort import SortLimits
-from deltalog.rows.gather import optimizes_writes, write_optimized
+from deltalog.rows.gather import write_optimized
 from deltalog.schema import Field, PrimitiveType
 from deltalog.write import write_files
 from tests.support.writes import read_back, spec_of, table
@@ -63,7 +63,7 @@ def test_values_of_identity_columns_are_told_as_by_any_write() -> None:
     ],
 )
 def test_a_table_asks_for_it(properties: dict[str, str], wanted: bool) -> None:
-    assert optimizes_writes(table(Field("id", LONG), **properties)) is wanted
+    assert table(Field("id", LONG), **properties).optimizes_writes is wanted
 
 
 def test_rows_of_a_partition_are_gathered_before_they_are_written(tmp_path: Path) -> None:

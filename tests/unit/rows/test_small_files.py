@@ -14,6 +14,8 @@ from deltalog import DeltaTable, write_deltalake
 from deltalog.context import utc_context
 from deltalog.engine import LocalEngine
 from deltalog.errors import DataFileMissingError, DataFileUnreadableError
+from deltalog.rows.bins import BinReader
+from deltalog.rows.file_options import FileOptions
 from deltalog.rows.small_files import SMALL_BYTES, grouped, is_small
 from deltalog.scan.spec import read_spec
 from deltalog.scan.task import ScanTask
@@ -158,6 +160,50 @@ def test_a_damaged_file_is_named_and_nothing_is_removed(tmp_path: Path, damage: 
         table.optimize.compact()
     assert path.name in str(raised.value)
     assert (table.version(), len(list(tmp_path.glob("*.parquet")))) == (2, 3 - (damage == "gone"))
+
+
+NUM_FILES, ROWS_OF_A_FILE = 130, 600
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> DeltaTable:
+    """A local table of five groups of small files, whose rows are numbered as they were written."""
+    for number in range(NUM_FILES):
+        ids = range(number * ROWS_OF_A_FILE, (number + 1) * ROWS_OF_A_FILE)
+        write_deltalake(tmp_path, pa.table({"id": ids}), mode="append")
+    return DeltaTable(tmp_path)
+
+
+def test_groups_that_threads_decode_keep_the_order_of_files(many: DeltaTable) -> None:
+    before = many.to_pyarrow_table()["id"].to_pylist()
+    assert many.optimize.compact()["numFilesAdded"] == 1
+    assert many.to_pyarrow_table()["id"].to_pylist() == before
+
+
+def test_few_groups_are_decoded_before_their_rows_are_taken(many: DeltaTable) -> None:
+    snapshot = load_snapshot(utc_context(open_store(str(many.table_uri))))
+    pending = PendingTransaction(snapshot.context, snapshot, operation="OPTIMIZE")
+    begun: list[None] = []
+    reader = BinReader(pending, FileOptions(), lambda: begun.append(None), num_tasks=1)
+    batches = iter(reader.read(snapshot.files()))
+    first = next(batches)
+    assert first.num_rows == 32 * ROWS_OF_A_FILE
+    assert len(begun) <= 2 * 32
+    assert first.num_rows + sum(batch.num_rows for batch in batches) == NUM_FILES * ROWS_OF_A_FILE
+    assert len(begun) == NUM_FILES
+
+
+def test_an_error_of_a_group_comes_after_the_rows_before_it(many: DeltaTable) -> None:
+    snapshot = load_snapshot(utc_context(open_store(str(many.table_uri))))
+    path = snapshot.files().column("path")[40].as_py()
+    damaged = Path(str(many.table_uri).removeprefix("file://")) / path
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    pending = PendingTransaction(snapshot.context, snapshot, operation="OPTIMIZE")
+    reader = BinReader(pending, FileOptions(), lambda: None, num_tasks=1)
+    batches = iter(reader.read(snapshot.files()))
+    assert next(batches).num_rows == 32 * ROWS_OF_A_FILE
+    with pytest.raises(DataFileUnreadableError, match=re.escape(path)):
+        next(batches)
 
 
 def test_a_local_file_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

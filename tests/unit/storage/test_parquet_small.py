@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,7 +13,7 @@ from deltalog.errors import DataFileMissingError, DataFileUnreadableError
 from deltalog.storage import open_store
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_sink import write_parquet
-from deltalog.storage.parquet_small import decode_small, small_bytes
+from deltalog.storage.parquet_small import KnownSchema, decode_small, small_bytes
 from deltalog.storage.store import Store
 from tests.support.logs import DictStore
 
@@ -32,7 +33,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def decoded(store: Store, data: bytes, leaves: list[int] | None) -> pa.Table | None:
-    return decode_small(store, "f.parquet", data, lambda _metadata, _schema: leaves)
+    return decode_small(store, "f.parquet", data, lambda _metadata, _schema: leaves, KnownSchema())
 
 
 @pytest.mark.parametrize("leaves", [[0], [1, 2], [3, 4], [0, 1, 2, 3, 4], []])
@@ -96,3 +97,62 @@ def test_the_rows_are_those_of_the_row_groups_whatever_else_the_footer_says(stor
         found = decoded(store, other, leaves)
         assert found is not None
         assert found.num_rows == expected.num_rows == 1_000
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_columns_of_other_lengths_are_an_error(store: Store, number: int) -> None:
+    table = pa.table({"x": list(range(1_000)), "y": list(range(1_000))})
+    write_parquet(store, "f.parquet", table, use_dictionary=False)
+    # The number of values of each column's page, in its header.
+    parts = store.read("f.parquet").split(b"\x15\xd0\x0f\x15")
+    assert len(parts) == 3
+    marks = [b"\x15\xd0\x0f\x15"] * 2
+    marks[number] = b"\x15\xce\x0f\x15"
+    data = parts[0] + marks[0] + parts[1] + marks[1] + parts[2]
+    for leaves in ([0, 1], [number]):
+        with pytest.raises(DataFileUnreadableError, match=r"f\.parquet.*999"):
+            decoded(store, data, leaves)
+
+
+def _schemas(store: Store, *tables: pa.Table) -> list[pa.Schema]:
+    """The schemas that are said of files of these tables, one after the other."""
+    known, found = KnownSchema(), list[pa.Schema]()
+
+    def choose(_metadata: object, schema: pa.Schema) -> None:
+        found.append(schema)
+
+    for number, table in enumerate(tables):
+        path = f"{len(tables)} {number}.parquet"
+        # As Spark's files, without Arrow's own text of the schema.
+        write_parquet(store, path, table, store_schema=False)
+        decode_small(store, path, store.read(path), choose, known)
+        expected = open_parquet(store, path).arrow_schema
+        assert found[-1].equals(expected, check_metadata=True)
+    return found
+
+
+def _field(kind: pa.DataType, number: int, **options: bool) -> pa.Field[Any]:
+    return pa.field("a", kind, metadata={"PARQUET:field_id": str(number)}, **options)
+
+
+def test_the_schema_of_the_file_before_is_taken_for_equal_files_alone(store: Store) -> None:
+    one = pa.table({"a": [1], "b": ["x"]})
+    first, second = _schemas(store, one, one)
+    assert first is second
+    inner: pa.DataType = pa.struct([_field(pa.int64(), 1)])
+    files: list[tuple[pa.Field[Any], Any, Any]] = [
+        (_field(pa.int64(), 1), 1, None),
+        (_field(pa.int64(), 2), 1, None),
+        (_field(pa.int64(), 2, nullable=False), 1, None),
+        (_field(pa.int64(), 2, nullable=False), 1, {"k": "v"}),
+        (_field(pa.int64(), 1), 1, None),
+        (_field(inner, 2, nullable=False), {"a": 1}, None),
+        (_field(inner, 3, nullable=False), {"a": 1}, None),
+        (_field(pa.timestamp("us"), 1), 1, None),
+        (_field(pa.timestamp("us", "UTC"), 1), 1, None),
+    ]
+    tables = [
+        pa.Table.from_arrays([pa.array([value], field.type)], schema=pa.schema([field], texts))
+        for field, value, texts in files
+    ]
+    _schemas(store, *tables)

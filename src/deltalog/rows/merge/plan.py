@@ -22,7 +22,7 @@ from deltalog.expressions import (
     resolve_predicate,
     type_of,
 )
-from deltalog.expressions.arrow import fold
+from deltalog.expressions.evaluation import fold
 from deltalog.expressions.nodes import Collate, Column, Comparison, col
 from deltalog.rows.assign import (
     Assignments,

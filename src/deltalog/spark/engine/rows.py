@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
-from deltalog.rows.gather import optimizes_writes
 from deltalog.schema import to_arrow_schema
 from deltalog.spark.engine.write_tasks import write_task, written_by
 from deltalog.spark.session.tasks import run_tasks
@@ -52,7 +51,7 @@ class SparkRows:
     def _gathered(self, job: WriteJob) -> DataFrame:
         configuration, wanted = job.spec.configuration, self._gathers
         columns = configuration.partition_columns
-        wanted = optimizes_writes(configuration) if wanted is None else wanted
+        wanted = configuration.optimizes_writes if wanted is None else wanted
         if not wanted or not columns:
             return self._frame
         return self._frame.hint("rebalance", *(F.col(quoted(name)) for name in columns))
