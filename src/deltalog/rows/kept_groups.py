@@ -74,6 +74,7 @@ class WhyNot(Enum):
     SCHEMA = "its stored schema is another than that of new files"
     OVERLAP = "its row groups are longer together than the file"
     CHANGED = "some of its rows change, or go on too many pages"
+    DAMAGED = "it has more rows than values, and reading it says what is wrong"
     SIZE = "it is too small to stay alone"
     CODEC = "it is compressed in another way than the table's property says"
     ROW_IDS = "its row ids or commit versions follow from its place in the old file"
@@ -139,6 +140,7 @@ _OF_FILES: Final[tuple[tuple[WhyNot, Callable[[_SourceFacts], bool]], ...]] = (
 )
 _OF_GROUPS: Final[tuple[tuple[WhyNot, Callable[[_GroupFacts], bool]], ...]] = (
     (WhyNot.CHANGED, lambda one: not one.is_kept or not one.group.num_rows),
+    (WhyNot.DAMAGED, lambda one: any(c.num_values < one.group.num_rows for c in one.group.chunks)),
     (WhyNot.SIZE, lambda one: one.group.stored_bytes < one.least_bytes),
     (WhyNot.CODEC, lambda one: one.codec is not None and one.group.codecs != {one.codec}),
     (

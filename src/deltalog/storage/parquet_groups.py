@@ -25,7 +25,7 @@ DAMAGES: Final = (LookupError, TypeError, AttributeError, ValueError, RecursionE
 _FIRST_BYTE: Final = 4  # behind the magic bytes
 _LONGEST_INDEX_BYTES: Final = 64 * 1024 * 1024
 _MOST_ORDINALS: Final = 1 << 15
-_DOUBLE, _FLOAT = 5, 4
+_DOUBLE, _FLOAT, _TEXT = 5, 4, 6
 # Fields of FileMetaData,
 _VERSION, _SCHEMA, _NUM_ROWS, _GROUPS, _NOTES, _CREATED_BY, _ORDERS, _CIPHER = range(1, 9)
 # of RowGroup,
@@ -39,6 +39,7 @@ _DATA_AT, _INDEX_PAGE_AT, _DICTIONARY_AT, _STATISTICS = range(9, 13)
 _BLOOM_AT, _BLOOM_BYTES = 14, 15
 _NULL_COUNT = 3
 _BOUNDS: Final = frozenset({1, 2, 5, 6, 7, 8})  # of Statistics: all but counts
+_ARE_EXACT: Final = (7, 8)
 
 
 class ByteSource(Protocol):
@@ -106,6 +107,17 @@ class StoredChunk:
     def is_floating(self) -> bool:
         """Whether its values are floating-point numbers."""
         return thrift_fields.number(self.meta, _TYPE) in {_DOUBLE, _FLOAT}
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its values are texts or bytes of any length."""
+        return thrift_fields.number(self.meta, _TYPE) == _TEXT
+
+    @property
+    def are_bounds_exact(self) -> bool:
+        """Whether the footer says that both bounds are values."""
+        found = self.statistics
+        return all(number in found and found[number].value is True for number in _ARE_EXACT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +239,7 @@ def make_footer(template: StoredFooter, groups: Sequence[Struct]) -> bytes:
 
 
 def moved_group(
-    group: StoredGroup, starts: Sequence[int], *, has_orders: bool
+    group: StoredGroup, starts: Sequence[int], *, has_orders: bool, may_be_cut: bool = False
 ) -> tuple[Struct, tuple[Struct, ...]]:
     """The fields of a row group in its new place, and those of its column chunks.
 
@@ -238,9 +250,16 @@ def moved_group(
         starts: where the pages of each column chunk begin now.
         has_orders: whether its bounds follow the order of the logical type; if not they are left
             out, because the new footer says that they do.
+        may_be_cut: whether the writer cuts off long bounds in indexes. The new footer names another
+            one, so that texts are not said to have exact bounds: that is what tells them from ours.
     """
     columns = tuple(
-        _moved_chunk(chunk, start - chunk.start, keeps_bounds=has_orders and not chunk.is_floating)
+        _moved_chunk(
+            chunk,
+            start - chunk.start,
+            keeps_bounds=has_orders and not chunk.is_floating,
+            forgets_exactness=may_be_cut and chunk.is_text,
+        )
         for chunk, start in zip(group.chunks, starts, strict=True)
     )
     fields = {
@@ -284,7 +303,9 @@ _EXTRAS: Final = {
 }
 
 
-def _moved_chunk(chunk: StoredChunk, shift: int, *, keeps_bounds: bool) -> Struct:
+def _moved_chunk(
+    chunk: StoredChunk, shift: int, *, keeps_bounds: bool, forgets_exactness: bool
+) -> Struct:
     places = {at for at, _, _ in _EXTRAS.values()} | {length for _, length, _ in _EXTRAS.values()}
     meta = {key: value for key, value in chunk.meta.items() if key not in {_BLOOM_AT, _BLOOM_BYTES}}
     for place in (_DATA_AT, _INDEX_PAGE_AT, _DICTIONARY_AT):
@@ -295,8 +316,12 @@ def _moved_chunk(chunk: StoredChunk, shift: int, *, keeps_bounds: bool) -> Struc
             meta[place] = Value(thrift.INT64, at + shift)
         else:  # old writers put 0 there when there is no such page
             del meta[place]
-    if not keeps_bounds and _STATISTICS in meta:
-        kept = {key: value for key, value in chunk.statistics.items() if key not in _BOUNDS}
+    if _STATISTICS in meta:
+        lost = set() if keeps_bounds else {*_BOUNDS}
+        if forgets_exactness:  # that they are not exact is still worth saying
+            found = chunk.statistics
+            lost |= {key for key in _ARE_EXACT if key in found and found[key].value is True}
+        kept = {key: value for key, value in chunk.statistics.items() if key not in lost}
         meta[_STATISTICS] = Value(thrift.STRUCT, kept)
     column = {
         key: value

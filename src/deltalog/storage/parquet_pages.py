@@ -99,11 +99,11 @@ def parse_offset_index(data: bytes, chunk: ColumnChunk, num_rows: int) -> Pages 
             offset + size == after
             for (offset, size, _), after in zip(places, offsets[1:])  # noqa: B905
         )
-    except _DAMAGE:
+        ascends = all(before < after for before, after in pairwise(rows))
+        grows = all(before < after for before, after in pairwise(offsets))
+        fits = 0 < start <= offsets[0] and offsets[-1] == start + length
+    except _DAMAGE:  # comparing fields of other kinds, too
         return None
-    ascends = all(before < after for before, after in pairwise(rows))
-    grows = all(before < after for before, after in pairwise(offsets))
-    fits = 0 < start <= offsets[0] and offsets[-1] == start + length
     if not (rows[0] == 0 and ascends and grows and follow and fits):
         return None
     return Pages(start, offsets, rows)

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from deltalog.storage.thrift import Struct
 
 _MAGIC: Final = b"PAR1"
+CUTS_NOTHING: Final = ("parquet-cpp-arrow ",)
+"""Writers that leave out a long bound instead of cutting it off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,12 @@ class SplicedFile:
         for start, end in runs:
             source.copy(start, end, self._out)
             self.size_bytes += end - start
-        fields, columns = moved_group(group, starts, has_orders=groups.footer.has_orders)
+        fields, columns = moved_group(
+            group,
+            starts,
+            has_orders=groups.footer.has_orders,
+            may_be_cut=pages is not None and not groups.footer.created_by.startswith(CUTS_NOTHING),
+        )
         for number, (chunk, column) in enumerate(zip(chunks, columns, strict=True)):
             shift = starts[number] - chunk.start
             found = moved_indexes(chunk, None if pages is None else pages[number], source, shift)

@@ -17,6 +17,7 @@ from deltalog.schema import PrimitiveType
 from deltalog.stats.schema import box_of, find_leaf
 from deltalog.storage.parquet_bounds import decode_bounds
 from deltalog.storage.parquet_parts import leaf_columns
+from deltalog.storage.parquet_splice import CUTS_NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 _MAX, _MIN, _MAX_IS_EXACT, _MIN_IS_EXACT = 5, 6, 7, 8
 _FIXED_WIDTH: Final = frozenset({"BOOLEAN", "INT32", "INT64"})
-# They leave out a long bound instead of cutting it off.
-_CUTS_NOTHING: Final = ("parquet-cpp-arrow ",)
 
 
 def collect_copied(
@@ -103,7 +102,7 @@ def are_bounds_enough(stats: StatsCollector, number: int, field: Field) -> bool:
 
 def may_cut_bounds(created_by: str, physical_type: str) -> bool:
     """Whether a writer may have stored a shorter text in place of a page's bound."""
-    return physical_type == "BYTE_ARRAY" and not created_by.startswith(_CUTS_NOTHING)
+    return physical_type == "BYTE_ARRAY" and not created_by.startswith(CUTS_NOTHING)
 
 
 def _first_leaf(paths: Sequence[tuple[str, ...]], column: tuple[str, ...]) -> int:
@@ -148,6 +147,6 @@ def _stored_bounds(
     if False in flags or not footer.has_orders:
         return None
     may_be_cut = physical not in _FIXED_WIDTH and flags != (True, True)
-    if may_be_cut and not footer.created_by.startswith(_CUTS_NOTHING):
+    if may_be_cut and not footer.created_by.startswith(CUTS_NOTHING):
         return None
     return [low, high] if isinstance(low, bytes) and isinstance(high, bytes) else None

@@ -80,11 +80,15 @@ def is_worth_patching(gone: DeletionBitmap, rows: RowRange) -> bool:
     start, end = rows
     if not PATCHING.is_on or end - start < PATCHING.least_rows:
         return False
-    if gone.count_between(start, end) > PATCHING.most_share * (end - start):
+    num_gone = gone.count_between(start, end)
+    if num_gone > PATCHING.most_share * (end - start):
         return False
+    num_blocks = -((start - end) // _BLOCK_ROWS)
+    if num_gone <= PATCHING.most_share * num_blocks:
+        return True  # a damaged footer may speak of more blocks than can be counted
     blocks = [(at, min(end, at + _BLOCK_ROWS)) for at in range(start, end, _BLOCK_ROWS)]
     num_hit = sum(gone.count_between(*block) > 0 for block in blocks)
-    return num_hit <= PATCHING.most_share * len(blocks)
+    return num_hit <= PATCHING.most_share * num_blocks
 
 
 def are_pages_apart(group: StoredGroup, schema: pa.Schema) -> bool:
@@ -208,14 +212,18 @@ class GroupPatch:
                 continue
             column = self._reader.metadata.schema.column(number)
             is_fixed = column.physical_type == "FIXED_LEN_BYTE_ARRAY"
+            chunk = self._group.chunks[number]
+            # Of texts that were copied into a file of ours, nothing is said about exactness.
+            is_unsaid = chunk.is_text and not chunk.are_bounds_exact
             pages = column_pages(
                 self._source,
-                self._group.chunks[number],
+                chunk,
                 chunks[number],
                 self._group.num_rows,
                 has_order=self._footer.has_orders,
                 fixed_bytes=column.length if is_fixed else None,
-                may_be_cut=may_cut_bounds(self._footer.created_by, column.physical_type),
+                may_be_cut=is_unsaid
+                or may_cut_bounds(self._footer.created_by, column.physical_type),
             )
             if pages is None:
                 continue
