@@ -159,6 +159,8 @@ class DeletionBitmap:
 
     def between(self, start_row: int, stop_row: int) -> DeletionBitmap:
         """The deleted rows from `start_row` up to, not including, `stop_row`."""
+        # A damaged file may say that it has more rows than a range can be made of.
+        stop_row = min(stop_row, (-1 if self.max_row is None else self.max_row) + 1)
         return self & DeletionBitmap.from_range(start_row, stop_row)
 
     def is_superset(self, other: DeletionBitmap) -> bool:

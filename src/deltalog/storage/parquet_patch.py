@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -21,33 +21,23 @@ from deltalog.kernels import compute
 from deltalog.storage import thrift, thrift_fields
 from deltalog.storage.byte_sources import EncodedBytes
 from deltalog.storage.parquet_bounds import decode_bounds
-from deltalog.storage.parquet_footer import column_chunks
 from deltalog.storage.parquet_groups import (
     StoredChunk,
     StoredFooter,
     StoredGroup,
-    extra_range,
     moved_group,
     put_spot,
-    read_stored,
 )
 from deltalog.storage.parquet_indexes import moved_indexes
-from deltalog.storage.parquet_page_headers import flat_pages
-from deltalog.storage.parquet_pages import (
-    DICTIONARY_ENCODINGS,
-    parse_column_index,
-    parse_offset_index,
-)
-from deltalog.storage.parquet_sink import encode_parquet
 from deltalog.storage.parquet_splice import GroupsToCopy
 from deltalog.storage.thrift import Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltalog.storage.parquet_column_pages import ColumnPages
     from deltalog.storage.parquet_footer import ColumnChunk
     from deltalog.storage.parquet_groups import ByteSource
-    from deltalog.storage.parquet_pages import Pages
     from deltalog.storage.thrift import Struct
 
 _FIRST_BYTE: Final = 4  # behind the magic bytes
@@ -65,35 +55,12 @@ _NULL_PAGES, _LOWS, _HIGHS, _ORDER, _NULL_COUNTS = 1, 2, 3, 4, 5
 _UNORDERED: Final = 0
 
 
-class Piece(NamedTuple):
+class BytePiece(NamedTuple):
     """Bytes of a source."""
 
     source: ByteSource
     start: int
     end: int
-
-
-class ColumnPages(NamedTuple):
-    """A column chunk of which pages can be replaced.
-
-    Attributes:
-        source: where it is.
-        chunk: what the footer says of it.
-        pages: where its pages are, and which rows they hold.
-        plain_bytes: of each page, before it was compressed.
-        bounds: what is known of the values of each page; None if it is not.
-    """
-
-    source: ByteSource
-    chunk: StoredChunk
-    pages: Pages
-    plain_bytes: Sequence[int]
-    bounds: Sequence[ColumnChunk] | None
-
-    @property
-    def num_rows(self) -> int:
-        """Rows of the row group."""
-        return self.pages.rows[-1]
 
 
 class Run(NamedTuple):
@@ -110,7 +77,7 @@ class Run(NamedTuple):
     new: ColumnPages | None
 
 
-class Bounds(NamedTuple):
+class ChunkBounds(NamedTuple):
     """The smallest and the greatest value of a column chunk.
 
     Attributes:
@@ -124,90 +91,10 @@ class Bounds(NamedTuple):
     values: pa.Array[Any]
 
 
-def column_pages(
-    source: ByteSource,
-    chunk: StoredChunk,
-    known: ColumnChunk,
-    num_rows: int,
-    *,
-    has_order: bool,
-    fixed_bytes: int | None,
-    may_be_cut: bool,
-) -> ColumnPages | None:
-    """The pages of a column chunk; None if they cannot be replaced.
-
-    Args:
-        source: with its pages and indexes.
-        chunk: of a column with one value for each row.
-        known: the same, as the footer's reader says it.
-        num_rows: of the row group.
-        has_order: whether the footer says which order bounds follow.
-        fixed_bytes: the length of every value, if they have one.
-        may_be_cut: whether the writer may have cut off long bounds.
-
-    Raises:
-        DataFileUnreadableError: pages are not where the footer says, or have not as many values.
-
-    Cost: as `check_pages`.
-    """
-    place = extra_range(chunk, "offsets")
-    if has_dictionary(chunk) or place is None or place[1] > source.size_bytes:
-        return None
-    pages = parse_offset_index(source.read(*place), known, num_rows)
-    found = flat_pages(chunk, num_rows, source)
-    rows = tuple(accumulate((one.num_values for one in found), initial=0))
-    offsets = (*(one.page.start for one in found), chunk.end)
-    # An index that leaves out a row of one page would put rows of two columns together.
-    if pages is None or rows != pages.rows or offsets != pages.offsets or offsets[0] != chunk.start:
-        return None
-    bounds, is_usable = None, not chunk.is_floating and not may_be_cut
-    place = extra_range(chunk, "bounds")
-    if is_usable and place is not None and place[1] <= source.size_bytes:
-        bounds = parse_column_index(
-            source.read(*place), pages, has_order=has_order, fixed_bytes=fixed_bytes
-        )
-    return ColumnPages(source, chunk, pages, [one.plain_bytes for one in found], bounds)
-
-
-def encoded_pages(rows: pa.Table, **options: Any) -> list[ColumnPages | None]:
-    """The columns of some rows, each as pages; None for one that cannot be so.
-
-    Args:
-        rows: one or more, of columns with one value for each row.
-        options: as `encode_parquet`'s.
-    """
-    options["use_dictionary"] = False
-    source = EncodedBytes(encode_parquet(rows, row_group_size=rows.num_rows, **options))
-    footer = read_stored(source.footer(), source.size_bytes)
-    if footer is None:
-        raise ValueError("a file of this process is encrypted")
-    (group,), (known,) = footer.groups, column_chunks(source.footer())
-    return [
-        column_pages(
-            source,
-            chunk,
-            one,
-            rows.num_rows,
-            has_order=footer.has_orders,
-            fixed_bytes=element.length,
-            may_be_cut=False,
-        )
-        for chunk, one, element in zip(group.chunks, known, footer.schema, strict=True)
-    ]
-
-
-def has_dictionary(chunk: StoredChunk) -> bool:
-    """Whether values of a column chunk may be entries of a dictionary."""
-    found = chunk.meta.get(_ENCODINGS)
-    if found is None or found.kind not in thrift.LISTS:
-        return True
-    return not DICTIONARY_ENCODINGS.isdisjoint(found.value.values)
-
-
 class PatchedLeaf(Protocol):
     """A column chunk for another file."""
 
-    def pieces(self) -> Sequence[Piece]:
+    def pieces(self) -> Sequence[BytePiece]:
         """The bytes of its pages, in order."""
         ...
 
@@ -228,9 +115,9 @@ class EncodedLeaf:
     groups: GroupsToCopy
     number: int
 
-    def pieces(self) -> Sequence[Piece]:
+    def pieces(self) -> Sequence[BytePiece]:
         """All of its pages."""
-        return [Piece(self.groups.source, self._chunk.start, self._chunk.end)]
+        return [BytePiece(self.groups.source, self._chunk.start, self._chunk.end)]
 
     def placed(self, start: int) -> tuple[Struct, bytes | None, bytes | None]:
         """As `PatchedLeaf.placed`."""
@@ -292,7 +179,7 @@ class PagedLeaf:
         left = -1 if count is None else count - num_nulls_gone
         self.null_count: int | None = left if 0 <= left <= self.num_rows else None
         self._page_bounds = self._known_bounds(counts)
-        self.bounds: Bounds | None = self._bounds(physical_type, arrow_type)
+        self.bounds: ChunkBounds | None = self._bounds(physical_type, arrow_type)
 
     def _known_bounds(self, counts: Sequence[int]) -> list[ColumnChunk] | None:
         """What is known of the values of each page; None if anything is missing."""
@@ -307,7 +194,7 @@ class PagedLeaf:
                 return None
         return found
 
-    def _bounds(self, physical_type: str, arrow_type: pa.DataType) -> Bounds | None:
+    def _bounds(self, physical_type: str, arrow_type: pa.DataType) -> ChunkBounds | None:
         stored = [(one.min_value, one.max_value) for one in self._page_bounds or ()]
         lows = [low for low, high in stored if low is not None and high is not None]
         highs = [high for low, high in stored if low is not None and high is not None]
@@ -322,12 +209,12 @@ class PagedLeaf:
         low = compute.index(smallest, compute.min(smallest)).as_py()
         high = compute.index(greatest, compute.max(greatest)).as_py()
         values: pa.Array[Any] = pa.concat_arrays([smallest.slice(low, 1), greatest.slice(high, 1)])
-        return Bounds(lows[low], highs[high], values)
+        return ChunkBounds(lows[low], highs[high], values)
 
-    def pieces(self) -> Sequence[Piece]:
+    def pieces(self) -> Sequence[BytePiece]:
         """Pages of both, in order."""
         return [
-            Piece(column.source, column.pages.offsets[first], column.pages.offsets[end])
+            BytePiece(column.source, column.pages.offsets[first], column.pages.offsets[end])
             for column, first, end in self._parts
         ]
 
@@ -422,7 +309,7 @@ def patched_group(
         column, bounds, offsets = leaf.placed(start)
         for piece in leaf.pieces():
             source.add(piece)
-        chunks.append(StoredChunk(column, start, source.size_bytes, num_rows_of(column)))
+        chunks.append(StoredChunk(column, start, source.size_bytes, _num_values(column)))
         indexes = (("bounds", bounds), ("offsets", offsets))
         later += [(column, place, data) for place, data in indexes if data is not None]
     for column, place, data in later:
@@ -444,7 +331,7 @@ def patched_group(
     return GroupsToCopy(source, patched, (0,), (None,))
 
 
-def num_rows_of(column: Struct) -> int:
+def _num_values(column: Struct) -> int:
     """How many values a column chunk has."""
     return thrift_fields.natural(thrift_fields.struct(column, _META), _NUM_VALUES)
 
@@ -457,11 +344,11 @@ class PatchedBytes:
     """Bytes of several sources, one after the other; a `ByteSource`."""
 
     def __init__(self) -> None:
-        self._pieces: list[Piece] = []
+        self._pieces: list[BytePiece] = []
         self._starts: list[int] = []
         self.size_bytes: int = 0
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: BytePiece) -> None:
         """Append bytes of a source."""
         last = self._pieces[-1] if self._pieces else None
         if last is not None and last.source is piece.source and last.end == piece.start:
@@ -473,7 +360,7 @@ class PatchedBytes:
 
     def add_bytes(self, data: bytes) -> None:
         """Append bytes."""
-        self.add(Piece(EncodedBytes(pa.py_buffer(data)), 0, len(data)))
+        self.add(BytePiece(EncodedBytes(pa.py_buffer(data)), 0, len(data)))
 
     def read(self, start: int, end: int) -> bytes:
         """The bytes from `start` to `end`."""
@@ -484,14 +371,16 @@ class PatchedBytes:
         for one in self._between(start, end):
             one.source.copy(one.start, one.end, out)
 
-    def _between(self, start: int, end: int) -> list[Piece]:
-        found: list[Piece] = []
+    def _between(self, start: int, end: int) -> list[BytePiece]:
+        found: list[BytePiece] = []
         number = max(0, bisect_right(self._starts, start) - 1)
         for begin, piece in zip(self._starts[number:], self._pieces[number:], strict=True):
             if begin >= end:
                 break
             shift = piece.start - begin
             found.append(
-                Piece(piece.source, max(start + shift, piece.start), min(end + shift, piece.end))
+                BytePiece(
+                    piece.source, max(start + shift, piece.start), min(end + shift, piece.end)
+                )
             )
         return found

@@ -17,19 +17,12 @@ import pyarrow as pa
 
 from deltalog.deletion_vectors import keep_mask
 from deltalog.stats.schema import find_leaf
+from deltalog.storage.parquet_column_pages import column_pages, encoded_pages, has_dictionary
 from deltalog.storage.parquet_excerpt import Excerpt, GroupPart, Part
 from deltalog.storage.parquet_groups import extra_range
 from deltalog.storage.parquet_pages import DamagedPageError
 from deltalog.storage.parquet_parts import leaf_columns
-from deltalog.storage.parquet_patch import (
-    EncodedLeaf,
-    PagedLeaf,
-    Run,
-    column_pages,
-    encoded_pages,
-    has_dictionary,
-    patched_group,
-)
+from deltalog.storage.parquet_patch import EncodedLeaf, PagedLeaf, Run, patched_group
 from deltalog.storage.parquet_splice import encoded_groups
 from deltalog.write.copied_stats import are_bounds_enough, may_cut_bounds
 
@@ -39,10 +32,11 @@ if TYPE_CHECKING:
     from deltalog.deletion_vectors import DeletionBitmap
     from deltalog.stats import StatsCollector
     from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet_column_pages import ColumnPages
     from deltalog.storage.parquet_groups import ByteSource, StoredFooter, StoredGroup
     from deltalog.storage.parquet_pages import RowRange
     from deltalog.storage.parquet_parts import Leaf, Segments
-    from deltalog.storage.parquet_patch import ColumnPages, PatchedLeaf
+    from deltalog.storage.parquet_patch import PatchedLeaf
     from deltalog.storage.parquet_splice import GroupsToCopy
 
 _BLOCK_ROWS: Final = 5_000  # about a page
