@@ -55,7 +55,8 @@ def grouped_table(path: Path, rows: pa.Table | None = None, **options: Any) -> D
 def new_adds(table: DeltaTable) -> list[dict[str, Any]]:
     """The add actions of the newest commit."""
     log = Path(table.table_uri.removeprefix("file://")) / "_delta_log"
-    lines = (log / f"{table.version():020d}.json").read_text("utf-8").splitlines()
+    # Not `splitlines`: a statistic may hold U+2028, which ends a line of Python's and none of JSON.
+    lines = (log / f"{table.version():020d}.json").read_bytes().splitlines()
     return [action["add"] for action in map(json.loads, lines) if "add" in action]
 
 
