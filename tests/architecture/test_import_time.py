@@ -87,4 +87,4 @@ def test_a_first_write_loads_nothing_that_rewrites_files(tmp_path: Path) -> None
         "deltalog.upkeep.checkpoint",
         "deltalog.verbs.clone",
     }
-    assert len(loaded) <= 260
+    assert len(loaded) <= 252

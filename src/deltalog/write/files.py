@@ -17,7 +17,6 @@ from deltalog.write.enforce import Enforcer
 from deltalog.write.open_files import FilePlan
 from deltalog.write.rows_to_files import RowsToFiles, WriteLimits
 from deltalog.write.source import open_batches
-from deltalog.write.spliced_files import CopiedGroups, SplicedFiles
 from deltalog.write.written import WrittenFiles, rules_of
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from deltalog.write.open_files import FinishedFile
     from deltalog.write.partition import Values
     from deltalog.write.spec import WriteSpec
+    from deltalog.write.spliced_files import CopiedGroups, SplicedFiles
 
 
 def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
@@ -105,6 +105,8 @@ class FileWriter:
         Args:
             with_row_ids: whether these files have the hidden columns of row tracking.
         """
+        from deltalog.write.spliced_files import SplicedFiles  # noqa: PLC0415  # not of new rows
+
         if self._spliced is None:
             schema = self._layout.arrow_schema(with_row_ids=with_row_ids)
             self._spliced = SplicedFiles(self._plan, self._limits, schema)
@@ -129,6 +131,8 @@ class FileWriter:
     @property
     def copied(self) -> CopiedGroups:
         """What was copied as it is stored."""
+        from deltalog.write.spliced_files import CopiedGroups  # noqa: PLC0415  # as above
+
         return CopiedGroups() if self._spliced is None else self._spliced.copied
 
     def finish(
