@@ -17,6 +17,7 @@ import pytest
 from deltalog import DeltaTable, Field, Schema, convert_to_deltalake, write_deltalake
 from deltalog.context import utc_context
 from deltalog.deletion_vectors import DeletionBitmap
+from deltalog.rows import kept_groups
 from deltalog.storage import thrift
 from deltalog.storage.thrift import Value
 from deltalog.testing.stores import CountingStore
@@ -34,6 +35,7 @@ from tests.support.patched_groups import (
     only_path,
     page_bounds,
     page_bytes,
+    paged_file,
     paged_table,
     pages_of,
     patching,
@@ -315,6 +317,10 @@ def test_change_data_and_metrics(tmp_path: Path) -> None:
     table = DeltaTable(tmp_path)
     metrics = table.delete("id in (12, 13)")
     assert (metrics["num_deleted_rows"], metrics["num_copied_rows"]) == (2, 198)
+    feed = DeltaTable(tmp_path).load_cdf(starting_version=2).read_all().sort_by("id")
+    assert feed.column("id").to_pylist() == [12, 13]
+    assert feed.column("_change_type").to_pylist() == ["delete", "delete"]
+    assert feed.column("w").equals(many_kinds().slice(12, 2).column("w"))
 
 
 def test_bounds_that_another_writer_has_cut_are_not_said_to_be_exact(tmp_path: Path) -> None:
@@ -421,6 +427,67 @@ def test_column_mapping_and_partitions(tmp_path: Path, monkeypatch: pytest.Monke
             assert told() == [row for row in before if row["id"] not in gone]
     DeltaTable(tmp_path).alter.add_columns(Field("more", "long"))
     assert told() == [row for row in before if row["id"] not in gone]
+
+
+def test_row_ids_that_a_file_holds_stay_with_their_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    properties = WriterProperties(data_page_row_count_limit=100, write_batch_size=100)
+    for first in (0, 2000):
+        rows = pa.table({"id": [first + n for n in range(2000)], "x": [n / 7 for n in range(2000)]})
+        write_deltalake(
+            tmp_path,
+            rows,
+            mode="append",
+            configuration={"delta.enableRowTracking": "true"},
+            writer_properties=properties,
+        )
+    names = ["id", "x", "_metadata.row_id", "_metadata.row_commit_version"]
+
+    def told() -> list[Any]:
+        found = DeltaTable(tmp_path).scan(columns=names).to_table().sort_by("id")
+        return list(found.to_pylist())
+
+    before = told()
+    monkeypatch.setattr(kept_groups, "LEAST_COMPACTED_BYTES", None)  # so that ids are written
+    DeltaTable(tmp_path).optimize.compact(writer_properties=properties)
+    assert told() == before
+    with counting_patches(monkeypatch) as patched:
+        DeltaTable(tmp_path).delete("id in (7, 3001)")
+        DeltaTable(tmp_path).delete("id = 8")
+    assert patched == [0, 0]
+    assert told() == [row for row in before if row["id"] not in {7, 8, 3001}]
+
+
+def test_a_merge_that_deletes_some_and_updates_others(tmp_path: Path) -> None:
+    table = paged_table(tmp_path)
+    table.delete("id = 163")
+    source = pa.table({"id": pa.array([12, 57, 150], pa.int64())})
+    merger = DeltaTable(tmp_path).merge(source, "target.id = source.id", "source", "target")
+    merger.when_matched_delete("source.id = 150").when_matched_update({"i": "7"}).execute()
+    expected = without(many_kinds(), {150, 163}).to_pylist()
+    for number in (12, 57):
+        expected[number]["i"] = 7
+    assert rows_of(table).equals(
+        texts_of_floats(pa.Table.from_pylist(expected, schema=many_kinds().schema))
+    )
+
+
+def test_compaction_of_files_with_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = many_kinds()
+    for number in range(2):
+        paged_file(tmp_path / f"{number}.parquet", rows.slice(number * GROUP_ROWS, GROUP_ROWS))
+    convert_to_deltalake(tmp_path)
+    DeltaTable(tmp_path).alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+    DeltaTable(tmp_path).delete("id in (12, 13, 150)")
+    assert len(DeltaTable(tmp_path).file_uris()) == 2
+    with counting_patches(monkeypatch) as patched:
+        DeltaTable(tmp_path).optimize.compact()
+    assert len(patched) == 2
+    found = DeltaTable(tmp_path)
+    assert len(found.file_uris()) == 1
+    expected = texts_of_floats(without(rows, {12, 13, 150}))
+    assert texts_of_floats(pq.read_table(only_path(found))).sort_by("id").equals(expected)
 
 
 @pytest.mark.parametrize("writer", ["Polars", "DuckDB"])
