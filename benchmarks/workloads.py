@@ -335,6 +335,14 @@ WORKLOADS = (
         ),
     ),
     Workload(
+        name="delete-rewrite-unsynced",
+        title="the same without waiting for the disk, as deltalake does",
+        table="rows",
+        ours="deltalog_delete_unsynced",
+        others=("deltalake_delete",),
+        goal=1,
+    ),
+    Workload(
         name="update",
         title="update them, with deletion vectors",
         table="maskable",
@@ -413,6 +421,15 @@ WORKLOADS = (
             "everything; only encoding is done beside, because two threads that decode small files "
             "wait for the interpreter's lock: 0.13 to 0.15 s, one thread 0.16 to 0.17"
         ),
+    ),
+    Workload(
+        name="compact-parquet",
+        title="the same, against pyarrow reading the files and writing their rows, without a table",
+        table="small_files",
+        ours="deltalog_compact",
+        others=("pyarrow_compact",),
+        goal=1 / 1.1,
+        same_answer=False,
     ),
     Workload(
         name="z-order",

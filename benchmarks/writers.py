@@ -273,12 +273,21 @@ def _range(path: Path, needle: int) -> str:
 
 
 def deltalog_delete(path: Path, needle: int) -> Call:
+    return _delete(path, needle, syncs=True)
+
+
+def deltalog_delete_unsynced(path: Path, needle: int) -> Call:
+    return _delete(path, needle, syncs=False)
+
+
+def _delete(path: Path, needle: int, *, syncs: bool) -> Call:
     from deltalog import DeltaTable
 
     load_verbs()
 
     target, where = copy_table(path), _range(path, needle)
-    return lambda: DeltaTable(target).delete(where)["num_deleted_rows"]
+    options = {"fsync": str(syncs).lower()}
+    return lambda: DeltaTable(target, storage_options=options).delete(where)["num_deleted_rows"]
 
 
 def deltalake_delete(path: Path, needle: int) -> Call:
@@ -381,6 +390,18 @@ def deltalake_compact(path: Path, needle: int) -> Call:
     del needle
     target = copy_table(path)
     return lambda: _compact(DeltaTable(target))
+
+
+def pyarrow_compact(path: Path, needle: int) -> Call:
+    """What is left if there is no table: its files are read, and their rows written to one."""
+    del needle
+    target, files = _scratch() / "rows.parquet", sorted(map(str, path.glob("*.parquet")))
+
+    def call() -> object:
+        pq.write_table(ds.dataset(files).to_table(), target, row_group_size=1 << 18)
+        return len(files)
+
+    return call
 
 
 def _z_order(table: object) -> object:
@@ -494,6 +515,7 @@ WRITERS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalog_checkpoint,
         deltalake_checkpoint,
         deltalog_delete,
+        deltalog_delete_unsynced,
         deltalake_delete,
         deltalog_update,
         deltalake_update,
@@ -503,6 +525,7 @@ WRITERS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalake_merge_near,
         deltalog_compact,
         deltalake_compact,
+        pyarrow_compact,
         deltalog_z_order,
         deltalake_z_order,
         deltalog_append_row,
