@@ -155,13 +155,16 @@ class DeletionBitmap:
 
     def count_between(self, start_row: int, stop_row: int) -> int:
         """How many rows are deleted from `start_row` up to, not including, `stop_row`."""
+        stop_row = self._end_before(stop_row)
         return int(self._rows.range_cardinality(start_row, stop_row)) if stop_row > start_row else 0
 
     def between(self, start_row: int, stop_row: int) -> DeletionBitmap:
         """The deleted rows from `start_row` up to, not including, `stop_row`."""
-        # A damaged file may say that it has more rows than a range can be made of.
-        stop_row = min(stop_row, (-1 if self.max_row is None else self.max_row) + 1)
-        return self & DeletionBitmap.from_range(start_row, stop_row)
+        return self & DeletionBitmap.from_range(start_row, self._end_before(stop_row))
+
+    def _end_before(self, stop_row: int) -> int:
+        """The end of a range: a damaged file may have more rows than a range can be made of."""
+        return min(stop_row, 1 + (-1 if self.max_row is None else self.max_row))
 
     def is_superset(self, other: DeletionBitmap) -> bool:
         """Whether every row of `other` is deleted here too."""

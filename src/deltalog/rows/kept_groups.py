@@ -140,7 +140,7 @@ _OF_FILES: Final[tuple[tuple[WhyNot, Callable[[_SourceFacts], bool]], ...]] = (
 )
 _OF_GROUPS: Final[tuple[tuple[WhyNot, Callable[[_GroupFacts], bool]], ...]] = (
     (WhyNot.CHANGED, lambda one: not one.is_kept or not one.group.num_rows),
-    (WhyNot.DAMAGED, lambda one: any(c.num_values < one.group.num_rows for c in one.group.chunks)),
+    (WhyNot.DAMAGED, lambda one: not one.group.has_its_values),
     (WhyNot.SIZE, lambda one: one.group.stored_bytes < one.least_bytes),
     (WhyNot.CODEC, lambda one: one.codec is not None and one.group.codecs != {one.codec}),
     (
@@ -403,7 +403,7 @@ class KeptGroups:
             facts = _GroupFacts(
                 group=group,
                 is_kept=self._may_keep(gone, changed, rows)
-                and (is_whole or (has_our_types and are_pages_apart(group, schema))),
+                and (is_whole or (has_our_types and self._are_pages_apart(stored, group, schema))),
                 least_bytes=self._least_bytes or 0,
                 codec=self._codec,
                 id_leaves=ids,
@@ -411,6 +411,10 @@ class KeptGroups:
             if not any(test(facts) for _, test in _OF_GROUPS):
                 found.append(number)
         return tuple(found)
+
+    def _are_pages_apart(self, stored: StoredFooter, group: StoredGroup, schema: pa.Schema) -> bool:
+        codec = _CODECS[codec_of(None, self._spec.configuration.properties)]
+        return are_pages_apart(group, schema, created_by=stored.created_by, codec=codec)
 
     def _id_leaves(self, stored: StoredFooter) -> tuple[int, ...]:
         """The last leaf columns: the hidden ones of row tracking."""

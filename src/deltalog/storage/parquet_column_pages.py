@@ -130,6 +130,6 @@ def encoded_pages(rows: pa.Table, **options: Any) -> list[ColumnPages | None]:
 def has_dictionary(chunk: StoredChunk) -> bool:
     """Whether values of a column chunk may be entries of a dictionary."""
     found = chunk.meta.get(_ENCODINGS)
-    if found is None or found.kind not in thrift.LISTS:
+    if found is None or found.kind not in thrift.LISTS or found.value.kind not in thrift.INTEGERS:
         return True
     return not DICTIONARY_ENCODINGS.isdisjoint(found.value.values)

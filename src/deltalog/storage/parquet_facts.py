@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from deltalog.cached import cached_property
+from deltalog.errors import DataFileUnreadableError
 from deltalog.storage import thrift
 from deltalog.storage.local_files import Recent
 from deltalog.storage.parquet_footer import has_column_orders
@@ -39,6 +40,7 @@ _MOST_ENTRIES: Final = 0.2  # of the rows; from a quarter on, it takes longer
 _MOST_DICTIONARIES: Final = 1_000  # that are looked at for a number of entries
 _HEADER_BYTES: Final = 64  # more than the header of a dictionary has
 _MOST_CHUNKS: Final = 32
+_MOST_ROWS: Final = 1 << 31  # of a row group
 _MOST_PAGES: Final = 4096
 _MOST_FACTS: Final = 16
 _MOST_DETAILS: Final = 1024
@@ -215,9 +217,19 @@ class Footer:
 
     @cached_property
     def row_group_starts(self) -> list[int]:
-        """The row number at which each row group starts, and the number of rows at the end."""
+        """The row number at which each row group starts, and the number of rows at the end.
+
+        Raises:
+            DataFileUnreadableError: a row group has more rows than can be marked in memory.
+        """
         groups = range(self.metadata.num_row_groups)
-        counts = (self.metadata.row_group(number).num_rows for number in groups)
+        counts = [self.metadata.row_group(number).num_rows for number in groups]
+        for number, count in enumerate(counts):
+            if not 0 <= count < _MOST_ROWS:
+                raise DataFileUnreadableError(
+                    f"cannot read row group {number}: expected fewer than {_MOST_ROWS} rows, found "
+                    f"{count}"
+                )
         return [0, *accumulate(counts)]
 
     def forget_much(self) -> None:

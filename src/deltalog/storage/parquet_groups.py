@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 DAMAGES: Final = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 _FIRST_BYTE: Final = 4  # behind the magic bytes
 _LONGEST_INDEX_BYTES: Final = 64 * 1024 * 1024
+_MOST_ROWS: Final = 1 << 31
 _MOST_ORDINALS: Final = 1 << 15
 _DOUBLE, _FLOAT, _TEXT = 5, 4, 6
 # Fields of FileMetaData,
@@ -143,6 +144,12 @@ class StoredGroup:
     def codecs(self) -> frozenset[int | None]:
         """Numbers of its compressions."""
         return frozenset(chunk.codec for chunk in self.chunks)
+
+    @property
+    def has_its_values(self) -> bool:
+        """Whether it has a value for each row, and no more rows than can be marked in memory."""
+        has_all = all(chunk.num_values >= self.num_rows for chunk in self.chunks)
+        return has_all and self.num_rows < _MOST_ROWS
 
     def ranges(self, size_bytes: int) -> list[ByteRange]:
         """Where its pages, indexes and Bloom filters are in a file of this length, sorted."""

@@ -24,6 +24,7 @@ _HEADER_BYTES: Final = 512
 _LONGEST_HEADER_BYTES: Final = 1024 * 1024
 _DATA_PAGES: Final = {0: 5, 3: 8}  # type of page → field of its header
 _INDEX_PAGE, _DICTIONARY_PAGE = 1, 2
+_MOST_PAGE_BYTES: Final = 1 << 31  # its length is a number of four bytes
 _NUM_VALUES_OF_PAGE: Final = 100  # no field of a page's header itself
 _DATA_AT: Final = 9  # of ColumnMetaData
 
@@ -101,6 +102,8 @@ def _walk_pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) ->
         end = position + header.num_bytes + header.body_bytes
         if end > chunk.end or header.body_bytes < 0:
             raise ValueError(f"a page from {position} to {end} in pages up to {chunk.end}")
+        if not 0 <= header.plain_bytes < _MOST_PAGE_BYTES:
+            raise ValueError(f"a page of {header.plain_bytes} bytes at {position}")
         if header.kind in _DATA_PAGES:
             num_values += header.num_values
             page = Page(position, end - position)

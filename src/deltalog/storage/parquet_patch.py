@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from deltalog.errors import InternalError
 from deltalog.kernels import compute
 from deltalog.storage import thrift, thrift_fields
 from deltalog.storage.byte_sources import EncodedBytes
@@ -94,6 +95,11 @@ class ChunkBounds(NamedTuple):
 class PatchedLeaf(Protocol):
     """A column chunk for another file."""
 
+    @property
+    def num_rows(self) -> int:
+        """Rows that it has."""
+        ...
+
     def pieces(self) -> Sequence[BytePiece]:
         """The bytes of its pages, in order."""
         ...
@@ -114,6 +120,11 @@ class EncodedLeaf:
 
     groups: GroupsToCopy
     number: int
+
+    @property
+    def num_rows(self) -> int:
+        """As `PatchedLeaf.num_rows`."""
+        return self.groups.num_rows
 
     def pieces(self) -> Sequence[BytePiece]:
         """All of its pages."""
@@ -299,7 +310,13 @@ def patched_group(
         group: as it was.
         leaves: column chunks, in the order of the schema.
         num_rows: that it has now.
+
+    Raises:
+        InternalError: a column chunk has more rows or fewer.
     """
+    if any(leaf.num_rows != num_rows for leaf in leaves):
+        found = [leaf.num_rows for leaf in leaves]
+        raise InternalError(f"columns of {found} rows in a row group of {num_rows}")
     source = PatchedBytes()
     source.add_bytes(bytes(_FIRST_BYTE))
     chunks: list[StoredChunk] = []

@@ -90,7 +90,12 @@ def _decode(data: bytes, choose: ChooseLeaves, known: KnownSchema) -> pa.Table |
     # What `pq.ParquetFile` holds: to make that one takes as long as decoding a column.
     reader: Any = pq.ParquetReader()
     # There is nothing to fetch before it is asked for.
-    reader.open(pa.BufferReader(data), pre_buffer=False, coerce_int96_timestamp_unit="us")
+    reader.open(
+        pa.BufferReader(data),
+        pre_buffer=False,
+        coerce_int96_timestamp_unit="us",
+        arrow_extensions_enabled=True,  # as `pq.ParquetFile` has it
+    )
     metadata = reader.metadata
     groups = range(metadata.num_row_groups)
     num_rows = 0

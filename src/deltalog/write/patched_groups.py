@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.deletion_vectors import keep_mask
+from deltalog.errors import InternalError
 from deltalog.stats.schema import find_leaf
 from deltalog.storage.parquet_column_pages import column_pages, encoded_pages, has_dictionary
 from deltalog.storage.parquet_excerpt import Excerpt, GroupPart, Part
@@ -33,7 +34,12 @@ if TYPE_CHECKING:
     from deltalog.stats import StatsCollector
     from deltalog.storage.parquet import ParquetReader
     from deltalog.storage.parquet_column_pages import ColumnPages
-    from deltalog.storage.parquet_groups import ByteSource, StoredFooter, StoredGroup
+    from deltalog.storage.parquet_groups import (
+        ByteSource,
+        StoredChunk,
+        StoredFooter,
+        StoredGroup,
+    )
     from deltalog.storage.parquet_pages import RowRange
     from deltalog.storage.parquet_parts import Leaf, Segments
     from deltalog.storage.parquet_patch import PatchedLeaf
@@ -49,12 +55,14 @@ class Patching:
     Args:
         is_on: whether at all.
         least_rows: of a row group of which it is worth while.
+        most_rows: of a row group: Arrow writes 64 Mi at most, and columns may be held whole.
         most_share: of the rows that are on pages to replace. Above, all are decoded.
         most_bytes: of columns that are held in memory whole, when they are decoded.
     """
 
     is_on: bool = True
     least_rows: int = 16_384
+    most_rows: int = 1 << 24
     most_share: float = 0.5
     most_bytes: int = 64 * 1024 * 1024
 
@@ -72,20 +80,16 @@ def is_worth_patching(gone: DeletionBitmap, rows: RowRange) -> bool:
     Cost: some microseconds for each 5,000 rows; no file is read.
     """
     start, end = rows
-    if not PATCHING.is_on or end - start < PATCHING.least_rows:
+    if not PATCHING.is_on or not PATCHING.least_rows <= end - start <= PATCHING.most_rows:
         return False
-    num_gone = gone.count_between(start, end)
-    if num_gone > PATCHING.most_share * (end - start):
+    if gone.count_between(start, end) > PATCHING.most_share * (end - start):
         return False
-    num_blocks = -((start - end) // _BLOCK_ROWS)
-    if num_gone <= PATCHING.most_share * num_blocks:
-        return True  # a damaged footer may speak of more blocks than can be counted
     blocks = [(at, min(end, at + _BLOCK_ROWS)) for at in range(start, end, _BLOCK_ROWS)]
     num_hit = sum(gone.count_between(*block) > 0 for block in blocks)
-    return num_hit <= PATCHING.most_share * num_blocks
+    return num_hit <= PATCHING.most_share * len(blocks)
 
 
-def are_pages_apart(group: StoredGroup, schema: pa.Schema) -> bool:
+def are_pages_apart(group: StoredGroup, schema: pa.Schema, *, created_by: str, codec: int) -> bool:
     """Whether the pages of most of a row group can be replaced.
 
     The columns of the rest are held in memory whole.
@@ -93,15 +97,33 @@ def are_pages_apart(group: StoredGroup, schema: pa.Schema) -> bool:
     Args:
         group: as the footer describes it.
         schema: of the file.
+        created_by: its writer.
+        codec: number of the compression of new pages.
     """
     apart = whole = 0
     for leaf, chunk in zip(leaf_columns(schema), group.chunks, strict=True):
         has_index = extra_range(chunk, "offsets") is not None
-        if len(leaf.parts) == 1 and has_index and not has_dictionary(chunk):
+        has_index = has_index and (
+            chunk.is_floating
+            or (extra_range(chunk, "bounds") is not None and _are_bounds_whole(chunk, created_by))
+        )
+        is_plain = chunk.codec == codec and not has_dictionary(chunk)
+        if len(leaf.parts) == 1 and has_index and is_plain:
             apart += chunk.plain_bytes
         else:
             whole += chunk.plain_bytes
     return whole <= min(apart, PATCHING.most_bytes)
+
+
+def _are_bounds_whole(chunk: StoredChunk, created_by: str) -> bool:
+    """Whether the bounds of pages are values.
+
+    Of texts that were copied into a file of ours from one of a writer that cuts them off, nothing
+    is said about exactness.
+    """
+    if not chunk.is_text:
+        return True
+    return chunk.are_bounds_exact and not may_cut_bounds(created_by, "BYTE_ARRAY")
 
 
 class GroupPatch:
@@ -191,7 +213,7 @@ class GroupPatch:
                 continue
             if not are_bounds_enough(stats, number, field):
                 continue
-            if not stats.has_bounds(number) or leaf.null_count == self.num_rows:
+            if not stats.has_bounds(number):
                 found[number] = pa.array([], leaf.arrow_type), leaf.null_count
             elif leaf.bounds is not None:
                 found[number] = leaf.bounds.values, leaf.null_count
@@ -207,8 +229,6 @@ class GroupPatch:
             column = self._reader.metadata.schema.column(number)
             is_fixed = column.physical_type == "FIXED_LEN_BYTE_ARRAY"
             chunk = self._group.chunks[number]
-            # Of texts that were copied into a file of ours, nothing is said about exactness.
-            is_unsaid = chunk.is_text and not chunk.are_bounds_exact
             pages = column_pages(
                 self._source,
                 chunk,
@@ -216,10 +236,9 @@ class GroupPatch:
                 self._group.num_rows,
                 has_order=self._footer.has_orders,
                 fixed_bytes=column.length if is_fixed else None,
-                may_be_cut=is_unsaid
-                or may_cut_bounds(self._footer.created_by, column.physical_type),
+                may_be_cut=not _are_bounds_whole(chunk, self._footer.created_by),
             )
-            if pages is None:
+            if pages is None or (pages.bounds is None and not chunk.is_floating):
                 continue
             spans = list(self._hit(pages))
             rows = tuple((pages.pages.rows[first], pages.pages.rows[end]) for first, end in spans)
@@ -315,6 +334,8 @@ class GroupPatch:
         ]
         options = {**self._options, "use_dictionary": dictionaries or False}
         groups = encoded_groups(table, row_group_size=table.num_rows, **options)
+        if len(groups.numbers) != 1:
+            raise InternalError(f"{table.num_rows} rows make {len(groups.numbers)} row groups")
         for number in range(len(groups.footer.groups[0].chunks)):
             yield EncodedLeaf(groups, number)
 

@@ -203,3 +203,11 @@ def test_everything_deleted() -> None:
     mask = keep_mask(DeletionBitmap.from_range(0, 100), 90, 10)
     assert mask is not None
     assert mask.to_pylist() == [False] * 10
+
+
+def test_ranges_beyond_all_numbers_have_what_is_in_them() -> None:
+    bitmap = DeletionBitmap([3, 7])
+    assert bitmap.count_between(4, 1 << 65) == 1
+    assert bitmap.between(4, 1 << 65) == DeletionBitmap([7])
+    assert bitmap.count_between(1 << 64, 1 << 65) == 0
+    assert not DeletionBitmap().between(0, 1 << 65)
