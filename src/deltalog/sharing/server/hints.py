@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+import deltalog.expressions.arrow  # noqa: F401  # no first query waits for the kernels
 from deltalog.errors import DeltaError
 from deltalog.expressions import TextRules, resolve_predicate
 from deltalog.expressions.trees import all_of, walk
