@@ -94,21 +94,7 @@ _OF_VALUES: Final = (
 def evaluate(
     resolved: Expression, data: pa.RecordBatch | pa.Table
 ) -> pa.Array[Any] | pa.ChunkedArray[Any]:
-    """The expression's value for every row.
-
-    Args:
-        resolved: by `resolve`, for the schema of `data`.
-        data: columns by logical name, with the Arrow types of `schema.to_arrow_schema`.
-
-    Returns:
-        An array for a batch, a chunked array for a table.
-
-    Raises:
-        InvalidInputError: an error of Spark's ANSI mode (overflow, division by zero, a failed
-            cast).
-
-    Cost: one pass of vectorised kernels per node; some kernels go row by row, as they say.
-    """
+    """As `evaluation.evaluate`, through which others come here."""
     if isinstance(data, pa.RecordBatch):
         array: pa.Array[Any] = as_array(_evaluate(resolved, data), data.num_rows)
         return array

@@ -100,11 +100,6 @@ def are_bounds_enough(stats: StatsCollector, number: int, field: Field) -> bool:
     return is_plain and not stats.needs_values(number)
 
 
-def may_cut_bounds(created_by: str, physical_type: str) -> bool:
-    """Whether a writer may have stored a shorter text in place of a page's bound."""
-    return physical_type == "BYTE_ARRAY" and not created_by.startswith(CUTS_NOTHING)
-
-
 def _first_leaf(paths: Sequence[tuple[str, ...]], column: tuple[str, ...]) -> int:
     """A leaf column that shows which values of a list, a map or a variant are NULL."""
     return next(n for n, path in enumerate(paths) if path[: len(column)] == column)

@@ -24,8 +24,8 @@ from deltalog.storage.parquet_groups import extra_range
 from deltalog.storage.parquet_pages import DamagedPageError
 from deltalog.storage.parquet_parts import leaf_columns
 from deltalog.storage.parquet_patch import EncodedLeaf, PagedLeaf, Run, patched_group
-from deltalog.storage.parquet_splice import encoded_groups
-from deltalog.write.copied_stats import are_bounds_enough, may_cut_bounds
+from deltalog.storage.parquet_splice import CUTS_NOTHING, encoded_groups
+from deltalog.write.copied_stats import are_bounds_enough
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -121,9 +121,7 @@ def _are_bounds_whole(chunk: StoredChunk, created_by: str) -> bool:
     Of texts that were copied into a file of ours from one of a writer that cuts them off, nothing
     is said about exactness.
     """
-    if not chunk.is_text:
-        return True
-    return chunk.are_bounds_exact and not may_cut_bounds(created_by, "BYTE_ARRAY")
+    return not chunk.is_text or (chunk.are_bounds_exact and created_by.startswith(CUTS_NOTHING))
 
 
 class GroupPatch:

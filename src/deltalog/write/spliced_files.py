@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from deltalog.write.partition import Values
     from deltalog.write.rows_to_files import WriteLimits
 
+# Beside those of the open files: the next file's are prepared while one waits for the disk.
 _PARTS_AHEAD: Final = 4
 _PART_BYTES: Final = 64 * 1024 * 1024
 """Of row groups that are in memory together, where their bytes are fetched."""
@@ -227,7 +228,7 @@ def _parts(
             yield tuple(part)
             part, size = [], 0
         part.append(number)
-        size += most_bytes if is_alone else more
+        size += most_bytes + 1 if is_alone else more
     yield tuple(part)
 
 
