@@ -118,11 +118,9 @@ class StatsCollector:
 
         Cost: one pass over each column that gets statistics.
         """
-        batches = data.to_batches() if isinstance(data, pa.Table) else [data]
-        for batch in batches:
-            self._num_records += batch.num_rows
-            for column in self._columns:
-                column.update(batch)
+        self._num_records += data.num_rows
+        for column in self._columns:
+            column.update(data)
 
     def finish(self) -> dict[str, Any]:
         """Return the statistics as Python values; `encode_stats` makes them JSON."""
@@ -163,12 +161,19 @@ class _ColumnStats:
         self._box_of = box_of(field)
         self.box: Box | None = None
 
-    def update(self, batch: pa.RecordBatch) -> None:
-        values = find_leaf(batch, self.path)
+    def update(self, data: pa.RecordBatch | pa.Table) -> None:
+        values = find_leaf(data, self.path)
         if values is None:
-            self.null_count += batch.num_rows
-            return
-        self.add(values, None)
+            self.null_count += data.num_rows
+        elif isinstance(values, pa.ChunkedArray) and not self._takes_chunks(values.type):
+            for chunk in values.chunks:
+                self.add(chunk, None)
+        else:
+            self.add(values, None)
+
+    def _takes_chunks(self, kind: pa.DataType) -> bool:
+        """Whether all chunks are looked at together: a kernel for each costs more than its rows."""
+        return self.has_bounds and self.collation is None and not pt.is_dictionary(kind)
 
     def add(self, values: Array, null_count: int | None) -> None:
         self.null_count += values.null_count if null_count is None else null_count
