@@ -363,7 +363,7 @@ class _BinWork:
         )
 
     def run(self) -> list[Rewritten]:
-        background = Background(self._rows.num_tasks)
+        background: Background[None] = Background(self._rows.num_tasks)
         try:
             self._submit(background)
             background.wait()
@@ -373,7 +373,7 @@ class _BinWork:
             raise
         return [self._done[number] for number in sorted(self._done)]
 
-    def _submit(self, background: Background) -> None:
+    def _submit(self, background: Background[None]) -> None:
         watch = Stopwatch()
         for number, one in enumerate(self._bins):
             if number and self._is_enough(watch, number):

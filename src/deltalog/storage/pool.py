@@ -20,7 +20,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import finalize
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def alone() -> Iterator[None]:
         yield
 
 
-class Background:
+class Background(Generic[_Result]):
     """Work done by other threads while the caller prepares the next.
 
     Work begins in the order in which it was submitted. In a thread of either pool it is done at
@@ -188,21 +188,29 @@ class Background:
 
     def __init__(self, depth: int) -> None:
         self._depth = depth
-        self._waiting: deque[Future[object]] = deque()
+        self._waiting: deque[Future[_Result]] = deque()
 
-    def submit(self, work: Callable[[], object]) -> None:
-        """Add work; raises what earlier work raised."""
+    def submit(self, work: Callable[[], _Result]) -> list[_Result]:
+        """Add work; raises what earlier work raised.
+
+        Returns:
+            The results of the earliest work that were not returned before, of as much as was waited
+            for; in the order of submission.
+        """
         if _FILES.is_inside() or _REQUESTS.is_inside():
-            work()
-            return
+            return [work()]
+        results = []
         while len(self._waiting) >= self._depth:
-            self._waiting.popleft().result()
+            results.append(self._waiting.popleft().result())
         self._waiting.append(_FILES.submit(work))
+        return results
 
-    def wait(self) -> None:
-        """Wait until all work is done; raises the first exception."""
+    def wait(self) -> list[_Result]:
+        """Wait until all work is done, and return its results; raises the first exception."""
+        results = []
         while self._waiting:
-            self._waiting.popleft().result()
+            results.append(self._waiting.popleft().result())
+        return results
 
     def cancel(self) -> None:
         """Drop work that has not begun and wait for the rest, whose exceptions are dropped."""

@@ -206,7 +206,7 @@ def copy_files(
             sizes.append(num_bytes)
         progress.done()
 
-    background = Background(_COPIED_AT_ONCE)
+    background: Background[None] = Background(_COPIED_AT_ONCE)
     try:
         for path, wanted in copies.items():
             background.submit(partial(work, path, wanted))

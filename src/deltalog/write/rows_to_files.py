@@ -1,9 +1,9 @@
 """Distribute rows to files: row groups, files per partition, and limits on memory.
 
-Row groups are collected here and encoded in the background, in several files at a time if there are
-enough rows. Memory is bounded: rows wait up to a limit, then the partitions with the most rows are
-written; the number of open files is limited and, on object stores, where an open file is held in
-memory, also their size.
+In the background, rows are split by partition and row groups are encoded, in several files at a
+time if there are enough rows. Memory is bounded: rows wait up to a limit, then the partitions with
+the most rows are written; the number of open files is limited and, on object stores, where an open
+file is held in memory, also their size.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("deltalog.write")
 
 _Key = tuple["Values", bool]
+_Rows = tuple["Values", pa.RecordBatch]
+_Gathered = list[tuple[pa.RecordBatch, pa.RecordBatch]]
+_SPLIT_AT_ONCE: Final = 2  # more would mostly take memory: as much as two row groups for each
 _FILES_AT_ONCE: Final = max(1, min(8, os.cpu_count() or 1))
 
 
@@ -71,10 +74,13 @@ class RowsToFiles:
         self._plan = plan
         self._limits = limits
         self._columns = plan.spec.configuration.partition_schema.fields
-        self._background = Background(limits.files_at_once + 1)
+        self._background: Background[None] = Background(limits.files_at_once + 1)
+        self._splitting: Background[list[_Rows]] = Background(
+            min(_SPLIT_AT_ONCE, limits.files_at_once)
+        )
         self._queues: dict[_Key, list[FileQueue]] = {}
         self._waiting: dict[_Key, WaitingRows] = {}
-        self._gathered: list[tuple[pa.RecordBatch, pa.RecordBatch]] = []
+        self._gathered: _Gathered = []
         self._gathered_rows = 0
         self._gathered_bytes = 0
         self._waiting_bytes = 0
@@ -105,7 +111,7 @@ class RowsToFiles:
 
     def finish(self) -> tuple[FinishedFile, ...]:
         """Write all waiting rows, close all files, and return these in the order of opening."""
-        self._split_gathered()
+        self._split_rest()
         self._is_last = len(self._waiting) == 1 and not self._queues
         for key in sorted(self._waiting, key=lambda key: -self._waiting[key].num_bytes):
             self._send(key)
@@ -117,6 +123,7 @@ class RowsToFiles:
 
     def abandon(self) -> None:
         """Delete all files that were opened; a failure of the store is only logged."""
+        self._splitting.cancel()
         self._background.cancel()
         for queue in (*self._closing, *self._all_queues()):
             queue.abandon()
@@ -136,13 +143,24 @@ class RowsToFiles:
         self._gathered_rows += physical.num_rows
         self._gathered_bytes += physical.nbytes
         if self._gathered_rows >= self._max_rows or self._gathered_bytes >= self._max_bytes:
-            self._split_gathered()
+            gathered, self._gathered = self._gathered, []
+            self._gathered_rows = self._gathered_bytes = 0
+            for rows in self._splitting.submit(lambda: list(self._split(gathered))):
+                self._add_all(rows)
 
-    def _split_gathered(self) -> None:
-        if not self._gathered:
-            return
-        gathered, self._gathered = self._gathered, []
-        self._gathered_rows = self._gathered_bytes = 0
+    def _split_rest(self) -> None:
+        """Split the last rows here: they are mostly few, and other threads split those before."""
+        rest = list(self._split(self._gathered)) if self._gathered else []
+        self._gathered = []
+        for rows in (*self._splitting.wait(), rest):
+            self._add_all(rows)
+
+    def _add_all(self, rows: list[_Rows]) -> None:
+        for values, some in rows:
+            self._add(values, some)
+
+    def _split(self, gathered: _Gathered) -> Iterator[_Rows]:
+        """The rows of each partition, in their order."""
         names = [column.name for column in self._columns]
         for kept in _by_schema([physical for physical, _ in gathered]):
             numbers = [n for n, (physical, _) in enumerate(gathered) if physical.schema == kept]
@@ -151,7 +169,7 @@ class RowsToFiles:
             for group in split(logical, self._columns):
                 # A copy, as a slice would keep the rows of all partitions in memory.
                 rows = physical if group.rows is None else physical.take(group.rows)
-                self._add(group.values, rows)
+                yield group.values, rows
 
     def _add(self, values: Values, rows: pa.RecordBatch) -> None:
         key = (values, len(rows.schema) > len(self._plan.layout.arrow_schema()))

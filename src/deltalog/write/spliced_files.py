@@ -112,7 +112,7 @@ class SplicedFiles:
         self._plan = plan
         self._limits = limits
         self.schema: pa.Schema = schema
-        self._background = Background(limits.files_at_once + _PARTS_AHEAD)
+        self._background: Background[None] = Background(limits.files_at_once + _PARTS_AHEAD)
         # The last in order is the one used last.
         self._files: dict[Values, _OpenFile] = {}
         self._closing: list[_OpenFile] = []

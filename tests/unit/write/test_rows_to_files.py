@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from deltalog.errors import InvalidInputError
 from deltalog.schema import Field
 from deltalog.storage import open_store
 from deltalog.write import FileWriter, WriterProperties, write_files
@@ -69,6 +70,41 @@ def test_a_single_file_is_written_by_who_waits_for_it(data: list[str], *, is_alo
     written = write_files(spec, pa.table({"a": range(len(data)), "p": data}))
     assert len(written.adds) == len(data)
     assert (store.writers == {threading.get_ident()}) == is_alone
+
+
+def test_rows_stay_in_order_where_they_are_split_side_by_side() -> None:
+    rows = 30_000
+    data = pa.table({"a": range(rows), "p": ["x", "y", "z"] * (rows // 3)})
+    spec = spec_of(BY_P)
+    limits = WriteLimits(row_group_bytes=20_000)  # some two dozen times
+    with FileWriter(spec, limits=limits) as writer:
+        for batch in data.to_batches(max_chunksize=500):
+            writer.write(batch)
+        written = writer.finish()
+    adds = {add.partition_values["p"]: add for add in written.adds}
+    assert len(written.adds) == len(adds) == 3
+    for first, add in enumerate(adds[p] for p in "xyz"):
+        assert file_table(spec, add.path).column("a").to_pylist() == list(range(first, rows, 3))
+
+
+@pytest.mark.parametrize("place", [0, 20_000, 29_999])
+def test_a_value_without_a_text_fails_wherever_it_is_split(tmp_path: Path, place: int) -> None:
+    moments = [0] * 30_000
+    moments[place] = 2**62  # microseconds: after the year 9999
+    by_time = table(Field("a", "long"), Field("t", "timestamp"), partition_by=["t"])
+    spec = spec_of(by_time, store=open_store(tmp_path))
+    column = pa.array(moments).cast(pa.timestamp("us", tz="UTC"))
+    data = pa.table({"a": range(30_000), "t": column})
+
+    def write_all() -> None:
+        with FileWriter(spec, limits=WriteLimits(row_group_bytes=20_000)) as writer:
+            for batch in data.to_batches(max_chunksize=500):
+                writer.write(batch)
+            writer.finish()
+
+    with pytest.raises(InvalidInputError, match="partition column 't'"):
+        write_all()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_small_batches_make_one_row_group() -> None:
