@@ -33,7 +33,7 @@ _log: Final = logging.getLogger("deltalog.write")
 _Key = tuple["Values", bool]
 _Rows = tuple["Values", pa.RecordBatch]
 _Gathered = list[tuple[pa.RecordBatch, pa.RecordBatch]]
-_SPLIT_AT_ONCE: Final = 2  # more would mostly take memory: as much as two row groups for each
+_SPLIT_AT_ONCE: Final = 2  # more would mostly take memory: three row groups for each
 _FILES_AT_ONCE: Final = max(1, min(8, os.cpu_count() or 1))
 
 

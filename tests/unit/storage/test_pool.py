@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -161,7 +162,7 @@ def test_stages_do_not_wait_for_one_another() -> None:
 
 
 def test_work_in_the_background_begins_in_order_and_waits_at_its_depth() -> None:
-    background = Background(depth=2)
+    background: Background[None] = Background(depth=2)
     gate = threading.Event()
     done: list[int] = []
 
@@ -180,7 +181,7 @@ def test_work_in_the_background_begins_in_order_and_waits_at_its_depth() -> None
 
 
 def test_work_that_fails_is_told_when_more_comes_or_at_the_end() -> None:
-    background = Background(depth=1)
+    background: Background[int] = Background(depth=1)
     background.submit(partial(int, "x"))
     with pytest.raises(ValueError, match="'x'"):
         background.submit(partial(int, "1"))
@@ -192,15 +193,28 @@ def test_work_that_fails_is_told_when_more_comes_or_at_the_end() -> None:
     background.wait()
 
 
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_the_results_of_work_come_once_and_in_its_order(*, is_alone: bool) -> None:
+    background: Background[int] = Background(depth=3)
+    found: list[int] = []
+    with alone() if is_alone else nullcontext():
+        for number in range(20):
+            found += background.submit(partial(int, number))
+        assert len(found) == (20 if is_alone else 17)
+        found += background.wait()
+        assert background.wait() == []
+    assert found == list(range(20))
+
+
 def test_work_within_work_is_done_at_once() -> None:
     found: list[int] = []
 
     def outer() -> None:
-        inner = Background(depth=1)
+        inner: Background[None] = Background(depth=1)
         for number in range(50):
             inner.submit(partial(found.append, number))
 
-    background = Background(depth=50)
+    background: Background[None] = Background(depth=50)
     for _ in range(50):
         background.submit(outer)
     background.wait()
@@ -219,7 +233,7 @@ def test_alone_a_thread_does_everything_itself_and_in_order() -> None:
         assert map_in_pool(partial(work, "request"), range(40)) == list(range(40))
         ahead = read_ahead(partial(work, "file"), range(3), depth=2)
         assert (next(ahead), done[-1]) == (0, ("file", 0))
-        background = Background(depth=1)
+        background: Background[int] = Background(depth=1)
         background.submit(partial(work, "encode", 7))
         assert done[-1] == ("encode", 7)
         assert list(ahead) == [1, 2]
