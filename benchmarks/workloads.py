@@ -486,8 +486,8 @@ WORKLOADS = (
         others=("official_share_point",),
         goal=5,
         why=(
-            "what is slower than in the session before, which gave 5.4, was not examined; 35 ms are "
-            "a few requests to a server that shares two cores with the client"
+            "what is slower than in the session before, which gave 5.4, was not examined; 35 ms "
+            "are a few requests to a server that shares two cores with the client"
         ),
     ),
     Workload(
