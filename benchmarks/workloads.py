@@ -335,9 +335,10 @@ WORKLOADS = (
             "ms in a new process, 28 of them without waiting for the disk, for which deltalake "
             "does not wait (the next row); finding the rows takes 13 ms, looking at the footers of "
             "the two files 8 and the commit 5, one after the other: together more than the goal "
-            "leaves; the other 20 to 25 ms check the copied pages and move their indexes in "
-            "Python; a third of the processor's time is the system's, which writes 22 MB and gives "
-            "memory that was not used before, on this machine 2 to 5 ms for each 2 MB"
+            "leaves; checking the copied pages and moving their indexes takes Python 31 ms of 166 "
+            "under its profiler, in one thread; a third of the processor's time is the system's, "
+            "which writes 22 MB and gives memory that was not used before, on this machine up to 5 "
+            "ms for 2 MB"
         ),
     ),
     Workload(
@@ -426,8 +427,8 @@ WORKLOADS = (
             "rows in another and waits for the disk, without a table, takes 0.20 to 0.21 s, "
             "measured apart (pyarrow's own way takes longer than deltalog, the next row); planning "
             "takes 0.02 s more, statistics 0.03 and the commit 0.01, which is all that the goal "
-            "leaves; the rest is two threads' waiting for the interpreter's lock between short "
-            "calls of Arrow, 125 microseconds for each file"
+            "leaves; two threads decode, and wait for the interpreter's lock half of the time, as "
+            "an earlier session measured"
         ),
     ),
     Workload(
@@ -599,8 +600,8 @@ WORKLOADS = (
         ours="deltalog_spark_append",
         others=("delta_spark_append",),
         why=(
-            "as of three times as many rows, the next row: most of it is Spark's handing rows to "
-            "Python, which Delta Spark does not do; runs of other sessions gave 1.03"
+            "not examined for as many rows; of three times as many, the next row says where the "
+            "time goes; another session gave 1.03"
         ),
     ),
     Workload(
