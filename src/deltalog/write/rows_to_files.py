@@ -150,7 +150,7 @@ class RowsToFiles:
 
     def _split_rest(self) -> None:
         """Split the last rows here: they are mostly few, and other threads split those before."""
-        rest = list(self._split(self._gathered)) if self._gathered else []
+        rest = list(self._split(self._gathered))
         self._gathered = []
         for rows in (*self._splitting.wait(), rest):
             self._add_all(rows)
