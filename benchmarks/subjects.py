@@ -58,6 +58,20 @@ def deltalake_plan_mixed(path: Path, needle: int) -> Call:
     return lambda: len(DeltaTable(path).file_uris(file_pruning_predicate=asked))
 
 
+def deltalog_schema(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable
+
+    del needle
+    return lambda: len(DeltaTable(path).schema().fields)
+
+
+def deltalake_schema(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable
+
+    del needle
+    return lambda: len(DeltaTable(path).schema().fields)
+
+
 def deltalog_count_files(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
@@ -153,6 +167,8 @@ SUBJECTS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalake_plan,
         deltalog_plan_mixed,
         deltalake_plan_mixed,
+        deltalog_schema,
+        deltalake_schema,
         deltalog_count_files,
         deltalake_count_files,
         deltalog_read,

@@ -22,6 +22,7 @@ from benchmarks.workloads import Size
 
 ROWS_PER_FILE = 1_000  # of the tables whose data files do not exist
 DELETED_EVERY = 1_000
+WIDE_COLUMNS = 2_000
 _MAGIC = 1681511377
 
 
@@ -312,6 +313,20 @@ def _build_rows(
     write_commit(path, 0, actions)
 
 
+def _build_wide(path: Path, size: Size) -> None:
+    """Ten files of a thousand rows; the columns behind `id` are numbers."""
+    del size
+    names = [f"value_{number:04d}" for number in range(1, WIDE_COLUMNS)]
+    schema = schema_text(("id", "long"), *((name, "double") for name in names))
+    actions: list[dict[str, object]] = [PROTOCOL, {"metaData": metadata_action(schema, [])}]
+    generator = np.random.default_rng(7)
+    for number in range(10):
+        ids = pa.array(np.arange(number * ROWS_PER_FILE, (number + 1) * ROWS_PER_FILE))
+        values = {name: pa.array(generator.normal(size=ROWS_PER_FILE)) for name in names}
+        actions.append({"add": add_file(path, number, pa.table({"id": ids, **values}))})
+    write_commit(path, 0, actions)
+
+
 def _build_trickle(path: Path, size: Size) -> None:
     """As many commits as there are small files, a thousand rows each."""
     metadata = metadata_action(ROWS_SCHEMA, [])
@@ -361,6 +376,7 @@ BUILDERS: dict[str, Callable[[Path, Size], None]] = {
         path, replace(size, rows=size.rows // 10, row_files=size.small_files)
     ),
     "trickle": _build_trickle,
+    "wide": _build_wide,
     "tombstones": _build_tombstones,
     "large": lambda path, size: _build_rows(path, _large(size), is_maskable=True),
     "thrice": lambda path, size: _build_rows(path, _thrice(size)),

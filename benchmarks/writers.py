@@ -28,6 +28,7 @@ COMMITS = 1_000
 APPENDERS = 16
 MERGED_PART = 50  # of the rows
 MERGED_ROWS = 200_000  # at most
+RANGES = 100
 
 
 def _scratch() -> Path:
@@ -369,6 +370,72 @@ def deltalake_merge_near(path: Path, needle: int) -> Call:
     return lambda: _merge(DeltaTable(target), source)
 
 
+def _ranges(needle: int) -> pa.Table:
+    """Ranges of ten ids, as far from each other as they can be."""
+    rows = needle * 3 // 2
+    lows = np.arange(RANGES) * (rows // RANGES)
+    return pa.table({"low": lows, "high": lows + 10, "quantity": np.arange(RANGES, dtype=np.int32)})
+
+
+def _merge_ranges(table: object, source: pa.Table) -> object:
+    merger = table.merge(  # type: ignore[attr-defined]  # either library's table
+        source,
+        "target.id >= source.low and target.id < source.high",
+        source_alias="source",
+        target_alias="target",
+    )
+    done = merger.when_matched_update({"quantity": "source.quantity"}).execute()
+    return done["num_target_rows_updated"]
+
+
+def deltalog_merge_ranges(path: Path, needle: int) -> Call:
+    from deltalog import DeltaTable
+
+    load_verbs()
+
+    source, target = _ranges(needle), copy_table(path)
+    return lambda: _merge_ranges(DeltaTable(target), source)
+
+
+def deltalake_merge_ranges(path: Path, needle: int) -> Call:
+    from deltalake import DeltaTable
+
+    source, target = _ranges(needle), copy_table(path)
+    return lambda: _merge_ranges(DeltaTable(target), source)
+
+
+def _wide_rows(path: Path) -> pa.Table:
+    return pq.read_table(min(path.glob("*.parquet")))
+
+
+def deltalog_append_wide(path: Path, needle: int) -> Call:
+    from deltalog import write_deltalake
+
+    load_verbs()
+
+    del needle
+    rows, target = _wide_rows(path), copy_table(path)
+
+    def call() -> object:
+        write_deltalake(target, rows, mode="append")
+        return rows.num_rows
+
+    return call
+
+
+def deltalake_append_wide(path: Path, needle: int) -> Call:
+    from deltalake import write_deltalake
+
+    del needle
+    rows, target = _wide_rows(path), copy_table(path)
+
+    def call() -> object:
+        write_deltalake(target, rows, mode="append")
+        return rows.num_rows
+
+    return call
+
+
 def _compact(table: object) -> object:
     found = table.optimize.compact()  # type: ignore[attr-defined]  # either library's table
     return found["numFilesRemoved"]
@@ -523,6 +590,10 @@ WRITERS: Mapping[str, Callable[[Path, int], Call]] = {
         deltalake_merge,
         deltalog_merge_near,
         deltalake_merge_near,
+        deltalog_merge_ranges,
+        deltalake_merge_ranges,
+        deltalog_append_wide,
+        deltalake_append_wide,
         deltalog_compact,
         deltalake_compact,
         pyarrow_compact,
