@@ -92,7 +92,7 @@ def find_matches(
 def reach_of_merge(plan: MergePlan, source: MergeSource) -> MergeReach:
     """Return the range of table rows that a merge may match or change."""
     pairs = PairMatcher(plan, source, "the table")
-    return reach_of(plan, pairs.keys, pairs.num_source)
+    return reach_of(plan, pairs.keys, pairs.ends, pairs.num_source)
 
 
 class _MatchFinder:
@@ -108,7 +108,8 @@ class _MatchFinder:
         self._plan = plan
         self._source = source
         self._pairs = PairMatcher(plan, source, snapshot.store.root)
-        self._reach = reach_of(plan, self._pairs.keys, self._pairs.num_source)
+        pairs = self._pairs
+        self._reach = reach_of(plan, pairs.keys, pairs.ends, pairs.num_source)
         self._footers = FetchedFooters()
 
     def run(self) -> MergeMatches:

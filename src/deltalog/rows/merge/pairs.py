@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from deltalog.metadata_columns import FILE_NUMBER, ROW_INDEX
 from deltalog.rows.merge.clauses import first_true
 from deltalog.rows.merge.join import KeyIndex, cross
 from deltalog.rows.merge.names import SOURCE, TARGET
+from deltalog.rows.merge.ranges import RangeIndex
 from deltalog.schema import to_arrow_type
 from deltalog.schema.readable import readable_rows
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from deltalog.rows.merge.plan import MergePlan, ResolvedClause
     from deltalog.rows.merge.source import MergeSource
 
+
+Ends: TypeAlias = tuple[Array | None, Array | None]
 
 _EXAMPLES: Final = 5
 MOST_PAIRS: Final = 1 << 20
@@ -62,6 +65,7 @@ class PairMatcher:
 
     Attributes:
         keys: the values of each key in the source rows that may match.
+        ends: of the range of each of these rows, as in `MergeCondition.within`.
         num_source: the number of these rows.
     """
 
@@ -69,23 +73,28 @@ class PairMatcher:
         self._plan = plan
         self._source = source
         self._table = table
-        self._rows, keys = _keys_of(plan, source)
+        self._rows, keys, ends = _values_of(plan, source)
         self.keys: list[Array] = keys
+        self.ends: Ends = ends
         self.num_source: int = len(self._rows)
         self._index = None
         if self.keys and self.num_source:
             self._index = KeyIndex(self.keys, [key.null_safe for key in plan.condition.keys])
+        within = plan.condition.within
+        self._ranges = None if within is None else (within.target, RangeIndex(*ends))
 
     @property
     def is_cheap(self) -> bool:
         """Whether a look-up has no fixed cost, so that small batches need not be joined."""
+        if self._ranges is not None:
+            return False
         return self._index is None or self._index.is_cheap
 
     def match(self, batch: pa.RecordBatch) -> BatchMatches:
         """Return the changed rows of one batch; called from several threads.
 
-        Cost: memory for the pairs with equal keys; without keys, for `MOST_PAIRS` pairs, or for
-        those of one row if the source has more rows.
+        Cost: memory for the pairs with equal keys; without keys, for `MOST_PAIRS` pairs (of a value
+        and a range around it, or else all), or for those of one row if it has more.
         """
         edges = self._edges(batch) if self._is_crossed else []
         if not edges:
@@ -111,6 +120,9 @@ class PairMatcher:
 
     def _edges(self, batch: pa.RecordBatch) -> list[int]:
         """Where to cut a batch, so that of no part too many pairs are looked at."""
+        if self._ranges is not None:
+            target, ranges = self._ranges
+            return ranges.edges(evaluate(target, batch), MOST_PAIRS)
         step = max(1, MOST_PAIRS // max(1, self.num_source))
         may_match = self._may_match(batch)
         if may_match is None:
@@ -128,7 +140,7 @@ class PairMatcher:
 
     @property
     def _is_crossed(self) -> bool:
-        """Whether every pair of rows is looked at."""
+        """Whether every pair of rows is looked at, or every one of a value and a range."""
         plan = self._plan
         decides = plan.condition.residual or plan.matched or plan.not_matched_by_source
         return self._index is None and bool(decides)
@@ -185,9 +197,12 @@ class PairMatcher:
         return where, sources
 
     def _candidates(self, rows: pa.RecordBatch) -> Iterator[tuple[Array, Array]]:
-        """Yield pairs with equal keys, or every pair if the condition has no keys."""
+        """Yield pairs with equal keys, or of a value and a range around it, or else every pair."""
         plan = self._plan
-        if self._index is not None:
+        if self._ranges is not None:
+            target, ranges = self._ranges
+            yield ranges.match(evaluate(target, rows))
+        elif self._index is not None:
             yield self._index.match([evaluate(key.target, rows) for key in plan.condition.keys])
         elif self._is_crossed:
             yield from cross(rows.num_rows, self.num_source, most=MOST_PAIRS)
@@ -274,16 +289,15 @@ class PairMatcher:
         )
 
 
-def _keys_of(plan: MergePlan, source: MergeSource) -> tuple[Array, list[Array]]:
-    """Return the numbers of the source rows that may match, and their keys."""
-    condition = plan.condition
+def _values_of(plan: MergePlan, source: MergeSource) -> tuple[Array, list[Array], Ends]:
+    """Return the numbers of the source rows that may match, their keys, and their ranges' ends."""
+    condition, within = plan.condition, plan.condition.within
     only = list(condition.source_only)
-    names = sorted(
-        {path[0] for key in condition.keys for path in columns(key.source)}
-        | {path[0] for part in only for path in columns(part)}
-    )
+    ends = (None, None) if within is None else (within.low, within.high)
+    wanted = [*(key.source for key in condition.keys), *(end for end in ends if end is not None)]
+    names = sorted({path[0] for part in (*wanted, *only) for path in columns(part)})
     rows: list[Array] = []
-    keys: list[list[Array]] = [[] for _ in condition.keys]
+    found: list[list[Array]] = [[] for _ in wanted]
     for start, batch in source.batches(names):
         here = arrow.arange(start, start + batch.num_rows)
         picked = batch
@@ -291,12 +305,16 @@ def _keys_of(plan: MergePlan, source: MergeSource) -> tuple[Array, list[Array]]:
             mask: Any = filter_mask(conjunction(only), batch)
             here, picked = here.filter(mask), batch.filter(mask)
         rows.append(here)
-        for parts, key in zip(keys, condition.keys, strict=True):
-            parts.append(evaluate(key.source, picked))
+        for parts, part in zip(found, wanted, strict=True):
+            parts.append(evaluate(part, picked))
     if not rows:
-        kinds = [_kind(key.source, source) for key in condition.keys]
-        return pa.array([], pa.int64()), [pa.array([], kind) for kind in kinds]
-    return pa.concat_arrays(rows), [pa.concat_arrays(parts) for parts in keys]
+        rows = [pa.array([], pa.int64())]
+        found = [[pa.array([], _kind(part, source))] for part in wanted]
+    values = [pa.concat_arrays(parts) for parts in found]
+    count = len(condition.keys)
+    of_ends = iter(values[count:])
+    low, high = (None if end is None else next(of_ends) for end in ends)
+    return pa.concat_arrays(rows), values[:count], (low, high)
 
 
 def _kind(expression: Expression, source: MergeSource) -> Any:

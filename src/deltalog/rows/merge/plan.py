@@ -9,7 +9,7 @@ Protocol: none
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import (
@@ -23,7 +23,7 @@ from deltalog.expressions import (
     type_of,
 )
 from deltalog.expressions.evaluation import fold
-from deltalog.expressions.nodes import Collate, Column, Comparison, col
+from deltalog.expressions.nodes import Cast, Collate, Column, Comparison, col
 from deltalog.rows.assign import (
     Assignments,
     Scope,
@@ -38,6 +38,7 @@ from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.schema import PrimitiveType, StructType, find_field
 from deltalog.schema.collation_names import BY_BYTES
 from deltalog.schema.collations import own_collation
+from deltalog.schema.primitives import Family
 from deltalog.schema.types import VOID
 from deltalog.sql_session import SqlSession
 
@@ -45,8 +46,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from deltalog.configuration import TableConfiguration
+    from deltalog.schema import DataType
 
 Path = tuple[str, ...]
+
+_ORDERED: Final = (Family.INTEGRAL, Family.DECIMAL, Family.MOMENT)
 
 _SIDES: dict[When, tuple[str, ...]] = {
     When.MATCHED: BOTH,
@@ -70,6 +74,23 @@ class Key:
     null_safe: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Inequalities of the condition that can be searched: `low <= target`, `target <= high`.
+
+    Equal values may or may not match: the inequalities are in the residual, too.
+
+    Args:
+        target: a column of the table.
+        low: a column of the source, or None.
+        high: as `low`; one of them is there.
+    """
+
+    target: Expression
+    low: Expression | None
+    high: Expression | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeCondition:
     """The condition of a merge, split into conjuncts by the sides that they use.
@@ -79,6 +100,7 @@ class MergeCondition:
         target_only: conjuncts over the table's columns.
         source_only: conjuncts over the source's columns.
         residual: the other conjuncts, over both sides.
+        within: some of the residual as a range of the source; only where there are no keys.
         is_never: a constant conjunct is not true, so that no rows match.
     """
 
@@ -86,6 +108,7 @@ class MergeCondition:
     target_only: tuple[Expression, ...]
     source_only: tuple[Expression, ...]
     residual: tuple[Expression, ...]
+    within: Range | None
     is_never: bool
 
 
@@ -264,6 +287,7 @@ def _taken_apart(whole: Expression, schema: StructType) -> MergeCondition:
         target_only=tuple(target_only),
         source_only=tuple(source_only),
         residual=tuple(residual),
+        within=None if keys else _range(residual, schema),
         is_never=is_never,
     )
 
@@ -376,6 +400,60 @@ def _key(part: Expression, schema: StructType) -> Key | None:
     if type_of(ends[1], schema) != data_type:  # moments in two units have no common form
         return None
     return Key(without_side(ends[0]), without_side(ends[1]), part.operator == "<=>")
+
+
+def _range(parts: Sequence[Expression], schema: StructType) -> Range | None:
+    """Return two inequalities of one column as a range, or one of them; None if there is none."""
+    found: list[Range] = []
+    for part in parts:
+        new = _bound(part, schema)
+        if new is None:
+            continue
+        for number, old in enumerate(found):
+            if old.target.same_as(new.target):
+                low = new.low if old.low is None else old.low
+                high = new.high if old.high is None else old.high
+                found[number] = Range(old.target, low, high)
+                break
+        else:
+            found.append(new)
+    both = [one for one in found if one.low is not None and one.high is not None]
+    return next(iter(both or found), None)
+
+
+def _bound(part: Expression, schema: StructType) -> Range | None:
+    """Return a conjunct as a range with one end if it compares a column of each side; else None."""
+    if not isinstance(part, Comparison) or part.operator not in {"<", "<=", ">", ">="}:
+        return None
+    less, greater = part.left, part.right
+    if part.operator in {">", ">="}:
+        less, greater = greater, less
+    data_type = type_of(less, schema)
+    # Of other types Arrow's order is not Spark's, or depends on a collation.
+    if not isinstance(data_type, PrimitiveType) or data_type.primitive.family not in _ORDERED:
+        return None
+    if type_of(greater, schema) != data_type:
+        return None
+    if not (_never_fails(less, schema) and _never_fails(greater, schema)):
+        return None
+    sides = sides_of(columns(less)), sides_of(columns(greater))
+    if sides == ({SOURCE}, {TARGET}):
+        return Range(without_side(greater), without_side(less), None)
+    if sides == ({TARGET}, {SOURCE}):
+        return Range(without_side(less), None, without_side(greater))
+    return None
+
+
+def _never_fails(expression: Expression, schema: StructType) -> bool:
+    """Whether an expression can be evaluated for rows of which no pair would be looked at."""
+    if isinstance(expression, Cast):
+        kinds = type_of(expression.operand, schema), expression.to
+        return isinstance(expression.operand, Column) and all(map(_is_integral, kinds))
+    return isinstance(expression, Column)
+
+
+def _is_integral(kind: DataType) -> bool:
+    return isinstance(kind, PrimitiveType) and kind.primitive.family is Family.INTEGRAL
 
 
 def _columns_of(side: str, expressions: Collection[Expression | None]) -> list[str]:

@@ -9,6 +9,7 @@ Protocol: Per-file Statistics, Partition Values
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,7 @@ from deltalog.rows.merge.names import without_side
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltalog.rows.merge.pairs import Ends
     from deltalog.rows.merge.plan import Key, MergePlan
     from deltalog.schema import DataType
 
@@ -50,12 +52,15 @@ class MergeReach:
     is_none: bool = False
 
 
-def reach_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> MergeReach:
+def reach_of(
+    plan: MergePlan, keys: Sequence[Array], ends: Ends, num_source_rows: int
+) -> MergeReach:
     """Return the predicates that limit what a merge reads of the table.
 
     Args:
         plan: of the merge.
         keys: the values of each key in the source rows that may match.
+        ends: of the range of each of these rows, as in `MergeCondition.within`.
         num_source_rows: the number of these rows.
     """
     condition = plan.condition
@@ -66,7 +71,7 @@ def reach_of(plan: MergePlan, keys: Sequence[Array], num_source_rows: int) -> Me
         found = [
             _claims(key, values, plan) for key, values in zip(condition.keys, keys, strict=True)
         ]
-        only = list(condition.target_only)
+        only = [*condition.target_only, *_around(plan, ends)]
         files = all_of([*only, *(claim for claim, _ in found if claim is not None)])
         rows = all_of([*only, *(claim for _, claim in found if claim is not None)])
         may_match = not any(
@@ -148,6 +153,24 @@ def _of_values(
         return whole, whole
     parts = tuple(_between(target, low, high, data_type) for low, high in ranges)
     return Or(parts), whole
+
+
+def _around(plan: MergePlan, ends: Ends) -> list[Expression]:
+    """Return predicates on the table's column: it is in no range if it is outside of all."""
+    within = plan.condition.within
+    if within is None:
+        return []
+    data_type = type_of(within.target, plan.configuration.schema)
+    parts: list[Expression] = []
+    for values, operator, extreme in zip(ends, (">=", "<="), ("min", "max"), strict=True):
+        if values is None:
+            continue
+        found = compute.min_max(values)[extreme]
+        if found.is_valid:
+            with suppress(pa.ArrowException, ValueError, OverflowError):  # as for keys
+                literal = Literal(from_scalar(found), data_type)
+                parts.append(Comparison(operator, within.target, literal))
+    return parts
 
 
 def _between(target: Expression, low: Any, high: Any, data_type: DataType) -> Expression:

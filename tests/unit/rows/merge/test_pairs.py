@@ -45,6 +45,7 @@ KEYS = st.lists(st.integers(0, 6), max_size=12)
 
 
 @pytest.mark.parametrize("most_pairs", [1, 5, 1 << 20])
+@pytest.mark.parametrize("own", ["t.id", "t.id + 0"], ids=["ranges", "every pair"])
 @settings(max_examples=40)
 @given(
     target=KEYS,
@@ -54,6 +55,7 @@ KEYS = st.lists(st.integers(0, 6), max_size=12)
     by_source=st.booleans(),
 )
 def test_without_keys_the_outcome_is_that_with_keys(
+    own: str,
     most_pairs: int,
     target: list[int],
     source: list[int],
@@ -81,10 +83,11 @@ def test_without_keys_the_outcome_is_that_with_keys(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("deltalog.rows.merge.pairs.MOST_PAIRS", most_pairs)
-        assert outcome("t.id <= s.id and t.id >= s.id") == outcome("t.id = s.id")
+        assert outcome(f"{own} <= s.id and {own} >= s.id") == outcome("t.id = s.id")
 
 
-def test_matching_pairs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("own", ["t.id", "t.id + 0"], ids=["ranges", "every pair"])
+def test_matching_pairs_are_not_kept(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every pair matches: of 8 million pairs, no more than 60,000 are held at a time."""
     monkeypatch.setattr("deltalog.rows.merge.pairs.MOST_PAIRS", 1 << 16)
     schema = pa.schema({"id": pa.int64(), "x": pa.int64()})
@@ -96,7 +99,7 @@ def test_matching_pairs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     before = pa.default_memory_pool()
     pa.set_memory_pool(pool)
     try:
-        merged = table.merge(source, "t.id < s.id", matched_delete(), insert(id="s.id", x="1"))
+        merged = table.merge(source, f"{own} < s.id", matched_delete(), insert(id="s.id", x="1"))
     finally:
         pa.set_memory_pool(before)
     assert merged.rows.deleted == 2000

@@ -44,6 +44,12 @@ def opened(store: CountingStore) -> int:
         (rows(), "t.id = s.id", 0),
         (rows(11), "t.id = s.id AND 1 = 0", 0),
         ([{"id": None, "x": 1}], "t.id = s.id", 0),
+        (rows(11, 12), "t.id >= s.id AND t.id <= s.id", 1),
+        (rows(11, 31), "t.id BETWEEN s.id AND s.id", 3),
+        (rows(31), "t.id > s.id", 2),
+        (rows(11, 31), "s.id >= t.id", 4),
+        (rows(11, 31), "t.id >= s.id AND t.id < 30", 2),
+        (rows(), "t.id >= s.id", 0),
     ],
 )
 def test_only_files_that_keys_may_be_in_are_opened(
