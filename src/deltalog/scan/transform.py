@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     # Arrow types and arrays are Any where the code branches on their kind at run time: the stubs
     # have a class for each kind.
     Adapter = Callable[[Any], pa.Array[Any]]
+
+_MOST_KEPT: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +92,44 @@ def kept_projection(
     found: FileProjection | None = known.get(key)
     if found is None:
         rebase = file_rebase(reader.metadata, time_zone)
-        found = project_file(columns, reader.arrow_schema, mode, path=path, rebase=rebase)
+        schema = reader.arrow_schema
+        if rebase is None:
+            found = _RECENT.get(columns, mode, schema)
+        if found is None:
+            found = project_file(columns, schema, mode, path=path, rebase=rebase)
+            if rebase is None:
+                _RECENT.keep(columns, mode, schema, found)
         known[key] = found
     return found
+
+
+class _RecentProjections:
+    """The last projections that convert nothing, for other files with the same columns.
+
+    Most files of a table have the same ones, and matching thousands by name takes longer than
+    comparing two schemas.
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[tuple[StructType, Mode, pa.Schema, FileProjection], ...] = ()
+
+    def get(self, columns: StructType, mode: Mode, schema: pa.Schema) -> FileProjection | None:
+        """The projection of these columns in files of this schema, if it is known."""
+        for known_columns, known_mode, known_schema, projection in self._kept:
+            is_same = known_mode is mode and known_columns == columns
+            if is_same and known_schema.equals(schema, check_metadata=True):  # with ids of fields
+                return projection
+        return None
+
+    def keep(
+        self, columns: StructType, mode: Mode, schema: pa.Schema, found: FileProjection
+    ) -> None:
+        """Keep a projection that converts nothing: what does names its own file in errors."""
+        if all(adapter is None for _, adapter in found.columns):
+            self._kept = ((columns, mode, schema, found), *self._kept[: _MOST_KEPT - 1])
+
+
+_RECENT: Final = _RecentProjections()
 
 
 def project_file(

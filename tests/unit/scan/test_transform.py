@@ -12,9 +12,14 @@ import pytest
 
 from deltalog.column_mapping import Mode
 from deltalog.errors import DataFileUnreadableError
-from deltalog.scan.transform import project_file
+from deltalog.scan.transform import FileProjection, kept_projection, project_file
 from deltalog.schema import Field, StructType
+from deltalog.schema.types import LONG, STRING
+from deltalog.storage.parquet import open_parquet
+from tests.support.logs import DictStore
 from tests.support.raw_tables import DataTable, mapped, struct_of
+
+MAPPED_NAME = "delta.columnMapping.physicalName"
 
 
 def with_id(name: str, kind: Any, number: int) -> pa.Field[Any]:
@@ -362,3 +367,46 @@ def test_both_timestamps(kind: str, zone: str | None, adjusted: bool) -> None:
     assert f"isAdjustedToUTC={str(adjusted).lower()}" in str(file.schema.column(0).logical_type)
     assert table.scan().schema == pa.schema([("t", pa.timestamp("us", zone))])
     assert table.rows() == [moment]
+
+
+def _projection(columns: StructType, stored: pa.Schema, mode: Mode, path: str) -> FileProjection:
+    store = DictStore()
+    data = io.BytesIO()
+    pq.write_table(stored.empty_table(), data)
+    store.files[path] = data.getvalue()
+    return kept_projection(columns, open_parquet(store, path), mode, path, "UTC")
+
+
+def test_files_with_the_same_columns_are_matched_once() -> None:
+    columns = StructType([Field("a", LONG), Field("b", STRING), Field("gone", LONG)])
+    stored = pa.schema([with_id("a", pa.int64(), 1), with_id("b", pa.string(), 2)])
+    first = _projection(columns, stored, Mode.NONE, "1.parquet")
+    again = StructType([Field("a", LONG), Field("b", STRING), Field("gone", LONG)])
+    assert _projection(again, stored, Mode.NONE, "2.parquet") is first
+
+
+def test_files_with_other_columns_ids_or_types_are_matched_by_themselves() -> None:
+    columns = StructType(
+        [
+            Field("a", LONG, metadata={"delta.columnMapping.id": 1, MAPPED_NAME: "a"}),
+            Field("b", LONG, metadata={"delta.columnMapping.id": 2, MAPPED_NAME: "b"}),
+        ]
+    )
+
+    def leaves(mode: Mode, *stored: tuple[str, int]) -> list[str | None]:
+        schema = pa.schema([with_id(name, pa.int64(), number) for name, number in stored])
+        return [name for name, _ in _projection(columns, schema, mode, "f.parquet").columns]
+
+    assert leaves(Mode.NAME, ("a", 1), ("b", 2)) == ["a", "b"]
+    assert leaves(Mode.ID, ("a", 1), ("b", 2)) == ["a", "b"]
+    assert leaves(Mode.ID, ("a", 2), ("b", 1)) == ["b", "a"]
+    assert leaves(Mode.NAME, ("a", 2), ("b", 1)) == ["a", "b"]
+    assert leaves(Mode.NAME, ("b", 2), ("c", 3)) == [None, "b"]
+
+
+def test_what_converts_names_its_own_file() -> None:
+    table = DataTable([("a", "integer")])
+    table.commit(table.add({"a": pa.array([1], pa.int64())}))
+    table.commit(table.add({"a": pa.array([1 << 40], pa.int64())}))
+    with pytest.raises(DataFileUnreadableError, match=r"'a' of data file 'part-1\.parquet'"):
+        table.rows()
