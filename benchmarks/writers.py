@@ -372,9 +372,10 @@ def deltalake_merge_near(path: Path, needle: int) -> Call:
 
 def _ranges(needle: int) -> pa.Table:
     """Ranges of ten ids, as far from each other as they can be."""
-    rows = needle * 3 // 2
-    lows = np.arange(RANGES) * (rows // RANGES)
-    return pa.table({"low": lows, "high": lows + 10, "quantity": np.arange(RANGES, dtype=np.int32)})
+    step = needle * 3 // 2 // RANGES
+    lows = range(0, RANGES * step, step)
+    quantities = pa.array(range(len(lows)), pa.int32())
+    return pa.table({"low": lows, "high": [low + 10 for low in lows], "quantity": quantities})
 
 
 def _merge_ranges(table: object, source: pa.Table) -> object:

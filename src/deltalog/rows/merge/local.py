@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.rows.merge.match import MergeMatches
-    from deltalog.rows.merge.plan import ResolvedClause
+    from deltalog.rows.merge.plan import MergeCondition, ResolvedClause
     from deltalog.rows.request import ChangeRequest
     from deltalog.transaction import PendingTransaction
 
@@ -192,7 +192,7 @@ class LocalMerge:
             f"{to_sql(key.target)} {'<=>' if key.null_safe else '='} {to_sql(key.source)}"
             for key in condition.keys
         ]
-        lines.append(f"  equal keys: {', '.join(keys) or 'none, so every pair is looked at'}")
+        lines.append(f"  equal keys: {', '.join(keys) or _without_keys(condition)}")
         for what, parts in (
             ("of the table alone", condition.target_only),
             ("of the source alone", condition.source_only),
@@ -233,6 +233,16 @@ class LocalMerge:
         return self._snapshot.configuration.change_data_feed_enabled and bool(
             rows.all_updated or (rows.all_deleted and FileDecision.REWRITTEN in self._decisions)
         )
+
+
+def _without_keys(condition: MergeCondition) -> str:
+    """Say how pairs are found where the condition has no equality."""
+    within = condition.within
+    if within is None:
+        return "none, so every pair is looked at"
+    ends = (within.low, within.target, within.high)
+    shown = " <= ".join(to_sql(end) for end in ends if end is not None)
+    return f"none; rows are looked up by {shown}"
 
 
 def _sum(clauses: Sequence[ResolvedClause], counts: Sequence[int], action: Action) -> int:

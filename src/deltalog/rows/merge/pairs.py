@@ -1,9 +1,9 @@
 """Match the rows of a batch with the source, and choose the clause of each pair.
 
-Owns the evaluation of pairs: keys are looked up, then the rest of the condition and the clauses'
-conditions are evaluated on the remaining pairs. Does no I/O on the table, so that several batches
-can be matched at once. Where every pair is looked at, a few rows of the table are finished before
-the next are begun: of the pairs of a row, one is kept. A table row that several source rows would
+Owns the evaluation of pairs: keys or ranges are looked up, then the rest of the condition and the
+clauses' conditions are evaluated on the remaining pairs. Does no I/O on the table, so that several
+batches can be matched at once. Without keys, a few rows of the table are finished before the next
+are begun: of the pairs of a row, one is kept. A table row that several source rows would
 change is an error that shows both sides.
 """
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltalog import DeltaTable, write_deltalake
 from deltalog.expressions import columns
 from deltalog.kernels import Array
 from deltalog.rows.merge.plan import plan_condition
@@ -20,6 +21,7 @@ from deltalog.rows.request import ChangeRequest
 from deltalog.schema import Field, StructType
 from deltalog.schema.types import DOUBLE, INTEGER, LONG, STRING, TIMESTAMP
 from deltalog.sql_session import RULES_OF_TABLES
+from tests.support.logs import DictStore
 from tests.support.statements import matched_delete
 
 NUMBER = st.none() | st.integers(-5, 25)
@@ -146,3 +148,23 @@ def test_inequalities_of_two_columns_are_ranges(
     names = [None if one is None else {path[0] for path in columns(one)} for one in sides]
     assert names == [None if name is None else {name} for name in found]
     assert len(planned.residual) == condition.count("s.")
+
+
+@pytest.mark.parametrize(
+    ("condition", "shown"),
+    [
+        ("t.id > s.n AND t.id <= s.id", "none; rows are looked up by n <= id <= id"),
+        ("t.at > s.at", "none; rows are looked up by at <= at"),
+        ("t.name > s.name", "none, so every pair is looked at"),
+    ],
+)
+def test_an_explanation_says_how_pairs_are_found(condition: str, shown: str) -> None:
+    store = DictStore()
+    moment: pa.DataType = pa.timestamp("us", "UTC")
+    columns_of = [("id", pa.int64()), ("n", pa.int64()), ("at", moment), ("name", pa.string())]
+    schema = pa.schema(pa.field(name, kind) for name, kind in columns_of)
+    write_deltalake(store, schema.empty_table())
+    merge = DeltaTable(store).merge(
+        schema.empty_table(), condition, source_alias="s", target_alias="t"
+    )
+    assert f"equal keys: {shown}\n" in merge.when_matched_delete().explain()
