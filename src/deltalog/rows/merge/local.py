@@ -35,8 +35,9 @@ from deltalog.write.rows_to_files import WriteLimits
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltalog.rows.merge.condition import MergeCondition
     from deltalog.rows.merge.match import MergeMatches
-    from deltalog.rows.merge.plan import MergeCondition, ResolvedClause
+    from deltalog.rows.merge.plan import ResolvedClause
     from deltalog.rows.request import ChangeRequest
     from deltalog.transaction import PendingTransaction
 

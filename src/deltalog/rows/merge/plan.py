@@ -1,7 +1,6 @@
-"""Plan a merge: resolve names and types, split the condition.
+"""Plan a merge: resolve names and types of its condition and clauses.
 
-Owns which conjuncts of the condition are equi-join keys, which use one side only and which are
-evaluated on pairs of rows. Does no I/O.
+Owns what each clause assigns, and which columns of either side decide. Does no I/O.
 
 Protocol: none
 """
@@ -9,21 +8,19 @@ Protocol: none
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import (
     Expression,
-    Literal,
     TextRules,
     columns,
     conjunction,
     conjuncts,
     resolve_predicate,
-    type_of,
 )
 from deltalog.expressions.evaluation import fold
-from deltalog.expressions.nodes import Cast, Collate, Column, Comparison, col
+from deltalog.expressions.nodes import Collate, Column, Comparison, col
 from deltalog.rows.assign import (
     Assignments,
     Scope,
@@ -32,84 +29,27 @@ from deltalog.rows.assign import (
     check_identities,
     star,
 )
+from deltalog.rows.merge.condition import MergeCondition, taken_apart
 from deltalog.rows.merge.evolution import configuration_after, names_of, star_columns
-from deltalog.rows.merge.names import BOTH, SOURCE, TARGET, Names, sides_of, without_side
+from deltalog.rows.merge.names import BOTH, SOURCE, TARGET, Names
 from deltalog.rows.request import Action, ChangeRequest, Clause, When
-from deltalog.schema import PrimitiveType, StructType, find_field
+from deltalog.schema import StructType, find_field
 from deltalog.schema.collation_names import BY_BYTES
 from deltalog.schema.collations import own_collation
-from deltalog.schema.primitives import Family
-from deltalog.schema.types import VOID
 from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from deltalog.configuration import TableConfiguration
-    from deltalog.schema import DataType
 
 Path = tuple[str, ...]
-
-_ORDERED: Final = (Family.INTEGRAL, Family.DECIMAL, Family.MOMENT)
 
 _SIDES: dict[When, tuple[str, ...]] = {
     When.MATCHED: BOTH,
     When.NOT_MATCHED: (SOURCE,),
     When.NOT_MATCHED_BY_SOURCE: (TARGET,),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """An equality of the condition that can be looked up: `target = source`.
-
-    Args:
-        target: over the table's columns.
-        source: over the source's columns.
-        null_safe: whether NULL equals NULL.
-    """
-
-    target: Expression
-    source: Expression
-    null_safe: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Inequalities of the condition that can be searched: `low <= target`, `target <= high`.
-
-    Equal values may or may not match: the inequalities are in the residual, too.
-
-    Args:
-        target: a column of the table.
-        low: a column of the source, or None.
-        high: as `low`; one of them is there.
-    """
-
-    target: Expression
-    low: Expression | None
-    high: Expression | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeCondition:
-    """The condition of a merge, split into conjuncts by the sides that they use.
-
-    Args:
-        keys: equi-join keys.
-        target_only: conjuncts over the table's columns.
-        source_only: conjuncts over the source's columns.
-        residual: the other conjuncts, over both sides.
-        within: some of the residual as a range of the source; only where there are no keys.
-        is_never: a constant conjunct is not true, so that no rows match.
-    """
-
-    keys: tuple[Key, ...]
-    target_only: tuple[Expression, ...]
-    source_only: tuple[Expression, ...]
-    residual: tuple[Expression, ...]
-    within: Range | None
-    is_never: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +146,7 @@ def plan_merge(
         request=request,
         configuration=after,
         names=names,
-        condition=_taken_apart(_resolved(names, condition, BOTH, session), names.schema),
+        condition=taken_apart(_resolved(names, condition, BOTH, session), names.schema),
         matched=planner.clauses(When.MATCHED),
         not_matched=planner.clauses(When.NOT_MATCHED),
         not_matched_by_source=planner.clauses(When.NOT_MATCHED_BY_SOURCE),
@@ -235,7 +175,7 @@ def plan_condition(
     """
     names = names_of(request, target, source)
     found = _resolved(names, request.condition, BOTH, session, text_rules)
-    return _taken_apart(found, names.schema)
+    return taken_apart(found, names.schema)
 
 
 def _by_the_table(condition: Expression, target: StructType) -> Expression:
@@ -261,35 +201,6 @@ def _resolved(
 ) -> Expression:
     parsed = names.parse(sql, sides)
     return fold(resolve_predicate(parsed, names.schema, session, text_rules=text_rules))
-
-
-def _taken_apart(whole: Expression, schema: StructType) -> MergeCondition:
-    keys: list[Key] = []
-    target_only: list[Expression] = []
-    source_only: list[Expression] = []
-    residual: list[Expression] = []
-    is_never = False
-    for part in conjuncts(whole):
-        sides = sides_of(columns(part))
-        key = _key(part, schema)
-        if not sides:
-            is_never = is_never or not (isinstance(part, Literal) and part.value is True)
-        elif key is not None:
-            keys.append(key)
-        elif sides == {TARGET}:
-            target_only.append(without_side(part))
-        elif sides == {SOURCE}:
-            source_only.append(without_side(part))
-        else:
-            residual.append(part)
-    return MergeCondition(
-        keys=tuple(keys),
-        target_only=tuple(target_only),
-        source_only=tuple(source_only),
-        residual=tuple(residual),
-        within=None if keys else _range(residual, schema),
-        is_never=is_never,
-    )
 
 
 class _Planner:
@@ -382,78 +293,6 @@ def _inserted(target: StructType, values: Mapping[Any, object], scope: Scope) ->
             )
         nodes[path[0]] = scope.value(value, find_field(target, path), path[0])
     return Assignments(target, nodes)
-
-
-def _key(part: Expression, schema: StructType) -> Key | None:
-    """Return a conjunct as a key if it equates a value of each side; else None."""
-    if not isinstance(part, Comparison) or part.operator not in {"=", "<=>"}:
-        return None
-    left, right = sides_of(columns(part.left)), sides_of(columns(part.right))
-    ends = (part.left, part.right)
-    if (left, right) == ({SOURCE}, {TARGET}):
-        ends = ends[::-1]
-    elif (left, right) != ({TARGET}, {SOURCE}):
-        return None
-    data_type = type_of(ends[0], schema)
-    if not isinstance(data_type, PrimitiveType) or data_type == VOID:
-        return None
-    if type_of(ends[1], schema) != data_type:  # moments in two units have no common form
-        return None
-    return Key(without_side(ends[0]), without_side(ends[1]), part.operator == "<=>")
-
-
-def _range(parts: Sequence[Expression], schema: StructType) -> Range | None:
-    """Return two inequalities of one column as a range, or one of them; None if there is none."""
-    found: list[Range] = []
-    for part in parts:
-        new = _bound(part, schema)
-        if new is None:
-            continue
-        for number, old in enumerate(found):
-            if old.target.same_as(new.target):
-                low = new.low if old.low is None else old.low
-                high = new.high if old.high is None else old.high
-                found[number] = Range(old.target, low, high)
-                break
-        else:
-            found.append(new)
-    both = [one for one in found if one.low is not None and one.high is not None]
-    return next(iter(both or found), None)
-
-
-def _bound(part: Expression, schema: StructType) -> Range | None:
-    """Return a conjunct as a range with one end if it compares a column of each side; else None."""
-    if not isinstance(part, Comparison) or part.operator not in {"<", "<=", ">", ">="}:
-        return None
-    less, greater = part.left, part.right
-    if part.operator in {">", ">="}:
-        less, greater = greater, less
-    data_type = type_of(less, schema)
-    # Of other types Arrow's order is not Spark's, or depends on a collation.
-    if not isinstance(data_type, PrimitiveType) or data_type.primitive.family not in _ORDERED:
-        return None
-    if type_of(greater, schema) != data_type:
-        return None
-    if not (_never_fails(less, schema) and _never_fails(greater, schema)):
-        return None
-    sides = sides_of(columns(less)), sides_of(columns(greater))
-    if sides == ({SOURCE}, {TARGET}):
-        return Range(without_side(greater), without_side(less), None)
-    if sides == ({TARGET}, {SOURCE}):
-        return Range(without_side(less), None, without_side(greater))
-    return None
-
-
-def _never_fails(expression: Expression, schema: StructType) -> bool:
-    """Whether an expression can be evaluated for rows of which no pair would be looked at."""
-    if isinstance(expression, Cast):
-        kinds = type_of(expression.operand, schema), expression.to
-        return isinstance(expression.operand, Column) and all(map(_is_integral, kinds))
-    return isinstance(expression, Column)
-
-
-def _is_integral(kind: DataType) -> bool:
-    return isinstance(kind, PrimitiveType) and kind.primitive.family is Family.INTEGRAL
 
 
 def _columns_of(side: str, expressions: Collection[Expression | None]) -> list[str]:

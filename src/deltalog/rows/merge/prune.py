@@ -25,8 +25,9 @@ from deltalog.rows.merge.names import without_side
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deltalog.rows.merge.condition import Key
     from deltalog.rows.merge.pairs import Ends
-    from deltalog.rows.merge.plan import Key, MergePlan
+    from deltalog.rows.merge.plan import MergePlan
     from deltalog.schema import DataType
 
 

@@ -102,7 +102,7 @@ class RangeIndex:
                 tests.append(compute.less_equal(values, self._highs[number]))
             yield reduce(compute.and_, tests)
 
-    def _search(self, values: Array, near: Array) -> _Found:
+    def _search(self, values: Array, near: Array) -> _Sorted:
         order: Array = None
         starts: Array = pa.repeat(0, len(near))
         counts: Array = starts  # there is one end at least
@@ -112,7 +112,7 @@ class RangeIndex:
         if self._highs is not None:
             order, stops = _ranked(values, self._highs.take(near), with_equal=True)
             counts = compute.subtract(stops, starts)
-        return _Found(order, starts, counts)
+        return _Sorted(order, starts, counts)
 
     def _near(self, values: Array) -> Array:
         """Return the numbers of the ranges that reach between the least and the greatest value."""
@@ -127,7 +127,7 @@ class RangeIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Sorted:
     """Which values are in which ranges.
 
     Args:

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from deltalog.configuration import TableConfiguration
-    from deltalog.rows.merge.plan import MergeCondition
+    from deltalog.rows.merge.condition import MergeCondition
     from deltalog.rows.request import ChangeRequest, Clause
     from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot

@@ -124,6 +124,7 @@ COLUMNS = StructType(
         ("t.id <> s.id", None),
         ("t.id + 1 > s.id", None),  # may fail for a row of which no pair matches
         ("t.id > cast(s.name AS BIGINT)", None),
+        ("t.n > cast(s.id AS INT)", None),
         ("t.d > s.d", None),  # Arrow has no place for NaN
         ("t.name > s.name", None),
     ],
