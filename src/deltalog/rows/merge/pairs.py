@@ -122,13 +122,15 @@ class PairMatcher:
         """Where to cut a batch, so that of no part too many pairs are looked at."""
         if self._ranges is not None:
             target, ranges = self._ranges
-            return ranges.edges(evaluate(target, batch), MOST_PAIRS)
+            edges = ranges.edges(evaluate(target, batch), MOST_PAIRS)
+            if edges is not None:
+                return edges
         step = max(1, MOST_PAIRS // max(1, self.num_source))
         may_match = self._may_match(batch)
         if may_match is None:
             return list(range(step, batch.num_rows, step))
-        edges: list[int] = may_match.take(arrow.arange(0, len(may_match), step)).to_pylist()
-        return edges[1:]
+        starts: list[int] = may_match.take(arrow.arange(0, len(may_match), step)).to_pylist()
+        return starts[1:]
 
     def _may_match(self, batch: pa.RecordBatch) -> Array | None:
         """The rows that conditions on the table alone leave; None if the scan has filtered them."""
@@ -198,10 +200,12 @@ class PairMatcher:
 
     def _candidates(self, rows: pa.RecordBatch) -> Iterator[tuple[Array, Array]]:
         """Yield pairs with equal keys, or of a value and a range around it, or else every pair."""
-        plan = self._plan
+        plan, found = self._plan, None
         if self._ranges is not None:
             target, ranges = self._ranges
-            yield ranges.match(evaluate(target, rows))
+            found = ranges.match(evaluate(target, rows))
+        if found is not None:
+            yield found
         elif self._index is not None:
             yield self._index.match([evaluate(key.target, rows) for key in plan.condition.keys])
         elif self._is_crossed:

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from deltalog.kernels import Array, arrow, compute
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 _FEW: Final = 16
 """So many ranges are compared with all values sooner than the values are sorted."""
+_DENSE: Final = 4
+"""Where one of so many pairs is in a range, looking at every pair is as quick."""
 
 
 class RangeIndex:
@@ -40,69 +39,73 @@ class RangeIndex:
         self._lows: Array | None = None if lows is None else lows.take(rows)
         self._highs: Array | None = None if highs is None else highs.take(rows)
 
-    def num_pairs(self, values: Array) -> int:
-        """Return how many pairs of a value and a range around it there are.
-
-        Cost: that of `match`, without memory for the pairs.
-        """
-        near = self._near(values)
-        if len(near) <= _FEW:
-            return sum(inside.true_count for inside in self._each(values, near))
-        return compute.sum(self._search(values, near).counts).as_py() or 0
-
-    def match(self, values: Array) -> tuple[Array, Array]:
+    def match(self, values: Array) -> tuple[Array, Array] | None:
         """Return all pairs of a value and a range around it.
 
         Args:
             values: of the other side, one per row.
 
         Returns:
-            Row numbers of the other side, ascending, and of the ranges' side.
+            Row numbers of the other side, ascending, and of the ranges' side. None if so many pairs
+            are there that looking at every pair is as quick.
 
         Cost: the values are compared with few ranges that are near, or else sorted with the lower
         ends of all that are, and with the upper ends. Memory for the pairs.
         """
-        near = self._near(values)
-        if len(near) <= _FEW:
-            lists = [compute.indices_nonzero(inside) for inside in self._each(values, near)]
-            positions: Array = pa.concat_arrays([pa.array([], pa.uint64()), *lists])
-            counts: Array = pa.array([len(each) for each in lists], pa.int64())
-            ranges = _repeated(counts).ranges
-        else:
-            found = self._search(values, near)
-            pairs = _repeated(found.counts)
-            ranges = pairs.ranges
-            places = compute.add(pairs.numbers, found.starts.take(ranges))
-            positions = found.order.take(places)
-        by_position = compute.array_sort_indices(positions)  # stable: ranges stay ascending
-        rows = self._rows.take(near)
-        return positions.take(by_position).cast(pa.int64()), rows.take(ranges.take(by_position))
+        near, members = self._members(values)
+        if self._is_dense(members.num_pairs, len(values)):
+            return None
+        pairs = members.pairs()
+        by_row = compute.array_sort_indices(pairs.rows)  # stable: ranges stay ascending
+        return pairs.rows.take(by_row), self._rows.take(near).take(pairs.ranges.take(by_row))
 
-    def edges(self, values: Array, most: int) -> list[int]:
-        """Return where to cut values, so that no part of several has more than `most` pairs."""
+    def edges(self, values: Array, most: int) -> list[int] | None:
+        """Return where to cut values, so that no part of several has more than `most` pairs.
+
+        None if looking at every pair is as quick.
+        """
         waiting, stops = [(0, len(values))], []
         while waiting:
             start, stop = waiting.pop()
             count = stop - start
-            is_long = count > 1 and count * len(self._rows) > most
-            if is_long and self.num_pairs(values.slice(start, count)) > most:
+            num_pairs = 0
+            if count > 1 and count * len(self._rows) > most:
+                num_pairs = self._members(values.slice(start, count))[1].num_pairs
+            if count == len(values) and self._is_dense(num_pairs, count):
+                return None
+            if num_pairs > most:
                 middle = start + count // 2
                 waiting += [(middle, stop), (start, middle)]
             else:
                 stops.append(stop)
         return stops[:-1]
 
-    def _each(self, values: Array, near: Array) -> Iterator[pa.BooleanArray]:
-        """Yield which values are in each of some ranges."""
+    def _is_dense(self, num_pairs: int, num_values: int) -> bool:
+        return num_pairs * _DENSE > num_values * len(self._rows)
+
+    def _members(self, values: Array) -> tuple[Array, _Members]:
+        """Return the numbers of the ranges that are near, and which values are in them."""
+        near = self._near(values)
+        if len(near) <= _FEW:
+            return near, self._compared(values, near)
+        return near, self._sorted(values, near)
+
+    def _compared(self, values: Array, near: Array) -> _Members:
+        """Compare the values with each of few ranges."""
+        rows: list[Array] = [pa.array([], pa.int64())]
         for number in near.to_pylist():
             tests: list[Array] = []
             if self._lows is not None:
                 tests.append(compute.greater_equal(values, self._lows[number]))
             if self._highs is not None:
                 tests.append(compute.less_equal(values, self._highs[number]))
-            yield reduce(compute.and_, tests)
+            rows.append(compute.indices_nonzero(reduce(compute.and_, tests)).cast(pa.int64()))
+        counts: Array = pa.array(map(len, rows[1:]), pa.int64())
+        starts = compute.subtract(compute.cumulative_sum(counts), counts)
+        return _Members(pa.concat_arrays(rows), starts, counts)
 
-    def _search(self, values: Array, near: Array) -> _Sorted:
+    def _sorted(self, values: Array, near: Array) -> _Members:
+        """Sort the values: those in a range stand together."""
         order: Array = None
         starts: Array = pa.repeat(0, len(near))
         counts: Array = starts  # there is one end at least
@@ -112,7 +115,7 @@ class RangeIndex:
         if self._highs is not None:
             order, stops = _ranked(values, self._highs.take(near), with_equal=True)
             counts = compute.subtract(stops, starts)
-        return _Sorted(order, starts, counts)
+        return _Members(order, starts, counts)
 
     def _near(self, values: Array) -> Array:
         """Return the numbers of the ranges that reach between the least and the greatest value."""
@@ -126,13 +129,20 @@ class RangeIndex:
         return compute.indices_nonzero(reaches)
 
 
+class _Pairs(NamedTuple):
+    """The row number of the value of each pair, and the number of its range, ascending."""
+
+    rows: Array
+    ranges: Array
+
+
 @dataclass(frozen=True, slots=True)
-class _Sorted:
+class _Members:
     """Which values are in which ranges.
 
     Args:
-        order: the values' numbers, sorted by the values; NULL values come last.
-        starts: where in the order the values of each range start.
+        order: row numbers of values; those of each range stand together.
+        starts: where in the order those of each range start.
         counts: how many these are.
     """
 
@@ -140,21 +150,19 @@ class _Sorted:
     starts: Array
     counts: Array
 
+    @property
+    def num_pairs(self) -> int:
+        """How many pairs of a value and a range around it there are. Cost: none of memory."""
+        return compute.sum(self.counts).as_py() or 0
 
-class _Pairs(NamedTuple):
-    """Of each pair, the number of its range, and its own number among the pairs of that."""
-
-    ranges: Array
-    numbers: Array
-
-
-def _repeated(counts: Array) -> _Pairs:
-    """Return the pairs of ranges that have so many each."""
-    stops = compute.cumulative_sum(counts)
-    offsets: Any = pa.concat_arrays([pa.array([0], pa.int64()), stops])
-    numbers: Array = arrow.arange(0, offsets[-1].as_py())
-    ranges = compute.list_parent_indices(pa.LargeListArray.from_arrays(offsets, numbers))
-    return _Pairs(ranges, compute.subtract(numbers, offsets.take(ranges)))
+    def pairs(self) -> _Pairs:
+        """Return these pairs."""
+        stops = compute.cumulative_sum(self.counts)
+        offsets: Any = pa.concat_arrays([pa.array([0], pa.int64()), stops])
+        numbers: Array = arrow.arange(0, self.num_pairs)
+        ranges = compute.list_parent_indices(pa.LargeListArray.from_arrays(offsets, numbers))
+        shifts = compute.subtract(self.starts, offsets.slice(0, len(stops)))
+        return _Pairs(self.order.take(compute.add(numbers, shifts.take(ranges))), ranges)
 
 
 def _ranked(values: Array, ends: Array, *, with_equal: bool) -> tuple[Array, Array]:

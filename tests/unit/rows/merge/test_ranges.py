@@ -59,21 +59,34 @@ def test_exactly_the_values_in_a_range_are_found(
         if _inside(value, low, high, ends)
     ]
     index, given_values = _index(ranges, ends, pa.int64()), pa.array(values, pa.int64())
-    positions, numbers = index.match(given_values)
-    assert list(zip(positions.to_pylist(), numbers.to_pylist(), strict=True)) == expected
-    assert index.num_pairs(given_values) == len(expected)
-    edges = [0, *index.edges(given_values, most), len(values)]
-    assert edges == sorted(set(edges)) or not values
-    for start, stop in pairwise(edges):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("deltalog.rows.merge.ranges._DENSE", 0)  # never
+        found, edges = index.match(given_values), index.edges(given_values, most)
+    assert found is not None
+    assert edges is not None
+    assert list(zip(*(rows.to_pylist() for rows in found), strict=True)) == expected
+    bounds = [0, *edges, len(values)]
+    assert bounds == sorted(set(bounds)) or not values
+    for start, stop in pairwise(bounds):
         count = sum(start <= row < stop for row, _ in expected)
         assert count <= most or stop - start == 1
+
+
+def test_where_most_pairs_are_in_ranges_every_pair_is_looked_at() -> None:
+    values: Array = pa.array(range(10), pa.int64())
+    narrow = _index([(number, number + 1) for number in range(20)], "low and high", pa.int64())
+    assert narrow.edges(values, 7) is not None
+    assert narrow.match(values) is not None
+    wide = _index([(-1, number + 1) for number in range(20)], "low and high", pa.int64())
+    assert wide.edges(values, 7) is None
+    assert wide.match(values) is None
 
 
 DAY = dt.date(2026, 1, 1)
 MOMENT = dt.datetime(2026, 1, 1)  # noqa: DTZ001  # of a column without a zone
 
 
-@pytest.mark.parametrize("count", [3, MANY])
+@pytest.mark.parametrize("count", [9, MANY])
 @pytest.mark.parametrize(
     ("kind", "first", "step"),
     [
@@ -88,7 +101,8 @@ def test_every_type_that_has_an_order_is_searched(
 ) -> None:
     values = [first + step * number for number in range(count)]
     index = _index([(value, value + step) for value in values], "low and high", kind)
-    positions, numbers = index.match(pa.array(values[::-1], kind))
+    found = index.match(pa.array(values[::-1], kind))
+    assert found is not None
     last = count - 1
     expected = [
         (row, number)
@@ -96,7 +110,7 @@ def test_every_type_that_has_an_order_is_searched(
         for number in (last - row - 1, last - row)
         if number >= 0
     ]
-    assert list(zip(positions.to_pylist(), numbers.to_pylist(), strict=True)) == expected
+    assert list(zip(*(rows.to_pylist() for rows in found), strict=True)) == expected
 
 
 COLUMNS = StructType(
