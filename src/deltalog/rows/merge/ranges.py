@@ -19,6 +19,8 @@ _FEW: Final = 16
 """So many ranges are compared with all values sooner than the values are sorted."""
 _DENSE: Final = 4
 """Where one of so many pairs is in a range, looking at every pair is as quick."""
+_LEAST: Final = 32
+"""So few values are compared with all ranges sooner than these are sorted."""
 
 
 class RangeIndex:
@@ -35,6 +37,7 @@ class RangeIndex:
         if lows is not None and highs is not None:
             holds = compute.less_equal(lows, highs)
         rows = compute.indices_nonzero(holds).cast(pa.int64())
+        self._num_rows = len(ends[0])
         self._rows: Array = rows
         self._lows: Array | None = None if lows is None else lows.take(rows)
         self._highs: Array | None = None if highs is None else highs.take(rows)
@@ -50,8 +53,10 @@ class RangeIndex:
             are there that looking at every pair is as quick.
 
         Cost: the values are compared with few ranges that are near, or else sorted with the lower
-        ends of all that are, and with the upper ends. Memory for the pairs.
+        ends of all that are, and with the upper ends, at each call. Memory for the pairs.
         """
+        if self._is_cheap_to_cross(len(values)):
+            return None
         near, members = self._members(values)
         if self._is_dense(members.num_pairs, len(values)):
             return None
@@ -68,6 +73,10 @@ class RangeIndex:
         while waiting:
             start, stop = waiting.pop()
             count = stop - start
+            if self._is_cheap_to_cross(count):
+                step = max(1, most // max(1, self._num_rows))
+                stops += [*range(start + step, stop, step), stop]
+                continue
             num_pairs = 0
             if count > 1 and count * len(self._rows) > most:
                 num_pairs = self._members(values.slice(start, count))[1].num_pairs
@@ -80,8 +89,11 @@ class RangeIndex:
                 stops.append(stop)
         return stops[:-1]
 
+    def _is_cheap_to_cross(self, num_values: int) -> bool:
+        return num_values < _LEAST and len(self._rows) > _FEW
+
     def _is_dense(self, num_pairs: int, num_values: int) -> bool:
-        return num_pairs * _DENSE > num_values * len(self._rows)
+        return num_pairs * _DENSE > num_values * self._num_rows
 
     def _members(self, values: Array) -> tuple[Array, _Members]:
         """Return the numbers of the ranges that are near, and which values are in them."""

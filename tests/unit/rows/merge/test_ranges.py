@@ -61,6 +61,7 @@ def test_exactly_the_values_in_a_range_are_found(
     index, given_values = _index(ranges, ends, pa.int64()), pa.array(values, pa.int64())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("deltalog.rows.merge.ranges._DENSE", 0)  # never
+        patch.setattr("deltalog.rows.merge.ranges._LEAST", 0)
         found, edges = index.match(given_values), index.edges(given_values, most)
     assert found is not None
     assert edges is not None
@@ -73,13 +74,19 @@ def test_exactly_the_values_in_a_range_are_found(
 
 
 def test_where_most_pairs_are_in_ranges_every_pair_is_looked_at() -> None:
-    values: Array = pa.array(range(10), pa.int64())
+    values: Array = pa.array(range(40), pa.int64())
     narrow = _index([(number, number + 1) for number in range(20)], "low and high", pa.int64())
     assert narrow.edges(values, 7) is not None
     assert narrow.match(values) is not None
-    wide = _index([(-1, number + 1) for number in range(20)], "low and high", pa.int64())
+    # A few values are compared with all ranges; parts are cut as for every pair.
+    assert narrow.match(values.slice(0, 9)) is None
+    assert narrow.edges(values.slice(0, 9), 60) == [3, 6]
+    wide = _index([(-1, number + 20) for number in range(20)], "low and high", pa.int64())
     assert wide.edges(values, 7) is None
     assert wide.match(values) is None
+    # Ranges that hold nothing are no reason to look at every pair: all of them would be.
+    some = _index([(-1, 50), *[(None, 50)] * 50], "low and high", pa.int64())
+    assert some.match(values) is not None
 
 
 DAY = dt.date(2026, 1, 1)
