@@ -281,7 +281,7 @@ class PairMatcher:
         names = self._plan.target_columns
         examples = []
         for row in rows.slice(0, _EXAMPLES).to_pylist():
-            shown = readable_rows(batch.select(names).slice(row, 1))[0]
+            shown = readable_rows(batch.select(names).slice(row, 1))[0] if names else "a row"
             those = sources.filter(compute.equal(where, row)).slice(0, _EXAMPLES)
             found = readable_rows(self._source.take(those, self._source.schema.names))
             examples.append((shown, found))

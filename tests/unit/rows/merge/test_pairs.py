@@ -41,6 +41,11 @@ def test_conditions_that_are_unknown_do_not_hold(table: StatedTable) -> None:
     assert table.version == before
 
 
+def test_a_condition_on_the_source_alone_may_be_ambiguous(table: StatedTable) -> None:
+    with pytest.raises(AmbiguousMergeError, match="a row by"):
+        table.merge(rows(1, 2, x=5), "s.id < 9", matched_update(x="7"))
+
+
 KEYS = st.lists(st.integers(0, 6), max_size=12)
 
 
