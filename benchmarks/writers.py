@@ -405,33 +405,26 @@ def deltalake_merge_ranges(path: Path, needle: int) -> Call:
     return lambda: _merge_ranges(DeltaTable(target), source)
 
 
-def _wide_rows(path: Path) -> pa.Table:
-    return pq.read_table(min(path.glob("*.parquet")))
-
-
 def deltalog_append_wide(path: Path, needle: int) -> Call:
-    from deltalog import write_deltalake
+    import deltalog
 
     load_verbs()
-
     del needle
-    rows, target = _wide_rows(path), copy_table(path)
-
-    def call() -> object:
-        write_deltalake(target, rows, mode="append")
-        return rows.num_rows
-
-    return call
+    return _append_wide(deltalog, path)
 
 
 def deltalake_append_wide(path: Path, needle: int) -> Call:
-    from deltalake import write_deltalake
+    import deltalake
 
     del needle
-    rows, target = _wide_rows(path), copy_table(path)
+    return _append_wide(deltalake, path)
+
+
+def _append_wide(library: Any, path: Path) -> Call:
+    rows, target = pq.read_table(min(path.glob("*.parquet"))), copy_table(path)
 
     def call() -> object:
-        write_deltalake(target, rows, mode="append")
+        library.write_deltalake(target, rows, mode="append")
         return rows.num_rows
 
     return call

@@ -96,7 +96,7 @@ class PairMatcher:
         Cost: memory for the pairs with equal keys; without keys, for `MOST_PAIRS` pairs (of a value
         and a range around it, or else all), or for those of one row if it has more.
         """
-        edges = self._edges(batch) if self._is_crossed else []
+        edges = self._edges(batch) if self._is_cut else []
         if not edges:
             return self._match(batch)
         parts: list[BatchMatches] = []
@@ -141,8 +141,8 @@ class PairMatcher:
         return compute.indices_nonzero(mask).cast(pa.int64())
 
     @property
-    def _is_crossed(self) -> bool:
-        """Whether every pair of rows is looked at, or every one of a value and a range."""
+    def _is_cut(self) -> bool:
+        """Whether pairs are not of equal keys, so that a batch may have any number of them."""
         plan = self._plan
         decides = plan.condition.residual or plan.matched or plan.not_matched_by_source
         return self._index is None and bool(decides)
@@ -208,7 +208,7 @@ class PairMatcher:
             yield found
         elif self._index is not None:
             yield self._index.match([evaluate(key.target, rows) for key in plan.condition.keys])
-        elif self._is_crossed:
+        elif self._is_cut:
             yield from cross(rows.num_rows, self.num_source, most=MOST_PAIRS)
         elif rows.num_rows:
             # Only inserts: every source row matches the first row already, and one match is enough.

@@ -1,8 +1,8 @@
 """Search the source's ranges that a value of the table lies in, instead of comparing every pair.
 
-Owns the search: values are sorted once, and the values in a range then stand together. Ranges have
-both their ends here: whether an end belongs to its range is decided by who compares the pairs that
-were found.
+Owns the search: the values are compared with few ranges, and sorted for many, as the values in a
+range then stand together. Ranges have both their ends here: whether an end belongs to its range is
+decided by who compares the pairs that were found.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class RangeIndex:
             start, stop = waiting.pop()
             count = stop - start
             if self._is_cheap_to_cross(count):
-                step = max(1, most // max(1, self._num_rows))
+                step = max(1, most // self._num_rows)
                 stops += [*range(start + step, stop, step), stop]
                 continue
             num_pairs = 0
@@ -164,7 +164,7 @@ class _Members:
 
     @property
     def num_pairs(self) -> int:
-        """How many pairs of a value and a range around it there are. Cost: none of memory."""
+        """How many pairs of a value and a range around it there are; they are not made for it."""
         return compute.sum(self.counts).as_py() or 0
 
     def pairs(self) -> _Pairs:
