@@ -8,6 +8,7 @@ Protocol: Schema Serialization Format
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import dumps, loads
@@ -37,6 +38,7 @@ _TOO_DEEP: Final = (
     "is one; a list or map is two), found more"
 )
 _LEVELS: Final = {"struct": 1, "array": 2, "map": 2}
+_MOST_TYPES: Final = 1000
 _CHILDREN: Final = ("type", "fields", "elementType", "keyType", "valueType")
 
 
@@ -85,12 +87,9 @@ def encode_type(data_type: DataType) -> str:
 
 def _loads(text: str) -> Any:
     try:
-        tree = loads(text)
+        return loads(text)
     except MalformedLogError as error:
         raise InvalidMetadataError(f"schemaString: expected JSON, found {text!r}") from error
-    if _levels(tree) > MAX_LEVELS:
-        raise InvalidMetadataError(f"schemaString: {_TOO_DEEP}")
-    return tree
 
 
 def _levels(tree: Any) -> int:
@@ -102,7 +101,8 @@ def _levels(tree: Any) -> int:
         if isinstance(node, list):
             left += [(child, level) for child in node]
         elif isinstance(node, dict):
-            inner = level + _LEVELS.get(str(node.get("type")), 0)
+            kind = node.get("type")
+            inner = level + (_LEVELS.get(kind, 0) if isinstance(kind, str) else 0)
             left += [(node[key], inner) for key in _CHILDREN if key in node]
     return deepest
 
@@ -111,26 +111,41 @@ def _dumps(tree: Any) -> str:
     return dumps(tree).decode()
 
 
-def _type_from_tree(tree: Any, where: str) -> DataType:
+def _type_from_tree(tree: Any, where: str, level: int = 0) -> DataType:
+    """Return the type that a tree stands for.
+
+    Args:
+        tree: as JSON is parsed.
+        where: it is, for messages.
+        level: of the types around it.
+    """
     if isinstance(tree, str):
         return _named_type(tree, where)
     if isinstance(tree, dict):
         kind = tree.get("type")
-        parse = _NESTED.get(kind) if isinstance(kind, str) else None
-        if parse is not None:
-            return parse(tree, where)
         if isinstance(kind, str):
+            parse = _NESTED.get(kind)
+            if parse is not None:
+                level += _LEVELS[kind]
+                _check_level(level)
+                return parse(tree, where, level)
             if len(tree) == 1:
                 return _named_type(kind, where)
+            _check_level(level + _levels(tree))
             return UnknownType(kind, _dumps(tree))
     raise InvalidMetadataError(f"{where}: expected a type, found {tree!r}")
+
+
+def _check_level(level: int) -> None:
+    if level > MAX_LEVELS:
+        raise InvalidMetadataError(f"schemaString: {_TOO_DEEP}")
 
 
 def _named_type(name: str, where: str) -> DataType:
     if name == "variant":
         return VariantType()
     try:
-        return PrimitiveType(name)
+        return _primitive_type(name)
     except InvalidInputError as error:
         known = primitive_named(name.partition("(")[0])
         # Out of range, and not from the future, as parameters of a feature's type may be.
@@ -139,33 +154,38 @@ def _named_type(name: str, where: str) -> DataType:
         return UnknownType(name)
 
 
-def _struct(tree: dict[str, Any], where: str) -> StructType:
+@lru_cache(_MOST_TYPES)
+def _primitive_type(name: str) -> PrimitiveType:
+    return PrimitiveType(name)
+
+
+def _struct(tree: dict[str, Any], where: str, level: int) -> StructType:
     fields = _required(tree, "fields", list, where)
     return StructType(
-        [_field_from_tree(field, f"{where}.fields[{at}]") for at, field in enumerate(fields)]
+        [_field_from_tree(field, f"{where}.fields[{at}]", level) for at, field in enumerate(fields)]
     )
 
 
-def _array(tree: dict[str, Any], where: str) -> ArrayType:
-    return ArrayType(_child(tree, "elementType", where), _flag(tree, "containsNull", where))
+def _array(tree: dict[str, Any], where: str, level: int) -> ArrayType:
+    return ArrayType(_child(tree, "elementType", where, level), _flag(tree, "containsNull", where))
 
 
-def _map(tree: dict[str, Any], where: str) -> MapType:
+def _map(tree: dict[str, Any], where: str, level: int) -> MapType:
     return MapType(
-        _child(tree, "keyType", where),
-        _child(tree, "valueType", where),
+        _child(tree, "keyType", where, level),
+        _child(tree, "valueType", where, level),
         _flag(tree, "valueContainsNull", where),
     )
 
 
-_NESTED: Final[dict[str, Callable[[dict[str, Any], str], DataType]]] = {
+_NESTED: Final[dict[str, Callable[[dict[str, Any], str, int], DataType]]] = {
     "struct": _struct,
     "array": _array,
     "map": _map,
 }
 
 
-def _field_from_tree(tree: Any, where: str) -> Field:
+def _field_from_tree(tree: Any, where: str, level: int = 0) -> Field:
     if not isinstance(tree, dict):
         raise InvalidMetadataError(f"{where}: expected an object, found {tree!r}")
     name = _required(tree, "name", str, where)
@@ -174,16 +194,16 @@ def _field_from_tree(tree: Any, where: str) -> Field:
         raise InvalidMetadataError(f"{where}.metadata: expected an object, found {metadata!r}")
     return Field(
         name,
-        _child(tree, "type", f"{where} ({name})"),
+        _child(tree, "type", f"{where} ({name})", level),
         nullable=_flag(tree, "nullable", where),
         metadata=metadata or {},
     )
 
 
-def _child(tree: dict[str, Any], key: str, where: str) -> DataType:
+def _child(tree: dict[str, Any], key: str, where: str, level: int) -> DataType:
     if key not in tree:
         raise InvalidMetadataError(f"{where}.{key}: expected a type, found nothing")
-    return _type_from_tree(tree[key], f"{where}.{key}")
+    return _type_from_tree(tree[key], f"{where}.{key}", level)
 
 
 def _required(tree: dict[str, Any], key: str, kind: type, where: str) -> Any:
