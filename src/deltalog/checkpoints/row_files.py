@@ -18,14 +18,18 @@ from deltalog.errors import DeltaError
 from deltalog.log import names
 from deltalog.storage.parquet_parts import leaf_columns
 from deltalog.storage.parquet_sink import ParquetSink
+from deltalog.storage.pool import Background
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deltalog.paths import FileInfo
     from deltalog.storage.store import Store
 
 _FEW_ROWS: Final = 1 << 15
 _GROUP_ROWS: Final = 1 << 17
 _GROUP_BYTES: Final = 64 << 20
+_GROUPS_AHEAD: Final = 1
 # Columns with few distinct values, by Parquet path: dictionaries pay off only for these.
 _REPETITIVE: Final = (
     "add.partitionValues.",
@@ -39,6 +43,8 @@ _REPETITIVE: Final = (
 class RowFile:
     """A Parquet file of actions; rows are buffered until they fill a row group.
 
+    A full row group is encoded while the caller makes the rows of the next.
+
     Attributes:
         info: path, size and time, once closed.
         num_rows: written so far.
@@ -51,6 +57,7 @@ class RowFile:
         self._groups: list[list[pa.Table]] = [[]]
         self._rows = self._bytes = 0
         self._sink = ParquetSink(store, path, schema, **_file_options(schema))
+        self._encoding: Background[None] = Background(_GROUPS_AHEAD)
 
     def write(self, rows: pa.Table) -> None:
         """Append rows."""
@@ -59,7 +66,8 @@ class RowFile:
         self._rows += rows.num_rows
         self._bytes += rows.nbytes
         if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
-            self._flush()
+            tables = self._take()
+            self._encoding.submit(lambda: self._encode(tables))
 
     def begin_kind(self) -> None:
         """Announce rows of another kind; if they are many, they get row groups of their own.
@@ -69,23 +77,28 @@ class RowFile:
         """
         self._groups.append([])
 
-    def _flush(self) -> None:
+    def _take(self) -> list[pa.Table]:
+        """Take the buffered rows, a table for each row group."""
         groups = self._groups
         if self._rows < _FEW_ROWS:
             groups = [[table for group in groups for table in group]]
-        for group in filter(None, groups):
-            table = pa.concat_tables(group)
-            self._sink.write(table, row_group_size=max(1, table.num_rows))
         self._groups, self._rows, self._bytes = [[]], 0, 0
+        return [pa.concat_tables(group) for group in groups if group]
+
+    def _encode(self, tables: Sequence[pa.Table]) -> None:
+        for table in tables:
+            self._sink.write(table, row_group_size=max(1, table.num_rows))
 
     def close(self) -> FileInfo:
         """Write the rest, and publish the file."""
-        self._flush()
+        self._encoding.wait()
+        self._encode(self._take())
         self.info = self._sink.close()
         return self.info
 
     def abandon(self) -> None:
         """Discard the file."""
+        self._encoding.cancel()
         self._sink.abandon()
 
     def __enter__(self) -> Self:

@@ -48,7 +48,8 @@ def read_stats(
         leaves: of the statistics.
         where: which adds are wanted; None is all.
 
-    Cost: the leaves of `stats_parsed`, or the JSON texts and one pass through those wanted.
+    Cost: the leaves of `stats_parsed`, or the JSON texts up to the last one that is wanted, and one
+    pass through those that are.
     """
     sources = stats_sources(set(file.leaves("add")), leaves)
     if _JSON not in sources and where is None:
@@ -56,17 +57,28 @@ def read_stats(
     # JSON texts are many times larger than the columns parsed from them: few are held at a time.
     parts = []
     row = 0
-    for actions in file.batches("add", sources, _BATCH_ROWS):
+    end = _end(where)
+    for actions in file.batches("add", sources, _BATCH_ROWS) if end != 0 else ():
         wanted = None if where is None else where.slice(row, len(actions))
         row += len(actions)
         if wanted is None:
             parts.append(stats_of(actions, leaves))
         elif wanted.true_count:
             parts.append(stats_of(actions.filter(wanted), leaves))
+        if end is not None and row >= end:
+            break
     return [
         chunked([chunk for part in parts for chunk in part[number].chunks], kind)
         for number, (_, kind) in enumerate(leaves)
     ]
+
+
+def _end(where: pa.BooleanArray | None) -> int | None:
+    """The number of rows up to the last that is wanted; None is all."""
+    if where is None:
+        return None
+    wanted = compute.indices_nonzero(where)
+    return wanted[-1].as_py() + 1 if len(wanted) else 0
 
 
 def stats_sources(
