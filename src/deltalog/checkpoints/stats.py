@@ -31,7 +31,7 @@ StatsLeaf = tuple[tuple[str, ...], pa.DataType]
 
 _PARSED: Final = ("add", "stats_parsed")
 _JSON: Final = ("add", "stats")
-_BATCH_ROWS: Final = 1 << 16
+_BATCH_ROWS: Final = 1 << 15
 _ALIASES: Final = {"nullCount": "nullCounts"}
 _CURRENT: Final = {alias: name for name, alias in _ALIASES.items()}
 
