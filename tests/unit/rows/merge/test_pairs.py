@@ -46,6 +46,16 @@ def test_a_condition_on_the_source_alone_may_be_ambiguous(table: StatedTable) ->
         table.merge(rows(1, 2, x=5), "s.id < 9", matched_update(x="7"))
 
 
+@pytest.mark.parametrize("own", ["t.id", "t.id + 0"], ids=["ranges", "every pair"])
+def test_rows_in_a_range_match(table: StatedTable, own: str) -> None:
+    ranges = [{"id": 2, "x": 3}, {"id": 4, "x": 1}, {"id": 8, "x": 9}, {"id": 1, "x": None}]
+    merged = table.merge(
+        ranges, f"{own} >= s.id and {own} <= s.x", matched_delete(), insert(id="s.id", x="s.x")
+    )
+    assert (merged.rows.deleted, merged.rows.inserted) == (2, 3)
+    assert pairs(table) == [(1, None), (1, 0), (4, 0), (4, 1), (8, 9)]
+
+
 KEYS = st.lists(st.integers(0, 6), max_size=12)
 
 
