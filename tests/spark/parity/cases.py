@@ -22,6 +22,7 @@ AS_DELTA = "Spark does it, as Delta on Spark does; the core refuses it"
 AS_DELTALAKE = "the core does it, as deltalake does; on Spark it is refused"
 OTHER_MISTAKE = "both refuse it, and each names another of its mistakes"
 TOO_LONG = "many histories drawn at random: the laws of tests/property are about the core"
+NO_LIMIT = "cases differ by a limit of the core, which Spark's joins do not have: one is kept"
 NO_TABLE = "a table is made, or a piece of the core called, and no statement made that Spark has"
 
 

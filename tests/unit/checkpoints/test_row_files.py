@@ -3,8 +3,11 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from deltalog.checkpoints.row_files import RowFile
 from deltalog.checkpoints.writer import CheckpointLayout
 from deltalog.context import utc_context
 from deltalog.log import names
@@ -47,3 +50,38 @@ def test_sidecars_have_their_number_of_rows() -> None:
     assert sorted(map(len, found)) == [1, 2, 2]
     paths = sorted(row["path"] for rows in found for row in rows)
     assert paths == ["f0", "f1", "f2", "f3", "f4"]
+
+
+NUMBERS = pa.schema([("n", pa.int64())])
+
+
+def test_row_groups_stay_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are encoded by another thread than the one that makes the rows."""
+    monkeypatch.setattr("deltalog.checkpoints.row_files._GROUP_ROWS", 2)
+    store = logs.DictStore()
+    with RowFile(store, "f.parquet", NUMBERS) as file:
+        for number in range(7):
+            file.write(pa.table({"n": [number]}, NUMBERS))
+    written = pq.ParquetFile(io.BytesIO(store.files["f.parquet"]))
+    groups = [written.read_row_group(n)["n"].to_pylist() for n in range(written.num_row_groups)]
+    assert groups == [[0, 1], [2, 3], [4, 5], [6]]
+
+
+@pytest.mark.parametrize("more", [0, 1, 4])
+def test_a_row_group_that_cannot_be_encoded_leaves_no_file(
+    more: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether later rows meet the error, or the end of the file does."""
+    monkeypatch.setattr("deltalog.checkpoints.row_files._GROUP_ROWS", 1)
+    store = logs.DictStore()
+
+    def write() -> None:
+        with RowFile(store, "f.parquet", NUMBERS) as file:
+            file.write(pa.table({"n": [1]}, NUMBERS))
+            file.write(pa.table({"n": ["not a number"]}))
+            for number in range(more):
+                file.write(pa.table({"n": [number]}, NUMBERS))
+
+    with pytest.raises(ValueError, match="schema"):
+        write()
+    assert store.files == {}

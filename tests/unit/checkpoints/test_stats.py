@@ -5,7 +5,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.checkpoints.stats import nest, stats_of, stats_sources, texts_of_stats
+from deltalog.checkpoints.layout import ParquetCheckpointFile, open_checkpoint_file
+from deltalog.checkpoints.stats import nest, read_stats, stats_of, stats_sources, texts_of_stats
+from tests.support import logs
 
 RECORDS = (("numRecords",), pa.int64())
 LEAST = (("minValues", "a"), pa.int64())
@@ -49,6 +51,31 @@ def test_what_is_nowhere_is_null() -> None:
     (found,) = stats_of(rows, [LEAST])
     assert found.to_pylist() == [None, None]
     assert found.type == pa.int64()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "num_batches"), [([], 0), ([0], 1), ([1, 3], 2), ([9], 5)], ids=str
+)
+def test_texts_are_read_up_to_the_last_that_is_wanted(
+    wanted: list[int], num_batches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltalog.checkpoints.stats._BATCH_ROWS", 2)
+    store = logs.DictStore()
+    adds = [logs.add(f"f{n}", stats=f'{{"numRecords":{n}}}') for n in range(10)]
+    path = logs.classic_checkpoint(store, 0, adds)
+    given: list[int] = []
+    batches = ParquetCheckpointFile.batches
+
+    def counted(self: ParquetCheckpointFile, *asked: Any) -> Any:
+        for batch in batches(self, *asked):
+            given.append(len(batch))
+            yield batch
+
+    monkeypatch.setattr(ParquetCheckpointFile, "batches", counted)
+    where = pa.array([n in wanted for n in range(10)])
+    (found,) = read_stats(open_checkpoint_file(store, store.stat(path)), [RECORDS], where)
+    assert found.to_pylist() == wanted
+    assert given == [2] * num_batches
 
 
 def test_leaves_become_structs_again() -> None:
