@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from deltalog.kernels import compute
 from deltalog.partition_values import escape_directory
-from deltalog.storage.atomic import TEMPORARY_NAME
+from deltalog.storage.atomic import STAGING_NAME, TEMPORARY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,7 @@ _HIDDEN: Final = "(?:^|/)(?:[._]|metadata(?:/|$))"
 # Left by writers that were killed; in the log, such files are all that vacuum may look at.
 _LEFT_IN_LOG: Final = f"^_delta_log/(?:_[a-z_]+/)?{TEMPORARY_NAME}"
 _LEFT: Final = f"(^|/){TEMPORARY_NAME}"
+_STAGED: Final = f"^{STAGING_NAME}/.*"
 
 
 def listed_files(store: Store, configuration: TableConfiguration) -> pa.Table:
@@ -79,5 +80,6 @@ def visible(files: pa.Table, configuration: TableConfiguration) -> pa.Table:
     shown = "|".join(map(re.escape, ["_delta_index", "_change_data", *sorted(starts)]))
     plain = compute.replace_substring_regex(paths, _LEFT_IN_LOG, "-")
     plain = compute.replace_substring_regex(plain, _LEFT, r"\1-")
+    plain = compute.replace_substring_regex(plain, _STAGED, "-")
     plain = compute.replace_substring_regex(plain, f"(^|/)(?:{shown})", r"\1-")
     return files.filter(compute.invert(compute.match_substring_regex(plain, _HIDDEN)))

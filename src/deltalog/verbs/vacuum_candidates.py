@@ -25,7 +25,7 @@ from deltalog.log.reader import (
     read_in_batches,
 )
 from deltalog.paths import canonical_path, canonical_paths
-from deltalog.storage.atomic import TEMPORARY_NAME
+from deltalog.storage.atomic import STAGING_NAME, TEMPORARY_NAME
 from deltalog.verbs.needed_files import deletion_times, vector_paths
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def old_files(snapshot: Snapshot, listed: pa.Table, *, cutoff_ms: int) -> pa.Tab
     )
     reasons = compute.if_else(compute.match_substring_regex(paths, _VECTOR_NAME), VECTORS, reasons)
     reasons = compute.if_else(compute.starts_with(paths, "_change_data/"), CHANGES, reasons)
-    left = compute.match_substring_regex(paths, f"(?:^|/){TEMPORARY_NAME}")
+    left = compute.match_substring_regex(paths, f"(?:^|/){TEMPORARY_NAME}|^{STAGING_NAME}/")
     reasons = compute.if_else(left, TEMPORARY, reasons)
     columns: list[Any] = [
         paths,

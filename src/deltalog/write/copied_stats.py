@@ -40,6 +40,7 @@ def collect_copied(
     *,
     schema: pa.Schema,
     segments: Segments | None = None,
+    cuts_nothing: bool = False,
 ) -> None:
     """Add the statistics of some row groups of a file.
 
@@ -50,6 +51,7 @@ def collect_copied(
         groups: numbers.
         schema: of the file, with the types of the table.
         segments: with all column chunks of these row groups; None fetches those that are decoded.
+        cuts_nothing: whether the writer is known to have cut no bounds off; else the footer says.
 
     Raises:
         DataFileUnreadableError: a column that has to be decoded is damaged.
@@ -76,6 +78,7 @@ def collect_copied(
                     leaf,
                     leaves[leaf].type,
                     has_bounds=has_bounds,
+                    cuts_nothing=cuts_nothing,
                 )
             )
             if found is None:
@@ -113,6 +116,7 @@ def _known(
     kind: pa.DataType,
     *,
     has_bounds: bool,
+    cuts_nothing: bool,
 ) -> tuple[pa.Array[Any], int] | None:
     """The smallest and the greatest value, and the number of NULLs; None if it is not known."""
     null_count = chunk.null_count
@@ -121,7 +125,7 @@ def _known(
     if not has_bounds or null_count == chunk.num_values:
         return pa.array([], kind), null_count
     physical = reader.metadata.schema.column(leaf).physical_type
-    stored = _stored_bounds(footer, chunk, physical)
+    stored = _stored_bounds(footer, chunk, physical, cuts_nothing=cuts_nothing)
     bounds = (
         None
         if stored is None
@@ -133,7 +137,7 @@ def _known(
 
 
 def _stored_bounds(
-    footer: StoredFooter, chunk: StoredChunk, physical: str
+    footer: StoredFooter, chunk: StoredChunk, physical: str, *, cuts_nothing: bool
 ) -> list[bytes | None] | None:
     """The bounds as they are stored, if they are values of the column."""
     found = {number: value for number, (_, value) in chunk.statistics.items()}
@@ -142,6 +146,7 @@ def _stored_bounds(
     if False in flags or not footer.has_orders:
         return None
     may_be_cut = physical not in _FIXED_WIDTH and flags != (True, True)
-    if may_be_cut and not footer.created_by.startswith(CUTS_NOTHING):
+    cuts_nothing = cuts_nothing or footer.created_by.startswith(CUTS_NOTHING)
+    if may_be_cut and not cuts_nothing:
         return None
     return [low, high] if isinstance(low, bytes) and isinstance(high, bytes) else None

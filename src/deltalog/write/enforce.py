@@ -167,6 +167,22 @@ class Enforcer:
             casts=spec.casts,
         )
 
+    @property
+    def sources(self) -> tuple[int, ...] | None:
+        """Which column of the data each of the table's is, value for value; None if rows change.
+
+        None says that `apply` fills in, converts or checks something.
+        """
+        changes = (
+            self._constants,
+            self._identities,
+            self._generated,
+            self._rules,
+            self._not_null,
+            self._limits,
+        )
+        return None if any(changes) or self._fit.missing else self._fit.sources
+
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows in the table's schema, completed and checked.
 

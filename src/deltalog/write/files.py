@@ -20,7 +20,7 @@ from deltalog.write.source import open_batches
 from deltalog.write.written import WrittenFiles, rules_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
@@ -149,17 +149,11 @@ class FileWriter:
         """
         if self._spliced is not None:
             self._spliced.finish()
-        parts = self._parts.finish()
-        configuration = self.spec.configuration
-        return WrittenFiles(
-            adds=tuple(self._add(part) for part in parts),
-            identity_marks=dict(identity_marks or {}),
-            identity_starts=dict(identity_starts or {}),
-            num_rows=sum(part.num_rows for part in parts),
-            num_bytes=sum(part.size_bytes for part in parts),
-            table_id=configuration.metadata.id,
-            schema_string=configuration.metadata.schema_string,
-            rules=rules_of(configuration),
+        return written_files(
+            self.spec,
+            self._parts.finish(),
+            identity_marks=identity_marks,
+            identity_starts=identity_starts,
         )
 
     def abandon(self) -> None:
@@ -168,22 +162,51 @@ class FileWriter:
             self._spliced.abandon()
         self._parts.abandon()
 
-    def _add(self, part: FinishedFile) -> AddFile:
-        return AddFile(
-            path=part.path,
-            partition_values=partition_values(self.spec, part),
-            size_bytes=part.size_bytes,
-            modification_time_ms=part.modified_ms,
-            data_change=self.spec.data_change,
-            stats=part.stats,
-        )
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self.abandon()
+
+
+def written_files(
+    spec: WriteSpec,
+    parts: Sequence[FinishedFile],
+    *,
+    identity_marks: Mapping[str, int] | None = None,
+    identity_starts: Mapping[str, int] | None = None,
+) -> WrittenFiles:
+    """Return complete files as what a commit adds.
+
+    Args:
+        spec: with which they were written.
+        parts: the files.
+        identity_marks: the last assigned identity values, for the high water marks.
+        identity_starts: the first assigned identity values.
+    """
+    configuration = spec.configuration
+    return WrittenFiles(
+        adds=tuple(_add(spec, part) for part in parts),
+        identity_marks=dict(identity_marks or {}),
+        identity_starts=dict(identity_starts or {}),
+        num_rows=sum(part.num_rows for part in parts),
+        num_bytes=sum(part.size_bytes for part in parts),
+        table_id=configuration.metadata.id,
+        schema_string=configuration.metadata.schema_string,
+        rules=rules_of(configuration),
+    )
+
+
+def _add(spec: WriteSpec, part: FinishedFile) -> AddFile:
+    return AddFile(
+        path=part.path,
+        partition_values=partition_values(spec, part),
+        size_bytes=part.size_bytes,
+        modification_time_ms=part.modified_ms,
+        data_change=spec.data_change,
+        stats=part.stats,
+    )
 
 
 def partition_values(spec: WriteSpec, part: FinishedFile) -> dict[str, str | None]:

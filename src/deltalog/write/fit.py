@@ -141,6 +141,7 @@ class Fit:
             _check_nested_moments(incoming, schema, supplied, problems)
         problems.check(schema)
         arrow = to_arrow_schema(schema)
+        self._types = tuple(field.type for field in source)
         self.missing: tuple[str, ...] = tuple(name for name in schema.names if name not in supplied)
         self._columns = [
             (
@@ -157,6 +158,12 @@ class Fit:
     def supplied(self) -> tuple[str, ...]:
         """Columns of the table that the data has, in the table's order."""
         return tuple(name for name, *_ in self._columns)
+
+    @property
+    def sources(self) -> tuple[int, ...] | None:
+        """The number of each column in the data, in the table's order; None if one is converted."""
+        is_same = all(self._types[number] == target for _, number, _, target in self._columns)
+        return tuple(number for _, number, *_ in self._columns) if is_same else None
 
     def apply(self, batch: pa.RecordBatch) -> dict[str, Array]:
         """Return the batch's values by column of the table, in the columns' Arrow types.

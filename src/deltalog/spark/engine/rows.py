@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
 from deltalog.schema import to_arrow_schema
+from deltalog.spark.engine.native_rows import is_fit, write_natively
 from deltalog.spark.engine.write_tasks import write_task, written_by
 from deltalog.spark.session.tasks import run_tasks
 from deltalog.spark.session.types import quoted, schema_of
@@ -38,12 +39,14 @@ class SparkRows:
         self._gathers = gathers
 
     def write(self, job: WriteJob) -> WrittenFiles:
-        """Write the rows in one job.
+        """Write the rows in one job: by Spark's own writer where it is fit, else by our tasks.
 
         Raises:
             SchemaMismatchError: the rows do not fit the table; no task has run yet.
         """
-        Enforcer.of_spec(job.spec, self.schema)
+        sources = Enforcer.of_spec(job.spec, self.schema).sources
+        if sources is not None and is_fit(job, self._frame.sparkSession):
+            return write_natively(self._frame, sources, job.spec)
         what = f"writing to {job.spec.store.root}"
         messages = run_tasks(self._gathered(job), partial(write_task, job), what)
         return written_by(job.spec, messages)
