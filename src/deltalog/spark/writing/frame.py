@@ -96,7 +96,8 @@ def write(  # noqa: PLR0913  # each is the caller's choice
             is the session's `spark.databricks.delta.write.txnAppId` and `….txnVersion`.
         user_metadata: a text for the history; None is the session's
             `spark.databricks.delta.commitInfo.userMetadata`.
-        target_file_size: bytes; None follows `delta.targetFileSize`, then 128 MiB.
+        target_file_size: bytes; None follows `delta.targetFileSize`. If that is unset too, files
+            that Spark's own writer makes have the rows of a task each, all others up to 128 MiB.
         max_records_per_file: so many rows at most, 0 for any number; None is the session's
             `spark.sql.files.maxRecordsPerFile`.
         optimize_write: gather the rows of each partition in few tasks first; None follows the
@@ -114,7 +115,9 @@ def write(  # noqa: PLR0913  # each is the caller's choice
         CommitFailedError: another writer won; the table is as it was.
         InvalidInputError: arguments, or settings of the session that deltalog does not follow.
 
-    Cost: one job; rows are written by the tasks that compute them.
+    Cost: one job; rows are written by the tasks that compute them. Where Spark's own writer makes
+    the same files (ADR 0034), no Python worker sees them, and a second job reads large files'
+    statistics.
     """
     for name, value, known in (
         ("mode", mode, _MODES),
