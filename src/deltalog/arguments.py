@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog.clock import Moment
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
-from deltalog.scan.changes import Moment
-from deltalog.scan.task import METADATA_COLUMNS
+from deltalog.metadata_columns import METADATA_COLUMNS
 from deltalog.schema import StructType, canonical_path_of, project, to_arrow_schema
 
 if TYPE_CHECKING:

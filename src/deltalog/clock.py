@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
-from typing import Protocol
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock(Protocol):
@@ -39,6 +42,18 @@ def now_ms() -> int:
 def utc_moment(moment_ms: int) -> datetime:
     """The datetime in UTC of milliseconds since 1970."""
     return datetime.fromtimestamp(moment_ms / 1000, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A bound of a range given as a time: milliseconds since 1970, UTC."""
+
+    ms: int
+
+    def __str__(self) -> str:
+        """ISO 8601."""
+        moment = _EPOCH + timedelta(milliseconds=self.ms)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Stopwatch:

@@ -10,9 +10,9 @@ from typing import Any
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, TextRules, as_expression, lit, parse_sql
 from deltalog.expressions.sql import with_backticks
-from deltalog.scan.changes import CHANGE_COLUMNS
-from deltalog.scan.task import with_metadata_columns
+from deltalog.metadata_columns import CHANGE_COLUMNS
 from deltalog.schema import Field, StructType, from_arrow_type
+from deltalog.schema.metadata_fields import with_metadata_columns
 from deltalog.schema.types import STRING
 from deltalog.sql_session import SqlSession
 

@@ -1,11 +1,16 @@
-"""The names of the columns that a read can add to those of the table.
+"""The columns that a read can add to those of the table: names, and Arrow types.
 
 Protocol: Change Data Files; `_metadata` is Spark's hidden struct of file and row facts
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 METADATA: Final = "_metadata"
 FILE_PATH: Final = "_metadata.file_path"
@@ -23,3 +28,21 @@ FILE_NUMBER: Final = "_metadata.file_number"
 CHANGE_TYPE: Final = "_change_type"
 COMMIT_VERSION: Final = "_commit_version"
 COMMIT_TIMESTAMP: Final = "_commit_timestamp"
+
+METADATA_COLUMNS: Final[Mapping[str, pa.DataType]] = {
+    FILE_PATH: pa.string(),
+    FILE_NAME: pa.string(),
+    FILE_SIZE: pa.int64(),
+    FILE_MODIFICATION_TIME: pa.timestamp("us", "UTC"),
+    ROW_INDEX: pa.int64(),
+    ROW_ID: pa.int64(),
+    ROW_COMMIT_VERSION: pa.int64(),
+}
+"""Columns that a scan adds if selected by name: location and identity of a row."""
+
+CHANGE_COLUMNS: Final[Mapping[str, pa.DataType]] = {
+    CHANGE_TYPE: pa.string(),
+    COMMIT_VERSION: pa.int64(),
+    COMMIT_TIMESTAMP: pa.timestamp("us", "UTC"),
+}
+"""Columns that the change data feed adds: what became of a row, and in which version."""

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from deltalog import arguments
+from deltalog.clock import Moment
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import col
-from deltalog.scan.changes import Moment
 from deltalog.schema import Field, StructType
 
 SCHEMA = StructType([Field("id", "long"), Field("p", "string")])

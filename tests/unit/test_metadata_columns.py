@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from deltalog import metadata_columns
-from deltalog.scan.changes import CHANGE_COLUMNS
-from deltalog.scan.task import METADATA_COLUMNS
+from deltalog.metadata_columns import CHANGE_COLUMNS, METADATA_COLUMNS
 
 
 def test_the_names_are_sparks() -> None:

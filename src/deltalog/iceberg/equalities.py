@@ -19,9 +19,9 @@ from deltalog.column_mapping import Mode
 from deltalog.deletion_vectors import DeletionBitmap
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import Array, compute, pc
-from deltalog.metadata_columns import ROW_INDEX
+from deltalog.metadata_columns import METADATA_COLUMNS, ROW_INDEX
 from deltalog.scan.reader import read_task
-from deltalog.scan.task import METADATA_COLUMNS, ReadSpec, ScanTask
+from deltalog.scan.task import ReadSpec, ScanTask
 from deltalog.schema import StructType, to_arrow_schema, to_arrow_type
 from deltalog.schema.arrow import parquet_field_id
 from deltalog.storage.parquet import open_parquet

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import pyarrow as pa
 
-from deltalog.clock import Clock, SystemClock
+from deltalog.clock import Clock, Moment, SystemClock
 from deltalog.column_mapping import physical_name
 from deltalog.errors import (
     DeltaError,
@@ -29,8 +29,8 @@ from deltalog.insight.follow_steps import FollowOptions, Offset, Room, Step
 from deltalog.kernels import compute
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, read_commits
-from deltalog.metadata_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
-from deltalog.scan.changes import CHANGE_COLUMNS, Moment, open_changes
+from deltalog.metadata_columns import CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from deltalog.scan.changes import open_changes
 from deltalog.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, make_tasks
 from deltalog.scan.spec import read_spec
 from deltalog.schema.columns import walk

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from deltalog.clock import Moment
     from deltalog.expressions import Expression
-    from deltalog.scan.changes import Moment
     from deltalog.scan.task import ScanTask
     from deltalog.schema import StructType
     from deltalog.snapshot import Snapshot

@@ -7,22 +7,18 @@ logical one. Every reader of rows (pandas, Polars, DuckDB, Spark, Sharing) goes 
 
 from __future__ import annotations
 
-from deltalog.scan.changes import CHANGE_COLUMNS, Changes, Moment, open_changes
+from deltalog.scan.changes import Changes, open_changes
 from deltalog.scan.plan import Scan, plan_scan
 from deltalog.scan.prune import Pruned, prune
 from deltalog.scan.reader import read_task, read_tasks
-from deltalog.scan.task import METADATA_COLUMNS, ReadSpec, ScanTask, has_own_metadata
+from deltalog.scan.task import ReadSpec, ScanTask
 
 __all__ = [
-    "CHANGE_COLUMNS",
-    "METADATA_COLUMNS",
     "Changes",
-    "Moment",
     "Pruned",
     "ReadSpec",
     "Scan",
     "ScanTask",
-    "has_own_metadata",
     "open_changes",
     "plan_scan",
     "prune",

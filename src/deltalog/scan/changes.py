@@ -9,8 +9,7 @@ Protocol: Add CDC File, Change Data Files, Reader Requirements for AddCDCFile
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -29,7 +28,7 @@ from deltalog.kernels import pc
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, read_commits
-from deltalog.metadata_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from deltalog.metadata_columns import CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 from deltalog.paths import canonical_path, decode_path
 from deltalog.scan.plan import check_rows_readable, descriptor_of, make_task
 from deltalog.scan.reader import read_tasks
@@ -48,19 +47,12 @@ from deltalog.snapshot import load_snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from deltalog.clock import Moment
     from deltalog.expressions import Expression
     from deltalog.log.names import LogFile
     from deltalog.log.reader import CommitTable
     from deltalog.scan.task import Constants, ReadSpec, ScanTask
     from deltalog.snapshot import Snapshot
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-CHANGE_COLUMNS: Final[Mapping[str, pa.DataType]] = {
-    CHANGE_TYPE: pa.string(),
-    COMMIT_VERSION: pa.int64(),
-    COMMIT_TIMESTAMP: pa.timestamp("us", "UTC"),
-}
 
 
 @dataclass(frozen=True)
@@ -230,18 +222,6 @@ def change_tasks(
             yield between(row, old, new, inserted)
     for row in removed.values():
         yield make_task(snapshot, spec, row, constants=deleted)
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A bound of a range given as a time: milliseconds since 1970, UTC."""
-
-    ms: int
-
-    def __str__(self) -> str:
-        """ISO 8601."""
-        moment = _EPOCH + timedelta(milliseconds=self.ms)
-        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def open_changes(

@@ -18,9 +18,10 @@ import pyarrow as pa
 from deltalog.deletion_vectors import keep_mask
 from deltalog.expressions import columns, filter_mask
 from deltalog.kernels import arrow, compute
+from deltalog.metadata_columns import METADATA_COLUMNS
 from deltalog.scan.judge import as_mask
 from deltalog.scan.runs import hits, merged, within_groups
-from deltalog.scan.task import METADATA_COLUMNS, noting
+from deltalog.scan.task import noting
 from deltalog.scan.task_rows import TaskRows, filtered
 
 if TYPE_CHECKING:

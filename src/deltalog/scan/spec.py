@@ -16,12 +16,8 @@ from deltalog.column_mapping import physical_name
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import resolve_predicate
-from deltalog.scan.task import (
-    METADATA_COLUMNS,
-    ReadSpec,
-    metadata_columns_of,
-    with_metadata_columns,
-)
+from deltalog.metadata_columns import METADATA_COLUMNS
+from deltalog.scan.task import ReadSpec
 from deltalog.schema import (
     Field,
     StructType,
@@ -30,6 +26,7 @@ from deltalog.schema import (
     project,
     to_arrow_schema,
 )
+from deltalog.schema.metadata_fields import metadata_columns_of, with_metadata_columns
 from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:

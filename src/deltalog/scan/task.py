@@ -11,23 +11,13 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
 from deltalog.errors import DeltaError
 from deltalog.expressions import columns
-from deltalog.metadata_columns import (
-    FILE_MODIFICATION_TIME,
-    FILE_NAME,
-    FILE_PATH,
-    FILE_SIZE,
-    METADATA,
-    ROW_COMMIT_VERSION,
-    ROW_ID,
-    ROW_INDEX,
-)
-from deltalog.schema import Field, StructType, from_arrow_type
+from deltalog.schema import StructType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,49 +30,6 @@ if TYPE_CHECKING:
 
 Constants = tuple[tuple[str, Any], ...]
 """Columns that have one value for all rows of a file, as Arrow scalars."""
-
-METADATA_COLUMNS: Final[Mapping[str, pa.DataType]] = {
-    FILE_PATH: pa.string(),
-    FILE_NAME: pa.string(),
-    FILE_SIZE: pa.int64(),
-    FILE_MODIFICATION_TIME: pa.timestamp("us", "UTC"),
-    ROW_INDEX: pa.int64(),
-    ROW_ID: pa.int64(),
-    ROW_COMMIT_VERSION: pa.int64(),
-}
-"""Columns that a scan adds if selected by name: location and identity of a row."""
-
-_METADATA_FIELD: Final = Field(
-    METADATA,
-    StructType(
-        [
-            Field(name.removeprefix(f"{METADATA}."), from_arrow_type(kind))
-            for name, kind in METADATA_COLUMNS.items()
-        ]
-    ),
-    nullable=False,
-)
-
-
-def has_own_metadata(schema: StructType) -> bool:
-    """Whether the table has a column of its own that is called `_metadata`."""
-    return any(name.casefold() == METADATA for name in schema.names)
-
-
-def metadata_columns_of(schema: StructType) -> Mapping[str, pa.DataType]:
-    """Those of `METADATA_COLUMNS` that no column of the table hides by its name."""
-    if has_own_metadata(schema):
-        return {}
-    if METADATA_COLUMNS.keys().isdisjoint(schema.names):
-        return METADATA_COLUMNS
-    return {name: kind for name, kind in METADATA_COLUMNS.items() if name not in schema.names}
-
-
-def with_metadata_columns(schema: StructType) -> StructType:
-    """The schema for predicates: that of the table and the struct `_metadata`."""
-    if not metadata_columns_of(schema):
-        return schema
-    return StructType([*schema, _METADATA_FIELD])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

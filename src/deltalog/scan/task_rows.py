@@ -16,10 +16,10 @@ import pyarrow as pa
 from deltalog import metadata_columns
 from deltalog.errors import InvalidPartitionValueError
 from deltalog.kernels import arrow, compute
+from deltalog.metadata_columns import METADATA_COLUMNS
 from deltalog.partition_values import parse_value
 from deltalog.paths import join
 from deltalog.scan.runs import positions
-from deltalog.scan.task import METADATA_COLUMNS
 from deltalog.schema import to_arrow_type
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from deltalog.clock import Moment
 from deltalog.errors import (
     InvalidInputError,
 )
 from deltalog.insight.follow import Follower
 from deltalog.insight.follow_steps import Offset
-from deltalog.scan.changes import Moment
 from tests.support.aging import START_MS, AgingTable
 from tests.support.following import follow, ids, ids_of, make
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from deltalog.clock import Moment
 from deltalog.errors import (
     ChangeDataFeedNotEnabledError,
     IncompatibleChangesError,
@@ -18,7 +19,8 @@ from deltalog.errors import (
     VersionNotFoundError,
 )
 from deltalog.expressions import parse_sql
-from deltalog.scan import CHANGE_COLUMNS, Changes, Moment, open_changes
+from deltalog.metadata_columns import CHANGE_COLUMNS
+from deltalog.scan import Changes, open_changes
 from deltalog.scan.reader import read_task
 from tests.support import logs
 from tests.support.raw_tables import Action, DataTable, column, mapped, rows_of, struct_of

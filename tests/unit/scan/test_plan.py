@@ -17,7 +17,7 @@ from deltalog.errors import (
     UnsupportedFeatureError,
 )
 from deltalog.expressions import parse_sql
-from deltalog.scan import METADATA_COLUMNS
+from deltalog.metadata_columns import METADATA_COLUMNS
 from deltalog.scan.plan import descriptor_of, plan_scan
 from deltalog.scan.reader import read_task
 from tests.support import logs

@@ -15,18 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from deltalog.clock import Moment
 from deltalog.column_mapping import Mode
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import arrow
-from deltalog.metadata_columns import METADATA
-from deltalog.scan import (
-    CHANGE_COLUMNS,
-    METADATA_COLUMNS,
-    Moment,
-    open_changes,
-    plan_scan,
-    read_tasks,
-)
+from deltalog.metadata_columns import CHANGE_COLUMNS, METADATA, METADATA_COLUMNS
+from deltalog.scan import open_changes, plan_scan, read_tasks
 from deltalog.schema import Field, StructType, from_arrow_type
 from deltalog.schema.types import TIMESTAMP
 from deltalog.snapshot import load_snapshot

@@ -34,8 +34,8 @@ from deltalog.expressions.nodes import Call, Cast, Expression
 from deltalog.expressions.trees import walk
 from deltalog.expressions.zones import WITHOUT_ZONE
 from deltalog.metadata_columns import METADATA
-from deltalog.scan.task import has_own_metadata, with_metadata_columns
 from deltalog.schema import find_field
+from deltalog.schema.metadata_fields import has_own_metadata, with_metadata_columns
 from deltalog.schema.types import TIMESTAMP
 from deltalog.sql_session import SqlSession
 

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 from deltalog import metadata_columns
 from deltalog.expressions import Literal, to_sql
 from deltalog.kernels import compute
+from deltalog.metadata_columns import METADATA_COLUMNS
 from deltalog.partition_values import extract, parse_column
-from deltalog.scan import METADATA_COLUMNS
 from deltalog.schema import from_arrow_type
 from deltalog.spark.reading.file_keys import KEY
 from deltalog.spark.session.types import to_spark_type

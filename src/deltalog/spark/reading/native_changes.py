@@ -19,9 +19,8 @@ from pyspark.sql import DataFrame
 
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.kernels import compute, pc
-from deltalog.metadata_columns import CHANGE_TYPE
+from deltalog.metadata_columns import CHANGE_COLUMNS, CHANGE_TYPE
 from deltalog.paths import encode_path
-from deltalog.scan import CHANGE_COLUMNS
 from deltalog.schema import StructType
 from deltalog.schema.types import STRING
 from deltalog.spark.reading.batch_source import change_fields

@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.metadata_columns import METADATA, ROW_TRACKING
-from deltalog.scan.task import METADATA_COLUMNS, has_own_metadata
+from deltalog.metadata_columns import METADATA, METADATA_COLUMNS, ROW_TRACKING
+from deltalog.schema.metadata_fields import has_own_metadata
 from deltalog.store_kinds import split_option
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from deltalog.cached import cached_property
 from deltalog.paths import store_kind
 from deltalog.scan import plan_scan
 from deltalog.scan.plan import TASK_COLUMNS
-from deltalog.scan.task import metadata_columns_of
 from deltalog.schema import canonical_path_of
+from deltalog.schema.metadata_fields import metadata_columns_of
 from deltalog.snapshot.cut import holds_more_files
 from deltalog.spark.reading.batch_source import metadata_struct
 from deltalog.spark.reading.conditions import RowCondition, as_spark_condition

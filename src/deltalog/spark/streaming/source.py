@@ -11,12 +11,12 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog.clock import Moment
 from deltalog.errors import DeltaError
 from deltalog.insight.follow import Follower
 from deltalog.insight.follow_steps import FollowOptions, Offset
 from deltalog.locations import naming
 from deltalog.log.listing import list_log
-from deltalog.scan import Moment
 from deltalog.scan.changes import open_changes
 from deltalog.scan.plan import check_rows_readable
 from deltalog.scan.spec import read_spec
