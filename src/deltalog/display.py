@@ -16,7 +16,6 @@ import pyarrow as pa
 from deltalog.errors import DeltaError
 from deltalog.features import logical_clustering_columns
 from deltalog.kernels import pc
-from deltalog.scan.plan import check_rows_readable, plan_scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -171,6 +170,7 @@ def card(snapshot: Snapshot) -> str:
 def _some_rows(snapshot: Snapshot) -> Iterator[CardPiece]:
     """Yield a few rows of the first columns, or why there are none to show."""
     from deltalog import cards  # noqa: PLC0415  # only in notebooks
+    from deltalog.scan.plan import plan_scan  # noqa: PLC0415  # only in notebooks
     from deltalog.schema.readable import readable_tuples  # noqa: PLC0415  # only in notebooks
 
     names = snapshot.configuration.schema.names[:_MAX_COLUMNS]
@@ -203,6 +203,7 @@ def _facts(snapshot: Snapshot) -> dict[str, str]:
 
 def _num_rows(snapshot: Snapshot) -> str:
     """Return the number of rows as the log has it; blank if it has none, or cannot be trusted."""
+    from deltalog.scan.plan import check_rows_readable  # noqa: PLC0415  # only in notebooks
     from deltalog.scan.prune import prune  # noqa: PLC0415  # only in notebooks
 
     try:

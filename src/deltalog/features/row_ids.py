@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from deltalog.actions.properties import TableProperties
 
 ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
+BACKFILL: Final = "ROW TRACKING BACKFILL"
+UNBACKFILL: Final = "ROW TRACKING UNBACKFILL"
 PRESERVED_TAG: Final = "delta.rowTracking.preserved"
 NO_ROW_ID: Final = -1
 """The high water mark of a table that has assigned no row id."""

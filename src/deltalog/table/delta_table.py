@@ -14,10 +14,6 @@ from deltalog.display import as_facts, card, describe
 from deltalog.errors import InvalidInputError
 from deltalog.log.listing import has_table
 from deltalog.progress import shown
-from deltalog.scan import file_reports
-from deltalog.scan.changes import Changes, open_changes
-from deltalog.scan.plan import Scan, plan_scan
-from deltalog.scan.rows import duckdb_relation
 from deltalog.snapshot import load_if_any, load_snapshot
 from deltalog.sql_session import SqlSession
 
@@ -47,8 +43,10 @@ if TYPE_CHECKING:
     from deltalog.insight.follow_steps import Offset
     from deltalog.plot import TablePlots
     from deltalog.progress import Progress
+    from deltalog.scan.changes import Changes
     from deltalog.scan.dataset import DeltaDataset
     from deltalog.scan.pandas import DtypeBackend
+    from deltalog.scan.plan import Scan
     from deltalog.schema import Field, Schema
     from deltalog.snapshot import Snapshot
     from deltalog.storage.fsspec_store import StorageOptions
@@ -421,6 +419,8 @@ class DeltaTable:
             self.schema(), predicate, session=self._session, parameters=parameters
         )
         chosen, most = arguments.as_columns(columns), arguments.as_limit(limit)
+        from deltalog.scan.plan import plan_scan
+
         return plan_scan(
             self._snapshot,
             columns=chosen,
@@ -555,6 +555,8 @@ class DeltaTable:
 
     def to_duckdb(self, connection: Any = None) -> Any:
         """Return the table as a DuckDB relation, which reads only what a query needs."""
+        from deltalog.scan.rows import duckdb_relation
+
         return duckdb_relation(self.to_pyarrow_dataset(), connection)
 
     def sql(
@@ -612,6 +614,8 @@ class DeltaTable:
         end = bound(ending_version=ending_version, ending_timestamp=ending_timestamp)
         if isinstance(end, int) and not (isinstance(start, int) and start > self.version()):
             end = min(end, self.version())
+        from deltalog.scan.changes import open_changes
+
         return open_changes(
             self._snapshot,
             start=start,
@@ -640,6 +644,8 @@ class DeltaTable:
         predicate = conditions.as_condition(self.schema(), blank, filters, session=session)
         shown = self._read_from(filesystem)
         chosen = arguments.as_columns(columns)
+        from deltalog.scan.plan import plan_scan
+
         return plan_scan(shown, columns=chosen, predicate=predicate, is_resolved=True)
 
     def _pruning(self, *given: Any) -> Expression | None:
@@ -656,6 +662,8 @@ class DeltaTable:
         """
         arguments.warn_of_deprecated(partition_filters=partition_filters)
         predicate = self._pruning(partition_filters, file_pruning_predicate)
+        from deltalog.scan import file_reports
+
         return file_reports.file_uris(self._snapshot, predicate)
 
     def partitions(
@@ -664,6 +672,8 @@ class DeltaTable:
         """Return the partitions that may hold a matching row, values as the log has them."""
         arguments.warn_of_deprecated(partition_filters=partition_filters)
         predicate = self._pruning(partition_filters, file_pruning_predicate)
+        from deltalog.scan import file_reports
+
         return file_reports.partitions(self._snapshot, predicate)
 
     def get_add_actions(self, flatten: bool = False) -> pa.Table:  # noqa: FBT001, FBT002  # deltalake's signature
@@ -674,6 +684,8 @@ class DeltaTable:
 
         Cost: every statistic of every file.
         """
+        from deltalog.scan import file_reports
+
         return file_reports.add_actions(self._snapshot, flatten=flatten)
 
     def deletion_vectors(self) -> pa.RecordBatchReader:
@@ -681,6 +693,8 @@ class DeltaTable:
 
         Cost: one request per deletion vector.
         """
+        from deltalog.scan import file_reports
+
         return file_reports.selection_vectors(self._snapshot)
 
     def diff(

@@ -19,15 +19,15 @@ from deltalog.actions import CommitInfo, SetTransaction, encode_actions
 from deltalog.actions.properties import TableProperties
 from deltalog.configuration import TableConfiguration
 from deltalog.features import in_commit_timestamps
+from deltalog.features.row_ids import BACKFILL, UNBACKFILL
 from deltalog.features.support import check_protocol, check_writable
 from deltalog.kernels import compute
 from deltalog.replay import file_keys
 from deltalog.transaction.commit_checks import check_parts
-from deltalog.transaction.conflicts import SNAPSHOT_ISOLATION
 from deltalog.transaction.file_lines import add_lines, remove_lines
 from deltalog.transaction.provenance import commit_info
+from deltalog.transaction.read_set import SNAPSHOT_ISOLATION
 from deltalog.transaction.row_id_assignment import assign_row_ids
-from deltalog.transaction.winners import BACKFILL, UNBACKFILL
 
 if TYPE_CHECKING:
     from deltalog.actions import Action

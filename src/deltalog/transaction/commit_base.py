@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from deltalog.configuration import TableConfiguration
 from deltalog.features import row_ids
+from deltalog.features.row_ids import BACKFILL, UNBACKFILL
 from deltalog.paths import canonical_paths
-from deltalog.transaction.winners import BACKFILL, UNBACKFILL
 
 if TYPE_CHECKING:
     from deltalog.snapshot import Snapshot

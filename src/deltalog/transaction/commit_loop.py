@@ -20,11 +20,9 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Final
 
 from deltalog.catalog import LogTail, RatifiedCommit
 from deltalog.errors import (
@@ -40,15 +38,12 @@ from deltalog.log.reader import read_in_batches
 from deltalog.observing import WorkKind, observed
 from deltalog.snapshot import load_snapshot, new_table_snapshot
 from deltalog.storage.store import unsynced
-from deltalog.transaction.assemble import assemble, isolation_level
+from deltalog.transaction.assemble import assemble
 from deltalog.transaction.attempt import attempt
-from deltalog.transaction.commit_base import advance, first_base
+from deltalog.transaction.commit_base import first_base
 from deltalog.transaction.committer import FileSystemCommitter
-from deltalog.transaction.conflicts import PendingFacts, find_conflict
 from deltalog.transaction.post_commit import after_commit, reading_ahead
-from deltalog.transaction.row_level import find_shared, settle, unite
 from deltalog.transaction.watched import tell_commit
-from deltalog.transaction.winners import parse_winner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,7 +197,10 @@ class CommitLoop:
 
     def _prepare(self) -> State:
         """Write deletion vectors that were united with a winner's; assemble the next version."""
-        settle(self._pending)
+        if self._pending.masks:
+            from deltalog.transaction.row_level import settle  # noqa: PLC0415  # what marks rows
+
+            settle(self._pending)
         self._made = assemble(
             self._pending,
             self._base,
@@ -242,11 +240,20 @@ class CommitLoop:
 
     def _judge(self) -> State:
         """Check our commit against every winner, and rebase it on the last of them."""
+        from deltalog.transaction.rebase import rebase  # noqa: PLC0415  # few commits lose a race
+
         lost_at = self._base.version
         for winner in self._read_winners(self._assembled.version):
             if self._is_repeated(winner):
                 return State.SKIPPED
-            self._check_and_rebase(winner)
+            self._base = rebase(
+                self._pending,
+                self._base,
+                winner,
+                configuration=self._assembled.configuration,
+                has_log_tail=self._tail is not None,
+            )
+            self._winners.append(winner)
         if self._base.version == lost_at:
             raise ObjectNotFoundError(
                 f"cannot commit to {self._store.root}: version {self._assembled.version} is "
@@ -286,6 +293,8 @@ class CommitLoop:
 
     def _read_winners(self, version: int) -> Iterator[WinningCommit]:
         """Read every commit from `version` on, oldest first, without gaps."""
+        from deltalog.transaction.winners import parse_winner  # noqa: PLC0415  # as above
+
         # Asked anew: on catalog-managed tables only the catalog knows of unpublished winners.
         self._tail = self._committer.log_tail(self._store)
         run = list_commits(self._store, version, log_tail=self._tail)
@@ -298,41 +307,6 @@ class CommitLoop:
         if not self._wanted.keys() & winner.app_versions.keys():
             return False
         return all(winner.app_versions.get(app, -1) >= own for app, own in self._wanted.items())
-
-    def _check_and_rebase(self, winner: WinningCommit) -> None:
-        """Rebase the commit on a winner.
-
-        Raises:
-            CommitConflictError: they conflict.
-        """
-        shared = find_shared(self._pending, self._assembled.configuration, winner)
-        conflict = find_conflict(replace(self._facts(), shared_paths=shared.paths), winner)
-        if conflict is not None:
-            raise conflict
-        unite(self._pending, shared)
-        self._winners.append(winner)
-        self._base = advance(self._base, winner, self._pending)
-
-    def _facts(self) -> PendingFacts:
-        """What the conflict rules need to know of this commit."""
-        pending = self._pending
-        removed: list[Any] = [files.column("path") for files, _ in pending.removes]
-        mine = pending.configuration
-        return PendingFacts(
-            root=self._store.root,
-            before=self._base.configuration,
-            protocol=mine.protocol if pending.changes_protocol else None,
-            metadata=mine.metadata if pending.changes_metadata else None,
-            read_set=pending.read_set,
-            removed_paths=pa.chunked_array(
-                [chunk for column in removed for chunk in column.chunks], pa.string()
-            ),
-            domains=frozenset(pending.domains),
-            isolation_level=isolation_level(pending, self._assembled.configuration),
-            operation=pending.operation,
-            has_log_tail=self._tail is not None,
-            time_zone=pending.context.time_zone,
-        )
 
     def _finish(self) -> Committed:
         """Make the snapshot of the new version, and run the post-commit steps."""

@@ -1,6 +1,6 @@
 """Conflict rules: may a commit still be made after another writer's commit won the version?
 
-Owns the rules and their order, which are those of Delta Spark, and the isolation levels. Pure: the
+Owns the rules and their order, which are those of Delta Spark. Pure: the
 facts of two commits in, an error or None out.
 
 Protocol: none; Delta Spark's conflict checker (ledger D-33 … D-37)
@@ -24,14 +24,14 @@ from deltalog.errors import (
     ProtocolChangedError,
 )
 from deltalog.features.protocol_change import supported_features
-from deltalog.features.row_ids import ROW_TRACKING_DOMAIN
+from deltalog.features.row_ids import BACKFILL, ROW_TRACKING_DOMAIN, UNBACKFILL
 from deltalog.features.support import check_writable
 from deltalog.kernels import compute
 from deltalog.paths import canonical_paths, decode_path
 from deltalog.scan.judge import judge
 from deltalog.stats import parse_stats
 from deltalog.transaction.metadata_changes import is_harmless_change
-from deltalog.transaction.winners import BACKFILL, UNBACKFILL
+from deltalog.transaction.read_set import SERIALIZABLE, SNAPSHOT_ISOLATION, WRITE_SERIALIZABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
 
     Rule = Callable[["PendingFacts", "WinningCommit"], CommitConflictError | None]
 
-SERIALIZABLE: Final = "Serializable"
-WRITE_SERIALIZABLE: Final = "WriteSerializable"
-SNAPSHOT_ISOLATION: Final = "SnapshotIsolation"
 _SHOWN_FILES: Final = 5
 
 # Adding one of these demands nothing of files already written, or `assemble` provides it.
@@ -83,7 +80,7 @@ class PendingFacts:
         read_set: what it read.
         removed_paths: paths of files that it removes, as they stand in the log (encoded).
         domains: names of the metadata domains that it sets or removes.
-        isolation_level: one of the three levels of this module.
+        isolation_level: one of the three levels of `read_set`.
         operation: its name in the history.
         time_zone: of partition values without a zone.
         has_log_tail: whether a catalog decides which commits are part of the table.

@@ -18,7 +18,7 @@ from deltalog.actions.codec import add_from_json, cdc_from_json
 from deltalog.actions.descriptors import descriptor_from_json
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import DataFileMissingError, MalformedLogError, ObjectNotFoundError
-from deltalog.features.row_ids import PRESERVED_TAG, ROW_TRACKING_DOMAIN
+from deltalog.features.row_ids import BACKFILL, PRESERVED_TAG, ROW_TRACKING_DOMAIN, UNBACKFILL
 from deltalog.kernels import compute
 from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.paths import LOG_DIRECTORY, FileInfo, canonical_path, check_confined, decode_path
@@ -29,7 +29,7 @@ from deltalog.transaction.journal import APP_VERSION
 from deltalog.transaction.pending import PendingTransaction
 from deltalog.transaction.properties import AppTransaction
 from deltalog.transaction.provenance import COMMIT_INFO_MEMBERS
-from deltalog.transaction.winners import BACKFILL, UNBACKFILL, parse_winner
+from deltalog.transaction.winners import parse_winner
 
 if TYPE_CHECKING:
     import pyarrow as pa

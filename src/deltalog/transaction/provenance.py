@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._json import dumps
 from deltalog._version import __version__
 from deltalog.errors import InvalidInputError
+from deltalog.features.identity_columns import IDENTITY_TAG
 from deltalog.features.row_ids import PRESERVED_TAG, Dialect
-from deltalog.transaction.winners import IDENTITY_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

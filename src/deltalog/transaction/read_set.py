@@ -1,4 +1,4 @@
-"""The read set of a transaction: what no concurrent commit may change.
+"""The read set of a transaction: what no concurrent commit may change, and how strictly.
 
 Protocol: none; Delta Spark's optimistic transactions.
 """
@@ -6,12 +6,16 @@ Protocol: none; Delta Spark's optimistic transactions.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
     from deltalog.expressions import Expression
+
+SERIALIZABLE: Final = "Serializable"
+WRITE_SERIALIZABLE: Final = "WriteSerializable"
+SNAPSHOT_ISOLATION: Final = "SnapshotIsolation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,9 @@ Protocol: Delta Log Entries
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from deltalog.features.identity_columns import IDENTITY_TAG
 from deltalog.log.reader import parse_commits
 
 if TYPE_CHECKING:
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
     from deltalog.actions import DomainMetadata, Metadata, Protocol
     from deltalog.log.names import LogFile
     from deltalog.log.reader import CommitTable
-
-BACKFILL: Final = "ROW TRACKING BACKFILL"
-UNBACKFILL: Final = "ROW TRACKING UNBACKFILL"
-IDENTITY_TAG: Final = "delta.identity.schemaUpdate"
-"""Tag of commits whose metadata changes only in the high water marks of identity columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
