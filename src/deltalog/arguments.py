@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog import expressions
 from deltalog.clock import Moment
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import Expression
 from deltalog.metadata_columns import METADATA_COLUMNS
 from deltalog.schema import StructType, canonical_path_of, project, to_arrow_schema
 
@@ -90,7 +90,7 @@ def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
     """The names of columns; InvalidInputError for a bare text, whose letters are not meant."""
     if columns is None:
         return None
-    if isinstance(columns, Expression):
+    if isinstance(columns, expressions.Expression):
         raise InvalidInputError(
             f"cannot take columns={columns!r}: expected a list of names; a condition on rows is "
             "predicate=…"

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from deltalog import expressions
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import Expression, TextRules, as_expression, lit, parse_sql
-from deltalog.expressions.sql import with_backticks
+from deltalog.expressions.text_rules import TextRules
 from deltalog.metadata_columns import CHANGE_COLUMNS
 from deltalog.schema import Field, StructType, from_arrow_type
 from deltalog.schema.metadata_fields import with_metadata_columns
 from deltalog.schema.types import STRING
 from deltalog.sql_session import SqlSession
+
+if TYPE_CHECKING:
+    from deltalog.expressions import Expression
 
 
 def with_blanks_as_nulls(filters: Any, partition_columns: Sequence[str]) -> Any:
@@ -63,7 +66,7 @@ def as_condition(
     for condition in given:
         _check_texts(condition, schema)
     found = [
-        as_expression(condition, known, parameters, session, text_rules=text_rules)
+        expressions.as_expression(condition, known, parameters, session, text_rules=text_rules)
         for condition in given
     ]
     return reduce(and_, found) if found else None
@@ -104,18 +107,20 @@ def as_updates(
                 f"cannot update with {given!r}: expected a dictionary, column name to value"
             )
     if new_values is not None:
-        return {name: lit(value) for name, value in new_values.items()}
+        return {name: expressions.lit(value) for name, value in new_values.items()}
     named = parameters if hasattr(parameters, "keys") else None
     found: dict[str | tuple[str, ...], object] = {}
     for name, value in (updates or {}).items():
-        if not isinstance(value, str | Expression):
+        if not isinstance(value, str | expressions.Expression):
             raise InvalidInputError(
                 f"updates[{name!r}]: expected SQL or an expression, found {value!r}; Python values "
                 "go into new_values"
             )
         found[name] = value
         if isinstance(value, str):
-            found[name] = parse_sql(value, parameters=named, columns=columns, quotes_names=True)
+            found[name] = expressions.parse_sql(
+                value, parameters=named, columns=columns, quotes_names=True
+            )
     return found
 
 
@@ -126,6 +131,8 @@ def as_constraints(given: Any, columns: Sequence[str]) -> Any:
     """
     if not isinstance(given, Mapping):
         return given  # what takes them says what it expects
+    from deltalog.expressions.sql import with_backticks  # noqa: PLC0415  # few tables have any
+
     return {name: with_backticks(text, columns) for name, text in given.items()}
 
 
@@ -141,7 +148,7 @@ def as_changes_condition(
     if predicate is None:
         return None
     fields = [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
-    return as_expression(predicate, StructType([*schema, *fields]), session=session)
+    return expressions.as_expression(predicate, StructType([*schema, *fields]), session=session)
 
 
 def check_given(predicate: object) -> None:

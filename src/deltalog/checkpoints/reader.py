@@ -32,6 +32,7 @@ from deltalog.checkpoints.schema import (
     texts_of_values,
 )
 from deltalog.checkpoints.stats import read_stats, stats_of, stats_sources, texts_of_stats
+from deltalog.kernels import compute
 from deltalog.paths import FileInfo
 from deltalog.storage.local_files import Recent, is_settled, local_state
 from deltalog.storage.pool import map_in_pool, read_ahead
@@ -66,6 +67,15 @@ class AddBatch:
 
     num_rows: int
     decode: Callable[[], tuple[pa.Table, list[pa.ChunkedArray[Any]]]]
+
+    def filter(self, kept: pa.ChunkedArray[pa.BooleanScalar]) -> AddBatch:
+        """The batch without the actions for which `kept`, a value for each, is false."""
+
+        def decode() -> tuple[pa.Table, list[pa.ChunkedArray[Any]]]:
+            adds, columns = self.decode()
+            return adds.filter(kept), [column.filter(kept) for column in columns]
+
+        return AddBatch(compute.sum(kept).as_py() or 0, decode)
 
 
 class Checkpoint:

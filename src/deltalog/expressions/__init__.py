@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from deltalog.expressions.analyze import TextRules, resolve, resolve_predicate, type_of
-from deltalog.expressions.evaluation import evaluate, filter_mask
-from deltalog.expressions.filters import as_expression, from_filters
-from deltalog.expressions.implicit import cast_literal
-from deltalog.expressions.nodes import Column, Expression, Literal, col, lit
-from deltalog.expressions.sql import parse_sql, parse_type, to_sql
-from deltalog.expressions.trees import (
-    all_of,
-    columns,
-    conjunction,
-    conjuncts,
-    is_deterministic,
-    map_columns,
-)
-from deltalog.expressions.zones import depends_on_zone
-from deltalog.sql_session import UTC_NAMES, SqlSession
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deltalog.expressions.analyze import resolve, resolve_predicate, type_of
+    from deltalog.expressions.evaluation import evaluate, filter_mask
+    from deltalog.expressions.filters import as_expression, from_filters
+    from deltalog.expressions.implicit import cast_literal
+    from deltalog.expressions.nodes import Column, Expression, Literal, col, lit
+    from deltalog.expressions.sql import parse_sql, parse_type, to_sql
+    from deltalog.expressions.text_rules import TextRules
+    from deltalog.expressions.trees import (
+        all_of,
+        columns,
+        conjunction,
+        conjuncts,
+        is_deterministic,
+        map_columns,
+    )
+    from deltalog.expressions.zones import depends_on_zone
+    from deltalog.sql_session import UTC_NAMES, SqlSession
 
 __all__ = [
     "UTC_NAMES",
@@ -47,3 +52,47 @@ __all__ = [
     "to_sql",
     "type_of",
 ]
+
+_ORIGINS = {
+    "Column": "deltalog.expressions.nodes",
+    "Expression": "deltalog.expressions.nodes",
+    "Literal": "deltalog.expressions.nodes",
+    "SqlSession": "deltalog.sql_session",
+    "TextRules": "deltalog.expressions.text_rules",
+    "UTC_NAMES": "deltalog.sql_session",
+    "all_of": "deltalog.expressions.trees",
+    "as_expression": "deltalog.expressions.filters",
+    "cast_literal": "deltalog.expressions.implicit",
+    "col": "deltalog.expressions.nodes",
+    "columns": "deltalog.expressions.trees",
+    "conjunction": "deltalog.expressions.trees",
+    "conjuncts": "deltalog.expressions.trees",
+    "depends_on_zone": "deltalog.expressions.zones",
+    "evaluate": "deltalog.expressions.evaluation",
+    "filter_mask": "deltalog.expressions.evaluation",
+    "from_filters": "deltalog.expressions.filters",
+    "is_deterministic": "deltalog.expressions.trees",
+    "lit": "deltalog.expressions.nodes",
+    "map_columns": "deltalog.expressions.trees",
+    "parse_sql": "deltalog.expressions.sql",
+    "parse_type": "deltalog.expressions.sql",
+    "resolve": "deltalog.expressions.analyze",
+    "resolve_predicate": "deltalog.expressions.analyze",
+    "to_sql": "deltalog.expressions.sql",
+    "type_of": "deltalog.expressions.analyze",
+}
+
+if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+
+    def __getattr__(name: str) -> Any:
+        """Load a name from the file that has it (PEP 562)."""
+        if name not in _ORIGINS:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(_ORIGINS[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return __all__

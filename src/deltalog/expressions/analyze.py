@@ -1,12 +1,11 @@
 """Resolving expressions against a schema, for those who evaluate, prune or translate them.
 
-Owns by what texts are compared; the rules of each kind of node are `resolver`'s.
+Owns what `TextRules` mean; the rules of each kind of node are `resolver`'s.
 """
 
 from __future__ import annotations
 
 import contextlib
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError
@@ -16,6 +15,7 @@ from deltalog.expressions.resolver import (
     resolved_condition,
     type_of_resolved,
 )
+from deltalog.expressions.text_rules import TextRules
 from deltalog.sql_session import RULES_OF_TABLES, SqlSession
 
 if TYPE_CHECKING:
@@ -23,19 +23,6 @@ if TYPE_CHECKING:
 
     from deltalog.expressions.nodes import Expression
     from deltalog.schema.types import DataType, StructType
-
-
-class TextRules(Enum):
-    """By what texts are compared."""
-
-    COLLATIONS = "collations"
-    """The collation of their column, or that which COLLATE names."""
-    VALUES = "values"
-    """The same, for a value that is compared by bytes later: no text with a collation."""
-    BYTES = "bytes"
-    """Their bytes, as engines do that know no collations, and have them compared so."""
-    NONE = "none"
-    """Another engine's, which computes the same: what a collation might decide is refused."""
 
 
 def resolve(

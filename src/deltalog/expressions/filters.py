@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
-from deltalog.expressions.analyze import TextRules, resolve_predicate
+from deltalog.expressions.analyze import resolve_predicate
 from deltalog.expressions.evaluation import fold
 from deltalog.expressions.nodes import Column, Expression, Literal, col
 from deltalog.expressions.rows import NO, YES
 from deltalog.expressions.sql import parse_sql
 from deltalog.expressions.substrait import as_meant, from_arrow_expression
+from deltalog.expressions.text_rules import TextRules
 from deltalog.expressions.trees import conjunction
 from deltalog.kernels import pc
 from deltalog.schema.arrow import to_arrow_schema

@@ -16,9 +16,10 @@ import pyarrow.types as pt
 from deltalog import _json
 from deltalog.errors import DeltaError
 from deltalog.expressions import nodes
-from deltalog.expressions.analyze import TextRules, resolve_predicate
+from deltalog.expressions.analyze import resolve_predicate
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.substrait import as_meant
+from deltalog.expressions.text_rules import TextRules
 from deltalog.expressions.trees import conjunction
 from deltalog.schema.types import (
     BYTE,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError, InvalidMetadataError
-from deltalog.expressions.sql import length_limits as limits_of_type
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
 from deltalog.schema.columns import walk
 
@@ -51,6 +50,9 @@ def length_limits(schema: StructType) -> tuple[LengthLimit, ...]:
         text = field.metadata.get(CHAR_VARCHAR_KEY)
         if text is None:
             continue
+        # Few tables have any, and what parses types is much for a first write to load.
+        from deltalog.expressions.sql import length_limits as limits_of_type  # noqa: PLC0415
+
         try:
             limits = limits_of_type(str(text))
         except InvalidInputError as error:

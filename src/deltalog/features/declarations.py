@@ -16,12 +16,9 @@ import pyarrow as pa
 
 from deltalog import expressions
 from deltalog.errors import InvalidInputError, InvalidMetadataError
-from deltalog.expressions import columns as columns_of
-from deltalog.expressions.nodes import Cast
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import table_checks
 from deltalog.features.identity_columns import identity_columns
-from deltalog.features.rule_sql import parse_rule
 from deltalog.features.schema_traits import has_generated_columns
 from deltalog.schema.columns import find_field, walk
 from deltalog.schema.evolve import can_store
@@ -186,6 +183,13 @@ def _parsed(text: str, schema: StructType, *, is_new: bool) -> Expression:
     """The expression of a rule; a new one must be what Spark reads, too."""
     if is_new:
         return expressions.parse_sql(text, columns=schema.names)
+    return _stored(text, schema)
+
+
+def _stored(text: str, schema: StructType) -> Expression:
+    """The expression of a rule that a table has, in whatever words."""
+    from deltalog.features.rule_sql import parse_rule  # noqa: PLC0415  # few tables have rules
+
     return parse_rule(text, schema)
 
 
@@ -204,7 +208,7 @@ def _check_generated(name: str, text: str, schema: StructType, *, is_new: bool) 
         found = expressions.type_of(resolved, schema)
     except InvalidInputError as error:
         raise InvalidInputError(f"{what} cannot be computed: {error}") from error
-    others = sorted({path[0] for path in columns_of(resolved)} - plain)
+    others = sorted({path[0] for path in expressions.columns(resolved)} - plain)
     if others:
         raise InvalidInputError(f"{what} cannot use {', '.join(others)}: that is generated itself")
     declared = find_field(schema, (name,)).type
@@ -231,14 +235,14 @@ def _check_default(path: Path, text: str, schema: StructType) -> None:
 def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
     """Why the text cannot be a default of the type; empty if it can."""
     parsed = expressions.parse_sql(text)
-    if columns_of(parsed):
+    if expressions.columns(parsed):
         return "it names a column, and a default is a constant"
     resolved = expressions.resolve(parsed, schema, replace(RULES_OF_TABLES, now=_SOME_TIME))
     found = expressions.type_of(resolved, schema)
     if not can_store(found, declared):
         return f"it is of type {found}, which a column of type {declared} cannot hold"
     if isinstance(declared, PrimitiveType) and isinstance(found, PrimitiveType):
-        stored = expressions.resolve(Cast(resolved, declared), schema)
+        stored = expressions.resolve(resolved.cast(declared), schema)
         expressions.evaluate(stored, pa.table({"": [0]}))  # raises where the value does not fit
     return ""
 
@@ -252,6 +256,6 @@ def _is_as_before(text: str, schema: StructType, unchanged: Collection[str]) -> 
 def _paths_in(text: str, schema: StructType) -> tuple[Path, ...] | None:
     """The columns that a text names, as it spells them; None if it cannot be parsed."""
     try:
-        return tuple(columns_of(parse_rule(text, schema)))
+        return tuple(expressions.columns(_stored(text, schema)))
     except InvalidInputError:
         return None

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from deltalog import expressions
 from deltalog.column_mapping import Mode, field_id, physical_name
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import Literal, parse_sql
 from deltalog.features.computed_columns import default_expressions
 from deltalog.schema.columns import map_fields, walk, walk_types
 from deltalog.schema.types import (
@@ -258,7 +258,7 @@ def _nested_paths(data_type: DataType, path: str) -> Iterator[str]:
 
 def _check_defaults(name: str, schema: StructType) -> None:
     for column, text in default_expressions(schema).items():
-        if not isinstance(parse_sql(text), Literal):
+        if not isinstance(expressions.parse_sql(text), expressions.Literal):
             raise InvalidInputError(
                 f"{name} has no place for the default of column {column!r}: expected a literal, "
                 f"found {text}"

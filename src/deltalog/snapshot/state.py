@@ -27,7 +27,6 @@ from deltalog.actions.codec import (
     txn_from_json,
 )
 from deltalog.cached import cached_property
-from deltalog.checkpoints.reader import AddBatch, Checkpoint
 from deltalog.checkpoints.stats import leaf_of, nest
 from deltalog.errors import (
     DeltaError,
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
         RowIdHighWaterMark,
         SetTransaction,
     )
+    from deltalog.checkpoints.reader import AddBatch, Checkpoint
     from deltalog.checkpoints.stats import StatsLeaf
     from deltalog.log.names import LogFile
     from deltalog.log.segment import LogSegment
@@ -119,6 +119,9 @@ class LogState:
         self._live_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
         self._nested_stats: dict[tuple[StatsLeaf, ...], pa.Table] = {}  # no copies
         if checkpoint is None and segment.checkpoint is not None:
+            # A table without one needs nothing of what reads Parquet files by their parts.
+            from deltalog.checkpoints.reader import Checkpoint  # noqa: PLC0415
+
             checkpoint = Checkpoint(store, segment.checkpoint)
         self.checkpoint = checkpoint
 
@@ -315,8 +318,10 @@ class LogState:
         if self.checkpoint is not None:
             kept, row = self._kept_adds, 0
             for batch in self.checkpoint.iter_adds(leaves, batch_rows=batch_rows):
-                yield batch if kept is None else _filtered(batch, kept.slice(row, batch.num_rows))
+                yield batch if kept is None else batch.filter(kept.slice(row, batch.num_rows))
                 row += batch.num_rows
+        from deltalog.checkpoints.reader import AddBatch  # noqa: PLC0415  # for checkpoints only
+
         newer = self.live_commit_adds.select(FILE_SCHEMA.names)
         for start in range(0, newer.num_rows, batch_rows):
             adds = newer.slice(start, batch_rows)
@@ -428,14 +433,6 @@ class LogState:
         self._room -= len(data)
         if self._room >= 0:
             self._retained[file.info.path] = data
-
-
-def _filtered(batch: AddBatch, kept: pa.ChunkedArray[pa.BooleanScalar]) -> AddBatch:
-    def decode() -> tuple[pa.Table, list[pa.ChunkedArray[Any]]]:
-        adds, columns = batch.decode()
-        return adds.filter(kept), [column.filter(kept) for column in columns]
-
-    return AddBatch(compute.sum(kept).as_py() or 0, decode)
 
 
 def _with_stats(

@@ -8,27 +8,31 @@ Protocol: Per-file Statistics
 
 from __future__ import annotations
 
-from deltalog.stats.collect import StatsCollector
-from deltalog.stats.encode import (
-    encode_stats,
-    encode_stats_column,
-    truncate_max,
-    truncate_min,
-    with_wide_bounds,
-)
-from deltalog.stats.parse import parse_stats
-from deltalog.stats.rewrite import TableColumns
-from deltalog.stats.schema import (
-    conform_stats,
-    has_bounds,
-    has_bounds_in_parquet,
-    indexed_columns,
-    leaves_of_schema,
-    project_stats,
-    schema_of_leaves,
-    stats_schema,
-)
-from deltalog.stats.skipping import Skipping, plan_skipping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deltalog.stats.collect import StatsCollector
+    from deltalog.stats.encode import (
+        encode_stats,
+        encode_stats_column,
+        truncate_max,
+        truncate_min,
+        with_wide_bounds,
+    )
+    from deltalog.stats.parse import parse_stats
+    from deltalog.stats.rewrite import TableColumns
+    from deltalog.stats.schema import (
+        conform_stats,
+        has_bounds,
+        has_bounds_in_parquet,
+        indexed_columns,
+        leaves_of_schema,
+        project_stats,
+        schema_of_leaves,
+        stats_schema,
+    )
+    from deltalog.stats.skipping import Skipping, plan_skipping
 
 __all__ = [
     "Skipping",
@@ -50,3 +54,39 @@ __all__ = [
     "truncate_min",
     "with_wide_bounds",
 ]
+
+_ORIGINS = {
+    "Skipping": "deltalog.stats.skipping",
+    "StatsCollector": "deltalog.stats.collect",
+    "TableColumns": "deltalog.stats.rewrite",
+    "conform_stats": "deltalog.stats.schema",
+    "encode_stats": "deltalog.stats.encode",
+    "encode_stats_column": "deltalog.stats.encode",
+    "has_bounds": "deltalog.stats.schema",
+    "has_bounds_in_parquet": "deltalog.stats.schema",
+    "indexed_columns": "deltalog.stats.schema",
+    "leaves_of_schema": "deltalog.stats.schema",
+    "parse_stats": "deltalog.stats.parse",
+    "plan_skipping": "deltalog.stats.skipping",
+    "project_stats": "deltalog.stats.schema",
+    "schema_of_leaves": "deltalog.stats.schema",
+    "stats_schema": "deltalog.stats.schema",
+    "truncate_max": "deltalog.stats.encode",
+    "truncate_min": "deltalog.stats.encode",
+    "with_wide_bounds": "deltalog.stats.encode",
+}
+
+if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+
+    def __getattr__(name: str) -> Any:
+        """Load a name from the file that has it (PEP 562)."""
+        if name not in _ORIGINS:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(_ORIGINS[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return __all__

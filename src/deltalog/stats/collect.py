@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.collation_keys import keys
 from deltalog.kernels import Array, pc
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.collations import ruled_collation
@@ -214,6 +213,8 @@ class _ColumnStats:
         if pt.is_dictionary(values.type):
             values = values.dictionary_decode()
         if self.collation is not None:
+            from deltalog.expressions.collation_keys import keys  # noqa: PLC0415  # few columns
+
             # A key is equal to its text, which is all that a bound has to be.
             values = keys(values, self.collation)
         elif pt.is_temporal(values.type):

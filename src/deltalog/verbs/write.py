@@ -21,7 +21,6 @@ from deltalog.features.clustering import check_clustering_columns, clustering_co
 from deltalog.kernels import pc
 from deltalog.partition_values import extract, parse_column
 from deltalog.rows.file_options import FileOptions
-from deltalog.rows.request import deletion
 from deltalog.schema import from_arrow_schema
 from deltalog.schema.columns import walk
 from deltalog.schema.evolve import merge_schemas
@@ -287,6 +286,8 @@ class Write(Verb[RowsWritten]):
         self._check_columns_that_stay(transaction, rows)
         if self.schema_mode is not None:
             self._add_columns_of(rows, transaction)
+        from deltalog.rows.request import deletion  # noqa: PLC0415  # what most writes do not do
+
         request = deletion(predicate, file_options=self.file_options)
         replaced = engine.plan_change(transaction, request).apply()
         transaction.parameters.update(self.logged_parameters())

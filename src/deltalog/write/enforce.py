@@ -1,71 +1,35 @@
 """Complete new rows, and check them against the table's constraints.
 
 Owns the order of steps: columns are matched (`fit`); defaults, identity values and generated
-columns are filled in; then NOT NULL, lengths, invariants and CHECK constraints are checked. SQL
-expressions are evaluated over whole batches; if deltalog cannot evaluate one, the write fails.
+columns are filled in; then NOT NULL, lengths, invariants and CHECK constraints are checked. `rules`
+evaluates what is SQL.
 
 Protocol: Column Invariants, CHECK Constraints, Generated Columns, Identity Columns, Default Columns
 """
 
 from __future__ import annotations
 
-import contextlib
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from deltalog import clock
-from deltalog.clock import utc_moment
-from deltalog.errors import (
-    ConstraintViolationError,
-    DeltaError,
-    InvalidInputError,
-    UnsupportedFeatureError,
-)
-from deltalog.expressions import (
-    UTC_NAMES,
-    Column,
-    Expression,
-    columns,
-    depends_on_zone,
-    evaluate,
-    filter_mask,
-    parse_sql,
-    resolve,
-    resolve_predicate,
-)
-from deltalog.expressions.nodes import Collate
+from deltalog.errors import InvalidInputError
 from deltalog.features.char_varchar import LengthLimit, length_limits
 from deltalog.features.computed_columns import default_expressions, generation_expressions
-from deltalog.features.constraints import CHECK, Check, table_checks
+from deltalog.features.constraints import Check, table_checks
 from deltalog.features.identity_columns import IdentityColumn, identity_columns, next_values
-from deltalog.features.rule_sql import parse_rule
 from deltalog.kernels import Array, pc
-from deltalog.schema import StructType, find_field, to_arrow_schema
-from deltalog.schema.collation_names import BY_BYTES
-from deltalog.schema.collations import has_collations
-from deltalog.schema.readable import readable_rows
-from deltalog.schema.types import STRING
-from deltalog.sql_session import RULES_OF_TABLES
+from deltalog.schema import to_arrow_schema
 from deltalog.write.fit import Fit
 from deltalog.write.nested_paths import not_null_paths, rows_where, values_at
+from deltalog.write.violations import violation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from deltalog.configuration import TableConfiguration
+    from deltalog.write.rules import Rules
     from deltalog.write.spec import WriteSpec
-
-
-_MAX_EXAMPLES: Final = 5
-_MOST_COMPARED: Final = 1000
-
-
-class _Rule(NamedTuple):
-    what: str  # for messages: "CHECK constraint 'pos' (a > 0)"
-    name: str
-    condition: Expression  # resolved; must be true
 
 
 class Enforcer:
@@ -122,13 +86,6 @@ class Enforcer:
             casts=casts,
         )
         missing = self._fit.missing
-        self._zone = time_zone
-        # No rule that deltalog makes depends on the time, but other writers made such rules.
-        now = utc_moment(clock.now_ms() if now_ms is None else now_ms)
-        self._session = replace(RULES_OF_TABLES, now=now)
-        self._constants = {
-            name: self._default(name, defaults[name]) for name in missing if name in defaults
-        }
         self._check_explicit(identities, keeps_identities=keeps_identities)
         self._identities = {name: identities[name] for name in missing if name in identities}
         starts = identity_starts or {}
@@ -137,19 +94,23 @@ class Enforcer:
         }
         self.identity_marks: dict[str, int] = {}
         self.identity_starts: dict[str, int] = {}
-        self._generated = {
-            name: self._generation(name, text)
-            for name, text in generated.items()
-            if name in missing
-        }
-        self._rules = [
-            *(
-                self._verification(name, text)
-                for name, text in generated.items()
-                if name not in missing
-            ),
-            *(self._check(check) for check in _checks(configuration)),
-        ]
+        filled = {name: text for name, text in defaults.items() if name in missing}
+        checks = _checks(configuration)
+        self._rules: Rules | None = None
+        if filled or generated or checks:
+            # Few tables have any; they need what evaluates SQL, a fifth of what a write loads.
+            from deltalog.write.rules import Rules  # noqa: PLC0415
+
+            self._rules = Rules(
+                configuration.schema,
+                missing=missing,
+                defaults=filled,
+                generated=generated,
+                checks=checks,
+                table=table,
+                time_zone=time_zone,
+                now_ms=now_ms,
+            )
         self._not_null = list(not_null_paths(self._logical))
         self._limits = _limits(configuration)
 
@@ -173,14 +134,7 @@ class Enforcer:
 
         None says that `apply` fills in, converts or checks something.
         """
-        changes = (
-            self._constants,
-            self._identities,
-            self._generated,
-            self._rules,
-            self._not_null,
-            self._limits,
-        )
+        changes = (self._identities, self._rules, self._not_null, self._limits)
         return None if any(changes) or self._fit.missing else self._fit.sources
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -198,21 +152,23 @@ class Enforcer:
         """
         num_rows = batch.num_rows
         found = self._fit.apply(batch)
-        for name, constant in self._constants.items():
-            found[name] = pa.repeat(constant, num_rows)
+        rules = self._rules
+        if rules is not None:
+            found |= rules.defaults(num_rows)
         for name, column in self._identities.items():
             found[name] = self._number(column, num_rows)
         for field in self.schema:
-            if field.name not in found and field.name not in self._generated:
+            if field.name not in found and (rules is None or field.name not in rules.generated):
                 found[field.name] = pa.nulls(num_rows, field.type)
-        self._generate(found)
+        if rules is not None:
+            rules.generate(found, self.schema)
         result = pa.RecordBatch.from_arrays(
             [found[field.name] for field in self.schema], schema=self.schema
         )
         self._check_nulls(result)
         self._check_lengths(result)
-        for rule in self._rules:
-            self._check_rule(rule, result)
+        if rules is not None:
+            rules.check(result)
         return result
 
     @property
@@ -236,64 +192,6 @@ class Enforcer:
                 f"{', '.join(map(repr, given))} are always generated; leave them out of the data"
             )
 
-    def _default(self, name: str, text: str) -> Any:
-        """Evaluate a default to the constant that all rows get."""
-        what = f"the default of column {name!r} ({text})"
-        field = find_field(self._logical, (name,))
-        with _naming(self._table, what, "allowColumnDefaults"):
-            resolved = resolve(parse_sql(text).cast(field.type), StructType([]), self._session)
-            self._check_zone(text, resolved, StructType([]))
-            one_row = pa.record_batch({"": pa.nulls(1)})
-            return evaluate(resolved, one_row)[0]
-
-    def _generation(self, name: str, text: str) -> Expression:
-        """Resolve the expression of a generated column, with a cast to the column's type."""
-        field = find_field(self._logical, (name,))
-        what = f"the expression of the generated column {name!r} ({text})"
-        with _naming(self._table, what, "generatedColumns"):
-            resolved = resolve(self._parse(text).cast(field.type), self._logical, self._session)
-            self._check_zone(text, resolved, self._logical)
-            return resolved
-
-    def _verification(self, name: str, text: str) -> _Rule:
-        """Return the rule that given values of a generated column equal the computed ones."""
-        what = f"generated column {name!r} ({text})"
-        with _naming(self._table, what, "generatedColumns"):
-            value, computed = Column((name,)), self._parse(text)
-            is_same: Expression = value.equals_null_safe(computed)
-            if find_field(self._logical, (name,)).type == STRING and has_collations(self._logical):
-                # It is the same text, and not one that a collation takes for equal.
-                is_same = Collate(value, BY_BYTES).equals_null_safe(Collate(computed, BY_BYTES))
-            resolved = resolve_predicate(is_same, self._logical, self._session)
-            self._check_zone(text, resolved, self._logical)
-            return _Rule(what, name, resolved)
-
-    def _check(self, check: Check) -> _Rule:
-        kind, feature = (
-            ("CHECK constraint", "checkConstraints")
-            if check.kind == CHECK
-            else ("invariant of column", "invariants")
-        )
-        what = f"{kind} {check.name!r} ({check.text})"
-        with _naming(self._table, what, feature):
-            condition = resolve_predicate(self._parse(check.text), self._logical, self._session)
-            self._check_zone(check.text, condition, self._logical)
-        return _Rule(what, check.name, condition)
-
-    def _check_zone(self, text: str, resolved: Expression, schema: StructType) -> None:
-        """Refuse a rule that other engines would evaluate in the zone of this table's context.
-
-        They derive filters from generated columns, and would miss the rows that UTC put elsewhere.
-        """
-        if self._zone not in UTC_NAMES and depends_on_zone(text, resolved, schema):
-            raise InvalidInputError(
-                f"its value depends on the time zone, which is {self._zone!r} here, and deltalog "
-                "computes it in UTC only; write in a session, or with a default_timezone, of UTC"
-            )
-
-    def _parse(self, text: str) -> Expression:
-        return parse_rule(text, self._logical)
-
     # --- for each batch
 
     def _number(self, column: IdentityColumn, num_rows: int) -> Array:
@@ -305,17 +203,6 @@ class Enforcer:
             self.identity_marks[column.name] = last
             self._next[column.name] = last + column.step
         return values
-
-    def _generate(self, found: dict[str, Array]) -> None:
-        if not self._generated:
-            return
-        known = [field for field in self.schema if field.name in found]
-        base = pa.RecordBatch.from_arrays(
-            [found[field.name] for field in known], schema=pa.schema(known)
-        )
-        for name, expression in self._generated.items():
-            with _noting(f"computing the generated column {name!r} of {self._table}"):
-                found[name] = evaluate(expression, base)
 
     def _check_nulls(self, batch: pa.RecordBatch) -> None:
         for path in self._not_null:
@@ -333,7 +220,7 @@ class Enforcer:
             bad = rows_where(is_null, rows)
             if len(bad):
                 name = ".".join(path)
-                raise _violation(f"NOT NULL of column {name!r}", name, batch.select([path[0]]), bad)
+                raise violation(f"NOT NULL of column {name!r}", name, batch.select([path[0]]), bad)
 
     def _check_lengths(self, batch: pa.RecordBatch) -> None:
         for limit in self._limits:
@@ -341,25 +228,12 @@ class Enforcer:
             too_long = pc.greater(pc.utf8_length(values), pa.scalar(limit.length, pa.int32()))
             if pc.any(too_long).as_py():
                 name = ".".join(limit.path)
-                raise _violation(
+                raise violation(
                     f"length of column {name!r} ({limit.type_name})",
                     name,
                     batch.select([limit.path[0]]),
                     rows_where(too_long, rows),
                 )
-
-    def _check_rule(self, rule: _Rule, batch: pa.RecordBatch) -> None:
-        with _noting(f"checking {rule.what} of {self._table}"):
-            holds: Array = filter_mask(rule.condition, batch)
-        if pc.all(holds, min_count=0).as_py():
-            return
-        shown = sorted({path[0] for path in columns(rule.condition)})
-        raise _violation(
-            rule.what,
-            rule.name,
-            batch.select(shown) if shown else batch,
-            rows_where(pc.invert(holds), None),
-        )
 
 
 def _identities(configuration: TableConfiguration) -> dict[str, IdentityColumn]:
@@ -392,50 +266,3 @@ def _checks(configuration: TableConfiguration) -> tuple[Check, ...]:
 
 def _limits(configuration: TableConfiguration) -> tuple[LengthLimit, ...]:
     return length_limits(configuration.schema)
-
-
-def _violation(
-    what: str, name: str, batch: pa.RecordBatch, rows: Array
-) -> ConstraintViolationError:
-    count = len(rows)
-    looked_at = readable_rows(batch.take(rows.slice(0, _MOST_COMPARED)))
-    examples = distinct(looked_at)[:_MAX_EXAMPLES]
-    shown = ", ".join(repr(example) for example in examples)
-    more = "" if len(examples) < _MAX_EXAMPLES or count == len(examples) else ", …"
-    return ConstraintViolationError(
-        f"cannot write the data: {what} is violated by {count} of the {batch.num_rows} rows that "
-        f"were looked at: {shown}{more}",
-        constraint=name,
-        num_rows=count,
-        examples=examples,
-    )
-
-
-def distinct(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows that look different, each once: the same one says nothing twice."""
-    return list({repr(row): row for row in rows}.values())
-
-
-@contextlib.contextmanager
-def _naming(table: str, what: str, feature: str) -> Iterator[None]:
-    """Turn an error of parsing a rule into an UnsupportedFeatureError that names the rule."""
-    try:
-        yield
-    except InvalidInputError as error:
-        raise UnsupportedFeatureError(
-            table=table,
-            version=None,
-            operation="write to",
-            features=[feature],
-            hint=f"deltalog cannot evaluate {what}: {error}",
-        ) from error
-
-
-@contextlib.contextmanager
-def _noting(what: str) -> Iterator[None]:
-    """Add a note to an error of evaluation, with the rule that was evaluated."""
-    try:
-        yield
-    except DeltaError as error:
-        error.add_note(f"while {what}")
-        raise

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError, SchemaMismatchError
-from deltalog.expressions.casts import cast
 from deltalog.kernels import Array, compute
 from deltalog.schema import (
     ArrayType,
@@ -226,6 +225,8 @@ def _is_assignable(one: PrimitiveType, other: PrimitiveType) -> bool:
 
 
 def _cast(array: Array, one: PrimitiveType, other: PrimitiveType, name: str) -> Array:
+    from deltalog.expressions.casts import cast  # noqa: PLC0415  # most data has the table's types
+
     plain = conform_array(array, to_arrow_type(one), column=name)
     try:
         return cast(plain, one, other)

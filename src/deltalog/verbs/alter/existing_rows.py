@@ -8,7 +8,7 @@ from deltalog.errors import ConstraintViolationError, InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.scan import plan_scan
 from deltalog.schema.readable import readable_rows
-from deltalog.write.enforce import distinct
+from deltalog.write.violations import distinct
 
 if TYPE_CHECKING:
     from deltalog.expressions import Expression
