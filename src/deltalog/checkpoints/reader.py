@@ -31,7 +31,13 @@ from deltalog.checkpoints.schema import (
     member,
     texts_of_values,
 )
-from deltalog.checkpoints.stats import read_stats, stats_of, stats_sources, texts_of_stats
+from deltalog.checkpoints.stats import (
+    parsed_leaves,
+    read_stats,
+    stats_of,
+    stats_sources,
+    texts_of_stats,
+)
 from deltalog.kernels import compute
 from deltalog.paths import FileInfo
 from deltalog.storage.local_files import Recent, is_settled, local_state
@@ -76,6 +82,16 @@ class AddBatch:
             return adds.filter(kept), [column.filter(kept) for column in columns]
 
         return AddBatch(compute.sum(kept).as_py() or 0, decode)
+
+
+def unread_adds(adds: pa.Table, leaves: Sequence[StatsLeaf]) -> AddBatch:
+    """The batch of actions of commits, whose statistics are parsed when it is decoded.
+
+    Args:
+        adds: of `FILE_SCHEMA`.
+        leaves: of the statistics.
+    """
+    return AddBatch(adds.num_rows, lambda: (adds, parsed_leaves(adds.column("stats"), leaves)))
 
 
 class Checkpoint:

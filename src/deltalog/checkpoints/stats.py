@@ -102,12 +102,20 @@ def stats_of(
         table = conform_stats(member_of(actions, "stats_parsed"), schema_of_leaves(parsed))
         found.update({path: leaf_of(table, path) for path, _ in parsed})
     if others and _JSON in have:
-        table = parse_stats(member_of(actions, "stats"), schema_of_leaves(others))
-        found.update({path: leaf_of(table, path) for path, _ in others})
+        columns = parsed_leaves(member_of(actions, "stats"), others)
+        found.update({path: column for (path, _), column in zip(others, columns, strict=True)})
     else:
         rows = len(actions)
         found.update({path: chunked([nulls(rows, kind)], kind) for path, kind in others})
     return [found[path] for path, _ in leaves]
+
+
+def parsed_leaves(
+    texts: pa.ChunkedArray[Any], leaves: Sequence[StatsLeaf]
+) -> list[pa.ChunkedArray[Any]]:
+    """One column per leaf, one row per JSON text."""
+    table = parse_stats(texts, schema_of_leaves(leaves))
+    return [leaf_of(table, path) for path, _ in leaves]
 
 
 def _members(action_type: Any) -> Iterator[tuple[str, ...]]:

@@ -27,7 +27,6 @@ from deltalog.actions.codec import (
     txn_from_json,
 )
 from deltalog.cached import cached_property
-from deltalog.checkpoints.stats import leaf_of, nest
 from deltalog.errors import (
     DeltaError,
     InvalidMetadataError,
@@ -46,7 +45,7 @@ from deltalog.log.reader import (
     read_in_batches,
 )
 from deltalog.replay import Survivors, file_keys, not_mentioned, reconcile
-from deltalog.stats import leaves_of_schema, parse_stats, schema_of_leaves
+from deltalog.stats import leaves_of_schema
 from deltalog.storage.pool import read_ahead, while_waiting
 from deltalog.storage.store import is_local
 
@@ -277,15 +276,15 @@ class LogState:
         Args:
             schema: the leaves to return, nested as in `deltalog.stats.stats_schema`.
         """
+        from deltalog.checkpoints.stats import nest, parsed_leaves  # noqa: PLC0415  # to prune
+
         leaves = leaves_of_schema(schema)
         if not leaves:
             return self.files([])
         live = self._live_stats  # as in `files`
         missing = [leaf for leaf in leaves if leaf not in live]
         if missing:
-            texts = self.live_commit_adds.column("stats")
-            table = parse_stats(texts, schema_of_leaves(missing))
-            columns = [leaf_of(table, path) for path, _ in missing]
+            columns = parsed_leaves(self.live_commit_adds.column("stats"), missing)
             if self.checkpoint is not None:
                 older = self.keep(numbered(self.checkpoint.stats(missing)))
                 columns = pa.concat_tables([older, numbered(columns)]).columns
@@ -320,12 +319,11 @@ class LogState:
             for batch in self.checkpoint.iter_adds(leaves, batch_rows=batch_rows):
                 yield batch if kept is None else batch.filter(kept.slice(row, batch.num_rows))
                 row += batch.num_rows
-        from deltalog.checkpoints.reader import AddBatch  # noqa: PLC0415  # for checkpoints only
+        from deltalog.checkpoints.reader import unread_adds  # noqa: PLC0415  # for checkpoints only
 
         newer = self.live_commit_adds.select(FILE_SCHEMA.names)
         for start in range(0, newer.num_rows, batch_rows):
-            adds = newer.slice(start, batch_rows)
-            yield AddBatch(adds.num_rows, partial(_with_stats, adds, leaves))
+            yield unread_adds(newer.slice(start, batch_rows), leaves)
 
     def keep(self, adds: pa.Table) -> pa.Table:
         """Filter the checkpoint's adds: leave out those that a later commit names."""
@@ -433,13 +431,6 @@ class LogState:
         self._room -= len(data)
         if self._room >= 0:
             self._retained[file.info.path] = data
-
-
-def _with_stats(
-    adds: pa.Table, leaves: Sequence[StatsLeaf]
-) -> tuple[pa.Table, list[pa.ChunkedArray[Any]]]:
-    stats = parse_stats(adds.column("stats"), schema_of_leaves(leaves))
-    return adds, [leaf_of(stats, path) for path, _ in leaves]
 
 
 def numbered(columns: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:

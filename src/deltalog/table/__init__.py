@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from deltalog.table.alter import TableAlterer
     from deltalog.table.catalog_transaction import CatalogTransactions
     from deltalog.table.convert import convert_to_deltalake
-    from deltalog.table.creating import table_defaults
+    from deltalog.table.defaults import table_defaults
     from deltalog.table.delta_table import DeltaTable
     from deltalog.table.merge import TableMerger
     from deltalog.table.optimize import TableOptimizer
@@ -43,7 +43,7 @@ _ORIGINS = {
     "TableMerger": "deltalog.table.merge",
     "TableOptimizer": "deltalog.table.optimize",
     "convert_to_deltalake": "deltalog.table.convert",
-    "table_defaults": "deltalog.table.creating",
+    "table_defaults": "deltalog.table.defaults",
     "write_deltalake": "deltalog.table.write",
     "write_files": "deltalog.table.write",
 }

@@ -14,7 +14,7 @@ from deltalog.schema import Field
 from deltalog.transaction.properties import CommitOptions
 from deltalog.verbs import alter
 from deltalog.verbs.alter.drop_feature import drop_feature
-from deltalog.verbs.verb import Operation
+from deltalog.verbs.operation import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

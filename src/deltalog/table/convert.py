@@ -14,7 +14,7 @@ from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.locations import open_table_store
 from deltalog.log.listing import has_table
-from deltalog.table.creating import new_table_with_defaults
+from deltalog.table.defaults import new_table_with_defaults
 from deltalog.transaction.properties import USUAL, CommitOptions
 from deltalog.verbs.convert import (
     Conversion,

@@ -915,7 +915,7 @@ class DeltaTable:
             InvalidInputError: the table shows an old version.
         """
         from deltalog.transaction.commit import Ran
-        from deltalog.verbs.verb import Operation
+        from deltalog.verbs.operation import Operation
 
         verb = Operation(
             name=operation,
@@ -1205,7 +1205,7 @@ class DeltaTable:
             InvalidInputError: the files were written for another table or schema.
             CommitFailedError: another writer won; the files stay, and may be committed again.
         """
-        from deltalog.verbs.write import CommitFiles
+        from deltalog.verbs.commit_files import CommitFiles
         from deltalog.write.written import WrittenFiles
 
         parts = [written] if isinstance(written, WrittenFiles) else list(written)

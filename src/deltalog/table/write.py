@@ -19,7 +19,7 @@ from deltalog.errors import (
 from deltalog.locations import named_table, open_table_context
 from deltalog.rows.file_options import FileOptions
 from deltalog.schema import from_arrow_schema
-from deltalog.table.creating import new_table_with_defaults
+from deltalog.table.defaults import new_table_with_defaults
 from deltalog.table.delta_table import DeltaTable
 from deltalog.table_change import changed_table
 from deltalog.transaction.properties import CommitOptions

@@ -9,17 +9,21 @@ Protocol: Change Metadata, Protocol Evolution
 
 from __future__ import annotations
 
-from deltalog.table_change.change import changed_table, new_table
-from deltalog.table_change.checks import engines_losing_access
-from deltalog.table_change.clustering import clustering_domain
-from deltalog.table_change.drop import (
-    check_droppable,
-    deactivated,
-    with_current_row_ids,
-    with_row_ids_of,
-    without_feature,
-)
-from deltalog.table_change.properties import is_set_by_writers
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deltalog.table_change.change import changed_table, new_table
+    from deltalog.table_change.checks import engines_losing_access
+    from deltalog.table_change.clustering import clustering_domain
+    from deltalog.table_change.drop import (
+        check_droppable,
+        deactivated,
+        with_current_row_ids,
+        with_row_ids_of,
+        without_feature,
+    )
+    from deltalog.table_change.properties import is_set_by_writers
 
 __all__ = [
     "changed_table",
@@ -33,3 +37,31 @@ __all__ = [
     "with_row_ids_of",
     "without_feature",
 ]
+
+_ORIGINS = {
+    "changed_table": "deltalog.table_change.change",
+    "check_droppable": "deltalog.table_change.drop",
+    "clustering_domain": "deltalog.table_change.clustering",
+    "deactivated": "deltalog.table_change.drop",
+    "engines_losing_access": "deltalog.table_change.checks",
+    "is_set_by_writers": "deltalog.table_change.properties",
+    "new_table": "deltalog.table_change.change",
+    "with_current_row_ids": "deltalog.table_change.drop",
+    "with_row_ids_of": "deltalog.table_change.drop",
+    "without_feature": "deltalog.table_change.drop",
+}
+
+if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+
+    def __getattr__(name: str) -> Any:
+        """Load a name from the file that has it (PEP 562)."""
+        if name not in _ORIGINS:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(_ORIGINS[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return __all__

@@ -25,7 +25,6 @@ from deltalog.features.protocol_change import (
 )
 from deltalog.schema import encode_schema
 from deltalog.table_change import checks, columns, properties
-from deltalog.table_change.schema_change import change_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -203,6 +202,8 @@ def _next_schema(
         return current.schema, ()
     if replaces_data:
         return columns.keep_ids(current, schema), ()
+    from deltalog.table_change.schema_change import change_schema  # noqa: PLC0415  # of old tables
+
     found = change_schema(
         current,
         columns.match_ids(current, schema),

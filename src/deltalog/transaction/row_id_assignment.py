@@ -19,7 +19,6 @@ from deltalog.features import row_ids
 from deltalog.features.row_ids import Dialect
 from deltalog.kernels import compute
 from deltalog.paths import canonical_paths
-from deltalog.stats import parse_stats
 
 if TYPE_CHECKING:
     from deltalog.actions import Action, AddFile
@@ -154,6 +153,8 @@ def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[p
     if not bases.null_count:
         return rows, mark
     missing = bases.is_null()
+    from deltalog.stats import parse_stats  # noqa: PLC0415  # only files that are added again
+
     counts = parse_stats(rows.column("stats"), pa.schema([("numRecords", pa.int64())]))
     needed = compute.if_else(missing, counts.column("numRecords"), 0)
     if needed.null_count:

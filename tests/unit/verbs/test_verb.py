@@ -10,7 +10,8 @@ from deltalog.errors import InvalidInputError
 from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.transaction import PendingTransaction
 from deltalog.verbs.do import do, explain, preview
-from deltalog.verbs.verb import Nothing, Operation, Staged, Verb
+from deltalog.verbs.operation import Operation, Staged
+from deltalog.verbs.verb import Nothing, Verb
 from tests.support.logs import DictStore, table_of
 from tests.support.transactions import commit_info_of, new_file
 

@@ -27,7 +27,8 @@ from deltalog.spark.session.opening import names_a_version, open_latest
 from deltalog.spark.session.refusals import DEFAULTS
 from deltalog.spark.session.settings import read_settings
 from deltalog.spark.session.types import schema_of
-from deltalog.table.creating import TablePlace, new_table_with_defaults
+from deltalog.table.creating import TablePlace
+from deltalog.table.defaults import new_table_with_defaults
 from deltalog.transaction import CommitOptions, PendingTransaction
 from deltalog.verbs.do import do, make_table, stage
 from deltalog.verbs.write import Write

@@ -18,7 +18,8 @@ from deltalog.kernels import pc
 from deltalog.table_change import with_current_row_ids
 from deltalog.verbs.alter.protocol import protocol_parameters
 from deltalog.verbs.alter.staging import Alteration
-from deltalog.verbs.verb import Staged, Verb
+from deltalog.verbs.operation import Staged
+from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:
     from deltalog.engine import Engine

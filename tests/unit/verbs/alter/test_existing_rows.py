@@ -9,7 +9,7 @@ from deltalog.errors import ConstraintViolationError, InvalidInputError
 from deltalog.schema import Field, find_field
 from deltalog.transaction import PendingTransaction
 from deltalog.verbs import alter
-from deltalog.verbs.verb import Operation
+from deltalog.verbs.operation import Operation
 from tests.support.altering import apply, make
 
 

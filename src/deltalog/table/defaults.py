@@ -1,0 +1,84 @@
+"""The configuration of new tables, with the properties that the caller wants all of them to have.
+
+Owns `table_defaults`. `table_change` decides which protocol and metadata a table may have.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from deltalog.actions.settable import canonical_key
+from deltalog.clock import now_ms
+from deltalog.table_change import new_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from deltalog.catalogs.named import NewNamedTable
+    from deltalog.configuration import TableConfiguration
+    from deltalog.schema import StructType
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_DEFAULTS: Final[ContextVar[Mapping[str, str]]] = ContextVar("table_defaults", default=_NOTHING)
+
+
+@contextmanager
+def table_defaults(properties: Mapping[str, str]) -> Iterator[None]:
+    """Set default properties of the tables that are created in this block.
+
+    The arguments of a table take precedence. Blocks can be nested; the inner one's properties win.
+    The block holds for the current thread or task.
+
+    Args:
+        properties: key → text, such as `{"delta.enableDeletionVectors": "true"}`.
+
+    Raises:
+        InvalidInputError: there is no such property.
+    """
+    asked = {canonical_key(key): text for key, text in properties.items()}
+    token = _DEFAULTS.set({**_DEFAULTS.get(), **asked})
+    try:
+        yield
+    finally:
+        _DEFAULTS.reset(token)
+
+
+def new_table_with_defaults(
+    schema: StructType,
+    *,
+    partition_columns: Sequence[str] = (),
+    configuration: Mapping[str, str | None] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    clustering_columns: Sequence[str | tuple[str, ...]] | None = None,
+    features: Sequence[str] = (),
+    arbitrary_properties: bool = False,
+    place: NewNamedTable | None = None,
+) -> TableConfiguration:
+    """Return `table_change.new_table` with the current defaults; None removes one of them.
+
+    Args:
+        place: in a catalog, which may require properties and features.
+    """
+    asked = dict(configuration or {})
+    if place is not None:
+        asked = place.staged.configuration(asked)
+        features = (*features, *place.staged.features)
+    own = {key.lower() for key in asked}
+    defaults = {key: text for key, text in _DEFAULTS.get().items() if key.lower() not in own}
+    merged = {**defaults, **asked}
+    return new_table(
+        schema,
+        partition_columns=partition_columns,
+        configuration={key: text for key, text in merged.items() if text is not None},
+        name=name,
+        description=description,
+        clustering_columns=clustering_columns,
+        features=features,
+        arbitrary_properties=arbitrary_properties,
+        has_catalog=place is not None,
+        created_time_ms=now_ms(),
+    )
