@@ -9,7 +9,6 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
 
 Call = Callable[[], object]
@@ -104,7 +103,6 @@ def official_share_column(path: Path, needle: int) -> Call:
 def deltalog_share_point(path: Path, needle: int) -> Call:
     from deltalog.sharing import load_as_pandas
 
-    import_module("deltalog.expressions.arrow")  # else the first comparison does it
     url = _url(path)
     return lambda: len(load_as_pandas(url, jsonPredicateHints=_hint(needle)))
 

@@ -7,7 +7,6 @@ the call that is measured; the call returns its answer, so that nobody is quick 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
 
 from benchmarks.processes import PROCESSES
@@ -35,7 +34,6 @@ def deltalake_open(path: Path, needle: int) -> Call:
 def deltalog_plan(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable, col
 
-    import_module("deltalog.expressions.arrow")  # else the first comparison does it
     return lambda: len(list(DeltaTable(path).scan(predicate=col("id") == needle).tasks()))
 
 

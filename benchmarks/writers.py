@@ -45,29 +45,6 @@ def copy_table(path: Path) -> Path:
     return target
 
 
-_LOADED_LATER = (
-    "expressions.arrow",
-    "rows.bins",
-    "rows.local",
-    "transaction.commit",
-    "upkeep.checkpoint",
-    "write.spliced_files",
-)
-
-
-def load_verbs() -> None:
-    """Load what deltalog loads with the first use of a verb: imports are not measured."""
-    from importlib import import_module
-
-    from deltalog.expressions import parse_sql
-
-    for module in ("do", "write", "delete", "update", "merge", "optimize", "vacuum"):
-        import_module(f"deltalog.verbs.{module}")
-    for module in _LOADED_LATER:
-        import_module(f"deltalog.{module}")
-    parse_sql("a = 1")
-
-
 def _rows(path: Path) -> pa.Table:
     return ds.dataset(sorted(map(str, path.glob("*.parquet")))).to_table()
 
@@ -79,8 +56,6 @@ def _partitioned_rows(path: Path) -> pa.Table:
 
 def deltalog_append(path: Path, needle: int) -> Call:
     from deltalog import write_deltalake
-
-    load_verbs()
 
     del needle
     rows, target = _rows(path), _scratch() / "table"
@@ -119,8 +94,6 @@ def pyarrow_write(path: Path, needle: int) -> Call:
 def deltalog_partitioned(path: Path, needle: int) -> Call:
     from deltalog import write_deltalake
 
-    load_verbs()
-
     del needle
     rows, target = _partitioned_rows(path), _scratch() / "table"
 
@@ -157,8 +130,6 @@ def deltalog_small_commits_unsynced(path: Path, needle: int) -> Call:
 def _small_commits(*, syncs: bool) -> Call:
     from deltalog import DeltaTable, write_deltalake
 
-    load_verbs()
-
     row, target = pa.table({"id": [1], "name": ["one"]}), _scratch() / "table"
     options = {"fsync": str(syncs).lower()}
     write_deltalake(target, row, storage_options=options)
@@ -191,7 +162,6 @@ def deltalake_small_commits(path: Path, needle: int) -> Call:
 def deltalog_path_commits(path: Path, needle: int) -> Call:
     import deltalog
 
-    load_verbs()
     del path, needle
     return _path_commits(deltalog)
 
@@ -199,7 +169,6 @@ def deltalog_path_commits(path: Path, needle: int) -> Call:
 def deltalog_path_commits_unsynced(path: Path, needle: int) -> Call:
     import deltalog
 
-    load_verbs()
     del path, needle
     return _path_commits(deltalog, storage_options={"fsync": "false"})
 
@@ -226,8 +195,6 @@ def _path_commits(library: Any, **options: Any) -> Call:
 def deltalog_appender(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable, write_deltalake
 
-    load_verbs()
-
     del path, needle
     row, target = pa.table({"id": [1], "name": ["one"]}), _scratch() / "table"
     write_deltalake(target, row)
@@ -248,8 +215,6 @@ def append_by_threads(table: Any, row: pa.Table, times: int) -> None:
 
 def deltalog_checkpoint(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
-
-    load_verbs()
 
     del needle
     target = copy_table(path)
@@ -284,8 +249,6 @@ def deltalog_delete_unsynced(path: Path, needle: int) -> Call:
 def _delete(path: Path, needle: int, *, syncs: bool) -> Call:
     from deltalog import DeltaTable
 
-    load_verbs()
-
     target, where = copy_table(path), _range(path, needle)
     options = {"fsync": str(syncs).lower()}
     return lambda: DeltaTable(target, storage_options=options).delete(where)["num_deleted_rows"]
@@ -300,8 +263,6 @@ def deltalake_delete(path: Path, needle: int) -> Call:
 
 def deltalog_update(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
-
-    load_verbs()
 
     target, where = copy_table(path), _range(path, needle)
     return lambda: DeltaTable(target).update({"quantity": "quantity + 1"}, predicate=where)[
@@ -341,8 +302,6 @@ def _merge(table: object, source: pa.Table) -> object:
 def deltalog_merge(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
-    load_verbs()
-
     source, target = _changes(path, needle, spread=True), copy_table(path)
     return lambda: _merge(DeltaTable(target), source)
 
@@ -356,8 +315,6 @@ def deltalake_merge(path: Path, needle: int) -> Call:
 
 def deltalog_merge_near(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
-
-    load_verbs()
 
     source, target = _changes(path, needle, spread=False), copy_table(path)
     return lambda: _merge(DeltaTable(target), source)
@@ -392,8 +349,6 @@ def _merge_ranges(table: object, source: pa.Table) -> object:
 def deltalog_merge_ranges(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
-    load_verbs()
-
     source, target = _ranges(needle), copy_table(path)
     return lambda: _merge_ranges(DeltaTable(target), source)
 
@@ -408,7 +363,6 @@ def deltalake_merge_ranges(path: Path, needle: int) -> Call:
 def deltalog_append_wide(path: Path, needle: int) -> Call:
     import deltalog
 
-    load_verbs()
     del needle
     return _append_wide(deltalog, path)
 
@@ -437,8 +391,6 @@ def _compact(table: object) -> object:
 
 def deltalog_compact(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
-
-    load_verbs()
 
     del needle
     target = copy_table(path)
@@ -473,8 +425,6 @@ def _z_order(table: object) -> object:
 def deltalog_z_order(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
 
-    load_verbs()
-
     del needle
     target = copy_table(path)
     return lambda: _z_order(DeltaTable(target))
@@ -498,7 +448,6 @@ _ROW = pa.table({"id": [1], "mixed": [1], "day": pa.array([1], pa.int32())})
 def deltalog_append_row(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable, write_deltalake
 
-    load_verbs()
     del needle
 
     def call() -> object:
@@ -511,7 +460,6 @@ def deltalog_append_row(path: Path, needle: int) -> Call:
 def deltalog_iceberg_commit(path: Path, needle: int) -> Call:
     from deltalog import write_deltalake
 
-    load_verbs()
     importlib.import_module("deltalog.iceberg")
     del needle
     row: dict[str, Any] = {
@@ -542,8 +490,6 @@ def deltalake_append_row(path: Path, needle: int) -> Call:
 
 def deltalog_vacuum_lite(path: Path, needle: int) -> Call:
     from deltalog import DeltaTable
-
-    load_verbs()
 
     del needle
     target = copy_table(path)

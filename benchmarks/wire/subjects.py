@@ -6,7 +6,6 @@ but imports. It returns its answer, so that nobody is quick by being wrong.
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +15,8 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from benchmarks.writers import append_by_threads, load_verbs
+from benchmarks.loading import load_rooms
+from benchmarks.writers import append_by_threads
 
 Call = Callable[[], object]
 _APPENDED_ROWS = 1_000
@@ -280,8 +280,4 @@ def _load_deltalog() -> None:
     """Load what the first use of a verb and of a store loads: imports are not measured."""
     for client in ("s3fs", "obstore.store", "obstore.exceptions"):
         import_module(client)
-    for room in ("scan", "storage", "table", "verbs"):
-        package = import_module(f"deltalog.{room}")
-        for module in pkgutil.walk_packages(package.__path__, f"deltalog.{room}."):
-            import_module(module.name)
-    load_verbs()
+    load_rooms()
