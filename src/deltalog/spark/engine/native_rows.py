@@ -81,6 +81,7 @@ _UNFIT: Final[tuple[Callable[[WriteJob], bool], ...]] = (
     lambda job: bool(job.spec.configuration.partition_columns),
     lambda job: not len(job.spec.configuration.schema),
     lambda job: job.spec.configuration.column_mapping_mode is not Mode.NONE,
+    lambda job: job.spec.configuration.properties.randomize_file_prefixes is True,
     lambda job: job.spec.writer_properties is not None,
     lambda job: job.spec.target_file_size_bytes != DEFAULT_TARGET_FILE_SIZE_BYTES,
     lambda job: _codec(job.spec) not in _CODECS,
