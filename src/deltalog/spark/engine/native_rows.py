@@ -15,6 +15,7 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+from pyspark.sql.types import StructType as SparkStruct
 
 from deltalog.column_mapping import Mode
 from deltalog.paths import join
@@ -25,7 +26,7 @@ from deltalog.schema.types import TIMESTAMP, VOID
 from deltalog.spark.engine.write_tasks import written_by
 from deltalog.spark.reading.native import spark_path
 from deltalog.spark.session.tasks import described, run_numbered
-from deltalog.spark.session.types import quoted
+from deltalog.spark.session.types import quoted, to_spark_schema
 from deltalog.storage.atomic import staging_directory
 from deltalog.storage.store import is_local
 from deltalog.write.adopted_files import discard_staged, stage_files, take_files
@@ -35,7 +36,8 @@ from deltalog.write.spec import DEFAULT_TARGET_FILE_SIZE_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField
 
     from deltalog.paths import FileInfo
     from deltalog.rows.write_task import WriteJob
@@ -121,11 +123,9 @@ def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) ->
     Cost: files of more than 32 MiB are looked through by tasks, for what their footers do not say:
     the bounds of floating-point numbers, and how many lists and maps are NULL.
     """
-    names = spec.configuration.schema.names
-    columns = [
-        F.col(quoted(frame.columns[number])).alias(name, metadata={})
-        for name, number in zip(names, sources, strict=True)
-    ]
+    found, columns = frame.schema.fields, []
+    for target, number in zip(to_spark_schema(spec.configuration.schema), sources, strict=True):
+        columns.append(_optional(found[number], target).alias(target.name, metadata={}))
     options = {
         "compression": _CODECS[_codec(spec)],
         "maxRecordsPerFile": str(spec.max_rows_per_file or 0),
@@ -147,6 +147,18 @@ def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) ->
             store.delete_many(written.paths)
         raise
     return written
+
+
+def _optional(found: StructField, target: StructField) -> Column:
+    """Return a column that may be NULL for all that Spark knows, like those of all our files.
+
+    Else it is `required` in the file, and no row group is copied next to others that are not.
+    Elements of lists and maps stay as they are: Spark takes a cast that only allows NULL away.
+    """
+    column = F.col(quoted(found.name))
+    if isinstance(found.dataType, SparkStruct) and found.dataType != target.dataType:
+        column = column.cast(target.dataType)
+    return column if found.nullable else F.when(F.spark_partition_id() >= 0, column)
 
 
 @contextlib.contextmanager
