@@ -129,11 +129,15 @@ def _footer(file: FileInfo, reader: ParquetReader, schema: pa.Schema) -> StoredF
     """
     stored = read_stored(reader.stored_footer(), file.size_bytes)
     found, expected = (list(leaf_columns(one)) for one in (reader.arrow_schema, schema))
+    columns = reader.metadata.schema
     if stored is None:
         raise DataFileUnreadableError(
             f"cannot take {file.path!r} into the table: it is encrypted, or in several parts"
         )
-    if len(found) != len(expected) or not all(map(_is_same, found, expected)):
+    if len(found) != len(expected) or not all(
+        _is_same(*pair, is_int96=columns.column(leaf).physical_type == "INT96")
+        for leaf, pair in enumerate(zip(found, expected, strict=True))
+    ):
         raise DataFileUnreadableError(
             f"cannot take {file.path!r} into the table: expected the columns "
             f"{', '.join(f'{one.path} {one.type}' for one in expected)}, found "
@@ -142,9 +146,9 @@ def _footer(file: FileInfo, reader: ParquetReader, schema: pa.Schema) -> StoredF
     return stored
 
 
-def _is_same(found: Leaf, expected: Leaf) -> bool:
-    if found.parts != expected.parts:
+def _is_same(found: Leaf, expected: Leaf, *, is_int96: bool) -> bool:
+    if found[:2] != expected[:2]:
         return False
-    # INT96, which has no annotation, is always an instant.
-    are_moments = pa.types.is_timestamp(found.type) and pa.types.is_timestamp(expected.type)
-    return are_moments or found.type == expected.type
+    if is_int96:  # it has no annotation, and is always an instant
+        return expected.type == pa.timestamp("us", "UTC")
+    return found.type == expected.type

@@ -52,6 +52,7 @@ _HERE_BYTES: Final = 32 * 1024 * 1024
 _MOST_BOUND_BYTES: Final = (1 << 31) - 1
 _TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
 _MICROS: Final = "TIMESTAMP_MICROS"
+_MILLIS: Final = "TIMESTAMP_MILLIS"
 _STORED_AS_EVERYWHERE: Final = {
     "spark.sql.parquet.writeLegacyFormat": "false",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
@@ -71,6 +72,9 @@ def is_fit(job: WriteJob, spark: SparkSession) -> bool:
     if any(test(job) for test in _UNFIT):
         return False
     conf = spark.conf
+    if conf.get(_TIMESTAMPS, None) == _MILLIS and TIMESTAMP in _types(job.spec):
+        # Another write of the session, once it is done, would have this one cut microseconds off.
+        return False
     return all(
         (conf.get(name) or "").strip().lower() == value.lower()
         for name, value in _STORED_AS_EVERYWHERE.items()
