@@ -9,11 +9,12 @@ Protocol: Add File and Remove File, Per-file Statistics
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from deltalog.errors import DataFileUnreadableError, InternalError
+from deltalog.errors import DataFileUnreadableError, InternalError, StorageError
 from deltalog.stats import encode_stats
 from deltalog.storage.atomic import sync_directory, sync_file, take_name
 from deltalog.storage.parquet import open_parquet
@@ -73,14 +74,21 @@ def take_files(store: Store, directory: str, written: WrittenFiles) -> None:
         written: of `stage_files`.
 
     Raises:
+        StorageError: there is no such directory.
         OSError: a file cannot be moved; those that were are for the caller to delete.
     """
     root, staged = _native(store, ""), _native(store, directory)
+    if not Path(staged).is_dir():
+        raise StorageError(
+            f"cannot take the files of {directory!r} into {store.root}: the writer has put them on "
+            "another machine; keep the table where all of them reach it"
+        )
     for path in written.paths:
         take_name(f"{staged}/{path}", f"{root}/{path}", syncs=False)
     if syncs_files(store):
         sync_directory(root)
-    shutil.rmtree(staged)
+    # An attempt that Spark has given up may put a file there meanwhile: a vacuum deletes it.
+    shutil.rmtree(staged, ignore_errors=True)
 
 
 def discard_staged(store: Store, directory: str) -> None:
@@ -101,13 +109,13 @@ def _finished(
     store, stats = plan.store, plan.collector()
     reader = open_parquet(store, file.path, size_bytes=file.size_bytes)
     try:
+        if not reader.metadata.num_rows:
+            return None
         footer = _footer(file, reader, schema)
         groups = range(len(footer.groups))
         collect_copied(stats, reader, footer, groups, schema=schema, cuts_nothing=True)
     finally:
         reader.close()
-    if not stats.num_records:
-        return None
     if syncs_files(store):
         sync_file(_native(store, file.path))
     return FinishedFile(

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from deltalog.paths import FileInfo
     from deltalog.rows.write_task import WriteJob
     from deltalog.schema import DataType
+    from deltalog.storage.store import Store
     from deltalog.write.spec import WriteSpec
     from deltalog.write.written import WrittenFiles
 
@@ -123,6 +124,7 @@ def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) ->
     Raises:
         DataFileUnreadableError: a file has other columns than the table. After any error, all
             files of the job are deleted.
+        StorageError: this process does not see what Spark has written.
 
     Cost: files of more than 32 MiB are looked through by tasks, for what their footers do not say:
     the bounds of floating-point numbers, and how many lists and maps are NULL.
@@ -142,8 +144,7 @@ def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) ->
         with described(spark, what), _timestamps_of_tables(spark, spec):
             writer = frame.select(*columns).write.options(**options)
             writer.parquet(spark_path(join(store.root, directory)))
-        listed = [file for file in store.list_all(directory) if file.path.endswith(".parquet")]
-        written = _staged(spark, spec, listed, what)
+        written = _staged(spark, spec, _complete(store, directory), what)
         take_files(store, directory, written)
     except BaseException:
         discard_staged(store, directory)
@@ -163,6 +164,15 @@ def _optional(found: StructField, target: StructField) -> Column:
     if isinstance(found.dataType, SparkStruct) and found.dataType != target.dataType:
         column = column.cast(target.dataType)
     return column if found.nullable else F.when(F.spark_partition_id() >= 0, column)
+
+
+def _complete(store: Store, directory: str) -> list[FileInfo]:
+    """Return the files that the job has published: attempts that still run have theirs below."""
+    return [
+        file
+        for file in store.list_all(directory)
+        if file.path == f"{directory}/{file.name}" and file.name.endswith(".parquet")
+    ]
 
 
 @contextlib.contextmanager
