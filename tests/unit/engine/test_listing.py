@@ -82,6 +82,46 @@ def test_temporary_files_of_others_are_hidden(path: str) -> None:
     assert shown([path]) == []
 
 
+STAGED = ".staged.0123456789abcdef0123456789abcdef.tmp"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "part-0.parquet",
+        ".part-0.parquet.crc",
+        "_SUCCESS",
+        "_temporary/0/_temporary/attempt_1/part-0.parquet",
+        "_temporary/0/_temporary/attempt_1/.part-0.parquet.crc",
+        "metadata/x",
+        "p=1/a",
+    ],
+)
+def test_what_another_writer_has_staged_may_be_looked_at(name: str) -> None:
+    assert shown([f"{STAGED}/{name}", "_x"]) == [f"{STAGED}/{name}"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        STAGED,
+        f"d/{STAGED}/a",
+        f"p=1/{STAGED}/a",
+        f"_delta_log/{STAGED}/a",
+        f"{STAGED}x/a",
+        f"x{STAGED}/.a",
+        f"{STAGED.upper()}/a",
+        f"{STAGED.replace('0', 'g')}/a",
+        ".staged/a",
+        ".staged.0123.tmp/a",
+        f".{STAGED}/a",
+    ],
+)
+def test_directories_that_only_look_like_it_are_hidden(path: str) -> None:
+    looks_like_a_file = path == STAGED  # of `write_temporary`
+    assert shown([path]) == ([path] if looks_like_a_file else [])
+
+
 def test_partitions_are_shown_whatever_they_are_called() -> None:
     paths = ["_p=1/a", "_p=1/_b", ".q=x/c", "_p=1/.q=x/d", "_p/e", "_r=1/f"]
     assert shown(paths, "_p", ".q") == ["_p=1/a", ".q=x/c", "_p=1/.q=x/d"]

@@ -95,6 +95,28 @@ def test_a_log_that_removes_its_own_files_keeps_them() -> None:
     assert table.plan(**LITE).paths == ["a"]
 
 
+def test_what_a_killed_job_has_staged_is_temporary() -> None:
+    staged = ".staged.0123456789abcdef0123456789abcdef.tmp"
+    attempt = f"{staged}/_temporary/0/_temporary/attempt_1"
+    old = [
+        f"{staged}/part-0.parquet",
+        f"{staged}/_SUCCESS",
+        f"{attempt}/part-1.parquet",
+        f"{attempt}/.part-1.parquet.crc",
+        # What a table would have of this name is something else.
+        f"{staged}/_change_data/c.parquet",
+        f"{staged}/deletion_vector_0f2dc6a1-4c29-4ae1-8c6d-1d1a4f1b2c3d.bin",
+    ]
+    table = old_and_new()
+    put(table, *old)
+    put(table, f"{staged}/young.parquet", age_days=WEEK - 0.5)
+    put(table, f"d/{staged}/hidden.parquet", ".staged/hidden.parquet")
+    plan = table.plan(**FULL)
+    reasons = dict(zip(plan.paths, plan.files.column("reason").to_pylist(), strict=True))
+    found = {path: reason for path, reason in reasons.items() if "staged" in path}
+    assert found == dict.fromkeys(old, "temporary file of a write that was cut off")
+
+
 @pytest.mark.protocol("D-49", "OV-01")
 def test_files_of_writers_under_way_stay() -> None:
     table = old_and_new()

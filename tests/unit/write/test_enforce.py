@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from deltalog.configuration import TableConfiguration
 from deltalog.errors import (
     ConstraintViolationError,
     InvalidInputError,
@@ -427,3 +428,64 @@ def test_the_index_of_a_frame_is_named_where_the_table_lacks_it() -> None:
         SchemaMismatchError, match=r"'__index_level_0__' .*reset_index\(drop=True\)"
     ):
         enforced(table(Field("v", "long")), {"v": [1], "__index_level_0__": [5]})
+
+
+# --- rows that stay as they are
+
+
+def sources(configuration: TableConfiguration, names: Sequence[str]) -> tuple[int, ...] | None:
+    """Which columns of the data, all of them numbers, a table takes without a change."""
+    data = pa.schema([(name, pa.int64()) for name in names])
+    return Enforcer(configuration, data, time_zone="UTC").sources
+
+
+def test_columns_without_rules_are_taken_as_they_are() -> None:
+    plain = table(Field("a", "long"), Field("b", "long"))
+    assert sources(plain, ["a", "b"]) == (0, 1)
+    assert sources(plain, ["B", "A"]) == (1, 0)
+    assert sources(plain, ["a"]) is None
+
+
+@pytest.mark.parametrize(
+    ("configuration", "names"),
+    [
+        (table(Field("a", "long"), Field("b", "long", nullable=False)), "ab"),
+        (
+            table(
+                Field("a", "long"),
+                Field("s", StructType([Field("x", "long", nullable=False)])),
+            ),
+            "a",
+        ),
+        (table(default("a", "long", "7"), Field("b", "long"), features=DEFAULTS), "b"),
+        (table(generated("a", "long", "b + 1"), Field("b", "long"), features=GENERATED), "b"),
+        (table(generated("a", "long", "b + 1"), Field("b", "long"), features=GENERATED), "ab"),
+        (table(identity(), Field("b", "long"), features=IDENTITY), "b"),
+        (table(Field("a", "long"), constraints__small="a < 9"), "a"),
+        (
+            table(
+                with_metadata(
+                    Field("a", "long"),
+                    delta__invariants='{"expression":{"expression":"a < 9"}}',
+                ),
+            ),
+            "a",
+        ),
+    ],
+)
+def test_rows_with_rules_or_gaps_are_not(configuration: TableConfiguration, names: str) -> None:
+    assert sources(configuration, list(names)) is None
+
+
+def test_given_values_are_taken_although_there_is_a_default() -> None:
+    with_default = table(default("a", "long", "7"), Field("b", "long"), features=DEFAULTS)
+    assert sources(with_default, ["b", "a"]) == (1, 0)
+    by_default = table(identity(allowExplicitInsert=True), Field("b", "long"), features=IDENTITY)
+    assert sources(by_default, ["id", "b"]) == (0, 1)
+
+
+@pytest.mark.parametrize("limit", ["char(3)", "varchar(3)"])
+def test_texts_of_limited_length_are_looked_at(limit: str) -> None:
+    limited = table(Field("t", "string", metadata={"__CHAR_VARCHAR_TYPE_STRING": limit}))
+    data = pa.schema([("t", pa.string())])
+    assert Enforcer(limited, data, time_zone="UTC").sources is None

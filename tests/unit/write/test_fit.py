@@ -13,6 +13,7 @@ from deltalog.errors import (
     SchemaMismatchError,
 )
 from deltalog.schema import ArrayType, Field, MapType, StructType, VariantType
+from deltalog.write.fit import Fit
 from tests.support.writes import enforced, table
 
 NAIVE = datetime(2024, 7, 1, 12)  # noqa: DTZ001  # without a zone on purpose
@@ -230,3 +231,38 @@ def test_a_field_called_timestamp_may_be_without_a_zone() -> None:
     inner = StructType([Field("timestamp", "timestamp_ntz")])
     data = {"x": [{"timestamp": NAIVE}]}
     assert enforced(table(Field("x", inner)), data, time_zone="Europe/Berlin") == data
+
+
+INNER = StructType([Field("x", "long"), Field("y", "string")])
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "is_same"),
+    [
+        ("long", pa.int64(), True),
+        ("long", pa.int32(), False),
+        ("double", pa.float32(), False),
+        ("string", pa.string(), True),
+        ("string", pa.large_string(), False),
+        ("string", pa.dictionary(pa.int32(), pa.string()), False),
+        ("decimal(10,2)", pa.decimal128(10, 2), True),
+        ("decimal(10,2)", pa.decimal128(9, 2), False),
+        ("timestamp", pa.timestamp("us", "UTC"), True),
+        ("timestamp", pa.timestamp("us", "Asia/Tokyo"), False),
+        ("timestamp", pa.timestamp("us"), False),
+        ("timestamp", pa.timestamp("ns", "UTC"), False),
+        (INNER, pa.struct([("x", pa.int64()), ("y", pa.string())]), True),
+        (INNER, pa.struct([("X", pa.int64()), ("y", pa.string())]), False),
+        (INNER, pa.struct([("y", pa.string()), ("x", pa.int64())]), False),
+        (INNER, pa.struct([("x", pa.int64())]), False),
+        (ArrayType("long"), pa.list_(pa.int32()), False),
+        (ArrayType(INNER), pa.list_(pa.struct([("x", pa.int64())])), False),
+    ],
+)
+def test_columns_of_the_same_type_are_taken_as_they_are(
+    kind: Any, given: pa.DataType, *, is_same: bool
+) -> None:
+    configuration = table(Field("a", kind), Field("b", "long"))
+    source = pa.schema([("b", pa.int64()), ("A", given)])
+    fit = Fit(source, configuration.schema, time_zone="UTC")
+    assert fit.sources == ((1, 0) if is_same else None)
