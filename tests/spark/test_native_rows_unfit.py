@@ -17,6 +17,7 @@ from deltalog.errors import ConstraintViolationError
 from deltalog.rows.file_options import FileOptions
 from deltalog.rows.write_task import WriteJob
 from deltalog.snapshot import load_snapshot
+from deltalog.spark.engine.native_rows import is_fit
 from deltalog.spark.engine.rows import SparkRows
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
@@ -309,3 +310,29 @@ def test_a_store_without_local_paths_is_written_by_tasks(
     store = CountingStore(open_store(tmp_path / "t"))
     deltalog.spark.write(frame_of(spark), store)
     assert (rows(tmp_path / "t"), writers(tmp_path / "t")) == ([(0,), (1,)], BY_TASKS)
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [
+        (None, True),
+        ("local", True),
+        ("local-cluster[2,1,1024]", True),
+        ("spark://127.0.0.1:7077", False),
+        ("yarn", False),
+        ("k8s://https://127.0.0.1", False),
+        ("", False),
+    ],
+)
+def test_only_sessions_of_one_machine_write_by_themselves(
+    spark: SparkSession, tmp_path: Path, master: str | None, *, expected: bool
+) -> None:
+    """On a cluster, each executor has a disk of its own: its files would not be listed."""
+    created()(tmp_path)
+    context = utc_context(open_store(tmp_path))
+    spec = FileOptions().spec(context, load_snapshot(context).configuration)
+
+    def setting(name: str) -> str | None:
+        return master if name == "spark.master" and master is not None else spark.conf.get(name)
+
+    assert is_fit(WriteJob(spec=spec), setting) is expected

@@ -3,8 +3,9 @@
 Owns for which writes it makes the files that the tasks of `write_tasks` would make: the same rows,
 names and types. All others are left to these.
 
-Spark publishes the files of a job by renaming them, which object stores do not do: so only local
-tables are written in this way. `write.adopted_files` takes the files into the table.
+Spark publishes the files of a job by renaming them, which object stores do not do. So only local
+tables are written in this way, by sessions of one machine. `write.adopted_files` takes the files
+into the table.
 
 Protocol: none; Spark's HadoopMapReduceCommitProtocol
 """
@@ -51,6 +52,7 @@ _CODECS: Final = {"none": "uncompressed", "snappy": "snappy", "gzip": "gzip", "z
 _HERE_BYTES: Final = 32 * 1024 * 1024
 """Files of so many bytes together are looked through by the driver, more of them by tasks."""
 _MOST_BOUND_BYTES: Final = (1 << 31) - 1
+_MASTER: Final = "spark.master"
 _TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
 _MICROS: Final = "TIMESTAMP_MICROS"
 _MILLIS: Final = "TIMESTAMP_MILLIS"
@@ -61,23 +63,25 @@ _STORED_AS_EVERYWHERE: Final = {
 """Settings by which Spark stores values as tables have them."""
 
 
-def is_fit(job: WriteJob, spark: SparkSession) -> bool:
+def is_fit(job: WriteJob, setting: Callable[[str], str | None]) -> bool:
     """Whether Spark's own writer makes the files of a write.
 
     The rows must be those that the table is to have: `Enforcer.sources` says that.
 
     Args:
         job: of the write.
-        spark: the session of the rows.
+        setting: from a name to the value that the session has.
     """
     if any(test(job) for test in _UNFIT):
         return False
-    conf = spark.conf
-    if conf.get(_TIMESTAMPS, None) == _MILLIS and TIMESTAMP in _types(job.spec):
-        # Another write of the session, once it is done, would have this one cut microseconds off.
+    # Files on the disks of other machines would be in no listing, and their rows lost.
+    if not (setting(_MASTER) or "").startswith("local"):
+        return False
+    # Another write of the session, once it is done, would have this one cut microseconds off.
+    if (setting(_TIMESTAMPS) or "").upper() == _MILLIS and TIMESTAMP in _types(job.spec):
         return False
     return all(
-        (conf.get(name) or "").strip().lower() == value.lower()
+        (setting(name) or "").strip().lower() == value.lower()
         for name, value in _STORED_AS_EVERYWHERE.items()
     )
 
@@ -127,7 +131,7 @@ def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) ->
         StorageError: this process does not see what Spark has written.
 
     Cost: files of more than 32 MiB are looked through by tasks, for what their footers do not say:
-    the bounds of floating-point numbers, and how many lists and maps are NULL.
+    the bounds of floating-point numbers, and how many lists are NULL.
     """
     found, columns = frame.schema.fields, []
     for target, number in zip(to_spark_schema(spec.configuration.schema), sources, strict=True):
