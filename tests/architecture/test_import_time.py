@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import subprocess
 import sys
@@ -10,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import deltalog
-from deltalog import stats, table_change
 
 SLOW = (
     "pyarrow.compute",
@@ -129,12 +129,24 @@ def test_a_first_write_loads_few_of_our_modules(loaded_by_a_first_write: set[str
     assert len(ours) <= 170
 
 
-def test_what_a_room_loads_on_demand_has_the_name_of_none_of_its_files() -> None:
-    """Once the file is imported, its name in the room is the file, not what is meant."""
-    confused = [
-        f"{room.__name__}.{name}"
-        for room in (deltalog, deltalog.expressions, deltalog.table, stats, table_change)
-        for name in room._ORIGINS
-        if (Path(str(room.__file__)).parent / f"{name}.py").exists()
-    ]
-    assert confused == []
+SOURCE = Path(str(deltalog.__file__)).parent
+ON_DEMAND = [
+    ".".join(("deltalog", *path.parent.relative_to(SOURCE).parts))
+    for path in sorted(SOURCE.rglob("__init__.py"))
+    if "\n_ORIGINS" in path.read_text("utf-8")
+]
+
+
+@pytest.mark.parametrize("name", ON_DEMAND)
+def test_what_a_room_loads_on_demand_is_there_and_is_no_file_of_it(name: str) -> None:
+    """Once a file of that name is imported, the room gives the file, not what is meant."""
+    room = importlib.import_module(name)
+    directory = Path(str(room.__file__)).parent
+    named = set(room._ORIGINS)
+    files = {path.stem for path in directory.iterdir() if path.suffix in {".py", ""}}
+    assert named & files == set()
+    assert named <= set(room.__all__)
+    assert sorted(dir(room)) == sorted(set(room.__all__))
+    assert all(hasattr(room, one) for one in room.__all__)
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = room.no_such_name

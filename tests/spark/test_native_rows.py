@@ -16,10 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import deltalog.spark
 from deltalog import DeltaTable
-from deltalog.spark.engine import native_rows
 from deltalog.storage.parquet import ParquetReader
-from deltalog.write import WriteSpec
-from deltalog.write.adopted_files import stage_files
+from tests.spark.conftest import CONNECT
 from tests.support.native_writes import (
     BY_SPARK,
     BY_TASKS,
@@ -28,12 +26,13 @@ from tests.support.native_writes import (
     entries,
     frame_of,
     having,
-    is_clean,
     paths,
     rows,
     stats,
     writers,
 )
+
+pytestmark = pytest.mark.skipif(CONNECT, reason="rows of remote sessions are our tasks'")
 
 
 def shown(table: pa.Table) -> str:
@@ -301,27 +300,6 @@ def test_footers_are_enough_for_all_but_floating_point_numbers_and_lists(
     more = plain.selectExpr("*", "double(id) AS d", "array(id) AS l")
     deltalog.spark.write(more, tmp_path / "more")
     assert sorted(decoded) == [3, 4]
-
-
-def test_many_bytes_are_looked_through_by_tasks(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(native_rows, "_HERE_BYTES", 0)
-    monkeypatch.setattr(native_rows, "stage_files", no_files_here)
-    frame = spark.range(0, 6, 1, 3).selectExpr("id", "-id / 2 AS d").where("id < 2 or id > 3")
-    deltalog.spark.write(frame, tmp_path / "t")
-    assert writers(tmp_path / "t") == BY_SPARK
-    told = sorted((one["minValues"]["d"], one["maxValues"]["d"]) for one in stats(tmp_path / "t"))
-    assert told == [(-2.5, -2.0), (-0.5, 0.0)]
-    assert rows(tmp_path / "t") == [(0, -0.0), (1, -0.5), (4, -2.0), (5, -2.5)]
-    assert is_clean(tmp_path / "t")
-
-
-def no_files_here(spec: WriteSpec, files: Any) -> Any:
-    from pyspark import TaskContext
-
-    assert TaskContext.get() is not None, "the driver looks through files"
-    return stage_files(spec, files)
 
 
 # --- which writes are whose

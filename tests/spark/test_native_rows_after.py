@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import deltalog.spark
 from deltalog import DeltaTable
+from tests.spark.conftest import CONNECT
 from tests.support.copied_groups import copying, num_copied
 from tests.support.native_writes import BY_SPARK, having, paths, writers
 
@@ -28,6 +29,8 @@ COLUMNS = (
     "struct(id AS i, if(id % 2 = 0, NULL, string(id)) AS s) AS part",
     "if(id % 5 = 0, NULL, array(id, NULL)) AS l",
 )
+
+pytestmark = pytest.mark.skipif(CONNECT, reason="rows of remote sessions are our tasks'")
 
 
 def expected(number: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ from deltalog.snapshot import load_snapshot
 from deltalog.spark.engine import native_rows
 from deltalog.storage import Store, open_store
 from deltalog.write import WriteSpec
-from deltalog.write.adopted_files import stage_files
+from deltalog.write.adopted_files import describe_staged
+from tests.spark.conftest import CONNECT
 from tests.support.native_writes import (
     BY_SPARK,
     STAGING,
@@ -41,6 +43,8 @@ from tests.support.native_writes import (
     stats,
     writers,
 )
+
+pytestmark = pytest.mark.skipif(CONNECT, reason="rows of remote sessions are our tasks'")
 
 AT = "timestamp_micros(id) AS at"
 
@@ -148,6 +152,10 @@ def test_writes_at_the_same_time_do_not_meet(spark: SparkSession, tmp_path: Path
         for thread in threads:
             thread.join()
     assert spark.conf.get(TIMESTAMPS, None) is None
+    assert not [name for name in spark.conf.getAll if name.startswith("spark.deltalog.output")]
+    assert writers(tmp_path) == BY_SPARK
+    stored = [pq.read_metadata(path).schema.column(1).physical_type for path in paths(tmp_path)]
+    assert set(stored) == {"INT64"}
     found = DeltaTable(tmp_path).to_pyarrow_table()
     ids: list[Any] = found.column("id").to_pylist()
     assert sorted(ids) == sorted([0, 1, 2] * 6)
@@ -211,9 +219,57 @@ def test_files_on_another_machine_are_no_empty_table(spark: SparkSession, tmp_pa
             shutil.move(tmp_path / directory, tmp_path.with_name("elsewhere"))
 
     store: Store = LocalStore(tmp_path, elsewhere)
-    with pytest.raises(StorageError, match="another machine"):
+    with pytest.raises(StorageError, match="finds no complete job"):
         deltalog.spark.write(spark.range(4), store)
     assert entries(tmp_path) == set()
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path.name} is not there"
+        time.sleep(0.01)
+
+
+def test_a_job_without_its_mark_is_not_taken(spark: SparkSession, tmp_path: Path) -> None:
+    def unmark(verb: str, directory: str) -> None:
+        if verb == "list_all" and directory.startswith(".staged."):
+            (tmp_path / directory / "_SUCCESS").unlink()
+
+    store: Store = LocalStore(tmp_path, unmark)
+    with pytest.raises(StorageError, match="finds no complete job"):
+        deltalog.spark.write(spark.range(4), store)
+    assert entries(tmp_path) == set()
+
+
+def test_a_setting_that_somebody_changes_meanwhile_stays(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def change(verb: str, directory: str) -> None:
+        if verb == "list_all" and directory.startswith(".staged."):
+            seen.append(spark.conf.get(TIMESTAMPS, None))
+
+    def slow(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        started.touch()
+        for batch in batches:
+            wait_for(released)
+            yield batch
+
+    seen: list[str | None] = []
+    started, released = tmp_path / "started", tmp_path / "released"
+    frame = spark.range(2).coalesce(1).mapInArrow(slow, "id long")
+    frame = frame.selectExpr("id", "timestamp_micros(id) AS at")
+    store: Store = LocalStore(tmp_path / "t", change)
+    with having(spark, spark__sql__parquet__outputTimestampType="INT96"):
+        thread = threading.Thread(target=deltalog.spark.write, args=(frame, store))
+        thread.start()
+        wait_for(started)
+        assert spark.conf.get(TIMESTAMPS, None) == "TIMESTAMP_MICROS"
+        spark.conf.set(TIMESTAMPS, "TIMESTAMP_MILLIS")
+        released.touch()
+        thread.join()
+        assert seen == ["TIMESTAMP_MILLIS"]
+    assert rows(tmp_path / "t")[1][1].microsecond == 1
 
 
 def test_files_that_are_no_table_s_leave_nothing(
@@ -225,9 +281,9 @@ def test_files_that_are_no_table_s_leave_nothing(
     def damaging(spec: WriteSpec, files: Any) -> Any:
         (file, *_) = files
         (tmp_path / file.path).write_bytes(b"PAR1")
-        return stage_files(spec, files)
+        return describe_staged(spec, files)
 
-    monkeypatch.setattr(native_rows, "stage_files", damaging)
+    monkeypatch.setattr(native_rows, "describe_staged", damaging)
     with pytest.raises(DataFileUnreadableError):
         deltalog.spark.write(spark.range(5), tmp_path, mode="append")
     assert entries(tmp_path) == before
@@ -264,7 +320,7 @@ def test_statistics_of_any_timestamps_and_of_maps(
         for file in staged(spec)
     }
     assert physical == {"INT96" if kind == "INT96" else "INT64"}
-    null, filled = sorted(add.stats or "" for add in stage_files(spec, staged(spec)).adds)
+    null, filled = sorted(add.stats or "" for add in describe_staged(spec, staged(spec)).adds)
     assert null == (
         '{"numRecords":1,"minValues":{"s":{}},"maxValues":{"s":{}},'
         '"nullCount":{"at":1,"m":1,"s":{"at":1,"n":1}}}'
@@ -284,7 +340,7 @@ def test_files_without_rows_are_left_out(spark: SparkSession, tmp_path: Path) ->
     spark.range(0).write.parquet(str(tmp_path / STAGING))
     (empty,) = staged(spec)
     assert pq.read_metadata(tmp_path / empty.path).num_rows == 0
-    assert stage_files(spec, [empty]).adds == ()
+    assert describe_staged(spec, [empty]).adds == ()
 
 
 def test_empty_frames_and_empty_tasks_add_no_file(spark: SparkSession, tmp_path: Path) -> None:

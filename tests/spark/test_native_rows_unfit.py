@@ -17,14 +17,16 @@ from deltalog.errors import ConstraintViolationError
 from deltalog.rows.file_options import FileOptions
 from deltalog.rows.write_task import WriteJob
 from deltalog.snapshot import load_snapshot
-from deltalog.spark.engine.native_rows import is_fit
+from deltalog.spark.engine.native_rows import are_settings_fit
 from deltalog.spark.engine.rows import SparkRows
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
 from deltalog.write.options import WriterProperties
+from tests.spark.conftest import CONNECT
 from tests.support.native_writes import (
     BY_SPARK,
     BY_TASKS,
+    TIMESTAMPS,
     adds,
     entries,
     frame_of,
@@ -32,6 +34,8 @@ from tests.support.native_writes import (
     rows,
     writers,
 )
+
+pytestmark = pytest.mark.skipif(CONNECT, reason="rows of remote sessions are our tasks'")
 
 ID: Final = Field("id", "long")
 IDENTITY: Final = {
@@ -251,7 +255,7 @@ def test_void_columns_are_written_by_tasks(spark: SparkSession, tmp_path: Path) 
         ("datetimeRebaseModeInWrite", "corrected", BY_SPARK),
         ("outputTimestampType", "TIMESTAMP_MILLIS", BY_TASKS),
         ("outputTimestampType", "INT96", BY_SPARK),
-        ("int96RebaseModeInWrite", "LEGACY", BY_SPARK),
+        ("int96RebaseModeInWrite", "LEGACY", BY_TASKS),
     ],
 )
 def test_settings_by_which_spark_stores_other_values(
@@ -312,27 +316,48 @@ def test_a_store_without_local_paths_is_written_by_tasks(
     assert (rows(tmp_path / "t"), writers(tmp_path / "t")) == ([(0,), (1,)], BY_TASKS)
 
 
+FIT_SETTINGS: Final[dict[str, str | None]] = {
+    "spark.master": "local[2]",
+    TIMESTAMPS: None,
+    "spark.sql.parquet.writeLegacyFormat": None,
+    "spark.sql.parquet.datetimeRebaseModeInWrite": None,
+    "spark.sql.parquet.int96RebaseModeInWrite": None,
+    "spark.sql.sources.commitProtocolClass": None,
+}
+
+
 @pytest.mark.parametrize(
     ("master", "expected"),
     [
-        (None, True),
         ("local", True),
         ("local-cluster[2,1,1024]", True),
         ("spark://127.0.0.1:7077", False),
         ("yarn", False),
         ("k8s://https://127.0.0.1", False),
-        ("", False),
+        (None, False),
     ],
 )
 def test_only_sessions_of_one_machine_write_by_themselves(
-    spark: SparkSession, tmp_path: Path, master: str | None, *, expected: bool
+    master: str | None, *, expected: bool
 ) -> None:
     """On a cluster, each executor has a disk of its own: its files would not be listed."""
-    created()(tmp_path)
-    context = utc_context(open_store(tmp_path))
-    spec = FileOptions().spec(context, load_snapshot(context).configuration)
+    settings = {**FIT_SETTINGS, "spark.master": master}
+    assert are_settings_fit(settings, has_timestamps=True) is expected
 
-    def setting(name: str) -> str | None:
-        return master if name == "spark.master" and master is not None else spark.conf.get(name)
 
-    assert is_fit(WriteJob(spec=spec), setting) is expected
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol", True),
+        ("com.example.InPlaceCommitProtocol", False),
+    ],
+)
+def test_jobs_are_published_whole(value: str, *, expected: bool) -> None:
+    settings = {**FIT_SETTINGS, "spark.sql.sources.commitProtocolClass": value}
+    assert are_settings_fit(settings, has_timestamps=True) is expected
+
+
+def test_what_sessions_say_by_default_is_fit(spark: SparkSession) -> None:
+    """None stands for Spark's default, so that has to be as tables need it."""
+    told = {name: spark.conf.get(name) for name in FIT_SETTINGS}
+    assert are_settings_fit(told, has_timestamps=True)

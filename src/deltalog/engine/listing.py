@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from deltalog.kernels import compute
 from deltalog.partition_values import escape_directory
-from deltalog.storage.atomic import STAGING_NAME, TEMPORARY_NAME
+from deltalog.storage.atomic import TEMPORARY_NAME
+from deltalog.storage.staging import STAGING_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 TEMPORARY_NAME: Final = r"\.[^/]+\.[0-9a-f]{32}\.tmp$"
 """Names that `write_temporary` gives; such a file is left where a writer was killed."""
-STAGING_NAME: Final = r"\.staged\.[0-9a-f]{32}\.tmp"
-"""Names of `staging_directory`; what such a directory holds is left where a writer was killed."""
 _UNDECIDED_ATTEMPTS: Final = 6
 
 
@@ -136,11 +134,6 @@ def write_temporary(path: str, data: bytes, *, syncs: bool) -> str:
             os.unlink(temporary)  # noqa: PTH108  # as above
         raise
     return temporary
-
-
-def staging_directory() -> str:
-    """Return the name of a new directory, for files that get their names once they are complete."""
-    return f".staged.{uuid.uuid4().hex}.tmp"
 
 
 def create_under_lock(

@@ -47,3 +47,8 @@ if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
         if origin is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(f"deltalog.upkeep.{origin}"), name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return __all__

@@ -25,7 +25,8 @@ from deltalog.log.reader import (
     read_in_batches,
 )
 from deltalog.paths import canonical_path, canonical_paths
-from deltalog.storage.atomic import STAGING_NAME, TEMPORARY_NAME
+from deltalog.storage.atomic import TEMPORARY_NAME
+from deltalog.storage.staging import STAGING_NAME
 from deltalog.verbs.needed_files import deletion_times, vector_paths
 
 if TYPE_CHECKING:

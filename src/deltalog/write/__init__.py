@@ -3,7 +3,9 @@
 `write_files` does all steps: `source` (anything that holds rows → batches), `enforce` (the
 table's schema, constraints, generated, identity and default columns), `encode` (logical →
 physical), `partition`, `rows_to_files` and `open_files` (batches → Parquet files and statistics).
-`parts` does so with the rows of several callers, `spliced_files` with row groups that are copied.
+`rules` evaluates what of the table's rules is SQL, and `violations` says which rows broke one.
+`parts` does so with the rows of several callers, `spliced_files` with row groups that are copied;
+`adopted_files` describes files that another writer has made.
 The result, `WrittenFiles`, can be pickled or serialised as JSON and committed by another process;
 until then the files are not part of the table. Knows nothing of transactions.
 

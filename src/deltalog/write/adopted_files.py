@@ -1,22 +1,17 @@
-"""Take local data files that another writer made for a table: their statistics and their names.
-
-Such a writer gets a directory of its own below the table's root, whose names begin with a dot: no
-reader looks into it, and a vacuum deletes what a writer has left there that was cut off.
+"""Describe local data files that another writer made for a table, as what a commit adds.
 
 Protocol: Add File and Remove File, Per-file Statistics
 """
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from deltalog.errors import DataFileUnreadableError, InternalError, StorageError
+from deltalog.errors import DataFileUnreadableError
 from deltalog.stats import encode_stats
-from deltalog.storage.atomic import sync_directory, sync_file, take_name
+from deltalog.storage.atomic import sync_file
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_groups import read_stored
 from deltalog.storage.parquet_parts import leaf_columns
@@ -34,13 +29,12 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet import ParquetReader
     from deltalog.storage.parquet_groups import StoredFooter
     from deltalog.storage.parquet_parts import Leaf
-    from deltalog.storage.store import Store
     from deltalog.write.spec import WriteSpec
     from deltalog.write.written import WrittenFiles
 
 
-def stage_files(spec: WriteSpec, files: Sequence[FileInfo]) -> WrittenFiles:
-    """Return what a commit adds of complete files, once `take_files` has moved them.
+def describe_staged(spec: WriteSpec, files: Sequence[FileInfo]) -> WrittenFiles:
+    """Return what a commit adds of complete files, once `take_staged` has moved them.
 
     Args:
         spec: of the write; the table has no partition columns, and its columns have the same names
@@ -51,8 +45,9 @@ def stage_files(spec: WriteSpec, files: Sequence[FileInfo]) -> WrittenFiles:
     Raises:
         DataFileUnreadableError: a file is damaged, or has other columns than the table.
 
-    Cost: the footer of each file, several at a time; columns without exact bounds are decoded. The
-    files are on the disk afterwards, unless the store waits for none.
+    Cost: the footer of each file, several at a time; columns without exact bounds are decoded, one
+    column of one row group at a time. The files are on the disk afterwards, unless the store waits
+    for none.
     """
     layout = Layout(spec.configuration)
     plan = FilePlan(spec=spec, layout=layout)
@@ -63,44 +58,6 @@ def stage_files(spec: WriteSpec, files: Sequence[FileInfo]) -> WrittenFiles:
 
     found = map_in_pool(finished, list(enumerate(files)))
     return written_files(spec, [one for one in found if one is not None])
-
-
-def take_files(store: Store, directory: str, written: WrittenFiles) -> None:
-    """Move files from a staging directory to the table's root, and delete all else that is in it.
-
-    Args:
-        store: of the table, with paths of the operating system.
-        directory: of `staging_directory`.
-        written: of `stage_files`.
-
-    Raises:
-        StorageError: there is no such directory.
-        OSError: a file cannot be moved; those that were are for the caller to delete.
-    """
-    root, staged = _native(store, ""), _native(store, directory)
-    if not Path(staged).is_dir():
-        raise StorageError(
-            f"cannot take the files of {directory!r} into {store.root}: the writer has put them on "
-            "another machine; keep the table where all of them reach it"
-        )
-    for path in written.paths:
-        take_name(f"{staged}/{path}", f"{root}/{path}", syncs=False)
-    if syncs_files(store):
-        sync_directory(root)
-    # An attempt that Spark has given up may put a file there meanwhile: a vacuum deletes it.
-    shutil.rmtree(staged, ignore_errors=True)
-
-
-def discard_staged(store: Store, directory: str) -> None:
-    """Delete a staging directory with all that is in it, as far as it can be deleted."""
-    shutil.rmtree(_native(store, directory), ignore_errors=True)
-
-
-def _native(store: Store, path: str) -> str:
-    native = native_path(store, path)
-    if native is None:
-        raise InternalError(f"staged files in {store.root}, whose files have no local paths")
-    return native
 
 
 def _finished(
@@ -116,8 +73,9 @@ def _finished(
         collect_copied(stats, reader, footer, groups, schema=schema, cuts_nothing=True)
     finally:
         reader.close()
-    if syncs_files(store):
-        sync_file(_native(store, file.path))
+    native = native_path(store, file.path)
+    if native is not None and syncs_files(store):
+        sync_file(native)
     return FinishedFile(
         number=number,
         path=file.name,

@@ -1,4 +1,6 @@
-"""Statistics of row groups that are copied, as if their rows had been written.
+"""Statistics of row groups that exist already, as if their rows were written now.
+
+They are copied into another file, or their whole file is taken into a table.
 
 A footer's bounds are taken where they are exact. Other columns are decoded: texts that may be cut
 off, texts that a collation orders, floating-point numbers (footers leave NaN out), geometries (a
@@ -56,17 +58,16 @@ def collect_copied(
     Raises:
         DataFileUnreadableError: a column that has to be decoded is damaged.
 
-    Cost: none beyond the footer for columns with exact bounds; the others are decoded.
+    Cost: none beyond the footer for columns with exact bounds; the others are decoded, one column
+    of one row group at a time.
     """
     leaves = list(leaf_columns(schema))
     paths = [leaf.parts for leaf in leaves]
     leaf_of = {path: leaf for leaf, path in enumerate(paths)}
-    unknown: dict[tuple[int, ...], list[int]] = {}
     columns = stats.columns()
     for number, (path, field) in enumerate(columns):
         has_bounds = stats.has_bounds(number)
         leaf = leaf_of[path] if are_bounds_enough(stats, number, field) else None
-        left = []
         for group in groups:
             found = (
                 None
@@ -81,17 +82,12 @@ def collect_copied(
                     cuts_nothing=cuts_nothing,
                 )
             )
-            if found is None:
-                left.append(group)
-            else:
+            if found is not None:
                 stats.update_column(number, found[0], null_count=found[1])
-        if left:
-            unknown.setdefault(tuple(left), []).append(number)
-    for left_groups, numbers in unknown.items():
-        wanted = [_first_leaf(paths, columns[number][0]) for number in numbers]
-        table = reader.read_leaves(sorted(set(wanted)), left_groups, segments)
-        for number in numbers:
-            values = find_leaf(table, columns[number][0])
+                continue
+            # One at a time: files of other writers may hold any number of rows.
+            table = reader.read_leaves([_first_leaf(paths, path)], [group], segments)
+            values = find_leaf(table, path)
             for chunk in () if values is None else values.chunks:
                 stats.update_column(number, chunk)
     stats.count_rows(sum(footer.groups[group].num_rows for group in groups))

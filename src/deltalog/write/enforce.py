@@ -51,6 +51,8 @@ class Enforcer:
         schema: of the batches that `apply` returns.
         identity_marks: identity column → the last value assigned so far.
         identity_starts: identity column → the first value assigned so far.
+        sources: the number of the data's column behind each column of the table, where `apply`
+            takes them as they are; None if it fills in, converts or checks anything.
 
     Raises:
         SchemaMismatchError: columns are missing, unknown, or of a type that does not fit.
@@ -113,6 +115,8 @@ class Enforcer:
             )
         self._not_null = list(not_null_paths(self._logical))
         self._limits = _limits(configuration)
+        steps = (self._identities, self._rules, self._not_null, self._limits, missing)
+        self.sources: tuple[int, ...] | None = None if any(steps) else self._fit.sources
 
     @classmethod
     def of_spec(cls, spec: WriteSpec, source: pa.Schema) -> Self:
@@ -128,15 +132,6 @@ class Enforcer:
             casts=spec.casts,
         )
 
-    @property
-    def sources(self) -> tuple[int, ...] | None:
-        """Which column of the data each of the table's is, value for value; None if rows change.
-
-        None says that `apply` fills in, converts or checks something.
-        """
-        changes = (self._identities, self._rules, self._not_null, self._limits)
-        return None if any(changes) or self._fit.missing else self._fit.sources
-
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows in the table's schema, completed and checked.
 
@@ -150,6 +145,9 @@ class Enforcer:
 
         Cost: columns of the right type are not copied; one pass of kernels per rule.
         """
+        if self.sources is not None:
+            columns = [batch.column(number) for number in self.sources]
+            return pa.RecordBatch.from_arrays(columns, schema=self.schema)
         num_rows = batch.num_rows
         found = self._fit.apply(batch)
         rules = self._rules

@@ -20,8 +20,9 @@ from deltalog.paths import FileInfo
 from deltalog.schema import ArrayType, Field, MapType, StructType
 from deltalog.storage import open_store
 from deltalog.storage.parquet import ParquetReader
+from deltalog.storage.staging import discard_staged, take_staged
 from deltalog.write import WriteSpec, copied_stats
-from deltalog.write.adopted_files import discard_staged, stage_files, take_files
+from deltalog.write.adopted_files import describe_staged
 from tests.support.logs import DictStore
 from tests.support.writes import spec_of, table
 
@@ -54,7 +55,7 @@ def test_a_file_gets_its_statistics_and_then_its_name(tmp_path: Path) -> None:
     size = path.stat().st_size
     (tmp_path / STAGED / "_SUCCESS").touch()
     (file,) = [one for one in staged(spec) if one.path.endswith("f.parquet")]
-    written = stage_files(spec, [file])
+    written = describe_staged(spec, [file])
     (add,) = written.adds
     assert (add.path, add.size_bytes, add.data_change) == ("f.parquet", size, True)
     assert add.modification_time_ms == file.modified_ms
@@ -65,7 +66,7 @@ def test_a_file_gets_its_statistics_and_then_its_name(tmp_path: Path) -> None:
         '"nullCount":{"a":1,"t":0}}'
     )
     assert (written.num_rows, written.num_bytes) == (3, size)
-    take_files(spec.store, STAGED, written)
+    take_staged(spec.store, STAGED, written.paths)
     assert [one.name for one in tmp_path.iterdir()] == ["f.parquet"]
     assert pq.read_table(tmp_path / "f.parquet").equals(ROWS)
 
@@ -74,18 +75,18 @@ def test_files_keep_their_order_and_those_without_rows_are_left_out(tmp_path: Pa
     spec = spec_at(tmp_path)
     for name, count in (("c", 1), ("a", 0), ("b", 2), ("d", 0)):
         put(tmp_path, f"{name}.parquet", ROWS.slice(0, count))
-    written = stage_files(spec, staged(spec))
+    written = describe_staged(spec, staged(spec))
     assert [add.path for add in written.adds] == ["b.parquet", "c.parquet"]
-    take_files(spec.store, STAGED, written)
+    take_staged(spec.store, STAGED, written.paths)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["b.parquet", "c.parquet"]
-    nothing = stage_files(spec, [])
+    nothing = describe_staged(spec, [])
     assert (nothing.adds, nothing.num_rows, nothing.num_bytes) == ((), 0, 0)
 
 
 def test_statistics_follow_the_table_s_properties(tmp_path: Path) -> None:
     spec = spec_at(tmp_path, features=("deletionVectors",), dataSkippingNumIndexedCols="1")
     put(tmp_path, "f.parquet", ROWS)
-    (add,) = stage_files(spec, staged(spec)).adds
+    (add,) = describe_staged(spec, staged(spec)).adds
     assert add.stats == (
         '{"numRecords":3,"minValues":{"a":1},"maxValues":{"a":3},"nullCount":{"a":1},'
         '"tightBounds":true}'
@@ -136,7 +137,7 @@ def test_files_with_other_columns_are_refused(tmp_path: Path, name: str) -> None
     spec = spec_at(tmp_path, *fields, features=features)
     put(tmp_path, "f.parquet", rows)
     with pytest.raises(DataFileUnreadableError, match=r"f.parquet.*expected the columns .*, found"):
-        stage_files(spec, staged(spec))
+        describe_staged(spec, staged(spec))
     assert [one.name for one in tmp_path.iterdir()] == [STAGED]
 
 
@@ -145,14 +146,14 @@ def test_int96_is_an_instant_and_no_time_of_a_clock(tmp_path: Path) -> None:
     rows = pa.table({"at": moments.cast(pa.timestamp("us"))})
     spec = spec_at(tmp_path, Field("at", "timestamp"))
     put(tmp_path, "f.parquet", rows, use_deprecated_int96_timestamps=True)
-    (add,) = stage_files(spec, staged(spec)).adds
+    (add,) = describe_staged(spec, staged(spec)).adds
     assert add.stats == (
         '{"numRecords":3,"minValues":{"at":"0001-01-01T00:00:00.000Z"},'
         '"maxValues":{"at":"9999-12-31T23:59:59.999Z"},"nullCount":{"at":1}}'
     )
     clocks = table(Field("at", "timestamp_ntz"), features=("timestampNtz",))
     with pytest.raises(DataFileUnreadableError, match="expected the columns at"):
-        stage_files(spec_of(clocks, store=spec.store), staged(spec))
+        describe_staged(spec_of(clocks, store=spec.store), staged(spec))
 
 
 @pytest.mark.parametrize("cut", [0, 3, 12, -1, -9, -40])
@@ -161,7 +162,7 @@ def test_files_that_are_cut_off_are_refused(tmp_path: Path, cut: int) -> None:
     path = put(tmp_path, "f.parquet", ROWS)
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(DataFileUnreadableError):
-        stage_files(spec, staged(spec))
+        describe_staged(spec, staged(spec))
 
 
 def test_files_whose_values_are_damaged_are_refused_where_they_are_decoded(tmp_path: Path) -> None:
@@ -171,13 +172,13 @@ def test_files_whose_values_are_damaged_are_refused_where_they_are_decoded(tmp_p
     damaged[4:200] = b"\xff" * 196
     path.write_bytes(damaged)
     with pytest.raises(DataFileUnreadableError):
-        stage_files(spec, staged(spec))
+        describe_staged(spec, staged(spec))
 
 
 def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
     spec = spec_at(tmp_path)
     with pytest.raises(DataFileMissingError):
-        stage_files(spec, [FileInfo(f"{STAGED}/gone.parquet", 10, 0)])
+        describe_staged(spec, [FileInfo(f"{STAGED}/gone.parquet", 10, 0)])
 
 
 @pytest.mark.parametrize("is_known", [True, False])
@@ -201,30 +202,34 @@ def test_bounds_of_a_writer_that_cuts_nothing_are_not_decoded(
     put(tmp_path, "f.parquet", pa.table({"a": [1, 2], "t": ["a", "b"]}))
     # pyarrow says of each bound that it is exact: as if it did not, like parquet-mr.
     monkeypatch.setattr(copied_stats, "_MAX_IS_EXACT", 70)
-    (add,) = stage_files(spec, staged(spec)).adds
+    (add,) = describe_staged(spec, staged(spec)).adds
     assert '"maxValues":{"a":2,"t":"b"}' in (add.stats or "")
     assert decoded == ([] if is_known else [1])
 
 
 def test_a_name_that_is_taken_is_never_replaced(tmp_path: Path) -> None:
+    """Nor is it deleted with those that were moved before."""
     spec = spec_at(tmp_path)
-    put(tmp_path, "f.parquet", ROWS)
-    written = stage_files(spec, staged(spec))
+    for name in ("e.parquet", "f.parquet", "g.parquet"):
+        put(tmp_path, name, ROWS)
     (tmp_path / "f.parquet").write_bytes(b"another's")
+    (tmp_path / "g.parquet").write_bytes(b"another's, too")
     with pytest.raises(FileExistsError):
-        take_files(spec.store, STAGED, written)
+        take_staged(spec.store, STAGED, ["e.parquet", "f.parquet", "g.parquet"])
     assert (tmp_path / "f.parquet").read_bytes() == b"another's"
+    assert (tmp_path / "g.parquet").read_bytes() == b"another's, too"
+    assert not (tmp_path / "e.parquet").exists()
 
 
 def test_what_is_thrown_away_may_be_gone(tmp_path: Path) -> None:
     spec = spec_at(tmp_path)
     put(tmp_path, "f.parquet", ROWS)
-    written = stage_files(spec, staged(spec))
+    written = describe_staged(spec, staged(spec))
     for _ in range(2):
         discard_staged(spec.store, STAGED)
         assert list(tmp_path.iterdir()) == []
     with pytest.raises(StorageError, match="another machine"):
-        take_files(spec.store, STAGED, written)
+        take_staged(spec.store, STAGED, written.paths)
 
 
 def test_other_stores_have_no_staged_files() -> None:
@@ -243,7 +248,7 @@ def test_a_table_of_nested_columns(tmp_path: Path) -> None:
         }
     )
     put(tmp_path, "f.parquet", rows)
-    (add,) = stage_files(spec, staged(spec)).adds
+    (add,) = describe_staged(spec, staged(spec)).adds
     assert add.stats == (
         '{"numRecords":3,"minValues":{"s":{"x":-0.0,"y":""}},'
         '"maxValues":{"s":{"x":"NaN","y":""}},"nullCount":{"s":{"x":1,"y":2},"l":1,"m":1}}'

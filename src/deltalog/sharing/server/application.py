@@ -6,6 +6,7 @@ Protocol: REST APIs
 from __future__ import annotations
 
 import secrets
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -107,7 +108,9 @@ def make_server(
 
 def make_app(current: Callable[[], Server]) -> ASGIApp:
     """Return the application of a server that may be replaced between two requests."""
-    pa.array([None])  # makes pyarrow import pandas now, instead of during the first request
+    # What would be imported during the first request: pandas by pyarrow, and what a snapshot needs.
+    pa.array([None])
+    import_module("deltalog.checkpoints.reader")
     metrics = Metrics()
     config = current().services.config
     start_telemetry(config.telemetry)

@@ -11,7 +11,6 @@ import signal
 import sys
 import threading
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("deltalog.sharing")
 # What a client can cause at will; the audit log has one line for each request anyway.
 _THROTTLED: Final = ("asyncio", "uvicorn.error", "deltalog.sharing")
-# Not by the first query, whose recipient would wait.
-_LOADED_LATER: Final = ("checkpoints.reader",)
 # After the grace time: for closing what is open, before the process ends in any case.
 _LAST_SECONDS: Final = 5
 
@@ -54,8 +51,6 @@ def serve(path: str | Path, *, host: str | None = None, port: int | None = None)
         from deltalog.sharing.server import connections  # noqa: PLC0415 -- as above
     except ModuleNotFoundError:
         raise InvalidInputError("serving needs uvicorn: pip install 'deltalog[sharing]'") from None
-    for room in _LOADED_LATER:
-        import_module(f"deltalog.{room}")
     _log_to_stderr()
     reloading = settled_server(path)
     config = reloading.config

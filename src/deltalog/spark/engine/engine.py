@@ -104,7 +104,7 @@ class SparkEngine(LocalEngine):
         predicate: Expression | None = None,
         tells_changes: bool = False,
     ) -> WrittenFiles:
-        """Write rows by the tasks that compute them, in one job."""
+        """Write rows by Spark's own writer where it is fit, else by the tasks that compute them."""
         if not isinstance(rows, SparkRows):
             return super().write_rows(spec, rows, predicate=predicate, tells_changes=tells_changes)
         return rows.write(WriteJob(spec=spec, predicate=predicate, tells_changes=tells_changes))

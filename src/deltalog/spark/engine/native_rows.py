@@ -4,8 +4,8 @@ Owns for which writes it makes the files that the tasks of `write_tasks` would m
 names and types. All others are left to these.
 
 Spark publishes the files of a job by renaming them, which object stores do not do. So only local
-tables are written in this way, by sessions of one machine. `write.adopted_files` takes the files
-into the table.
+tables are written in this way, by sessions of one machine. Its files are staged: see
+`storage.staging`.
 
 Protocol: none; Spark's HadoopMapReduceCommitProtocol
 """
@@ -13,29 +13,32 @@ Protocol: none; Spark's HadoopMapReduceCommitProtocol
 from __future__ import annotations
 
 import contextlib
+import re
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import SparkSession as ClassicSession
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 from pyspark.sql.types import StructType as SparkStruct
 
 from deltalog.column_mapping import Mode
+from deltalog.errors import StorageError
 from deltalog.paths import join
 from deltalog.schema import PrimitiveType, StructType, UnknownType, VariantType
 from deltalog.schema.collations import has_collations
 from deltalog.schema.columns import walk_types
 from deltalog.schema.types import TIMESTAMP, VOID
-from deltalog.spark.engine.write_tasks import written_by
 from deltalog.spark.reading.native import spark_path
-from deltalog.spark.session.tasks import described, run_numbered
+from deltalog.spark.session.tasks import described
 from deltalog.spark.session.types import quoted, to_spark_schema
-from deltalog.storage.atomic import staging_directory
+from deltalog.storage.staging import discard_staged, staging_directory, take_staged
 from deltalog.storage.store import is_local
-from deltalog.write.adopted_files import discard_staged, stage_files, take_files
+from deltalog.write.adopted_files import describe_staged
 from deltalog.write.options import codec_of
 from deltalog.write.spec import DEFAULT_TARGET_FILE_SIZE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructField
@@ -49,40 +52,65 @@ if TYPE_CHECKING:
 
 _CODECS: Final = {"none": "uncompressed", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd"}
 """pyarrow's names of compressions → Spark's."""
-_HERE_BYTES: Final = 32 * 1024 * 1024
-"""Files of so many bytes together are looked through by the driver, more of them by tasks."""
 _MOST_BOUND_BYTES: Final = (1 << 31) - 1
+_MARK: Final = "_SUCCESS"
 _MASTER: Final = "spark.master"
+_ONE_MACHINE: Final = re.compile(r"local(-cluster)?(\[|$)")
 _TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
+_HELD: Final = "spark.deltalog.outputTimestampType.held"
+"""How many writes hold the setting above, and the value that it had before them: `2:INT96`."""
 _MICROS: Final = "TIMESTAMP_MICROS"
 _MILLIS: Final = "TIMESTAMP_MILLIS"
-_STORED_AS_EVERYWHERE: Final = {
+_AS_EVERYWHERE: Final = {
     "spark.sql.parquet.writeLegacyFormat": "false",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.sources.commitProtocolClass": (
+        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
+    ),
 }
-"""Settings by which Spark stores values as tables have them."""
+"""Settings by which Spark stores values as tables have them, and publishes whole jobs."""
+_lock: Final = Lock()
 
 
-def is_fit(job: WriteJob, setting: Callable[[str], str | None]) -> bool:
+def is_fit(job: WriteJob, spark: SparkSession) -> bool:
     """Whether Spark's own writer makes the files of a write.
 
     The rows must be those that the table is to have: `Enforcer.sources` says that.
 
     Args:
         job: of the write.
-        setting: from a name to the value that the session has.
+        spark: the session of the rows.
     """
+    # A remote session has its files where its server is, and as the server's user.
+    if not isinstance(spark, ClassicSession):
+        return False  # type: ignore[unreachable]  # its class is another one
     if any(test(job) for test in _UNFIT):
         return False
+    conf = spark.conf
+    return are_settings_fit(
+        {name: conf.get(name, None) for name in (_MASTER, _TIMESTAMPS, *_AS_EVERYWHERE)},
+        has_timestamps=TIMESTAMP in _types(job.spec),
+    )
+
+
+def are_settings_fit(settings: Mapping[str, str | None], *, has_timestamps: bool) -> bool:
+    """Whether a session's settings let Spark write the files that tables have.
+
+    Args:
+        settings: by name; None is Spark's default.
+        has_timestamps: whether a column has moments.
+    """
     # Files on the disks of other machines would be in no listing, and their rows lost.
-    if not (setting(_MASTER) or "").startswith("local"):
+    if not _ONE_MACHINE.match(settings[_MASTER] or ""):
         return False
-    # Another write of the session, once it is done, would have this one cut microseconds off.
-    if (setting(_TIMESTAMPS) or "").upper() == _MILLIS and TIMESTAMP in _types(job.spec):
+    # A thread of the user's may set it anew while we write, which would cut microseconds off.
+    if has_timestamps and (settings[_TIMESTAMPS] or "").upper() == _MILLIS:
         return False
     return all(
-        (setting(name) or "").strip().lower() == value.lower()
-        for name, value in _STORED_AS_EVERYWHERE.items()
+        given is None or given.strip().lower() == value.lower()
+        for name, value in _AS_EVERYWHERE.items()
+        for given in [settings[name]]
     )
 
 
@@ -122,16 +150,16 @@ def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) ->
 
     Args:
         frame: the rows.
-        sources: which of its columns each of the table's is.
+        sources: the number of its column behind each column of the table.
         spec: of a write that `is_fit`.
 
     Raises:
-        DataFileUnreadableError: a file has other columns than the table. After any error, all
-            files of the job are deleted.
-        StorageError: this process does not see what Spark has written.
+        DataFileUnreadableError: a file has other columns than the table.
+        StorageError: Spark has not put the files where the table is. After any error, all files of
+            the job are deleted.
 
-    Cost: files of more than 32 MiB are looked through by tasks, for what their footers do not say:
-    the bounds of floating-point numbers, and how many lists are NULL.
+    Cost: this process reads the footers, and decodes what they do not say: floating-point numbers,
+    for their bounds, and lists, for how many are NULL.
     """
     found, columns = frame.schema.fields, []
     for target, number in zip(to_spark_schema(spec.configuration.schema), sources, strict=True):
@@ -140,20 +168,17 @@ def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) ->
         "compression": _CODECS[_codec(spec)],
         "maxRecordsPerFile": str(spec.max_rows_per_file or 0),
         "parquet.statistics.truncate.length": str(_MOST_BOUND_BYTES),
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "true",
     }
-    what = f"writing to {spec.store.root}"
     spark, store, directory = frame.sparkSession, spec.store, staging_directory()
-    written: WrittenFiles | None = None
     try:
-        with described(spark, what), _timestamps_of_tables(spark, spec):
+        with described(spark, f"writing to {store.root}"), _timestamps_of_tables(spark, spec):
             writer = frame.select(*columns).write.options(**options)
             writer.parquet(spark_path(join(store.root, directory)))
-        written = _staged(spark, spec, _complete(store, directory), what)
-        take_files(store, directory, written)
+        written = describe_staged(spec, _published(store, directory))
+        take_staged(store, directory, written.paths)
     except BaseException:
         discard_staged(store, directory)
-        if written is not None:
-            store.delete_many(written.paths)
         raise
     return written
 
@@ -162,7 +187,7 @@ def _optional(found: StructField, target: StructField) -> Column:
     """Return a column that may be NULL for all that Spark knows, like those of all our files.
 
     Else it is `required` in the file, and no row group is copied next to others that are not.
-    Elements of lists and maps stay as they are: Spark takes a cast that only allows NULL away.
+    Elements of lists stay as they are: Spark takes a cast that only allows NULL away.
     """
     column = F.col(quoted(found.name))
     if isinstance(found.dataType, SparkStruct) and found.dataType != target.dataType:
@@ -170,43 +195,49 @@ def _optional(found: StructField, target: StructField) -> Column:
     return column if found.nullable else F.when(F.spark_partition_id() >= 0, column)
 
 
-def _complete(store: Store, directory: str) -> list[FileInfo]:
-    """Return the files that the job has published: attempts that still run have theirs below."""
-    return [
-        file
+def _published(store: Store, directory: str) -> list[FileInfo]:
+    """Return the files that the job has published: attempts that still run have theirs below.
+
+    Raises:
+        StorageError: the mark that the job is complete is not there.
+    """
+    files = {
+        file.name: file
         for file in store.list_all(directory)
-        if file.path == f"{directory}/{file.name}" and file.name.endswith(".parquet")
-    ]
+        if file.path == f"{directory}/{file.name}"
+    }
+    if _MARK not in files:
+        raise StorageError(
+            f"cannot write to {store.root}: Spark has written to {directory!r} there, and this "
+            "process finds no complete job in it; keep the table on a disk that both reach, or set "
+            "spark.sql.parquet.writeLegacyFormat=true, and deltalog's tasks write"
+        )
+    return [file for name, file in files.items() if name.endswith(".parquet")]
 
 
 @contextlib.contextmanager
 def _timestamps_of_tables(spark: SparkSession, spec: WriteSpec) -> Iterator[None]:
     """Have Spark store timestamps as microseconds, which have bounds in footers.
 
-    Where another thread ends this earlier, files have INT96, whose bounds are found by decoding.
+    The first of several writes of a session sets this, and the last one sets back what was before.
     """
-    before = spark.conf.get(_TIMESTAMPS, None)
-    if before == _MICROS or TIMESTAMP not in _types(spec):
+    if TIMESTAMP not in _types(spec):
         yield
         return
-    spark.conf.set(_TIMESTAMPS, _MICROS)
+    conf = spark.conf
+    with _lock:
+        held = conf.get(_HELD, None) or f"0:{conf.get(_TIMESTAMPS, None) or ''}"
+        count, _, before = held.partition(":")
+        conf.set(_HELD, f"{int(count) + 1}:{before}")
+        conf.set(_TIMESTAMPS, _MICROS)
     try:
         yield
     finally:
-        if before is None:
-            spark.conf.unset(_TIMESTAMPS)
-        else:
-            spark.conf.set(_TIMESTAMPS, before)
-
-
-def _staged(
-    spark: SparkSession, spec: WriteSpec, files: Sequence[FileInfo], what: str
-) -> WrittenFiles:
-    """Return what a commit adds of the files: by this process if they are small, else by tasks."""
-    if sum(file.size_bytes for file in files) <= _HERE_BYTES:
-        return stage_files(spec, files)
-
-    def stage(number: int) -> WrittenFiles:
-        return stage_files(spec, files[number : number + 1])
-
-    return written_by(spec, run_numbered(spark, len(files), stage, what))
+        with _lock:
+            count, _, before = (conf.get(_HELD, None) or f"1:{before}").partition(":")
+            if int(count) > 1:
+                conf.set(_HELD, f"{int(count) - 1}:{before}")
+            else:
+                conf.unset(_HELD)
+                if conf.get(_TIMESTAMPS, None) == _MICROS:  # else somebody has set it meanwhile
+                    conf.set(_TIMESTAMPS, before) if before else conf.unset(_TIMESTAMPS)

@@ -1,4 +1,4 @@
-"""Write the rows of a data frame by the tasks that compute them.
+"""Write the rows of a data frame: by Spark's own writer, or by the tasks that compute them.
 
 Protocol: none
 """
@@ -45,7 +45,7 @@ class SparkRows:
             SchemaMismatchError: the rows do not fit the table; no task has run yet.
         """
         sources = Enforcer.of_spec(job.spec, self.schema).sources
-        if sources is not None and is_fit(job, self._frame.sparkSession.conf.get):
+        if sources is not None and is_fit(job, self._frame.sparkSession):
             return write_natively(self._frame, sources, job.spec)
         what = f"writing to {job.spec.store.root}"
         messages = run_tasks(self._gathered(job), partial(write_task, job), what)

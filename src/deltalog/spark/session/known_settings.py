@@ -54,6 +54,12 @@ FOLLOWED: Final = {
     "write.txnAppId": "with `write.txnVersion`: a write that is repeated happens once",
     "write.txnVersion": "see `write.txnAppId`",
     "spark.sql.files.maxRecordsPerFile": "so many rows at most in a file of a write or a stream",
+    "spark.sql.parquet.writeLegacyFormat": "`true` leaves all rows to deltalog's tasks, which "
+    "store none in that way; else Spark's own writer is used where it makes the same files",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "likewise what is not `CORRECTED`",
+    "spark.sql.parquet.int96RebaseModeInWrite": "likewise what is not `CORRECTED`",
+    "spark.sql.parquet.outputTimestampType": "`TIMESTAMP_MICROS` while Spark's own writer writes "
+    "timestamps to a table, then as before; where it is `TIMESTAMP_MILLIS`, deltalog's tasks write",
     "optimizeWrite.enabled": "rows of a partition are gathered; by the format within each task",
     "autoCompact.enabled": "small files are put together after commits",
     "optimize.maxFileSize": "the size of files that `optimize` makes",
@@ -190,10 +196,8 @@ optimize.clustering.mergeStrategy.minCubeSize.threshold optimizeWrite.binSize
 schema.removeExistsDefault schema.removeSparkInternalMetadata setTransactionsInCrc.maxAllowed
 setTransactionsInCrc.writeOnCommit spark.databricks.io.skipping.mdc.addNoise
 spark.databricks.io.skipping.mdc.rangeId.max spark.databricks.io.skipping.mdc.sortWithinFiles
-spark.sql.parquet.compression.codec
-spark.sql.parquet.datetimeRebaseModeInWrite spark.sql.parquet.fieldId.write.enabled
-spark.sql.parquet.int96RebaseModeInWrite spark.sql.parquet.outputTimestampType
-spark.sql.parquet.writeLegacyFormat stats.limitPerVariant statsAsStructInCheckpoint.forcedDisabled
+spark.sql.parquet.compression.codec spark.sql.parquet.fieldId.write.enabled
+stats.limitPerVariant statsAsStructInCheckpoint.forcedDisabled
 tableFeatures.fastDropFeature.dvTombstoneCountThreshold
 tableFeatures.fastDropFeature.generateDVTombstones.enabled typeWidening.removeSchemaMetadata
 variantShredding.collectVariantDataSkippingStats variantShredding.forceUsePreviewTableFeature
