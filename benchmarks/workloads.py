@@ -635,12 +635,6 @@ WORKLOADS = (
         table="rows",
         ours="deltalog_spark_append",
         others=("delta_spark_append",),
-        why=(
-            "a function that is handed all rows and drops them takes 7.3 to 7.8 s in the same "
-            "session, 13 s of processor time in the JVM, measured apart: as long as Delta Spark's "
-            "append takes; writing the rows adds 1.4 s of Python's processor time; the next row "
-            "says what Spark's own writer takes, and why it is not used"
-        ),
     ),
     Workload(
         name="spark-append-large",
@@ -649,12 +643,6 @@ WORKLOADS = (
         ours="deltalog_spark_append",
         others=("delta_spark_append",),
         scale=3,
-        why=(
-            "a function that is handed all rows and drops them takes 20.3 s, 36 s of processor "
-            "time in the JVM, which hands them over value by value, measured apart: no size of "
-            "batches changes that; Spark's own Parquet writer, in the JVM, takes 14.0 s without a "
-            "table; decision 0033 says why it is not used"
-        ),
     ),
     Workload(
         name="spark-append-format",
