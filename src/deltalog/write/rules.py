@@ -90,7 +90,7 @@ class Rules:
         now = utc_moment(clock.now_ms() if now_ms is None else now_ms)
         self._session = replace(RULES_OF_TABLES, now=now)
         self._constants = {name: self._default(name, text) for name, text in defaults.items()}
-        self.generated = {
+        self.generated: dict[str, Expression] = {
             name: self._generation(name, text)
             for name, text in generated.items()
             if name in missing
