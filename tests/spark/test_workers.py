@@ -101,6 +101,7 @@ def test_a_session_whose_workers_have_another_deltalog(another: Path) -> None:
         ("a frame", "PythonException"),  # its action is Spark's, and so is the error
         ("before a frame", "WorkerMismatchError"),
         ("no workers", None),
+        ("no workers that write", None),
     ]
     assert all("install one version" in one["text"] for one in found[:3])
     assert found[3]["text"] == "2"  # the append has left nothing
