@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
@@ -35,6 +34,7 @@ from tests.support.native_writes import (
     STAGING,
     TIMESTAMPS,
     entries,
+    failing,
     frame_of,
     having,
     is_clean,
@@ -47,19 +47,6 @@ from tests.support.native_writes import (
 pytestmark = pytest.mark.skipif(CONNECT, reason="rows of remote sessions are our tasks'")
 
 AT = "timestamp_micros(id) AS at"
-
-
-def failing(times: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What hands on its rows, and fails behind them: some times in the first task."""
-
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches
-        context = TaskContext.get()
-        assert context is not None
-        if context.partitionId() == 0 and context.attemptNumber() < times:
-            raise RuntimeError("lost")
-
-    return work
 
 
 def by_arrow(spark: SparkSession) -> DataFrame:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
@@ -22,6 +20,7 @@ from deltalog.spark.writing.plan import open_to_write
 from deltalog.spark.writing.writer import BatchWriter
 from deltalog.storage import open_store
 from deltalog.testing import FaultyStore, Harm, InjectedFault
+from tests.support.native_writes import failing
 
 
 def rows(path: Path) -> list[Any]:
@@ -34,19 +33,6 @@ def data_files(path: Path) -> set[str]:
 
 def named_files(path: Path) -> set[str]:
     return {uri.rpartition("/")[2] for uri in CoreTable(path).file_uris()}
-
-
-def failing(times: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What hands on its rows, and fails behind them: some times in the first task."""
-
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches
-        context = TaskContext.get()
-        assert context is not None
-        if context.partitionId() == 0 and context.attemptNumber() < times:
-            raise RuntimeError("lost")
-
-    return work
 
 
 @pytest.mark.parametrize("by_format", [True, False])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark import TaskContext
 
 from deltalog import DeltaTable
 
@@ -87,3 +89,16 @@ def is_clean(table: Path) -> bool:
 def frame_of(spark: SparkSession, *columns: str, first: int = 0) -> DataFrame:
     """Two rows in one task: `id`, and expressions of it."""
     return spark.range(first, first + 2).coalesce(1).selectExpr("id", *columns)
+
+
+def failing(times: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What hands on its rows, and fails behind them: some times in the first task."""
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        context = TaskContext.get()
+        assert context is not None
+        if context.partitionId() == 0 and context.attemptNumber() < times:
+            raise RuntimeError("lost")
+
+    return work

@@ -319,7 +319,7 @@ class LogState:
             for batch in self.checkpoint.iter_adds(leaves, batch_rows=batch_rows):
                 yield batch if kept is None else batch.filter(kept.slice(row, batch.num_rows))
                 row += batch.num_rows
-        from deltalog.checkpoints.reader import unread_adds  # noqa: PLC0415  # for checkpoints only
+        from deltalog.checkpoints.reader import unread_adds  # noqa: PLC0415  # to prune
 
         newer = self.live_commit_adds.select(FILE_SCHEMA.names)
         for start in range(0, newer.num_rows, batch_rows):

@@ -108,9 +108,8 @@ def are_settings_fit(settings: Mapping[str, str | None], *, has_timestamps: bool
     if has_timestamps and (settings[_TIMESTAMPS] or "").upper() == _MILLIS:
         return False
     return all(
-        given is None or given.strip().lower() == value.lower()
+        (settings[name] or value).strip().lower() == value.lower()
         for name, value in _AS_EVERYWHERE.items()
-        for given in [settings[name]]
     )
 
 
