@@ -6,8 +6,9 @@ deltalog costs next to nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from deltalog._lazy_names import names_on_demand
 
 if TYPE_CHECKING:
     from deltalog import (
@@ -183,17 +184,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
-
-    def __getattr__(name: str) -> Any:
-        """Load a public name from where it lives (PEP 562)."""
-        if name in _MODULES:
-            return import_module(f"deltalog.{name}")
-        origin = _ORIGINS.get(name)
-        if origin is None:
-            raise AttributeError(f"module 'deltalog' has no attribute {name!r}")
-        value = getattr(import_module(origin), name)
-        globals()[name] = value
-        return value
+    __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS, _MODULES)
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -201,8 +192,3 @@ def load_ipython_extension(shell: Any) -> None:
     from deltalog.statements.magic import load  # noqa: PLC0415  # for notebooks only
 
     load(shell)
-
-
-def __dir__() -> list[str]:
-    """The public names."""
-    return __all__

@@ -27,7 +27,7 @@ def test_a_public_name_is_there(name: str) -> None:
 
 def test_names_are_sorted_and_lazy_ones_are_listed() -> None:
     assert deltalog.__all__ == sorted(deltalog.__all__)
-    assert {*deltalog._ORIGINS, "__version__"} == set(deltalog.__all__)
+    assert set(deltalog._ORIGINS) == set(deltalog.__all__)
 
 
 def test_other_names_are_refused() -> None:
@@ -42,9 +42,9 @@ def test_star_gives_the_public_names() -> None:
 
 
 def test_importing_loads_no_room() -> None:
-    code = "import deltalog, sys; print([n for n in sys.modules if n.startswith('deltalog.')])"
+    code = "import deltalog, sys; print(*(n for n in sys.modules if n.startswith('deltalog.')))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    assert found.stdout.split() == ["deltalog._lazy_names"]
 
 
 @pytest.mark.parametrize("name", deltalog.__all__)

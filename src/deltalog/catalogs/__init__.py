@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from deltalog._lazy_names import names_on_demand
 
 if TYPE_CHECKING:
     from deltalog.catalogs.files import FileCatalog
@@ -14,15 +15,15 @@ if TYPE_CHECKING:
 
 # Some need libraries that not everybody has.
 _ORIGINS = {
-    "CatalogTable": "protocol",
-    "FileCatalog": "files",
-    "GlueCatalog": "glue",
-    "Name": "protocol",
-    "NamedTable": "named",
-    "StagedTable": "protocol",
-    "TableCatalog": "protocol",
-    "TableType": "protocol",
-    "UnityCatalog": "unity",
+    "CatalogTable": "deltalog.catalogs.protocol",
+    "FileCatalog": "deltalog.catalogs.files",
+    "GlueCatalog": "deltalog.catalogs.glue",
+    "Name": "deltalog.catalogs.protocol",
+    "NamedTable": "deltalog.catalogs.named",
+    "StagedTable": "deltalog.catalogs.protocol",
+    "TableCatalog": "deltalog.catalogs.protocol",
+    "TableType": "deltalog.catalogs.protocol",
+    "UnityCatalog": "deltalog.catalogs.unity",
 }
 
 __all__ = [
@@ -38,15 +39,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
-
-    def __getattr__(name: str) -> Any:
-        """Load a public name from where it lives (PEP 562)."""
-        origin = _ORIGINS.get(name)
-        if origin is None:
-            raise AttributeError(f"module 'deltalog.catalogs' has no attribute {name!r}")
-        return getattr(import_module(f"deltalog.catalogs.{origin}"), name)
-
-
-def __dir__() -> list[str]:
-    """The public names."""
-    return __all__
+    __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from deltalog._lazy_names import names_on_demand
 
 if TYPE_CHECKING:
     from deltalog.expressions.analyze import resolve, resolve_predicate, type_of
@@ -83,16 +84,4 @@ _ORIGINS = {
 }
 
 if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
-
-    def __getattr__(name: str) -> Any:
-        """Load a name from the file that has it (PEP 562)."""
-        if name not in _ORIGINS:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(_ORIGINS[name]), name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    """The public names."""
-    return __all__
+    __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

@@ -6,8 +6,9 @@ are first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from deltalog._lazy_names import names_on_demand
 
 if TYPE_CHECKING:
     from deltalog.sharing.client import (
@@ -52,17 +53,7 @@ __all__ = [
     "load_table_changes_as_pandas",
 ]
 
+_ORIGINS = dict.fromkeys(__all__, "deltalog.sharing.client")
+
 if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
-
-    def __getattr__(name: str) -> Any:
-        """Load a public name from its module (PEP 562)."""
-        if name not in __all__:
-            raise AttributeError(f"module 'deltalog.sharing' has no attribute {name!r}")
-        value = getattr(import_module("deltalog.sharing.client"), name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    """The public names."""
-    return __all__
+    __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

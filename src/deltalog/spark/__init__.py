@@ -19,10 +19,10 @@ Names are loaded on first use: every Python worker imports this package, and nee
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import deltalog.spark.session.environment  # noqa: F401  # first: an old PySpark lacks what others need
+from deltalog._lazy_names import names_on_demand
 
 if TYPE_CHECKING:
     from deltalog.spark.create import IdentityGenerator
@@ -65,17 +65,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
-
-    def __getattr__(name: str) -> Any:
-        """Load a public name from its module (PEP 562)."""
-        origin = _ORIGINS.get(name)
-        if origin is None:
-            raise AttributeError(f"module 'deltalog.spark' has no attribute {name!r}")
-        value = getattr(import_module(origin), name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    """The public names."""
-    return __all__
+    __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

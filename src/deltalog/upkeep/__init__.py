@@ -7,8 +7,9 @@ Protocol: Checkpoints, Version Checksum File, Log Compaction Files, Metadata Cle
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from deltalog._lazy_names import names_on_demand
 
 if TYPE_CHECKING:
     from deltalog.upkeep.checkpoint import CheckpointInfo, create_checkpoint
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
 
 # Most commits write a checksum, and nothing else.
 _ORIGINS = {
-    "CheckpointInfo": "checkpoint",
-    "cleanup_metadata": "cleanup",
-    "cleanup_once_a_day": "cleanup",
-    "compact_logs": "log_compaction",
-    "count_checksum": "checksum",
-    "create_checkpoint": "checkpoint",
-    "read_checksum": "checksum",
-    "write_checksum": "checksum",
+    "CheckpointInfo": "deltalog.upkeep.checkpoint",
+    "cleanup_metadata": "deltalog.upkeep.cleanup",
+    "cleanup_once_a_day": "deltalog.upkeep.cleanup",
+    "compact_logs": "deltalog.upkeep.log_compaction",
+    "count_checksum": "deltalog.upkeep.checksum",
+    "create_checkpoint": "deltalog.upkeep.checkpoint",
+    "read_checksum": "deltalog.upkeep.checksum",
+    "write_checksum": "deltalog.upkeep.checksum",
 }
 
 __all__ = [
@@ -40,15 +41,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
-
-    def __getattr__(name: str) -> Any:
-        """Load a name from the file that has it (PEP 562)."""
-        origin = _ORIGINS.get(name)
-        if origin is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"deltalog.upkeep.{origin}"), name)
-
-
-def __dir__() -> list[str]:
-    """The public names."""
-    return __all__
+    __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

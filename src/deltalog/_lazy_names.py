@@ -1,0 +1,46 @@
+"""Names of a package that are loaded when they are first used (PEP 562).
+
+`import deltalog` is to be quick, and a verb to load only what it needs: a package says where its
+names are, and imports none of them.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+
+def names_on_demand(
+    package: str, origins: Mapping[str, str], modules: Collection[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a package.
+
+    Type checkers shall not see the two, or they would take every name for one of the package.
+
+    Args:
+        package: its name, while it is being imported.
+        origins: each public name → the full name of the module that has it.
+        modules: of the package, which are imported when somebody asks for them as an attribute.
+    """
+    namespace = vars(sys.modules[package])
+
+    def load(name: str) -> Any:
+        """Load a public name from the module that has it."""
+        if name in modules:
+            return import_module(f"{package}.{name}")
+        if name not in origins:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = namespace[name] = getattr(import_module(origins[name]), name)
+        return value
+
+    def public_names() -> list[str]:
+        """The public names."""
+        return sorted(origins)
+
+    return load, public_names
