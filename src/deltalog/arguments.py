@@ -77,6 +77,23 @@ def as_one_bound(**bounds: Any) -> int | Moment | None:
     return next((as_bound(bound) for bound in bounds.values() if bound is not None), None)
 
 
+def as_range(
+    start: int | Moment | None, end: int | Moment | None, *, newest: int
+) -> tuple[int | Moment, int | Moment | None]:
+    """The bounds of a range of versions, which starts at 0 and ends at the newest if none is given.
+
+    Args:
+        start: the first version, or the moment of it.
+        end: the last one; a version that is not there yet is the newest, unless the range starts
+            after that.
+        newest: the newest version.
+    """
+    start = 0 if start is None else start
+    if isinstance(end, int) and not (isinstance(start, int) and start > newest):
+        end = min(end, newest)
+    return start, end
+
+
 def explain_missing(name: str, names: Sequence[str]) -> str:
     """Why a table has no such attribute, and what to use instead."""
     if name in _GONE:

@@ -17,7 +17,10 @@ from deltalog.schema.types import STRING
 from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from deltalog.expressions import Expression
+    from deltalog.snapshot import Snapshot
 
 
 def with_blanks_as_nulls(filters: Any, partition_columns: Sequence[str]) -> Any:
@@ -149,6 +152,26 @@ def as_changes_condition(
         return None
     fields = [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
     return expressions.as_expression(predicate, StructType([*schema, *fields]), session=session)
+
+
+def for_each_version(
+    predicate: Any, *, changes: bool
+) -> Callable[[Snapshot], Expression | None] | None:
+    """Return what gives a condition over the columns of a version of a table; None if it is None.
+
+    Args:
+        predicate: the condition.
+        changes: whether it may name columns of the change data feed.
+    """
+    if predicate is None:
+        return None
+    find = as_changes_condition if changes else as_condition
+
+    def condition(snapshot: Snapshot) -> Expression | None:
+        schema, session = snapshot.configuration.schema, snapshot.context.session
+        return find(schema, predicate, session=session)
+
+    return condition
 
 
 def check_given(predicate: object) -> None:

@@ -87,6 +87,27 @@ def open_table_context(
     return TableContext(store=store, time_zone=time_zone), at
 
 
+def one_version(
+    root: str, given: int | str | datetime | None, named: int | datetime | None
+) -> int | str | datetime | None:
+    """The version or moment to open a table at; None is the latest.
+
+    Args:
+        root: of the table.
+        given: what the caller asks for.
+        named: what the location names.
+
+    Raises:
+        InvalidInputError: there are both.
+    """
+    if given is not None and named is not None:
+        raise InvalidInputError(
+            f"cannot open {root} at {given!r}: its location names a version already; give one of "
+            "them"
+        )
+    return named if given is None else given
+
+
 def named_table(
     table_uri: object, storage_options: StorageOptions | None, filesystem: Any = None
 ) -> NamedTable | None:

@@ -17,7 +17,7 @@ MOST_LINES = 450  # "about 400"
 MAY_BE_LONG = {
     # The facade, one class: over sixty methods with deltalake's signatures, a parameter a line;
     # and each imports what only it needs.
-    "src/deltalog/table/delta_table.py": 1590,
+    "src/deltalog/table/delta_table.py": 1570,
     # One evaluator: a rule for each kind of node.
     "src/deltalog/expressions/arrow.py": 470,
     # One class: everything that reads a Parquet file.

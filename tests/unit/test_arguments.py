@@ -48,6 +48,25 @@ def test_bounds_are_versions_or_moments() -> None:
         arguments.as_one_bound(version=0, timestamp="1970-01-01")
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (None, None, (0, None)),
+        (2, 5, (2, 5)),
+        (2, 9, (2, 7)),
+        (8, 9, (8, 9)),  # which is refused, or empty, as the caller says
+        (7, 7, (7, 7)),
+        (Moment(1), 9, (Moment(1), 7)),
+        (8, Moment(1), (8, Moment(1))),
+    ],
+    ids=str,
+)
+def test_a_range_ends_at_the_newest_version_unless_it_starts_later(
+    start: int | Moment | None, end: int | Moment | None, expected: object
+) -> None:
+    assert arguments.as_range(start, end, newest=7) == expected
+
+
 def test_names_are_a_list() -> None:
     assert arguments.as_columns(None) is None
     assert arguments.as_columns(()) == []

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from deltalog import conditions
+from deltalog.context import utc_context
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import col, lit, to_sql
 from deltalog.schema import Field, StructType
+from deltalog.snapshot import load_snapshot
 from deltalog.sql_session import SqlSession
+from tests.support import logs
 
 SCHEMA = StructType([Field("id", "long"), Field("p", "string")])
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -72,6 +75,20 @@ def test_constraints_may_name_columns_in_double_quotes() -> None:
         "b": "id < 9",
     }
     assert conditions.as_constraints("id > 0", ["id"]) == "id > 0"  # which is refused later
+
+
+def test_a_condition_of_each_version_goes_by_its_columns() -> None:
+    assert conditions.for_each_version(None, changes=True) is None
+    store = logs.table_of([logs.PROTOCOL, logs.metadata()])
+    snapshot = load_snapshot(utc_context(store))
+    text = "id > 0 AND _change_type = 'insert'"
+    of_changes = conditions.for_each_version(text, changes=True)
+    assert of_changes is not None
+    assert of_changes(snapshot) is not None
+    of_rows = conditions.for_each_version(text, changes=False)
+    assert of_rows is not None
+    with pytest.raises(InvalidInputError, match="_change_type"):
+        of_rows(snapshot)
 
 
 def test_an_empty_list_of_filters_is_not_every_row() -> None:

@@ -27,6 +27,14 @@ def test_a_location_names_a_version_unless_a_table_is_called_so(tmp_path: Path) 
         locations.open_table_store(named, options, None)
 
 
+def test_a_version_is_given_once() -> None:
+    assert locations.one_version("/t", None, None) is None
+    assert locations.one_version("/t", 0, None) == 0
+    assert locations.one_version("/t", None, 0) == 0
+    with pytest.raises(InvalidInputError, match="open /t at 'latest': its location names"):
+        locations.one_version("/t", "latest", 0)
+
+
 def test_a_clone_is_not_put_below_its_table() -> None:
     locations.check_elsewhere("/b", "/b", "/a")
     locations.check_elsewhere("/aa", "/aa", "/a")

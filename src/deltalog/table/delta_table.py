@@ -152,13 +152,9 @@ class DeltaTable:
         context, at = locations.open_table_context(
             table_uri, storage_options, filesystem, time_zone=default_timezone
         )
-        if version is not None and at is not None:
-            raise InvalidInputError(
-                f"cannot open {context.store.root} at {version!r}: its location names a version "
-                "already; give one of them"
-            )
+        version = locations.one_version(context.store.root, version, at)
         context = context if log_tail is None else context.with_log_tail(log_tail)
-        self._open(context, None, at if version is None else version)
+        self._open(context, None, version)
 
     def _open(self, context: TableContext, engine: Engine | None, version: Version | None) -> None:
         self._hold(self._load(context, version), engine, is_latest=version is None)
@@ -609,11 +605,9 @@ class DeltaTable:
             IncompatibleChangesError: the schema changed in between.
         """
         bound = arguments.as_one_bound
-        start = bound(starting_version=starting_version, starting_timestamp=starting_timestamp)
-        start = 0 if start is None else start
-        end = bound(ending_version=ending_version, ending_timestamp=ending_timestamp)
-        if isinstance(end, int) and not (isinstance(start, int) and start > self.version()):
-            end = min(end, self.version())
+        first = bound(starting_version=starting_version, starting_timestamp=starting_timestamp)
+        last = bound(ending_version=ending_version, ending_timestamp=ending_timestamp)
+        start, end = arguments.as_range(first, last, newest=self.version())
         from deltalog.scan.changes import open_changes
 
         return open_changes(
@@ -812,17 +806,10 @@ class DeltaTable:
         from deltalog.insight.follow_steps import FollowOptions, as_start
 
         self.update_incremental()
-
-        find = conditions.as_changes_condition if changes else conditions.as_condition
-
-        def condition(snapshot: Snapshot) -> Expression | None:
-            schema, session = snapshot.configuration.schema, snapshot.context.session
-            return find(schema, predicate, session=session)
-
         options = FollowOptions(
             changes=changes,
             columns=arguments.as_columns(columns),
-            predicate=None if predicate is None else condition,
+            predicate=conditions.for_each_version(predicate, changes=changes),
             max_files=max_files_per_step,
             max_bytes=max_bytes_per_step,
             ignore_deletes=ignore_deletes,
