@@ -77,7 +77,9 @@ OF_OTHERS = (
     "deltalog.rows.local",
     "deltalog.rows.request",  # of verbs that change rows
     "deltalog.scan",
+    "deltalog.stats.batches",
     "deltalog.stats.claims",  # to skip files
+    "deltalog.stats.leaves",
     "deltalog.stats.parse",
     "deltalog.stats.rewrite",
     "deltalog.stats.skipping",

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,14 +31,13 @@ from deltalog.checkpoints.schema import (
     texts_of_values,
 )
 from deltalog.checkpoints.stats import (
-    parsed_leaves,
     read_stats,
     stats_of,
     stats_sources,
     texts_of_stats,
 )
-from deltalog.kernels import compute
 from deltalog.paths import FileInfo
+from deltalog.stats import AddBatch
 from deltalog.storage.local_files import Recent, is_settled, local_state
 from deltalog.storage.pool import map_in_pool, read_ahead
 from deltalog.storage.store import native_path
@@ -48,8 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from deltalog.checkpoints.layout import CheckpointFile, Leaf
-    from deltalog.checkpoints.stats import StatsLeaf
     from deltalog.log.segment import CheckpointFiles
+    from deltalog.stats import StatsLeaf
     from deltalog.storage.local_files import FileState
     from deltalog.storage.store import Store
 
@@ -59,39 +57,6 @@ _SMALL_BYTES: Final = 1024 * 1024
 _MOST_RECENT_VALUES: Final = 100  # of a checkpoint
 _RECENT_VALUES: Final = Recent[Mapping[str, list[dict[str, Any]]]](32)
 _SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA}
-
-
-@dataclass(frozen=True, slots=True)
-class AddBatch:
-    """A batch of add actions, not decoded yet.
-
-    Args:
-        num_rows: of the batch.
-        decode: returns a table of `FILE_SCHEMA` and a column per statistics leaf; may be called in
-            another thread.
-    """
-
-    num_rows: int
-    decode: Callable[[], tuple[pa.Table, list[pa.ChunkedArray[Any]]]]
-
-    def filter(self, kept: pa.ChunkedArray[pa.BooleanScalar]) -> AddBatch:
-        """The batch without the actions for which `kept`, a value for each, is false."""
-
-        def decode() -> tuple[pa.Table, list[pa.ChunkedArray[Any]]]:
-            adds, columns = self.decode()
-            return adds.filter(kept), [column.filter(kept) for column in columns]
-
-        return AddBatch(compute.sum(kept).as_py() or 0, decode)
-
-
-def unread_adds(adds: pa.Table, leaves: Sequence[StatsLeaf]) -> AddBatch:
-    """The batch of actions of commits, whose statistics are parsed when it is decoded.
-
-    Args:
-        adds: of `FILE_SCHEMA`.
-        leaves: of the statistics.
-    """
-    return AddBatch(adds.num_rows, lambda: (adds, parsed_leaves(adds.column("stats"), leaves)))
 
 
 class Checkpoint:

@@ -17,19 +17,18 @@ from deltalog._json import dumps
 from deltalog.actions import arrow
 from deltalog.actions.codec import action_to_json
 from deltalog.checkpoints.schema import PARTITION_VALUES, PARTITION_VALUES_PARSED, nulls
-from deltalog.checkpoints.stats import nest
 from deltalog.kernels import compute
 from deltalog.partition_values import extract, parse_column
 from deltalog.schema import StructType
 from deltalog.schema.arrow import to_arrow_type
-from deltalog.stats import indexed_columns, leaves_of_schema, stats_schema
+from deltalog.stats import indexed_columns, leaves_of_schema, nest, stats_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from deltalog.actions.model import Action, DomainMetadata
-    from deltalog.checkpoints.stats import StatsLeaf
     from deltalog.configuration import TableConfiguration
+    from deltalog.stats import StatsLeaf
 
 
 FILE_KINDS: Final = ("add", "remove")

@@ -17,8 +17,9 @@ from deltalog.kernels import compute
 from deltalog.stats import (
     conform_stats,
     encode_stats_column,
+    leaf_of,
     leaves_of_schema,
-    parse_stats,
+    parsed_leaves,
     schema_of_leaves,
 )
 
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from deltalog.checkpoints.layout import CheckpointFile
-
-StatsLeaf = tuple[tuple[str, ...], pa.DataType]
+    from deltalog.stats import StatsLeaf
 
 _PARSED: Final = ("add", "stats_parsed")
 _JSON: Final = ("add", "stats")
@@ -110,14 +110,6 @@ def stats_of(
     return [found[path] for path, _ in leaves]
 
 
-def parsed_leaves(
-    texts: pa.ChunkedArray[Any], leaves: Sequence[StatsLeaf]
-) -> list[pa.ChunkedArray[Any]]:
-    """One column per leaf, one row per JSON text."""
-    table = parse_stats(texts, schema_of_leaves(leaves))
-    return [leaf_of(table, path) for path, _ in leaves]
-
-
 def _members(action_type: Any) -> Iterator[tuple[str, ...]]:
     for field in action_type:
         yield ("add", field.name)
@@ -136,38 +128,6 @@ def texts_of_stats(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
         names = [_CURRENT.get(field.name, field.name) for field in chunk.type]
         chunks.extend(encode_stats_column(pa.Table.from_arrays(chunk.flatten(), names)).chunks)
     return chunked(chunks, pa.string())
-
-
-def leaf_of(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray[Any]:
-    """A leaf of a table of struct columns; NULL where a parent is NULL."""
-    column = table.column(path[0])
-    for name in path[1:]:
-        column = compute.struct_field(column, [column.type.get_field_index(name)])
-    return column
-
-
-def nest(leaves: Sequence[tuple[tuple[str, ...], pa.ChunkedArray[Any]]]) -> pa.Table:
-    """The table of struct columns that has the given leaves, all of equal length.
-
-    Cost: no copy.
-    """
-    schema = schema_of_leaves((path, column.type) for path, column in leaves)
-    flat = pa.Table.from_arrays(
-        [column for _, column in leaves], [str(n) for n in range(len(leaves))]
-    )
-    batches = []
-    for batch in flat.to_batches():
-        by_path = {path: batch.column(number) for number, (path, _) in enumerate(leaves)}
-        columns = [_nested(field, (field.name,), by_path) for field in schema]
-        batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
-    return pa.Table.from_batches(batches, schema)
-
-
-def _nested(field: Any, path: tuple[str, ...], leaves: dict[tuple[str, ...], Any]) -> Any:
-    if path in leaves:
-        return leaves[path]
-    children = [_nested(child, (*path, child.name), leaves) for child in field.type]
-    return pa.StructArray.from_arrays(children, fields=list(field.type))
 
 
 def member_of(actions: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:

@@ -39,9 +39,8 @@ if TYPE_CHECKING:
         SetTransaction,
         Sidecar,
     )
-    from deltalog.checkpoints.reader import AddBatch
-    from deltalog.checkpoints.stats import StatsLeaf
     from deltalog.configuration import TableConfiguration
+    from deltalog.stats import AddBatch, StatsLeaf
     from deltalog.storage.store import Store
 
 

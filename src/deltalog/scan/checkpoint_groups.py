@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog.checkpoints.stats import nest
 from deltalog.column_mapping import physical_name
 from deltalog.schema import find_field, to_arrow_type
-from deltalog.stats import conform_stats, leaves_of_schema, plan_skipping
+from deltalog.stats import conform_stats, leaves_of_schema, nest, plan_skipping
 from deltalog.stats.schema import MAX_VALUES, MIN_VALUES
 
 if TYPE_CHECKING:

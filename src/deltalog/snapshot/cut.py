@@ -16,14 +16,13 @@ import pyarrow as pa
 
 from deltalog.cached import cached_property
 from deltalog.checkpoints.splits import PartialCheckpoint, split_checkpoint
-from deltalog.checkpoints.stats import leaf_of, nest
 from deltalog.kernels import compute
 from deltalog.log.hint import read_hint
 from deltalog.log.reader import concat_commits
 from deltalog.replay import Survivors, not_mentioned
 from deltalog.snapshot.snapshot import Snapshot
 from deltalog.snapshot.state import KEY_COLUMNS, LogState, numbered
-from deltalog.stats import leaves_of_schema, parse_stats, schema_of_leaves
+from deltalog.stats import leaf_of, leaves_of_schema, nest, parse_stats, schema_of_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

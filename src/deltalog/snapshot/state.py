@@ -59,11 +59,11 @@ if TYPE_CHECKING:
         RowIdHighWaterMark,
         SetTransaction,
     )
-    from deltalog.checkpoints.reader import AddBatch, Checkpoint
-    from deltalog.checkpoints.stats import StatsLeaf
+    from deltalog.checkpoints.reader import Checkpoint
     from deltalog.log.names import LogFile
     from deltalog.log.segment import LogSegment
     from deltalog.paths import FileInfo
+    from deltalog.stats import AddBatch, StatsLeaf
     from deltalog.storage.store import Store
 
 logger: logging.Logger = logging.getLogger(__name__)
@@ -276,7 +276,7 @@ class LogState:
         Args:
             schema: the leaves to return, nested as in `deltalog.stats.stats_schema`.
         """
-        from deltalog.checkpoints.stats import nest, parsed_leaves  # noqa: PLC0415  # to prune
+        from deltalog.stats import nest, parsed_leaves  # noqa: PLC0415  # to prune
 
         leaves = leaves_of_schema(schema)
         if not leaves:
@@ -319,7 +319,7 @@ class LogState:
             for batch in self.checkpoint.iter_adds(leaves, batch_rows=batch_rows):
                 yield batch if kept is None else batch.filter(kept.slice(row, batch.num_rows))
                 row += batch.num_rows
-        from deltalog.checkpoints.reader import unread_adds  # noqa: PLC0415  # to prune
+        from deltalog.stats import unread_adds  # noqa: PLC0415  # for checkpoints
 
         newer = self.live_commit_adds.select(FILE_SCHEMA.names)
         for start in range(0, newer.num_rows, batch_rows):

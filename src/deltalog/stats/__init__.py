@@ -1,7 +1,7 @@
 """Statistics of data files: their schema, their JSON, how they are collected and what they decide.
 
-Core: no I/O. Reading: `schema`, `rows`, `parse` (JSON column → structs). Skipping: `bounds`,
-`ranges`, `claims`, `rewrite`, `skipping`. Writing: `encode`, `collect`.
+Core: no I/O. Reading: `schema`, `leaves`, `rows`, `parse` (JSON column → structs), `batches`.
+Skipping: `bounds`, `ranges`, `claims`, `rewrite`, `skipping`. Writing: `encode`, `collect`.
 
 Protocol: Per-file Statistics
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from deltalog._lazy_names import names_on_demand
 
 if TYPE_CHECKING:
+    from deltalog.stats.batches import AddBatch, unread_adds
     from deltalog.stats.collect import StatsCollector
     from deltalog.stats.encode import (
         encode_stats,
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
         truncate_min,
         with_wide_bounds,
     )
-    from deltalog.stats.parse import parse_stats
+    from deltalog.stats.leaves import StatsLeaf, leaf_of, nest
+    from deltalog.stats.parse import parse_stats, parsed_leaves
     from deltalog.stats.rewrite import TableColumns
     from deltalog.stats.schema import (
         conform_stats,
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
     from deltalog.stats.skipping import Skipping, plan_skipping
 
 __all__ = [
+    "AddBatch",
     "Skipping",
     "StatsCollector",
+    "StatsLeaf",
     "TableColumns",
     "conform_stats",
     "encode_stats",
@@ -45,20 +49,26 @@ __all__ = [
     "has_bounds",
     "has_bounds_in_parquet",
     "indexed_columns",
+    "leaf_of",
     "leaves_of_schema",
+    "nest",
     "parse_stats",
+    "parsed_leaves",
     "plan_skipping",
     "project_stats",
     "schema_of_leaves",
     "stats_schema",
     "truncate_max",
     "truncate_min",
+    "unread_adds",
     "with_wide_bounds",
 ]
 
 _ORIGINS = {
+    "AddBatch": "deltalog.stats.batches",
     "Skipping": "deltalog.stats.skipping",
     "StatsCollector": "deltalog.stats.collect",
+    "StatsLeaf": "deltalog.stats.leaves",
     "TableColumns": "deltalog.stats.rewrite",
     "conform_stats": "deltalog.stats.schema",
     "encode_stats": "deltalog.stats.encode",
@@ -66,14 +76,18 @@ _ORIGINS = {
     "has_bounds": "deltalog.stats.schema",
     "has_bounds_in_parquet": "deltalog.stats.schema",
     "indexed_columns": "deltalog.stats.schema",
+    "leaf_of": "deltalog.stats.leaves",
     "leaves_of_schema": "deltalog.stats.schema",
+    "nest": "deltalog.stats.leaves",
     "parse_stats": "deltalog.stats.parse",
+    "parsed_leaves": "deltalog.stats.parse",
     "plan_skipping": "deltalog.stats.skipping",
     "project_stats": "deltalog.stats.schema",
     "schema_of_leaves": "deltalog.stats.schema",
     "stats_schema": "deltalog.stats.schema",
     "truncate_max": "deltalog.stats.encode",
     "truncate_min": "deltalog.stats.encode",
+    "unread_adds": "deltalog.stats.batches",
     "with_wide_bounds": "deltalog.stats.encode",
 }
 

@@ -19,6 +19,7 @@ import pyarrow.json as pj
 import pyarrow.types as pt
 
 from deltalog.kernels import Array, pc
+from deltalog.stats.leaves import leaf_of
 from deltalog.stats.rows import read_by_row
 from deltalog.stats.schema import (
     NULL_COUNT,
@@ -30,8 +31,9 @@ from deltalog.stats.schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from deltalog.stats.leaves import StatsLeaf
     from deltalog.stats.schema import Path
 
 
@@ -66,6 +68,14 @@ def parse_stats(json: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -
         for texts in _slices(chunk)
     ]
     return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def parsed_leaves(
+    texts: pa.ChunkedArray[Any], leaves: Sequence[StatsLeaf]
+) -> list[pa.ChunkedArray[Any]]:
+    """One column per leaf, one row per JSON text."""
+    table = parse_stats(texts, schema_of_leaves(leaves))
+    return [leaf_of(table, path) for path, _ in leaves]
 
 
 def _wire_schema(schema: pa.Schema) -> pa.Schema:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog.checkpoints.layout import ParquetCheckpointFile, open_checkpoint_file
-from deltalog.checkpoints.stats import nest, read_stats, stats_of, stats_sources, texts_of_stats
+from deltalog.checkpoints.stats import read_stats, stats_of, stats_sources, texts_of_stats
 from tests.support import logs
 
 RECORDS = (("numRecords",), pa.int64())
@@ -76,15 +76,6 @@ def test_texts_are_read_up_to_the_last_that_is_wanted(
     (found,) = read_stats(open_checkpoint_file(store, store.stat(path)), [RECORDS], where)
     assert found.to_pylist() == wanted
     assert given == [2] * num_batches
-
-
-def test_leaves_become_structs_again() -> None:
-    columns = [pa.chunked_array([[1, None]], pa.int64()), pa.chunked_array([[7, 8]], pa.int64())]
-    table = nest([(LEAST[0], columns[0]), (RECORDS[0], columns[1])])
-    assert table.to_pylist() == [
-        {"minValues": {"a": 1}, "numRecords": 7},
-        {"minValues": {"a": None}, "numRecords": 8},
-    ]
 
 
 def test_typed_statistics_as_texts() -> None:
