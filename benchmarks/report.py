@@ -87,7 +87,8 @@ ratio above 1 means that deltalog is quicker.
 | workload | deltalog | other | ratio | goal | met |
 |---|---|---|---|---|---|
 {rows}
-Measured on {machine} with Python {python}, {versions}.
+Measured on {machine} with Python {python}, {versions}. Machines and their days differ: a row that
+is within a tenth of its goal may be on the other side of it elsewhere.
 {reasons}"""
 
 
@@ -160,4 +161,6 @@ def _row(result: Result, size: Size) -> str:
 
 def _cell(measured: Measured) -> str:
     memory = measured.memory_bytes / 1_000_000
-    return f"`{measured.subject}` {measured.seconds * 1_000:,.1f} ms, {memory:,.0f} MB"
+    counts = measured.answer if isinstance(measured.answer, Mapping) else {}
+    rates = "".join(f", {n / measured.seconds:,.0f} {what}/s" for what, n in counts.items())
+    return f"`{measured.subject}` {measured.seconds * 1_000:,.1f} ms, {memory:,.0f} MB{rates}"

@@ -10,6 +10,7 @@ import importlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+
+from benchmarks.processes import Told
 
 Call = Callable[[], object]
 
@@ -201,8 +204,13 @@ def deltalog_appender(path: Path, needle: int) -> Call:
     table = DeltaTable(target)
 
     def call() -> object:
+        start = time.perf_counter()
         append_by_threads(table, row, COMMITS)
-        return COMMITS
+        seconds = time.perf_counter() - start
+        appended = DeltaTable(target)
+        rows = appended.count() - row.num_rows
+        assert rows == COMMITS, f"{rows} rows of {COMMITS}"
+        return Told(seconds, {"rows": rows, "versions": appended.version()})
 
     return call
 
