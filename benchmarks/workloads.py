@@ -145,9 +145,9 @@ WORKLOADS = (
         most_seconds=0.5,
         why=(
             "measured apart an hour later, in nine turns, such a process takes 0.44 to 0.55 s "
-            "(median 0.48), and one that only makes the three rows with pyarrow 0.33 to 0.43 (0.36): "
-            "pyarrow imports NumPy, and pandas as soon as it is given Python's values; 171 modules "
-            "of deltalog with 83 dataclasses add 0.1 s, and the write itself 0.01 s"
+            "(median 0.48), and one that only makes the three rows with pyarrow 0.33 to 0.43 "
+            "(0.36): pyarrow imports NumPy, and pandas as soon as it is given Python's values; "
+            "171 modules of deltalog with 83 dataclasses add 0.1 s, and the write itself 0.01 s"
         ),
     ),
     Workload(
@@ -159,8 +159,8 @@ WORKLOADS = (
         goal=0.95,
         why=(
             "it takes 5 % fewer instructions than pyarrow's own reading of the files; what is left "
-            "is how the system runs the threads of the two and gives them memory: of 24 turns each, "
-            "measured apart an hour later, the quickest took 0.33 s of both, the slowest 0.78 and "
+            "is how the system runs the threads of the two and gives them memory: of 24 turns "
+            "each, measured apart an hour later, the quickest took 0.33 s of both, the slowest 0.78 and "
             "0.67, and the medians were 0.44 and 0.40"
         ),
     ),
