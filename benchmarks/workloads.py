@@ -160,8 +160,8 @@ WORKLOADS = (
         why=(
             "it takes 5 % fewer instructions than pyarrow's own reading of the files; what is left "
             "is how the system runs the threads of the two and gives them memory: of 24 turns "
-            "each, measured apart an hour later, the quickest took 0.33 s of both, the slowest 0.78 and "
-            "0.67, and the medians were 0.44 and 0.40"
+            "each, measured apart an hour later, the quickest took 0.33 s of both, the slowest "
+            "0.78 and 0.67, and the medians were 0.44 and 0.40"
         ),
     ),
     Workload(
