@@ -350,9 +350,11 @@ def test_only_sessions_of_one_machine_write_by_themselves(
     [
         ("org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol", True),
         ("com.example.InPlaceCommitProtocol", False),
+        ("", False),
+        (None, True),
     ],
 )
-def test_jobs_are_published_whole(value: str, *, expected: bool) -> None:
+def test_jobs_are_published_whole(value: str | None, *, expected: bool) -> None:
     settings = {**FIT_SETTINGS, "spark.sql.sources.commitProtocolClass": value}
     assert are_settings_fit(settings, has_timestamps=True) is expected
 

@@ -107,9 +107,10 @@ def are_settings_fit(settings: Mapping[str, str | None], *, has_timestamps: bool
     # A thread of the user's may set it anew while we write, which would cut microseconds off.
     if has_timestamps and (settings[_TIMESTAMPS] or "").upper() == _MILLIS:
         return False
+    given = {name: settings[name] for name in _AS_EVERYWHERE}
     return all(
-        (settings[name] or value).strip().lower() == value.lower()
-        for name, value in _AS_EVERYWHERE.items()
+        text is None or text.strip().lower() == _AS_EVERYWHERE[name].lower()
+        for name, text in given.items()
     )
 
 
