@@ -678,11 +678,12 @@ WORKLOADS = (
         table="trickle",
         ours="deltalog_spark_stream",
         others=("delta_spark_stream",),
-        why="of 12.9 s that the first stream of a session takes, measured apart, 6.9 are missing "
-        "from the second, which takes 6.1 (Delta Spark's 7.4 and 4.5): Spark starts four Python "
-        "processes, one after the other, to make the source, to follow it, to pickle its reader "
-        "and to run it, and each imports PySpark from a zip archive without bytecode, which takes "
-        "0.7 s where the installed package takes 0.2; of the 0.45 s of a later batch the tasks of "
-        "deltalog take 0.08 s of processor time and Spark the rest",
+        why="measured apart, the first stream of a session takes 12.9 s and the second 6.1 (Delta "
+        "Spark's 7.4 and 4.5, as its classes are loaded, too); for the first, Spark starts four "
+        "Python processes, one after the other, to make the source, to follow it, to pickle its "
+        "reader and to run it, each of which imports PySpark from a zip archive without bytecode "
+        "(0.7 s, where the installed package takes 0.2) and 0.2 s of deltalog; a later batch takes "
+        "0.4 to 0.5 s, of which deltalog plans for 0.04 and its four tasks take 0.08 s of "
+        "processor time; how the rest is divided was not measured",
     ),
 )
