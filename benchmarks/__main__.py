@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.asking import ROOT, ask
+from benchmarks.asking import ROOT, ask, in_turns
 from benchmarks.report import Measured, Result, kept, picture, render, summary
 from benchmarks.tables import build
 from benchmarks.wire.operations import LATENCIES_MS
@@ -54,9 +54,8 @@ def _run(group: Sequence[Workload], directory: Path, size: Size) -> list[Result]
     is_files = group[0].table == "checkpointed"
     rows = size.files * 1_000 if is_files else size.rows * group[0].scale
     found: dict[tuple[str, str], list[dict[str, object]]] = {pair: [] for pair in asked}
-    for _ in range(size.repeats):  # in turns: what else the machine does hits all alike
-        for subject, table in asked:
-            found[subject, table].append(_measure(subject, paths[table], rows * 2 // 3))
+    for subject, table in in_turns(list(asked), size.repeats):
+        found[subject, table].append(_measure(subject, paths[table], rows * 2 // 3))
     medians = {pair: _medians(pair[0], runs) for pair, runs in found.items()}
     return [_result(workload, medians) for workload in group]
 

@@ -78,9 +78,9 @@ _PAGE = """\
 
 `make bench` builds the tables with pyarrow and the standard library (data files have page indexes,
 and dictionaries for texts alone, as deltalog writes them), asks each library in a process of its
-own, in turns, and rewrites this page. Times are medians of {repeats} runs or more, without imports;
-memory is the peak above what the imports took. The quickest way of the other library counts. A
-ratio above 1 means that deltalog is quicker.
+own, in turns (every second one goes backwards), and rewrites this page. Times are medians of
+{repeats} runs or more, without imports; memory is the peak above what the imports took. The
+quickest way of the other library counts. A ratio above 1 means that deltalog is quicker.
 
 ![How many times quicker deltalog is, by workload](benchmarks.svg)
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 
-from benchmarks.asking import ROOT, ask
+from benchmarks.asking import ROOT, ask, in_turns
 from benchmarks.tables import MAP, ROWS_PER_FILE, metadata_action, schema_text
 
 FILES = (10_000, 100_000, 1_000_000, 10_000_000)
@@ -137,9 +137,8 @@ def _row(path: Path, num_files: int, question: str, peers_up_to: int) -> str:
     if num_files > peers_up_to:
         subjects = subjects[:1]
     found: dict[str, list[dict[str, float]]] = {name: [] for name in subjects}
-    for _ in range(REPEATS):  # in turns: what else the machine does hits all alike
-        for name in subjects:
-            found[name].append(_measure(name, path, num_files * ROWS_PER_FILE * 2 // 3))
+    for name in in_turns(subjects, REPEATS):
+        found[name].append(_measure(name, path, num_files * ROWS_PER_FILE * 2 // 3))
     answers = {str(run["answer"]) for runs in found.values() for run in runs}
     assert len(answers) == 1, f"{question} of {num_files} files: answers differ: {answers}"
     shown = []

@@ -30,7 +30,7 @@ SIZES = {
         tombstones=100_000,
         shared_files=200,
         many_files=100_000,
-        repeats=5,
+        repeats=6,
     ),
     "small": Size(
         files=100_000,
@@ -41,7 +41,7 @@ SIZES = {
         tombstones=10_000,
         shared_files=40,
         many_files=10_000,
-        repeats=3,
+        repeats=4,
     ),
     "smallest": Size(
         files=1_000,
