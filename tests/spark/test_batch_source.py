@@ -147,7 +147,7 @@ def test_filters_can_be_turned_off(tmp_path: Path) -> None:
 
 def test_splits_are_about_equal(tmp_path: Path) -> None:
     partitioned(tmp_path)
-    found = partitions(reader(tmp_path, maxPartitionBytes="4m"))
+    found = partitions(reader(tmp_path, maxPartitionBytes="2m"))
     assert sorted(len(one.tasks) for one in found) == [3, 3, 4]
 
 

@@ -377,7 +377,7 @@ def test_splits_keep_the_order_of_files(tmp_path: Path) -> None:
     make(tmp_path, 0)
     for number in range(1, 6):
         append(tmp_path, number)
-    query = Query(tmp_path, maxPartitionBytes="2300k")
+    query = Query(tmp_path, maxPartitionBytes="1150k")
     assert query.offset is not None
     end = query.reader.latestOffset(query.offset, EVERYTHING)
     partitions = query.reader.partitions(query.offset, end)
@@ -389,7 +389,7 @@ def test_splits_of_a_batch_are_about_equal(tmp_path: Path) -> None:
     make(tmp_path, 0)
     for number in range(1, 9):
         append(tmp_path, number)
-    query = Query(tmp_path, maxPartitionBytes="4300k")
+    query = Query(tmp_path, maxPartitionBytes="2150k")
     assert query.offset is not None
     end = query.reader.latestOffset(query.offset, EVERYTHING)
     partitions = query.reader.partitions(query.offset, end)

@@ -118,6 +118,19 @@ def test_a_checked_session_runs_no_more_jobs(spark: SparkSession, tmp_path: Path
     assert workers._checked == known
 
 
+def test_a_process_that_reads_loads_nothing_that_writes(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}))
+    code = (
+        "import sys; from deltalog.spark.source import DeltalogSource; "
+        "source = DeltalogSource({'path': sys.argv[1]}); source.reader(source.schema()); "
+        "print(*sys.modules)"
+    )
+    loaded = set(python("-c", code, str(tmp_path), path="").stdout.decode().split())
+    assert "deltalog.spark.reading.batch_source" in loaded
+    rooms = ("write", "transaction", "rows", "table", "spark.writing", "spark.streaming")
+    assert not loaded & {f"deltalog.{room}" for room in rooms}
+
+
 def test_an_old_pyspark_is_named_when_the_package_is_imported(tmp_path: Path) -> None:
     (tmp_path / "pyspark").mkdir()
     (tmp_path / "pyspark" / "__init__.py").write_text('__version__ = "4.0.1"\n')

@@ -1,6 +1,8 @@
 """The format `deltalog`, for PySpark's Python Data Source API.
 
-Owns which reader or writer serves which request; these are in other modules.
+Owns which reader or writer serves which request; these are in other modules, and those of streams
+and writes are imported when they are asked for: Spark starts several processes for each stream,
+which import this module one after the other.
 
 Protocol: none
 """
@@ -19,11 +21,6 @@ from deltalog.spark.reading.options import (
     parse_stream_options,
 )
 from deltalog.spark.session.types import to_spark_schema
-from deltalog.spark.streaming.sink import StreamWriter
-from deltalog.spark.streaming.source import StreamReader
-from deltalog.spark.writing.options import parse_write_options
-from deltalog.spark.writing.plan import open_to_write
-from deltalog.spark.writing.writer import BatchWriter
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -63,16 +60,26 @@ class DeltalogSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # PySpark's
         """Make a reader that follows the table."""
+        from deltalog.spark.streaming.source import StreamReader
+
         version = None if self._shown is None else self._shown[1]
         return StreamReader(parse_stream_options(self.options), schema, version)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  # PySpark's
         """Make a writer of one data frame."""
+        from deltalog.spark.writing.options import parse_write_options
+        from deltalog.spark.writing.plan import open_to_write
+        from deltalog.spark.writing.writer import BatchWriter
+
         path, storage, options = parse_write_options(self.options, overwrite=overwrite)
         return BatchWriter(open_to_write(path, storage), schema, options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802  # PySpark's
         """Make a writer of a stream's batches; in complete mode each overwrites the table."""
+        from deltalog.spark.streaming.sink import StreamWriter
+        from deltalog.spark.writing.options import parse_write_options
+        from deltalog.spark.writing.plan import open_to_write
+
         given = parse_write_options(self.options, overwrite=overwrite, streams=True)
         path, storage, options = given
         return StreamWriter(open_to_write(path, storage), schema, options)
