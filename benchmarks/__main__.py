@@ -75,6 +75,7 @@ def _medians(subject: str, runs: list[dict[str, object]]) -> Measured:
     by_time = sorted(runs, key=lambda run: float(str(run["seconds"])))
     return Measured(
         subject=subject,
+        turns=len(runs),
         seconds=statistics.median(float(str(run["seconds"])) for run in runs),
         memory_bytes=int(statistics.median(int(str(run["memory_bytes"])) for run in runs)),
         answer=by_time[len(runs) // 2]["answer"],

@@ -16,9 +16,10 @@ from benchmarks.workloads import WORKLOADS, Size, Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Medians of one subject."""
+    """Medians of one subject, over so many turns."""
 
     subject: str
+    turns: int
     seconds: float
     memory_bytes: int
     answer: object
@@ -78,9 +79,9 @@ _PAGE = """\
 
 `make bench` builds the tables with pyarrow and the standard library (data files have page indexes,
 and dictionaries for texts alone, as deltalog writes them), asks each library in a process of its
-own, in turns (every second one goes backwards), and rewrites this page. Times are medians of
-{repeats} runs or more, without imports; memory is the peak above what the imports took. The
-quickest way of the other library counts. A ratio above 1 means that deltalog is quicker.
+own, in turns, and rewrites this page. Times are medians of {turns} runs or more, without imports;
+memory is the peak above what the imports took. The quickest way of the other library counts. A
+ratio above 1 means that deltalog is quicker.
 
 ![How many times quicker deltalog is, by workload](benchmarks.svg)
 
@@ -96,7 +97,7 @@ def render(results: list[Result], size: Size) -> str:
     """The page, in Markdown."""
     packages = ("deltalog", "deltalake", "pyarrow")
     return _PAGE.format(
-        repeats=size.repeats,
+        turns=min(result.ours.turns for result in results),
         rows="".join(_row(result, size) for result in results),
         machine=f"{os.cpu_count()} cores ({platform.machine()})",
         python=platform.python_version(),

@@ -158,10 +158,13 @@ WORKLOADS = (
         others=("pyarrow_read",),
         goal=0.95,
         why=(
-            "it takes 5 % fewer instructions than pyarrow's own reading of the files; what is left "
-            "is how the system runs the threads of the two and gives them memory: of 24 turns "
-            "each, measured apart an hour later, the quickest took 0.33 s of both, the slowest "
-            "0.78 and 0.67, and the medians were 0.44 and 0.40"
+            "both take 0.57 s of processor time outside of the system, and perf finds most of the "
+            "rest, 37 to 44 % of all samples of both, in the kernel clearing 0.5 GB of new memory "
+            "(`clear_page_erms`): 0.1 s where another process has just used that memory, 0.95 s "
+            "where the host of this virtual machine had taken it back while it was free. A run "
+            "takes 0.33 to 0.37 s of both in the first case; in the second, after 4 idle seconds "
+            "before each of five runs, the medians were 0.78 s and, of pyarrow, 0.82. The figures "
+            "above have both cases, by chance: runs of 6, 16 and 40 turns gave 0.89, 1.02 and 0.95"
         ),
     ),
     Workload(
@@ -187,9 +190,11 @@ WORKLOADS = (
         same_answer=False,
         other_table="rows",
         why=(
-            "every column is copied once more without the deleted rows: 2 to 6 ms of processor "
-            "time for each million rows, two thirds of it for texts; slices of what stays would "
-            "take longer for numbers, and be 500 pieces for each file"
+            "every column is copied once more without the deleted rows: of 0.11 s of processor "
+            "time that perf finds more than without vectors, Arrow's filter and the copies of what "
+            "stays are 0.09, Python 0.015, and the vectors themselves 0.002; slices of what stays, "
+            "joined, take longer than the filter for numbers, in all 3.5 ms for each file for 3.0, "
+            "and not joined they are 500 batches for each file"
         ),
     ),
     Workload(
@@ -678,12 +683,13 @@ WORKLOADS = (
         table="trickle",
         ours="deltalog_spark_stream",
         others=("delta_spark_stream",),
-        why="measured apart, the first stream of a session takes 12.9 s and the second 6.1 (Delta "
-        "Spark's 7.4 and 4.5, as its classes are loaded, too); for the first, Spark starts four "
-        "Python processes, one after the other, to make the source, to follow it, to pickle its "
-        "reader and to run it, each of which imports PySpark from a zip archive without bytecode "
-        "(0.7 s, where the installed package takes 0.2) and 0.2 s of deltalog; a later batch takes "
-        "0.4 to 0.5 s, of which deltalog plans for 0.04 and its four tasks take 0.08 s of "
-        "processor time; how the rest is divided was not measured",
+        why="measured apart, three times, the first stream of a session takes 8.5 to 9.5 s and the "
+        "second 4.3 to 4.6 (Delta Spark's 6.2 to 6.7 and 4.1 to 4.4): for the first, Spark starts "
+        "four Python processes, one after the other, to make the source, to follow it, to pickle "
+        "its reader and to run it, each of which imports PySpark from a zip archive without "
+        "bytecode (0.6 s) and 0.2 s of deltalog. A later batch takes 0.3 s of both: of deltalog's, "
+        "writing Spark's own logs takes 0.07, planning 0.03, and the job of two tasks 0.1 to 0.15, "
+        "of which each reads its 50 files in 0.05 and looks for new modules in that archive for "
+        "another 0.05 (`importlib.invalidate_caches`, by which PySpark begins every task)",
     ),
 )
