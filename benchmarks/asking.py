@@ -6,23 +6,37 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 _Asked = TypeVar("_Asked")
+_MUCH_BYTES = 128_000_000
+_SETTLING_S = 4
 
 
 def in_turns(asked: Sequence[_Asked], count: int) -> Iterator[_Asked]:
     """Yield each one `count` times, in turns, so that what else the machine does hits all alike.
 
-    Every second turn goes backwards: a virtual machine may give unused memory back to its host, and
-    then whoever comes first after a pause waits for the host's. Reading 0.5 GB takes pyarrow or
-    deltalog 0.35 s of memory that another process has just used, and 0.8 s after four idle seconds.
+    Every second turn goes backwards, so that nobody has always the same one before.
     """
     for turn in range(count):
         yield from reversed(asked) if turn % 2 else asked
+
+
+def settle(memory_bytes: int) -> None:
+    """Wait until a virtual machine's host has the memory of a process that has ended.
+
+    Who comes next would get it at once, and others wait until the host gives its own: reading 0.5
+    GB of rows takes pyarrow or deltalog 0.35 s in the first case, and 0.8 s in the second.
+
+    Args:
+        memory_bytes: of the process; little makes no difference.
+    """
+    if memory_bytes >= _MUCH_BYTES:
+        time.sleep(_SETTLING_S)
 
 
 def ask(subject: str, path: Path, needle: int, scratch: str) -> dict[str, Any]:
@@ -43,6 +57,7 @@ def ask(subject: str, path: Path, needle: int, scratch: str) -> dict[str, Any]:
         env=_environment(path, scratch),
     )
     found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    settle(found["memory_bytes"])
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.asking import in_turns
+from benchmarks.asking import in_turns, settle
 from benchmarks.wire.capacity import Capacity, capacity
 from benchmarks.wire.control import Control
 from benchmarks.wire.operations import OPERATIONS, WIRE_SIZES, Operation, WireSize
@@ -98,7 +98,9 @@ def _answered(
     table = build(operation.table, wire.directory, size)
     turns: dict[str, list[_Turn]] = {library: [] for library in operation.libraries}
     for library in in_turns(operation.libraries, size.turns):
-        turns[library].append(_turn(operation, library, table, size, wire, control))
+        turn = _turn(operation, library, table, size, wire, control)
+        turns[library].append(turn)
+        settle(turn.memory_bytes)
     answers = {library: str(found[0].answer) for library, found in turns.items()}
     if len(set(answers.values())) != 1:
         message = f"{operation.name}: answers differ: {answers}"
