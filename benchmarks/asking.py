@@ -6,15 +6,12 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 _Asked = TypeVar("_Asked")
-_MUCH_BYTES = 128_000_000
-_SETTLING_S = 4
 
 
 def in_turns(asked: Sequence[_Asked], count: int) -> Iterator[_Asked]:
@@ -24,19 +21,6 @@ def in_turns(asked: Sequence[_Asked], count: int) -> Iterator[_Asked]:
     """
     for turn in range(count):
         yield from reversed(asked) if turn % 2 else asked
-
-
-def settle(memory_bytes: int) -> None:
-    """Wait until a virtual machine's host has the memory of a process that has ended.
-
-    Who comes next would get it at once, and others wait until the host gives its own: reading 0.5
-    GB of rows takes pyarrow or deltalog 0.35 s in the first case, and 0.8 s in the second.
-
-    Args:
-        memory_bytes: of the process; little makes no difference.
-    """
-    if memory_bytes >= _MUCH_BYTES:
-        time.sleep(_SETTLING_S)
 
 
 def ask(subject: str, path: Path, needle: int, scratch: str) -> dict[str, Any]:
@@ -57,7 +41,6 @@ def ask(subject: str, path: Path, needle: int, scratch: str) -> dict[str, Any]:
         env=_environment(path, scratch),
     )
     found: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
-    settle(found["memory_bytes"])
     return found
 
 

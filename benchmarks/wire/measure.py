@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset  # loaded for all subjects alike, like the next
 import pyarrow.parquet
 
-from benchmarks.measure import forget_peak, memory_bytes
+from benchmarks.measure import fetch_memory, forget_peak, memory_bytes
 from benchmarks.wire.control import Control
 from benchmarks.wire.subjects import Place, prepared
 
@@ -27,6 +27,7 @@ def main() -> None:
     pa.scalar(0)  # pyarrow imports pandas with the first scalar of a process
     call = prepared(question["library"], question["subject"], Place(**question["place"]))
     loaded = set(sys.modules)
+    fetch_memory(question["memory_bytes"])
     before = memory_bytes("VmRSS")
     forget_peak()
     with Control(question["control_port"]) as control:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.asking import in_turns, settle
+from benchmarks.asking import in_turns
 from benchmarks.wire.capacity import Capacity, capacity
 from benchmarks.wire.control import Control
 from benchmarks.wire.operations import OPERATIONS, WIRE_SIZES, Operation, WireSize
@@ -19,6 +19,9 @@ from benchmarks.wire.report import Answered, Asked, listing, render, summary
 from benchmarks.wire.server import BUCKET, ROOT, Wire, options, running
 from benchmarks.wire.tables import build, copied
 from benchmarks.wire.traffic import Exchange, counted
+
+
+_LEAST_FETCHED_BYTES = 1 << 29
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +101,7 @@ def _answered(
     table = build(operation.table, wire.directory, size)
     turns: dict[str, list[_Turn]] = {library: [] for library in operation.libraries}
     for library in in_turns(operation.libraries, size.turns):
-        turn = _turn(operation, library, table, size, wire, control)
-        turns[library].append(turn)
-        settle(turn.memory_bytes)
+        turns[library].append(_turn(operation, library, table, size, wire, control))
     answers = {library: str(found[0].answer) for library, found in turns.items()}
     if len(set(answers.values())) != 1:
         message = f"{operation.name}: answers differ: {answers}"
@@ -122,6 +123,10 @@ def _answered(
     return Answered(operation=operation.name, latency_ms=latency_ms, asked=tuple(asked))
 
 
+def _bytes_below(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
 def _turn(
     operation: Operation, library: str, table: Path, size: WireSize, wire: Wire, control: Control
 ) -> _Turn:
@@ -130,6 +135,7 @@ def _turn(
         "library": library,
         "subject": operation.subject,
         "control_port": wire.control_port,
+        "memory_bytes": max(_LEAST_FETCHED_BYTES, 4 * _bytes_below(path)),
         "place": {
             "url": f"s3://{BUCKET}/{path.name}",
             "options": options(wire.port),
