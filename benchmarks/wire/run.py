@@ -20,7 +20,6 @@ from benchmarks.wire.server import BUCKET, ROOT, Wire, options, running
 from benchmarks.wire.tables import build, copied
 from benchmarks.wire.traffic import Exchange, counted
 
-
 _LEAST_FETCHED_BYTES = 1 << 29
 
 
