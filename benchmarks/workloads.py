@@ -158,13 +158,10 @@ WORKLOADS = (
         others=("pyarrow_read",),
         goal=0.95,
         why=(
-            "both take 0.57 s of processor time outside of the system, and perf finds most of the "
-            "rest, 37 to 44 % of all samples of both, in the kernel clearing 0.5 GB of new memory "
-            "(`clear_page_erms`): 0.1 s where another process has just used that memory, 0.95 s "
-            "where the host of this virtual machine had taken it back while it was free. A run "
-            "takes 0.33 to 0.37 s of both in the first case; in the second, after 4 idle seconds "
-            "before each of five runs, the medians were 0.78 s and, of pyarrow, 0.82. The figures "
-            "above have both cases, by chance: runs of 6, 16 and 40 turns gave 0.89, 1.02 and 0.95"
+            "both take 0.57 s of processor time outside of the system; where the machine has the "
+            "memory, both take 0.33 to 0.37 s, and where its host has taken it back, 0.8 s, of "
+            "which perf finds 37 to 44 % of all samples of both in the kernel clearing 0.5 GB "
+            "(`clear_page_erms`)"
         ),
     ),
     Workload(
