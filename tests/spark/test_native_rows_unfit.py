@@ -254,6 +254,7 @@ def test_void_columns_are_written_by_tasks(spark: SparkSession, tmp_path: Path) 
         ("datetimeRebaseModeInWrite", "EXCEPTION", BY_TASKS),
         ("datetimeRebaseModeInWrite", "corrected", BY_SPARK),
         ("outputTimestampType", "TIMESTAMP_MILLIS", BY_TASKS),
+        ("outputTimestampType", "timestamp_millis", BY_TASKS),
         ("outputTimestampType", "INT96", BY_SPARK),
         ("int96RebaseModeInWrite", "LEGACY", BY_TASKS),
     ],
