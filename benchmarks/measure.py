@@ -64,10 +64,10 @@ def main() -> None:
     if subject.startswith("deltalog_"):
         load_rooms()
     call = SUBJECTS[subject](path, needle)
+    fetch_memory(_FETCHED_BYTES)
     if subject in WARMED:
         for _ in range(3):
             call()
-    fetch_memory(_FETCHED_BYTES)
     before = memory_bytes("VmRSS")
     forget_peak()
     times = []
