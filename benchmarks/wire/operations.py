@@ -19,6 +19,7 @@ class WireSize:
         log_files: of the table that is a log alone.
         removed_files: of the table that is vacuumed.
         appends: by one writer, one after the other.
+        many_appends: by threads, for which each latency but one would take hours.
         turns: of each subject; their median counts.
     """
 
@@ -29,6 +30,7 @@ class WireSize:
     log_files: int
     removed_files: int
     appends: int
+    many_appends: int
     turns: int
 
     @property
@@ -47,6 +49,7 @@ WIRE_SIZES = {
         log_files=1_000_000,
         removed_files=10_000,
         appends=100,
+        many_appends=1_000,
         turns=5,
     ),
     "small": WireSize(
@@ -57,6 +60,7 @@ WIRE_SIZES = {
         log_files=100_000,
         removed_files=1_000,
         appends=20,
+        many_appends=100,
         turns=5,
     ),
     "smallest": WireSize(
@@ -67,6 +71,7 @@ WIRE_SIZES = {
         log_files=1_000,
         removed_files=100,
         appends=3,
+        many_appends=5,
         turns=1,
     ),
 }
@@ -83,6 +88,8 @@ class Operation:
         subject: what follows the library's name in `benchmarks.wire.subjects`.
         libraries: who are asked, deltalog first.
         writes: whether each turn gets a copy of the table.
+        times: the field of `WireSize` that says how often something is done.
+        latencies_ms: the only ones to measure at; None for all.
     """
 
     name: str
@@ -91,6 +98,8 @@ class Operation:
     subject: str
     libraries: tuple[str, ...] = ("deltalog", "deltalake")
     writes: bool = False
+    times: str = "appends"
+    latencies_ms: tuple[float, ...] | None = None
 
 
 # Two ways of deltalake: its own engine, and pyarrow's over its file system.
@@ -175,6 +184,15 @@ OPERATIONS = (
         table="logged",
         subject="appender",
         writes=True,
+    ),
+    Operation(
+        name="appender-many",
+        title="open and append {many_appends:,} rows by 16 threads, against one after the other",
+        table="logged",
+        subject="appender",
+        writes=True,
+        times="many_appends",
+        latencies_ms=(25,),
     ),
     Operation(
         name="delete",

@@ -61,6 +61,8 @@ def run(
             for operation in OPERATIONS:
                 if only and operation.name not in only:
                     continue
+                if operation.latencies_ms and latency_ms not in operation.latencies_ms:
+                    continue
                 print(f"==> {operation.name} at {latency_ms:g} ms", flush=True)
                 answered = _answered(operation, latency_ms, size, wire, control, requests)
                 print(summary(answered), flush=True)
@@ -140,7 +142,7 @@ def _turn(
             "options": options(wire.port),
             "needle": size.needle,
             "file_rows": size.file_rows,
-            "times": size.appends,
+            "times": getattr(size, operation.times),
         },
     }
     result = subprocess.run(
