@@ -144,10 +144,11 @@ WORKLOADS = (
         ours="deltalog_first_write",
         most_seconds=0.5,
         why=(
-            "measured apart, in nine turns, such a process takes 0.44 to 0.55 s "
-            "(median 0.48), and one that only makes the three rows with pyarrow 0.33 to 0.43 "
-            "(0.36): pyarrow imports NumPy, and pandas as soon as it is given Python's values; "
-            "171 modules of deltalog with 83 dataclasses add 0.1 s, and the write itself 0.01 s"
+            "measured apart, in nine turns, when the machine was quicker than in the run above, "
+            "such a process takes 0.46 to 0.53 s (median 0.47), and one that only makes the three "
+            "rows with pyarrow 0.34 to 0.39 (0.36): pyarrow imports NumPy, and pandas as soon as "
+            "it is given Python's values; 171 modules of deltalog with 83 dataclasses add 0.1 s, "
+            "and the write itself 0.01 s"
         ),
     ),
     Workload(
