@@ -19,7 +19,7 @@ class WireSize:
         log_files: of the table that is a log alone.
         removed_files: of the table that is vacuumed.
         appends: by one writer, one after the other.
-        many_appends: by threads, for which each latency but one would take hours.
+        many_appends: by 16 threads of one process.
         turns: of each subject; their median counts.
     """
 
@@ -89,7 +89,7 @@ class Operation:
         libraries: who are asked, deltalog first.
         writes: whether each turn gets a copy of the table.
         times: the field of `WireSize` that says how often something is done.
-        latencies_ms: the only ones to measure at; None for all.
+        latencies_ms: where it is measured unless it is named; None for everywhere.
     """
 
     name: str
@@ -100,6 +100,14 @@ class Operation:
     writes: bool = False
     times: str = "appends"
     latencies_ms: tuple[float, ...] | None = None
+
+    def repeats(self, size: WireSize) -> int:
+        """How often something is done in one turn, where the subject does it more than once."""
+        return int(getattr(size, self.times))
+
+    def is_usual_at(self, latency_ms: float) -> bool:
+        """Whether it is measured at this latency without having been named."""
+        return self.latencies_ms is None or latency_ms in self.latencies_ms
 
 
 # Two ways of deltalake: its own engine, and pyarrow's over its file system.
@@ -192,7 +200,7 @@ OPERATIONS = (
         subject="appender",
         writes=True,
         times="many_appends",
-        latencies_ms=(25,),
+        latencies_ms=(25,),  # 1,000 commits of deltalake take over four minutes there
     ),
     Operation(
         name="delete",

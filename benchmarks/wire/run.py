@@ -45,7 +45,7 @@ def run(
         directory: for tables, results, and listings of the requests of each library.
         size_name: one of `WIRE_SIZES`.
         only: names of operations; all if there is none.
-        latencies_ms: to measure at.
+        latencies_ms: to measure at; an operation that is usual at some only runs elsewhere by name.
         report: where the page goes; None for the documentation's, which shows the full size.
     """
     size = WIRE_SIZES[size_name]
@@ -59,9 +59,7 @@ def run(
         for latency_ms in latencies_ms:
             control.set_latency(latency_ms)
             for operation in OPERATIONS:
-                if only and operation.name not in only:
-                    continue
-                if operation.latencies_ms and latency_ms not in operation.latencies_ms:
+                if not (operation.name in only if only else operation.is_usual_at(latency_ms)):
                     continue
                 print(f"==> {operation.name} at {latency_ms:g} ms", flush=True)
                 answered = _answered(operation, latency_ms, size, wire, control, requests)
@@ -142,7 +140,7 @@ def _turn(
             "options": options(wire.port),
             "needle": size.needle,
             "file_rows": size.file_rows,
-            "times": getattr(size, operation.times),
+            "times": operation.repeats(size),
         },
     }
     result = subprocess.run(

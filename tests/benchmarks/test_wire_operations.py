@@ -31,10 +31,18 @@ def test_libraries_agree_on_a_local_disk(operation: Operation, directory: Path) 
             options={},
             needle=SIZE.needle,
             file_rows=SIZE.file_rows,
-            times=SIZE.appends,
+            times=operation.repeats(SIZE),
         )
         answers[library] = json.dumps(prepared(library, operation.subject, place)())
     assert len(set(answers.values())) == 1, answers
+
+
+def test_a_thousand_rows_are_usual_at_one_latency_alone() -> None:
+    usual = {ms: {one.name for one in OPERATIONS if one.is_usual_at(ms)} for ms in (5, 25, 100)}
+    assert usual[25] == {one.name for one in OPERATIONS}
+    assert usual[25] - usual[5] == usual[25] - usual[100] == {"appender-many"}
+    many = next(one for one in OPERATIONS if one.name == "appender-many")
+    assert many.repeats(WIRE_SIZES["full"]) == 1_000
 
 
 def test_a_copy_leaves_what_is_copied_as_it_is(directory: Path) -> None:
