@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from deltalog.cached import cached_property
 from deltalog.errors import DeltaError, InternalError, StorageError
 from deltalog.testing.catalog import InMemoryCatalog
+from deltalog.testing.stalls import StallWatch, all_stacks
 from deltalog.testing.stores import _Wrapper
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 _Result = TypeVar("_Result")
-_PATIENCE_SECONDS = 60.0
+_LOOK_SECONDS = 1.0
 _FREED: set[str] = set()
 
 
@@ -223,8 +224,10 @@ class Worker:
             self._wait()
 
     def _wait(self) -> None:
-        if not self._arrived.acquire(timeout=_PATIENCE_SECONDS):
-            raise InternalError(f"the worker hangs after {self.at}")
+        stalls = StallWatch()
+        while not self._arrived.acquire(timeout=_LOOK_SECONDS):
+            if stalls.has_stalled():
+                raise InternalError(f"the worker hangs after {self.at}:\n{all_stacks()}")
         if self.is_done:
             self._thread.join()
 
