@@ -16,7 +16,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from deltalog.kernels import arrow, compute, pc
+from deltalog.kernels import arrow, compute
 from deltalog.metadata_columns import CHANGE_TYPE
 from deltalog.storage.faults import disk_errors
 
@@ -167,9 +167,8 @@ def _differences(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> Iterat
         gone, come, pairs = _paired(rows.take(kept).select(list(keys)), kept, split)
         yield from _told(rows, pairs, [BEFORE, AFTER])
     else:
-        found = pa.table({_ROW: kept})
-        gone = found.filter(pc.field(_ROW) < split).column(_ROW)
-        come = found.filter(pc.field(_ROW) >= split).column(_ROW)
+        is_gone = compute.less(kept, split)
+        gone, come = kept.filter(is_gone), kept.filter(compute.invert(is_gone))
     yield from _told(rows, gone, [DELETE])
     yield from _told(rows, come, [INSERT])
 

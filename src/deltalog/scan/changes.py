@@ -24,7 +24,7 @@ from deltalog.errors import (
     VersionNotFoundError,
 )
 from deltalog.features import check_readable
-from deltalog.kernels import pc
+from deltalog.kernels import compute
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, read_commits
@@ -169,7 +169,7 @@ class Changes(Rows):
             return row
         before = load_snapshot(self.snapshot.context, version=version - 1)
         files = before.files(["path", "partitionValues"])
-        found = files.filter(pc.field("path") == row["path"]).to_pylist()
+        found = files.filter(compute.equal(files.column("path"), row["path"])).to_pylist()
         return {**row, "partitionValues": found[0]["partitionValues"]} if found else row
 
 
@@ -357,7 +357,7 @@ def changes_spec(
 
 
 def _rows_of(table: pa.Table, version: int, names: Sequence[str]) -> list[dict[str, Any]]:
-    rows = table.filter(pc.field(VERSION_COLUMN) == version)
+    rows = table.filter(compute.equal(table.column(VERSION_COLUMN), version))
     return rows.select([name for name in names if name in rows.column_names]).to_pylist()
 
 

@@ -157,7 +157,9 @@ def _read_at_once(texts: Array, wire: pa.Schema) -> pa.Table | None:
         table = pj.read_json(
             pa.BufferReader(data),  # type: ignore[arg-type]  # stubs: any file but Arrow's
             # A row longer than a block would be refused.
-            read_options=pj.ReadOptions(block_size=max(_BLOCK_BYTES, 2 * longest + 2)),
+            read_options=pj.ReadOptions(
+                use_threads=False, block_size=max(_BLOCK_BYTES, 2 * longest + 2)
+            ),
             parse_options=pj.ParseOptions(explicit_schema=wire, unexpected_field_behavior="ignore"),
         )
     except pa.ArrowInvalid:

@@ -16,6 +16,12 @@ import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
 
 from deltalog.errors import DataFileUnreadableError
 from deltalog.storage.local_files import is_settled, local_state
+from deltalog.storage.parquet_decode import (
+    open_file,
+    read_groups,
+    read_side_by_side,
+    stream_group,
+)
 from deltalog.storage.parquet_facts import RECENT_FOOTERS, Footer, repeated_texts
 from deltalog.storage.parquet_footer import (
     ColumnChunks,
@@ -33,7 +39,6 @@ from deltalog.storage.parquet_parts import (
     coalesce,
     guarded,
 )
-from deltalog.storage.pool import map_in_pool
 from deltalog.storage.ranged_file import RangedFile
 from deltalog.storage.store import native_path
 
@@ -43,7 +48,6 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet_footer import FileTail
     from deltalog.storage.store import ByteRange, Store
 
-_SIDE_BY_SIDE_BYTES: Final = 4 * 1024 * 1024
 _THREADED_BYTES: Final = 1024 * 1024
 _CHUNK_GAP_BYTES: Final = 1024 * 1024
 _MOST_CHUNKS: Final = 5_000  # that are looked through for a size
@@ -288,7 +292,7 @@ class ParquetReader:
             yield from table.to_batches(max_chunksize=batch_size)
 
     def _stream(self, group: int, indices: list[int], batch_size: int) -> Iterator[pa.RecordBatch]:
-        batches = self._file.reader.iter_batches(batch_size, [group], column_indices=indices)
+        batches = stream_group(self._file, group, indices, batch_size)
 
         def next_batch() -> pa.RecordBatch | None:
             return next(batches, None)
@@ -346,13 +350,11 @@ class ParquetReader:
         source: Any
         if self._native is not None:
             source = pa.OSFile(self._native, "rb")
-        elif whole is not None:  # Arrow's threads read it without Python
+        elif whole is not None:  # Arrow reads it without Python
             source = pa.BufferReader(whole.data)
         else:
             source = pa.PythonFile(RangedFile(self._fetched.read, self._size), mode="r")
-        return pq.ParquetFile(
-            source, metadata=footer, read_dictionary=list(texts), coerce_int96_timestamp_unit="us"
-        )
+        return open_file(source, metadata=footer, texts=texts)
 
     def _read(
         self, groups: list[int], indices: list[int], segments: Segments | None = None
@@ -387,33 +389,29 @@ class ParquetReader:
 
     def _decode(self, groups: list[int], indices: list[int], texts: list[str]) -> pa.Table:
         """Decode row groups; `texts` are columns that are read as dictionaries first."""
+        if self.footer.total_bytes(groups) <= _THREADED_BYTES:
+            file = self._file
+            if texts:
+                file = self._open(self.metadata, self.footer.whole, *texts)
+            return as_texts(read_groups(file, groups, indices), texts)
+        leaves = self.footer.leaves
+        return read_side_by_side(
+            lambda: self._open(self.metadata, self.footer.whole, *texts),
+            groups,
+            indices,
+            [leaves[index][0] for index in indices],
+            self._leaf_bytes(groups, indices),
+            texts,
+        )
 
-        def decode(file: pq.ParquetFile, some: list[int]) -> pa.Table:
-            found: pa.Table = file.reader.read_row_groups(
-                some,
-                column_indices=indices,
-                use_threads=self.footer.total_bytes(some) > _THREADED_BYTES,
-            )
-            return as_texts(found, texts)
-
-        def decode_group(group: int) -> pa.Table:
-            with self._open(self.metadata, self.footer.whole, *texts) as file:
-                return decode(file, [group])
-
-        if len(groups) > 1 and self._stored_bytes(groups, indices) > _SIDE_BY_SIDE_BYTES:
-            # Arrow itself decodes only the columns of one row group in parallel.
-            return pa.concat_tables(map_in_pool(decode_group, groups))
-        file = self._file
-        if texts:
-            file = self._open(self.metadata, self.footer.whole, *texts)
-        return decode(file, groups)
-
-    def _stored_bytes(self, groups: list[int], indices: list[int]) -> int:
-        if len(self.leaf_paths) * self.metadata.num_row_groups > _MOST_CHUNKS:
-            size = self.footer.total_bytes(groups)
-            return size * len(indices) // len(self.leaf_paths)
+    def _leaf_bytes(self, groups: Sequence[int], indices: Sequence[int]) -> list[int]:
+        """How many bytes each column has in these row groups; all the same of very many."""
+        if len(self.leaf_paths) * len(groups) > _MOST_CHUNKS:
+            return [1] * len(indices)
         chunks = self._column_chunks(indices)
-        return sum(chunks[group][index].stored_bytes or 0 for group in groups for index in indices)
+        return [
+            sum(chunks[group][index].stored_bytes or 0 for group in groups) for index in indices
+        ]
 
     def _missing(self, groups: Sequence[int], indices: Sequence[int]) -> list[ByteRange]:
         chunks = self._column_chunks(indices)

@@ -15,9 +15,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq  # noqa: TID251  # this and `parquet` are the places
 
 from deltalog.storage import thrift
+from deltalog.storage.parquet_decode import open_file, read_groups, read_side_by_side
 from deltalog.storage.parquet_facts import ChunkDetails
 from deltalog.storage.parquet_pages import (
     DamagedPageError,
@@ -32,6 +32,8 @@ from deltalog.storage.parquet_parts import as_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    import pyarrow.parquet as pq  # noqa: TID251  # its type
 
     from deltalog.storage.parquet_facts import Described
     from deltalog.storage.parquet_footer import ColumnChunk
@@ -160,16 +162,17 @@ class Excerpt:
             and num_rows <= _FEW_OF_DICTIONARY * num_decoded
             and num_entries <= _SMALL_DICTIONARY * num_decoded
         ]
-        with pq.ParquetFile(
-            pa.BufferReader(data),
-            coerce_int96_timestamp_unit="us",
-            read_dictionary=dictionaries,
-        ) as file:
-            read: Any = file.reader.read_row_groups(
-                list(range(len(self.groups))),
-                column_indices=leaves,
-                use_threads=num_bytes > _THREADED_BYTES,
-            )
+        tops = [str(number) for number, column in enumerate(self.groups[0].columns) for _ in column]
+
+        def opened() -> pq.ParquetFile:
+            return open_file(pa.BufferReader(data), texts=dictionaries)
+
+        groups = range(len(self.groups))
+        if num_bytes > _THREADED_BYTES:
+            read = read_side_by_side(opened, groups, leaves, tops, [1] * len(leaves))
+        else:
+            with opened() as file:
+                read = read_groups(file, groups, leaves)
         columns = list(zip(*(group.columns for group in self.groups), strict=True))
         if len(columns) != read.num_columns:
             raise DamagedPageError(f"expected {len(columns)} columns, found {read.num_columns}")

@@ -1,15 +1,21 @@
 """The threads of the process: many small requests at once, files read ahead, files encoded.
 
-There are two pools, and a few threads beside the first; an appender has a thread of its own, and
+There are three pools, and a few threads beside the first; an appender has a thread of its own, and
 there are no others in deltalog. The first waits for stores: its threads are many, whatever the
 cores. There `map_in_pool` sends requests that a file system can only send one by one, and
 `read_ahead` opens the next files of a store that is reached by requests; `send_together` has the
 few threads for what those threads send. The second computes: its threads are few, as the cores are.
 There `read_ahead` decodes the next files while the caller works on the current batches, and
-`Background` encodes files while the caller makes the next rows. Threads of the second may wait for
-the first, never the other way round, so that neither can block the other for ever. A forked child
-makes its own threads. A thread that wants everything done in one order does all of it itself,
-inside `alone`.
+`Background` encodes files while the caller makes the next rows. The third does parts of one
+computation at once (`compute_together`): its work waits for no other thread.
+
+No thread waits for a pool whose threads may wait for it. Threads of the second pool may wait for
+the first, all may wait for the third, and nothing else. Arrow's own pools come before ours: Arrow,
+DuckDB and Polars call the generator of a dataset in threads of Arrow's, which then wait for the
+second pool. So nothing that runs here may wait for a thread of Arrow's: Parquet is decoded without
+pre-buffering and without threads, and so on (`tests/architecture/test_pools.py` has the list). A
+forked child makes its own threads. A thread that wants everything done in one order does all of it
+itself, inside `alone`.
 """
 
 from __future__ import annotations
@@ -59,6 +65,33 @@ def send_together(function: Callable[[_Item], _Result], items: Sequence[_Item]) 
     if len(items) <= 1 or _SENDERS.is_inside():
         return [function(item) for item in items]
     return _SENDERS.map(function, items)
+
+
+def compute_together(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    """The results of `function` for all items, in order, computed at once on all cores.
+
+    The calling thread computes, too: it does what no other thread has begun. So a busy pool delays
+    nobody, and any thread may call this. The first exception is raised.
+
+    Args:
+        function: computes, or reads a local file. It must wait for no other thread.
+        items: what it is called with.
+    """
+    if len(items) <= 1 or CORES == 1 or _DECODERS.is_inside():
+        return [function(item) for item in items]
+    futures = [_DECODERS.submit(function, item) for item in items[1:]]
+    try:
+        results = [function(items[0])]
+        # From the end, as the pool's threads begin at the other one.
+        late = [
+            function(item) if future.cancel() else future.result()
+            for item, future in zip(reversed(items[1:]), reversed(futures), strict=True)
+        ]
+        return results + late[::-1]
+    finally:
+        for future in futures:
+            future.cancel()
+        wait_for(futures)
 
 
 def interruptibly(wait: Callable[[], _Result]) -> _Result:
@@ -172,7 +205,12 @@ def _until_failure(items: Iterable[_Item], failures: list[Exception]) -> Iterato
 @contextmanager
 def alone() -> Iterator[None]:
     """Let the calling thread do by itself, in order, what threads of the pools would do for it."""
-    with _REQUESTS.as_inside(), _SENDERS.as_inside(), _FILES.as_inside():
+    with (
+        _REQUESTS.as_inside(),
+        _SENDERS.as_inside(),
+        _FILES.as_inside(),
+        _DECODERS.as_inside(),
+    ):
         yield
 
 
@@ -340,7 +378,7 @@ def _answer(answer: Future[_Result], act: Callable[[], _Result]) -> None:
         answer.set_result(result)
 
 
-_CORES: Final = os.cpu_count() or 1
+CORES: Final = os.cpu_count() or 1
 MOST_REQUESTS: Final = 64
 """How many requests are under way at once."""
 MOST_BYTES: Final = 256 * 1024 * 1024
@@ -348,4 +386,5 @@ MOST_BYTES: Final = 256 * 1024 * 1024
 _AHEAD: Final = _BytesAhead()
 _REQUESTS: Final = _Threads("deltalog-io", MOST_REQUESTS)
 _SENDERS: Final = _Threads("deltalog-send", 16)
-_FILES: Final = _Threads("deltalog-scan", max(4, 2 * _CORES))
+_FILES: Final = _Threads("deltalog-scan", max(4, 2 * CORES))
+_DECODERS: Final = _Threads("deltalog-decode", CORES)

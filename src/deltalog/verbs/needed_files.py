@@ -104,7 +104,7 @@ def vector_paths(vectors: Any, root: str) -> Paths:
         return pa.array([], pa.string())
     table = pa.table({name: compute.struct_field(present, name) for name in _VECTOR_FILE})
     table = table.filter(compute.not_equal(table.column("storageType"), "i"))
-    distinct = table.group_by(list(_VECTOR_FILE)).aggregate([])
+    distinct = table.group_by(list(_VECTOR_FILE), use_threads=False).aggregate([])
     found = {vector_path(row) for row in distinct.to_pylist()}
     return pa.array([canonical_path(path, root) for path in found if path], pa.string())
 

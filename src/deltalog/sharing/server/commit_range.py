@@ -15,7 +15,7 @@ from typing import Protocol as Structural
 import pyarrow as pa
 
 from deltalog.configuration import TableConfiguration
-from deltalog.kernels import pc
+from deltalog.kernels import compute
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, parse_commits, read_in_batches
@@ -174,7 +174,7 @@ class CommitRange:
         # Commits that only rearrange rows have no changes, as in the reference server.
         for kind, files in (("remove", table.removes), ("add", table.adds)):
             changing = _of_version(files, version)
-            changing = changing.filter(pc.field("dataChange"))
+            changing = changing.filter(changing.column("dataChange"))
             if kind == "remove":
                 changing = self._with_partition_values(changing, version)
             if changing.num_rows:
@@ -203,7 +203,8 @@ class CommitRange:
 
 
 def _of_version(files: pa.Table, version: int) -> pa.Table:
-    return files.filter(pc.field(VERSION_COLUMN) == version).drop_columns([VERSION_COLUMN])
+    is_of_version = compute.equal(files.column(VERSION_COLUMN), version)
+    return files.filter(is_of_version).drop_columns([VERSION_COLUMN])
 
 
 def _changed_no_row(info: Mapping[str, Any]) -> bool:

@@ -60,7 +60,9 @@ def hive_partitions(
         if compute.any(compute.or_(compute.invert(fits), says_null)).as_py():
             return None
         columns[name] = pa.chunked_array([texts])
-    for row in arrow.table(columns).group_by(list(columns)).aggregate([]).to_pylist():
+    for row in (
+        arrow.table(columns).group_by(list(columns), use_threads=False).aggregate([]).to_pylist()
+    ):
         if row[""] != hive_directory(names, row):
             return None
     schema = configuration.partition_schema

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from deltalog.actions.arrow import FILE_SCHEMA
-from deltalog.kernels import compute, pc
+from deltalog.kernels import compute
 from deltalog.metadata_columns import CHANGE_COLUMNS, CHANGE_TYPE
 from deltalog.paths import encode_path
 from deltalog.schema import StructType
@@ -97,7 +97,7 @@ def plan_changes(changes: Changes, *, objection: str | None = None) -> ChangesPl
     groups, unfit = [], [files.filter(odd)]
     fit = files.filter(compute.invert(odd))
     for kind in dict.fromkeys(map(_kind_of, tasks)):
-        of_kind = fit.filter(pc.field("kind") == kind)
+        of_kind = fit.filter(compute.equal(fit.column("kind"), kind))
         some, namesakes = by_name(of_kind if kind == "left" else _distinct(of_kind))
         if kind != "left":
             some = [_tasks_of(one, of_kind) for one in some]
@@ -165,14 +165,15 @@ def _as_in_log(task: ScanTask) -> dict[str, Any] | None:
 
 def _distinct(files: pa.Table) -> pa.Table:
     """Return the first row of each file."""
-    first = files.group_by("location").aggregate([(_TASK, "min")]).column(f"{_TASK}_min")
-    return files.filter(pc.field(_TASK).isin(first.combine_chunks()))
+    by_location = files.group_by("location", use_threads=False)
+    first = by_location.aggregate([(_TASK, "min")]).column(f"{_TASK}_min")
+    return files.filter(compute.is_in(files.column(_TASK), value_set=first.combine_chunks()))
 
 
 def _tasks_of(some: pa.Table, files: pa.Table) -> pa.Table:
     """Return all rows of `files` about the files of `some`."""
     where = some.column("location").combine_chunks()
-    return files.filter(pc.field("location").isin(where))
+    return files.filter(compute.is_in(files.column("location"), value_set=where))
 
 
 def changes_frame(spark: SparkSession, plan: ChangesPlan) -> DataFrame:

@@ -82,9 +82,8 @@ class AutoCompact(Verb[Optimized]):
         files = found.filter(small(found, limit))
         if snapshot.configuration.supports("clustering"):
             files = unclustered(files)
-        counts = (
-            files.select(["partition"]).group_by("partition").aggregate([("partition", "count")])
-        )
+        by_partition = files.select(["partition"]).group_by("partition", use_threads=False)
+        counts = by_partition.aggregate([("partition", "count")])
         are_many = compute.greater_equal(counts.column("partition_count"), self.when.min_files)
         many = counts.filter(are_many).column("partition")
         chosen = compute.is_in(files.column("partition"), value_set=many)
