@@ -51,6 +51,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 # Small batches are joined: the fixed work per batch costs more than a copy of its rows. Groups of
 # small files are mostly joined already, and are not copied once more.
 _JOINED_ROWS: Final = 16 * 1024
+_JOINED_BYTES: Final = 32 * 1024 * 1024
 _GROUPS_AHEAD: Final = 2
 # Two threads decode; more of them would mostly wait for the interpreter, and disturb the writer's.
 _DECODED_AHEAD: Final = 1
@@ -242,18 +243,19 @@ class Counted:
         self.count: int = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield batches of at least `_JOINED_ROWS` rows, and the rest as the last one."""
+        """Yield batches of at least `_JOINED_ROWS` rows or `_JOINED_BYTES`, and the rest."""
         waiting: list[pa.RecordBatch] = []
-        rows = 0
+        rows = size = 0
         for batch in self._batches:
             self.count += 1
             if not batch.num_rows:
                 continue
             waiting.append(batch)
             rows += batch.num_rows
-            if rows >= self._least_rows:
+            size += batch.nbytes
+            if rows >= self._least_rows or size >= _JOINED_BYTES:
                 yield from _joined(waiting)
-                waiting, rows = [], 0
+                waiting, rows, size = [], 0, 0
         yield from _joined(waiting)
 
 

@@ -10,13 +10,14 @@ interpreter: two of them gain a third, more gain nothing.
 from __future__ import annotations
 
 from contextlib import closing
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from deltalog.kernels import arrow
 from deltalog.partition_values import parse_value
-from deltalog.scan.reader import read_task
+from deltalog.scan.reader import read_pieces
 from deltalog.scan.rebase import file_rebase
 from deltalog.scan.task import noting
 from deltalog.scan.transform import FileProjection, project_file
@@ -82,13 +83,13 @@ class SmallFileReader:
             return list(zip(group, map(self._fetch_local, group), strict=True))
         return list(zip(group, map_in_pool(self._open, group), strict=True))
 
-    def read_group(self, group: Group) -> list[pa.RecordBatch]:
+    def read_group(self, group: Group) -> Iterable[pa.RecordBatch]:
         """Fetch small files, and return their rows, in order."""
         return self.read(self.fetch(group))
 
-    def read(self, fetched: FetchedGroup) -> list[pa.RecordBatch]:
-        """Return the rows of some files, in order."""
-        batches: list[pa.RecordBatch] = []
+    def read(self, fetched: FetchedGroup) -> Iterable[pa.RecordBatch]:
+        """Return the rows of some files, in order; long ones are decoded when asked for."""
+        batches: list[Iterable[pa.RecordBatch]] = []
         run: list[pa.Table] = []
         before: FileProjection | None = None
         last: ScanTask | None = None
@@ -99,16 +100,16 @@ class SmallFileReader:
                 or found[1] is not before
                 or (last is not None and task.partition_values != last.partition_values)
             ):
-                batches += self._logical(run, before, last)
+                batches.append(self._logical(run, before, last))
                 run = []
             if found is None:
-                batches += read_task(task)
+                batches += read_pieces(task)
             else:
                 run.append(found[0])
                 before, last = found[1], task
         if run:
-            batches += self._logical(run, before, last)
-        return batches
+            batches.append(self._logical(run, before, last))
+        return chain.from_iterable(batches)
 
     def _is_for_scan(self, task: ScanTask) -> bool:
         return bool(self._spec.metadata_columns) or task.deletion_vector is not None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, replace
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -20,14 +21,17 @@ from deltalog.expressions import columns, filter_mask
 from deltalog.kernels import arrow, compute
 from deltalog.metadata_columns import METADATA_COLUMNS
 from deltalog.scan.judge import as_mask
+from deltalog.scan.row_parts import clipped, constant_bytes, decoded_parts
 from deltalog.scan.runs import hits, merged, within_groups
 from deltalog.scan.task import noting
 from deltalog.scan.task_rows import TaskRows, filtered
+from deltalog.storage.parquet_sizes import MOST_DECODED_BYTES, PART_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from deltalog.deletion_vectors import DeletionBitmap
+    from deltalog.scan.row_parts import DecodedRows
     from deltalog.scan.task import ScanTask
     from deltalog.scan.task_rows import Columns
     from deltalog.scan.transform import FileProjection
@@ -47,7 +51,11 @@ AT_ONCE_ROWS: Final = 32 * 1024
 
 @dataclass(frozen=True, slots=True)
 class OpenTask:
-    """An open file: its footer, deletion vector and matched columns are loaded."""
+    """An open file: its footer, deletion vector and matched columns are loaded.
+
+    Args:
+        decoded: the part of its rows that are read now, of those that take many bytes.
+    """
 
     task: ScanTask
     reader: ParquetReader
@@ -57,6 +65,7 @@ class OpenTask:
     unmapped: FileProjection
     marked: DeletionBitmap | None
     runs: Sequence[RowRange]
+    decoded: DecodedRows | None = None
 
     def pieces(self) -> Iterator[Piece]:
         """Yield rows of adjacent row groups, each small enough to be decoded at once."""
@@ -106,10 +115,54 @@ class Piece:
     file: OpenTask
     runs: tuple[RowRange, ...]
 
-    def read(self) -> list[pa.RecordBatch]:
-        """Read the logical batches of these rows, masked and filtered."""
-        kept = self.decide(None)
-        return [] if kept is None else kept.read()
+    def read(self) -> Iterable[pa.RecordBatch]:
+        """Read the logical batches of these rows, masked and filtered.
+
+        Rows that take many bytes are read in parts, each when its batches are asked for.
+        """
+        if (parts := self.in_parts(self._leaves(), None)) is not None:
+            return parts
+        if self.file.paged.is_at_hand or self.file.decoded is not None:
+            kept = self.decide(None)
+            return [] if kept is None else kept.read()
+        rows = decide_fetched(FirstFetch.of(self).run())
+        return chain.from_iterable([some.fetch().read() for some in rows])
+
+    def in_parts(
+        self, leaves: Sequence[int], segments: Segments | None
+    ) -> Iterator[pa.RecordBatch] | None:
+        """The same as `read` gives, in parts; None if the rows fit into memory at once.
+
+        Args:
+            leaves: numbers of the columns about to be decoded.
+            segments: with their column chunks; None leaves texts out of a file whose bytes are not
+                at hand.
+        """
+        if self.file.decoded is not None:
+            return None
+        with noting(self.file.task):
+            size = constant_bytes(self.file.task)
+            if leaves:
+                size += self.file.paged.row_bytes(leaves, self.runs, segments)
+        if size * self.num_rows <= MOST_DECODED_BYTES:
+            return None
+        return self._parts(max(1, PART_BYTES // size))
+
+    def _parts(self, most_rows: int) -> Iterator[pa.RecordBatch]:
+        file, starts, leaves = self.file, self.file.reader.row_group_starts, self._leaves()
+        by_group = groupby(
+            within_groups(self.runs, starts), lambda run: bisect_right(starts, run[0])
+        )
+        for next_group, found in by_group:
+            runs, rows = list(found), (starts[next_group - 1], starts[next_group])
+            for part in decoded_parts(file.paged, leaves, next_group - 1, rows, most_rows):
+                within = clipped(runs, part.first_row, part.first_row + part.num_rows)
+                if within:
+                    yield from Piece(replace(file, decoded=part), within).read()
+
+    def _leaves(self) -> list[int]:
+        file = self.file
+        return sorted({*file.of_predicate.leaves, *file.of_others.leaves, *file.unmapped.leaves})
 
     def decide(self, segments: Segments | None) -> KeptRows | None:
         """Read the predicate's columns, and decide which rows are kept; None is no row.
@@ -131,7 +184,10 @@ class Piece:
         if not wanted:
             return {}
         leaves = sorted({leaf for projection in wanted for leaf in projection.leaves})
-        table = self.file.paged.read(leaves, runs, segments)
+        if self.file.decoded is None:
+            table = self.file.paged.read(leaves, runs, segments)
+        else:
+            table = self.file.decoded.read(runs)
         return {
             name: column
             for projection in wanted
@@ -225,18 +281,45 @@ class FirstFetch:
             return self.piece, self.piece.file.paged.fetch(self.ranges), self.has_all
 
 
-def decide_fetched(fetched: tuple[Piece, Segments, bool]) -> tuple[KeptRows, ...]:
+@dataclass(frozen=True, slots=True)
+class RowParts:
+    """The batches of rows that take too many bytes to be decoded at once.
+
+    Args:
+        batches: made when they are asked for.
+    """
+
+    batches: Iterator[pa.RecordBatch]
+
+    def num_bytes(self) -> int:
+        """None are held."""
+        return 0
+
+    def fetch(self) -> RowParts:
+        """Itself: its batches fetch what they need."""
+        return self
+
+    def read(self) -> Iterable[pa.RecordBatch]:
+        """The batches."""
+        return self.batches
+
+
+def decide_fetched(fetched: tuple[Piece, Segments, bool]) -> tuple[KeptRows | RowParts, ...]:
     """The kept rows of a piece, if there are any."""
     piece, segments, has_all = fetched
+    file = piece.file
+    first = sorted({*file.of_predicate.leaves, *file.unmapped.leaves})
+    if (parts := piece.in_parts(first, segments)) is not None:
+        return (RowParts(parts),)
     kept = piece.decide(segments)
     if kept is None:
         return ()
     return (replace(kept, segments=segments) if has_all else kept.with_ranges(),)
 
 
-def read_fetched(fetched: tuple[Piece, Segments, bool]) -> list[pa.RecordBatch]:
+def read_fetched(fetched: tuple[Piece, Segments, bool]) -> Iterable[pa.RecordBatch]:
     """The logical batches of a piece of which everything was fetched."""
-    return [batch for kept in decide_fetched(fetched) for batch in kept.read()]
+    return chain.from_iterable([kept.read() for kept in decide_fetched(fetched)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,9 +365,13 @@ class KeptRows:
         with noting(self.piece.file.task):
             return replace(self, segments=self.piece.file.paged.fetch(self.ranges))
 
-    def read(self) -> list[pa.RecordBatch]:
+    def read(self) -> Iterable[pa.RecordBatch]:
         """Read the other columns, and return all columns of the kept rows."""
         task = self.piece.file.task
+        if not (self.has_all or self.is_bare):
+            others = self.piece.file.of_others.leaves
+            if (parts := self.piece.in_parts(others, self.segments)) is not None:
+                return parts
         with noting(task):
             rest = self._rest()
             rows = TaskRows(task, self.found, self.piece.runs, self.mask, rest)

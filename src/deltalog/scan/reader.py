@@ -24,7 +24,6 @@ from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.pieces import (
     AT_ONCE_ROWS,
     FirstFetch,
-    KeptRows,
     OpenTask,
     Piece,
     decide_fetched,
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from deltalog.deletion_vectors import DeletionBitmap
+    from deltalog.scan.pieces import KeptRows, RowParts
     from deltalog.scan.task import ReadSpec
     from deltalog.storage.parquet import ParquetReader
 
@@ -91,10 +91,14 @@ def read_tasks(
         return
     kept = chain.from_iterable(read_ahead(decide_fetched, fetched, depth=pieces_ahead))
     complete = read_ahead(
-        KeptRows.fetch, kept, depth=depth, sends_requests=True, bytes_of=KeptRows.num_bytes
+        _fetch, kept, depth=depth, sends_requests=True, bytes_of=lambda rows: rows.num_bytes()
     )
-    for batches in read_ahead(KeptRows.read, complete, depth=pieces_ahead):
+    for batches in read_ahead(lambda rows: rows.read(), complete, depth=pieces_ahead):
         yield from batches
+
+
+def _fetch(rows: KeptRows | RowParts) -> KeptRows | RowParts:
+    return rows.fetch()
 
 
 def _read_local(
@@ -125,6 +129,11 @@ def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
     """Yield the batches of one task, read in this thread."""
     for piece in _open(task).pieces():
         yield from piece.read()
+
+
+def read_pieces(task: ScanTask) -> list[Iterable[pa.RecordBatch]]:
+    """The batches of one task, decoded by now but for those of many bytes."""
+    return [piece.read() for piece in _open(task).pieces()]
 
 
 ScanTask._read = read_task  # noqa: SLF001  # tasks are below, and can be read by themselves

@@ -39,6 +39,7 @@ from deltalog.storage.parquet_parts import (
     coalesce,
     guarded,
 )
+from deltalog.storage.parquet_sizes import RowSizes
 from deltalog.storage.ranged_file import RangedFile
 from deltalog.storage.store import native_path
 
@@ -290,6 +291,42 @@ class ParquetReader:
 
             table = guarded(self._store, self.path, read_group)
             yield from table.to_batches(max_chunksize=batch_size)
+
+    def stream_leaves(
+        self, leaf_indices: Sequence[int], group: int, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """One row group as `read_leaves` gives it, batch by batch, for rows of many bytes.
+
+        Cost: elsewhere than local: one batch of ranged reads; the memory of a few batches.
+        """
+        indices = list(leaf_indices)
+        self._fetched.segments = self.fetch(self.missing_ranges(indices, [group]))
+        yield from self._stream(group, indices, batch_rows)
+
+    def row_bytes(
+        self, leaf_indices: Sequence[int], groups: Sequence[int], segments: Segments | None = None
+    ) -> int:
+        """How many bytes a row takes when it is decoded; see `parquet_sizes`.
+
+        Args:
+            leaf_indices: columns.
+            groups: row groups.
+            segments: of `fetch`, with these column chunks; None if the file is at hand.
+        """
+        if self._native is None:
+            self._fetched.segments = self._fetch([]) if segments is None else segments
+
+        def first_row(group: int, leaf: int) -> pa.RecordBatch:
+            with self._open(self.metadata, self.footer.whole, self.leaf_paths[leaf]) as file:
+                return next(stream_group(file, group, [leaf], 1))
+
+        def read(ranges: Sequence[ByteRange]) -> Sequence[bytes]:
+            if self._native is None:
+                return self._fetched.read_ranges(ranges)
+            return self._store.read_ranges(self.path, ranges)
+
+        sizes = RowSizes(self.footer, self._column_chunks, read, first_row)
+        return guarded(self._store, self.path, lambda: sizes.of(groups, leaf_indices))
 
     def _stream(self, group: int, indices: list[int], batch_size: int) -> Iterator[pa.RecordBatch]:
         batches = stream_group(self._file, group, indices, batch_size)

@@ -176,6 +176,7 @@ class Footer:
         num_pages: whose places are known.
         page_facts: runs of rows and statistics of them, that pruning made of bounds.
         projections: how its columns become those of tables, by what was asked for.
+        row_bytes: what a row takes when it is decoded, by row group and leaf (`parquet_sizes`).
     """
 
     metadata: pq.FileMetaData
@@ -188,6 +189,7 @@ class Footer:
     num_pages: int = 0
     page_facts: dict[object, tuple[list[RowRange], pa.Table]] = field(default_factory=dict)
     projections: dict[object, Any] = field(default_factory=dict)
+    row_bytes: dict[tuple[int, int], int] = field(default_factory=dict)
 
     @property
     def whole(self) -> FileTail | None:
@@ -236,6 +238,8 @@ class Footer:
         """Bound the memory of what is known besides the footer itself."""
         if len(self.chunks) > _MOST_CHUNKS:
             self.chunks.clear()
+        if len(self.row_bytes) > _MOST_PAGES:
+            self.row_bytes.clear()
         if self.num_pages > _MOST_PAGES:
             self.pages.clear()
             self.bounds.clear()

@@ -23,10 +23,11 @@ from deltalog.storage.parquet_pages import (
     parse_column_index,
     parse_offset_index,
 )
+from deltalog.storage.parquet_sizes import is_fixed
 from deltalog.storage.store import is_local
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from deltalog.storage.parquet import ParquetReader
     from deltalog.storage.parquet_footer import ColumnChunk
@@ -187,19 +188,49 @@ class PagedReader:
             except (DamagedPageError, pa.ArrowException, OSError):
                 segments = None  # what Arrow says of the whole is the answer
         groups = self._groups(wanted)
-        # Parts of one file are read by several threads, so each opens the file for itself.
-        own = open_parquet(
-            self._store,
-            self._reader.path,
-            size_bytes=self._reader.size_bytes,
-            footer=self._reader.footer,
-        )
+        own = self._own()
         try:
             table = own.read_leaves(leaves, groups, segments)
         finally:
             own.close()
         starts = self._reader.row_group_starts
         return cut_rows(table, [(starts[group], starts[group + 1]) for group in groups], wanted)
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether reading rows sends no request."""
+        return self._is_local or self._reader.footer.whole is not None
+
+    def row_bytes(
+        self, leaves: Sequence[int], wanted: Sequence[RowRange], segments: Segments | None
+    ) -> int:
+        """How many bytes a row takes when it is decoded; arguments as of `read`.
+
+        Without `segments`, texts of a file whose bytes are not at hand count as empty.
+        """
+        if segments is None and not self.is_at_hand:
+            schema = self._reader.metadata.schema
+            leaves = [leaf for leaf in leaves if is_fixed(schema.column(leaf))]
+        return self._own().row_bytes(leaves, self._groups(wanted), segments)
+
+    def stream(
+        self, leaves: Sequence[int], group: int, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """All rows of a row group, batch by batch, of leaf columns by number."""
+        own = self._own()
+        try:
+            yield from own.stream_leaves(leaves, group, batch_rows)
+        finally:
+            own.close()
+
+    def _own(self) -> ParquetReader:
+        """Another reader: parts of one file are read by several threads."""
+        return open_parquet(
+            self._store,
+            self._reader.path,
+            size_bytes=self._reader.size_bytes,
+            footer=self._reader.footer,
+        )
 
     def _plan(self, leaves: Sequence[int], wanted: Sequence[RowRange]) -> Excerpt | None:
         if not PAGED.is_on or not self._has_pages(leaves, wanted):

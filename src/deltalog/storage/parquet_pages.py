@@ -254,6 +254,19 @@ def num_entries(data: bytes) -> int:
     return _number(_dictionary_header(data, None)[1], _NUM_VALUES)
 
 
+def dictionary_bytes(data: bytes) -> int:
+    """How long the dictionary of a column chunk is when it is decompressed; 0 if there is none.
+
+    Args:
+        data: the begin of its first page, with the header.
+
+    Raises:
+        DamagedPageError: it is no header.
+    """
+    header, _ = _header(data, 0, None)
+    return _number(header, _UNCOMPRESSED_BYTES) if header[_PAGE_TYPE] == _DICTIONARY_TYPE else 0
+
+
 def _dictionary_header(
     data: bytes, most_bytes: int | None
 ) -> tuple[dict[int, Any], dict[int, Any], int]:

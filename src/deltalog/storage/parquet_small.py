@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # `storage.parquet` in short
 
 from deltalog.storage.parquet_parts import guarded
+from deltalog.storage.parquet_sizes import MOST_DECODED_BYTES
 from deltalog.storage.store import native_path
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     ChooseLeaves = Callable[[Any, pa.Schema], Sequence[int] | None]
 
 _MOST_BYTES: Final = 512 * 1024  # up to which one read is quicker than one for each column chunk
+_USUAL_RATIO: Final = 20  # of decompressed bytes to stored ones; above, an entry may be long
 _MOST_ROWS: Final = 16_384  # from here on, `repeated_texts` may be worth a look
 
 
@@ -78,7 +80,8 @@ def decode_small(
         known: of the files before.
 
     Returns:
-        Columns as `ParquetReader.read_leaves` gives them; None, too, if the file has many rows.
+        Columns as `ParquetReader.read_leaves` gives them; None, too, if the file has many rows, or
+        few that may take many bytes.
 
     Raises:
         DataFileUnreadableError: it is no Parquet file, or damaged.
@@ -98,10 +101,13 @@ def _decode(data: bytes, choose: ChooseLeaves, known: KnownSchema) -> pa.Table |
     )
     metadata = reader.metadata
     groups = range(metadata.num_row_groups)
-    num_rows = 0
+    num_rows = num_bytes = 0
     for group in groups:
-        num_rows += metadata.row_group(group).num_rows
-    if num_rows >= _MOST_ROWS:
+        described = metadata.row_group(group)
+        num_rows += described.num_rows
+        num_bytes += described.total_byte_size
+    is_dense = num_bytes > _USUAL_RATIO * len(data)
+    if num_rows >= _MOST_ROWS or (is_dense and num_rows * num_bytes > MOST_DECODED_BYTES):
         return None
     leaves = choose(metadata, known.of(reader, metadata))
     if leaves is None:
