@@ -41,7 +41,6 @@ from deltalog.log.reader import (
     concat_commits,
     find_protocol_and_metadata,
     parse_commits,
-    read_commits,
     read_in_batches,
 )
 from deltalog.replay import Survivors, file_keys, not_mentioned, reconcile
@@ -71,6 +70,7 @@ logger: logging.Logger = logging.getLogger(__name__)
 _Action = TypeVar("_Action")
 
 _RETAINED_BYTES: Final = 64 << 20
+_HEAD_BYTES: Final = 2048
 _PARSED_TOGETHER: Final = 500  # bounds the memory of parsed lines before they become columns
 KEY_COLUMNS: Final = ("path", "deletionVector")
 _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
@@ -90,6 +90,8 @@ class LogState:
         checkpoint: the segment's checkpoint with its cache, if it is open.
         unreadable: names of checkpoints that could not be read, with the reason.
         retained: bytes of the newest commits by path, without gaps.
+        head: the first bytes of the version's commit, by which it is known again; None if they
+            were not read.
 
     Attributes:
         pieces: what `pieces.live_pieces` made of it, with what they have cached.
@@ -105,6 +107,7 @@ class LogState:
         checkpoint: Checkpoint | None = None,
         unreadable: Mapping[str, str] | None = None,
         retained: Mapping[str, bytes] | None = None,
+        head: bytes | None = None,
     ) -> None:
         self.store = store
         self.segment = segment
@@ -113,6 +116,7 @@ class LogState:
         self._parsed_to = parsed_to
         self._retained = dict(retained or {})
         self._room = _RETAINED_BYTES
+        self.head = head
         self.pieces: tuple[Any, ...] | None = None
         self._live: dict[str, pa.ChunkedArray[Any]] = {}
         self._live_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
@@ -198,14 +202,19 @@ class LogState:
             target_commit=commits[-1].info,
             checksum=checksum,
         )
-        newer = read_commits(self.store, commits)
+        newer: list[CommitTable] = []
+        head = b""
+        for batch in read_in_batches(self.store, commits):
+            newer.append(parse_commits(batch))
+            head = batch[-1][1][:_HEAD_BYTES]
         return LogState(
             self.store,
             segment,
-            parsed=concat_commits([self.commits, newer]),
+            parsed=concat_commits([self.commits, *newer]),
             parsed_to=segment.version,
             checkpoint=self.checkpoint,
             unreadable=self.unreadable,
+            head=head,
         )
 
     def committed(self, commits: Sequence[tuple[LogFile, bytes]]) -> LogState:
@@ -234,6 +243,7 @@ class LogState:
             checkpoint=self.checkpoint,
             unreadable=self.unreadable,
             retained=newer if is_parsed else self._retained | newer,
+            head=commits[-1][1][:_HEAD_BYTES],
         )
 
     def newest_in_commits(self, after: int) -> tuple[Protocol | None, Metadata | None]:
@@ -427,6 +437,8 @@ class LogState:
         ]
 
     def _retain(self, file: LogFile, data: bytes) -> None:
+        if file.info == self.segment.target_commit:
+            self.head = data[:_HEAD_BYTES]
         # Only the newest commits without gaps are retained, up to a total size.
         self._room -= len(data)
         if self._room >= 0:

@@ -37,10 +37,10 @@ from deltalog.log.names import LogFile, LogFileKind
 from deltalog.log.reader import read_in_batches
 from deltalog.observing import WorkKind, observed
 from deltalog.snapshot import load_snapshot, new_table_snapshot
-from deltalog.storage.store import unsynced
+from deltalog.storage.store import is_local, unsynced
 from deltalog.transaction.assemble import assemble
 from deltalog.transaction.attempt import attempt
-from deltalog.transaction.commit_base import first_base
+from deltalog.transaction.commit_base import check_base, first_base
 from deltalog.transaction.committer import FileSystemCommitter
 from deltalog.transaction.post_commit import after_commit, reading_ahead
 from deltalog.transaction.watched import tell_commit
@@ -189,6 +189,9 @@ class CommitLoop:
             known = {app: txn.version for app, txn in snapshot.app_transactions.items()}
             if covers(known, self._wanted, self._store.root):
                 return State.SKIPPED
+        # A look at a local disk is no request.
+        if snapshot is not None and (self._pending.checks_base or is_local(self._store)):
+            check_base(snapshot, is_there=snapshot.is_in_place())
         self._base = first_base(self._pending)
         self._check_catalog()
         return State.PREPARE
