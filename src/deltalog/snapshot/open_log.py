@@ -10,6 +10,7 @@ Protocol: Action Reconciliation, Checkpoints
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from deltalog.errors import (
     CheckpointUnreadableError,
     LogGapError,
     MalformedLogError,
+    NoMetadataError,
+    NoProtocolError,
     ObjectNotFoundError,
 )
 from deltalog.log.listing import list_for_version, list_log, list_newer
@@ -60,12 +63,34 @@ def open_log(
     state = LogState(store, segment)
     while True:
         try:
-            return state, *state.read_protocol_and_metadata()
+            protocol, metadata = state.read_protocol_and_metadata()
+            if state.segment.used_compactions:
+                from deltalog.snapshot.totals import check_table  # noqa: PLC0415  # few logs
+
+                check_table(state, protocol, metadata)
         except (CheckpointUnreadableError, ObjectNotFoundError) as error:
             state = other_way(state, error, log_tail)
         except MalformedLogError as error:
-            note_readable_versions(error, state, log_tail)
-            raise
+            state = way_around(state, error, log_tail)
+        else:
+            return state, protocol, metadata
+
+
+def way_around(state: LogState, error: MalformedLogError, log_tail: LogTail | None) -> LogState:
+    """Build the same version without what may be at fault: compactions, then the checkpoint.
+
+    Raises:
+        MalformedLogError: `error`, if it is a commit that is damaged, or nothing else is left; with
+            a note of the versions that are readable.
+    """
+    lacks_table = isinstance(error, NoProtocolError | NoMetadataError)
+    with suppress(MalformedLogError):
+        if state.segment.used_compactions or (lacks_table and state.checkpoint is not None):
+            return other_way(state, CheckpointUnreadableError(str(error)), log_tail)
+    if state.store.root not in str(error):
+        error.add_note(f"while reading the log of {state.store.root}")
+    note_readable_versions(error, state, log_tail)
+    raise error
 
 
 def note_readable_versions(
@@ -89,7 +114,9 @@ def other_way(
     error: CheckpointUnreadableError | ObjectNotFoundError,
     log_tail: LogTail | None,
 ) -> LogState:
-    """Build the same version from other files: an older or newer checkpoint, or all commits.
+    """Build the same version from other files.
+
+    That is from commits instead of compactions; then from another checkpoint, or all commits.
 
     Raises:
         CheckpointUnreadableError: no other files can replace the checkpoint.
@@ -97,15 +124,20 @@ def other_way(
     """
     unreadable = dict(state.unreadable)
     if isinstance(error, CheckpointUnreadableError):
-        if state.segment.checkpoint is None:
+        names = [file.info.name for file in state.segment.used_compactions]
+        if not names and state.segment.checkpoint is not None:
+            names = [state.segment.checkpoint.name]
+        if not names:
             raise error
-        unreadable[state.segment.checkpoint.name] = str(error)
+        unreadable |= dict.fromkeys(names, str(error))
     logger.warning("reading %s from other files: %s", state.store.root, error)
     listing = list_log(state.store, from_version=0, log_tail=log_tail)
     segment = build_segment(listing, state.segment.version, unreadable=unreadable)
     if segment == state.segment:
         raise error
-    return LogState(state.store, segment, unreadable=unreadable)
+    other = LogState(state.store, segment, unreadable=unreadable, head=state.head)
+    other.totals = state.totals
+    return other
 
 
 def is_in_place(context: TableContext, state: LogState, *, knows_time: bool) -> bool:

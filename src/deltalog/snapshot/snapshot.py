@@ -28,9 +28,9 @@ from deltalog.log.segment import LogSegment
 from deltalog.snapshot.open_log import (
     is_in_place,
     list_after,
-    note_readable_versions,
     open_log,
     other_way,
+    way_around,
 )
 from deltalog.snapshot.state import LogState
 
@@ -343,7 +343,8 @@ class Snapshot:
             return None
         if listing.checkpoints and (not state.holds_columns or len(new) > _MANY_COMMITS):
             return None  # nothing is cached, so opening from a newer checkpoint is faster
-        return state.extended(new, listing.checksums.get(new[-1].version))
+        checksum = listing.checksums.get(new[-1].version)
+        return self.read_log(lambda state: state.extended(new, checksum))
 
     def __repr__(self) -> str:
         return f"Snapshot({self.store.root!r}, version {self.version})"
@@ -380,10 +381,7 @@ class Snapshot:
             except (CheckpointUnreadableError, ObjectNotFoundError) as error:
                 self._state = other_way(state, error, self.log_tail)
             except MalformedLogError as error:
-                if self.store.root not in str(error):
-                    error.add_note(f"while reading the log of {self.store.root}")
-                note_readable_versions(error, state, self.log_tail)
-                raise
+                self._state = way_around(state, error, self.log_tail)
 
 
 def open_snapshot(context: TableContext, version: int | None = None) -> Snapshot:
