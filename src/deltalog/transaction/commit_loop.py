@@ -309,7 +309,8 @@ class CommitLoop:
         """Whether a winner recorded our application transactions: then our commit is redundant."""
         if not self._wanted.keys() & winner.app_versions.keys():
             return False
-        return all(winner.app_versions.get(app, -1) >= own for app, own in self._wanted.items())
+        theirs = winner.app_versions
+        return all(app in theirs and theirs[app] >= own for app, own in self._wanted.items())
 
     def _finish(self) -> Committed:
         """Make the snapshot of the new version, and run the post-commit steps."""
@@ -386,7 +387,9 @@ def covers(known: Mapping[str, int], wanted: Mapping[str, int], table: str) -> b
     Raises:
         InvalidInputError: only some of them are.
     """
-    there = {app_id for app_id, version in wanted.items() if known.get(app_id, -1) >= version}
+    there = {
+        app_id for app_id, version in wanted.items() if app_id in known and known[app_id] >= version
+    }
     if there and len(there) < len(wanted):
         missing = ", ".join(sorted(wanted.keys() - there))
         raise InvalidInputError(
