@@ -10,7 +10,7 @@ Protocol: Version Checksum File (State Validation)
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from deltalog.errors import CheckpointUnreadableError, ObjectNotFoundError
 from deltalog.kernels import compute
@@ -18,14 +18,55 @@ from deltalog.log.checksum import parse_checksum
 from deltalog.log.hint import read_hint
 
 if TYPE_CHECKING:
-    from deltalog.actions.model import Metadata, Protocol
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from deltalog.actions import model
+    from deltalog.checkpoints.reader import Checkpoint
     from deltalog.log.checksum import VersionChecksum
-    from deltalog.snapshot.state import LogState
+    from deltalog.log.segment import LogSegment
+    from deltalog.storage.store import Store
 
 logger: logging.Logger = logging.getLogger(__name__)
 
 
-def check_totals(state: LogState) -> None:
+class Told(Protocol):
+    """What is asked of the state of a log: `LogState` is one.
+
+    Attributes:
+        store: of the table.
+        segment: the files that make up the version.
+        checkpoint: of the segment.
+        totals: number and size of the files, as other files of the log have given them.
+    """
+
+    store: Store
+    segment: LogSegment
+    checkpoint: Checkpoint | None
+    totals: tuple[int, int] | None
+
+    def keep(self, adds: pa.Table) -> pa.Table:
+        """Those of a checkpoint's adds that are live."""
+        ...
+
+    @property
+    def live_commit_adds(self) -> pa.Table:
+        """The live adds of the commits after it."""
+        ...
+
+    @property
+    def app_transactions(self) -> Mapping[str, model.SetTransaction]:
+        """The latest of each application."""
+        ...
+
+    @property
+    def domains(self) -> Mapping[str, model.DomainMetadata]:
+        """The latest of each domain."""
+        ...
+
+
+def check_totals(state: Told) -> None:
     """Compare the live files of a version with its checksum.
 
     Args:
@@ -63,7 +104,7 @@ def check_totals(state: LogState) -> None:
     raise CheckpointUnreadableError(text)
 
 
-def check_table(state: LogState, protocol: Protocol, metadata: Metadata) -> None:
+def check_table(state: Told, protocol: model.Protocol, metadata: model.Metadata) -> None:
     """Compare protocol and metadata that compactions have given with the version's checksum.
 
     Raises:
@@ -79,7 +120,7 @@ def check_table(state: LogState, protocol: Protocol, metadata: Metadata) -> None
         )
 
 
-def _has_small(state: LogState, checksum: VersionChecksum) -> bool:
+def _has_small(state: Told, checksum: VersionChecksum) -> bool:
     """Whether a state has the application transactions and domains that a checksum has.
 
     It may have more: expired ones.
@@ -90,7 +131,7 @@ def _has_small(state: LogState, checksum: VersionChecksum) -> bool:
     ) and all(state.domains.get(one.domain) == one for one in checksum.domain_metadata or ())
 
 
-def _is_as_written(state: LogState) -> bool:
+def _is_as_written(state: Told) -> bool:
     """Whether a checkpoint has as many files as its writer has noted in `_last_checkpoint`."""
     checkpoint = state.checkpoint
     if checkpoint is None or state.segment.used_compactions:
@@ -101,7 +142,7 @@ def _is_as_written(state: LogState) -> bool:
     return hint.num_add_files == checkpoint.num_actions("add")
 
 
-def _checksum_of(state: LogState) -> VersionChecksum | None:
+def _checksum_of(state: Told) -> VersionChecksum | None:
     file = state.segment.checksum
     try:
         return None if file is None else parse_checksum(state.store.read(file.path))
@@ -109,7 +150,7 @@ def _checksum_of(state: LogState) -> VersionChecksum | None:
         return None
 
 
-def _shortcuts(state: LogState) -> str:
+def _shortcuts(state: Told) -> str:
     names = [file.info.name for file in state.segment.used_compactions]
     if state.checkpoint is not None:
         names.append(state.checkpoint.files.name)
