@@ -228,6 +228,32 @@ def validate(schema: StructType, mode: Mode, *, max_id: int | None = None) -> No
         seen.add(path)
 
 
+def check_distinct(schema: StructType, mode: Mode, *, table: str, operation: str) -> None:
+    """Refuse to write files in which two columns have one name or one id: nobody can read them.
+
+    Names that differ in case alone are one name to many readers.
+
+    Raises:
+        InvalidMetadataError: it names both columns.
+    """
+    if mode is Mode.NONE:
+        return
+    names: dict[tuple[str, ...], str] = {}
+    ids: dict[int, str] = {}
+    stored = (path for path, _ in walk(_rename(schema)))
+    for (path, field), place in zip(walk(schema), stored, strict=True):
+        name, number = ".".join(path), field_id(field)
+        key = tuple(part.lower() for part in place)
+        what, other = f"the physical name {'.'.join(place)!r}", names.setdefault(key, name)
+        if other == name and number is not None:
+            what, other = f"the {ID_KEY} {number}", ids.setdefault(number, name)
+        if other != name:
+            raise InvalidMetadataError(
+                f"cannot {operation} {table}: the columns {other!r} and {name!r} both have {what}, "
+                "and no reader could tell them apart in a file"
+            )
+
+
 def check_mode_change(before: Mode, after: Mode, *, is_rewrite: bool = False) -> None:
     """Refuse a change of mode under which existing files could not be read.
 

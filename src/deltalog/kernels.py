@@ -46,13 +46,19 @@ else:
     _COMPUTE = "pyarrow.compute"
     pc = _Kernels()
 
-__all__ = ["Array", "Datum", "arrow", "compute", "pc"]
+__all__ = ["Array", "Datum", "arrow", "compute", "numbered", "pc"]
 
 Array: TypeAlias = Any  # an array or a chunked array; the stubs have a class for each Arrow type
 Datum: TypeAlias = Any  # an array, a chunked array or a scalar
 
 compute: Final = cast("_Compute", pc)
 arrow: Final = cast("_Arrow", pa)
+
+
+def numbered(columns: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:
+    """The columns as a table, so that they can be filtered and put together."""
+    return pa.Table.from_arrays(list(columns), [str(number) for number in range(len(columns))])
+
 
 # pyarrow's classes take their type parameters in the stubs alone.
 if TYPE_CHECKING:

@@ -32,6 +32,7 @@ from deltalog.errors import (
     CommitFailedError,
     CommitOutcomeUnknownError,
     InvalidInputError,
+    MalformedLogError,
     TableExistsError,
     TableNotFoundError,
     TransactionIncompleteError,
@@ -175,6 +176,68 @@ def test_what_a_dead_writer_left_is_read_and_published(catalog: UnityCatalog, en
     write_deltalake(_open(catalog), _rows(2), mode="append")
     assert published.is_file()
     assert (entry.published, entry.commits, _ids(catalog)) == (2, {}, [1, 2])
+
+
+def _set_back(entry: Entry, version: int) -> Path:
+    """As if the catalog had been restored from a backup: it knows nothing after a version."""
+    entry.latest = entry.published = version
+    entry.commits = {number: one for number, one in entry.commits.items() if number <= version}
+    entry.names = {number: name for number, name in entry.names.items() if number <= version}
+    return Path(entry.location.removeprefix("file://"))
+
+
+def _tree(root: Path) -> dict[str, bytes]:
+    log = [path for path in (root / "_delta_log").glob("*") if path.is_file()]
+    return {path.name: path.read_bytes() for path in log}
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_catalog_that_was_set_back_takes_no_commit(
+    catalog: UnityCatalog, entry: Entry, lost: int
+) -> None:
+    for number in range(2, 4):
+        write_deltalake(_open(catalog), _rows(number), mode="append")
+    root = _set_back(entry, 3 - lost)
+    before = _tree(root)
+    for act in (
+        lambda: write_deltalake(_open(catalog), _rows(9), mode="append"),
+        lambda: _open(catalog).delete("id = 1"),
+    ):
+        with pytest.raises(CommitFailedError, match=rf"version {4 - lost} of .* set back"):
+            act()
+    assert (entry.latest, entry.commits, _tree(root)) == (3 - lost, {}, before)
+    assert _ids(catalog) == list(range(1, 4 - lost))
+    # Somebody decides which commits count.
+    for version in range(4 - lost, 4):
+        for name in (commit_path(version), commit_path(version).replace(".json", ".crc")):
+            (root / name).unlink(missing_ok=True)
+    write_deltalake(_open(catalog), _rows(9), mode="append")
+    assert _ids(catalog) == [*range(1, 4 - lost), 9]
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_published_commit_is_compared_with_the_ratified_one(
+    catalog: UnityCatalog, entry: Entry, is_same: bool
+) -> None:
+    published = _unpublish(entry, 1)
+    root = Path(entry.location.removeprefix("file://"))
+    (staged,) = (root / "_delta_log" / "_staged_commits").glob(f"{1:020}.*.json")
+    data = staged.read_bytes()
+    # Another writer may leave a line end out; another transaction is another commit.
+    other = data.rstrip(b"\n") if is_same else data.replace(b'"txnId":"', b'"txnId":"0')
+    published.write_bytes(other)
+    if is_same:
+        write_deltalake(_open(catalog), _rows(2), mode="append")
+        assert (entry.published, _ids(catalog)) == (2, [1, 2])
+        return
+    with pytest.raises(CommitOutcomeUnknownError, match="cannot publish version 1 of"):
+        write_deltalake(_open(catalog), _rows(2), mode="append")
+    with pytest.raises(MalformedLogError, match="cannot publish version 1 of"):
+        catalog.publish(ORDERS)
+    # What was ratified is not forgotten, and its files are kept.
+    assert sorted(entry.commits) == [1, 2]
+    assert _ids(catalog) == [1, 2]
+    assert published.read_bytes() == other
 
 
 def test_commits_are_published_on_request(

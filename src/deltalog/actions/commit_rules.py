@@ -9,7 +9,8 @@ Protocol: Actions, Action Reconciliation
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from deltalog.actions import model
 from deltalog.errors import InvalidInputError
@@ -24,8 +25,9 @@ def check_commit(actions: Sequence[model.Action]) -> None:
     An `add` and a `remove` may have the same path if their deletion vectors differ.
 
     Raises:
-        InvalidInputError: it names the actions.
+        InvalidInputError: it names the actions, or a number that no reader can hold.
     """
+    _check_counters(actions)
     # "A single log entry MUST NOT include more than one action that reconciles with each other."
     for kind in (model.Metadata, model.Protocol, model.CommitInfo, model.RowIdHighWaterMark):
         if sum(isinstance(action, kind) for action in actions) > 1:
@@ -47,6 +49,54 @@ def check_commit(actions: Sequence[model.Action]) -> None:
     both = {_file_key(add) for add in adds} & {_file_key(remove) for remove in removes}
     if both:
         raise InvalidInputError(f"cannot add and remove the same file in one commit: {min(both)!r}")
+
+
+def _check_counters(actions: Sequence[model.Action]) -> None:
+    """Refuse numbers that no reader can hold: they are acknowledged, and the table is unreadable.
+
+    Raises:
+        InvalidInputError: it names the number.
+    """
+    for action in actions:
+        _check_widths(type(action).__name__, action)
+        vector = getattr(action, "deletion_vector", None)
+        if vector is not None:
+            _check_widths("deletionVector", vector)
+
+
+def _check_widths(kind: str, values: object) -> None:
+    for name, bits in _WIDTHS.get(type(values), {}).items():
+        number = getattr(values, name)
+        if number is not None and not -(1 << (bits - 1)) <= number < 1 << (bits - 1):
+            raise InvalidInputError(
+                f"cannot commit {kind} with {name} {number}: it does not fit {bits} bits"
+            )
+
+
+_WIDTHS: Final[Mapping[type, Mapping[str, int]]] = {
+    model.AddFile: {
+        "size_bytes": 64,
+        "modification_time_ms": 64,
+        "base_row_id": 64,
+        "default_row_commit_version": 64,
+    },
+    model.RemoveFile: {
+        "size_bytes": 64,
+        "deletion_timestamp_ms": 64,
+        "base_row_id": 64,
+        "default_row_commit_version": 64,
+    },
+    model.AddCDCFile: {"size_bytes": 64},
+    model.SetTransaction: {"version": 64, "last_updated_ms": 64},
+    model.RowIdHighWaterMark: {"high_water_mark": 64},
+    model.Protocol: {"min_reader_version": 32, "min_writer_version": 32},
+    model.DeletionVectorDescriptor: {
+        "size_bytes": 32,
+        "offset": 32,
+        "cardinality": 64,
+        "max_row_index": 64,
+    },
+}
 
 
 def _file_key(action: model.AddFile | model.RemoveFile) -> tuple[str, str]:

@@ -25,6 +25,8 @@ _UNIT_US: Final = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
+_MOST_MICROSECONDS: Final = (1 << 63) - 1
+_MOST_BYTES: Final = (1 << 63) - 1
 _INTERVAL_PART: Final = re.compile(r"([+-]?\d+)(?:\.(\d{1,6}))?\s+([a-z]+?)s?(?:\s+|$)")
 _COLUMN_PART: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.,]+?))\s*([.,]|$)")
 
@@ -61,6 +63,8 @@ def parse_interval_ms(text: str) -> int:
         position = part.end()
     if not words or total_us < 0:
         raise ValueError("expected an interval that is not negative, such as 'interval 2 weeks'")
+    if total_us > _MOST_MICROSECONDS:  # of an interval of Spark
+        raise ValueError(f"expected an interval of at most {_MOST_MICROSECONDS} microseconds")
     return total_us // 1_000
 
 
@@ -111,7 +115,10 @@ def parse_bytes(text: str) -> int:
     match = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)i?b?\s*", text.lower(), re.ASCII)
     if match is None or int(match[1]) == 0:
         raise ValueError("expected a size such as 134217728 or 128mb")
-    return int(match[1]) << (10 * " kmgt".index(match[2] or " "))
+    size = int(match[1]) << (10 * " kmgt".index(match[2] or " "))
+    if size > _MOST_BYTES:
+        raise ValueError(f"expected a size of at most {_MOST_BYTES} bytes")
+    return size
 
 
 def parse_one_of(*words: str) -> Callable[[str], str]:

@@ -6,12 +6,14 @@ Protocol: In-Commit Timestamps
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from deltalog.errors import InvalidMetadataError
+from deltalog.errors import InvalidInputError, InvalidMetadataError
 
 if TYPE_CHECKING:
     from deltalog.actions.properties import TableProperties
+
+_LAST_MS: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,5 +57,14 @@ def enablement(properties: TableProperties, *, supported: bool) -> InCommitTimes
 
 
 def next_timestamp_ms(now_ms: int, previous_ms: int | None) -> int:
-    """The time of a new commit: later than the previous one, even if the clock is behind."""
+    """The time of a new commit: later than the previous one, even if the clock is behind.
+
+    Raises:
+        InvalidInputError: no later time fits 64 bits.
+    """
+    if previous_ms is not None and previous_ms >= _LAST_MS:
+        raise InvalidInputError(
+            f"cannot commit after a version with the in-commit timestamp {previous_ms}: there is "
+            "no later one that fits 64 bits"
+        )
     return now_ms if previous_ms is None else max(now_ms, previous_ms + 1)

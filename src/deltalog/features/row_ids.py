@@ -26,6 +26,7 @@ UNBACKFILL: Final = "ROW TRACKING UNBACKFILL"
 PRESERVED_TAG: Final = "delta.rowTracking.preserved"
 NO_ROW_ID: Final = -1
 """The high water mark of a table that has assigned no row id."""
+MAX_ROW_ID: Final = (1 << 63) - 1
 
 
 class Dialect(StrEnum):

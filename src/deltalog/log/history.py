@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import iter_objects
@@ -72,6 +73,7 @@ def read_history(
     times = file_times_ms(commits)
     wanted = commits[::-1] if limit is None else commits[::-1][:limit]
     history: list[dict[str, Any]] = []
+    timeless: set[int] = set()
     for batch in read_in_batches(store, wanted):
         for file, data in batch:
             info = commit_info_of(data, file.version)
@@ -81,6 +83,11 @@ def read_history(
             # Twice, because `commitInfo` may have members of these names, such as Delta Spark's own
             # `timestamp`: the keys come first, and their values win.
             history.append({**head, **info, **head})
+            if not data and in_commit_timestamps is not None:
+                timeless.add(file.version)
+    for before, after in pairwise(reversed(history)):
+        if after["version"] in timeless:  # the time by which `find_version_at` knows it
+            after["timestamp"] = before["timestamp"]
     return history
 
 
@@ -197,7 +204,13 @@ def _search_own_times(
 
     def time_ms(commit: LogFile) -> int:
         if commit.version not in known:
-            info = commit_info_of(store.read(commit.info.path), commit.version)
+            data = store.read(commit.info.path)
+            info = commit_info_of(data, commit.version)
+            if not data:  # a version without actions: it has no time of its own
+                earlier = [file for file in commits if file.version < commit.version]
+                before = next((file for file in earlier[::-1] if file.info.size_bytes), None)
+                known[commit.version] = time_ms(before) if before else commit.info.modified_ms
+                return known[commit.version]
             found = own_time_ms(info, commit.version, own)
             if found is None:
                 raise MalformedLogError(

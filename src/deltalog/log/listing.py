@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
 # A log with more holes than this is damaged, not seen in the middle of a write.
 _MAX_MISSING: Final = 100
-# Most readers are at the latest version or one behind, and ask for the first one as their own.
-_NAMES_AT_ONCE: Final = (2, 4, 10)
+_NAMES_AT_ONCE: Final = (4, 10)
 # More names take the service and the client longer than another round.
 _SHORT: Final = 100
 
@@ -107,7 +106,9 @@ def _hint_and_short_listing(
     return hint, short
 
 
-def list_newer(store: Store, version: int, *, log_tail: LogTail | None = None) -> LogListing:
+def list_newer(
+    store: Store, version: int, *, log_tail: LogTail | None = None, expected: int = 2
+) -> LogListing:
     """The commits from `version` on, for a caller that expects few of them.
 
     Few commits are requested by name: not every store can list from the middle of a directory, and
@@ -117,6 +118,8 @@ def list_newer(store: Store, version: int, *, log_tail: LogTail | None = None) -
         store: of the table.
         version: of the first commit.
         log_tail: a catalog's newest commits; commits after them are ignored.
+        expected: how many names are requested first. Most readers are at the latest version or one
+            behind, and ask for the first one as their own.
 
     Returns:
         If they are few, only the commits up to the first missing one. If they are many, or there is
@@ -130,7 +133,7 @@ def list_newer(store: Store, version: int, *, log_tail: LogTail | None = None) -
     if log_tail is not None:
         return list_log(store, from_version=version, log_tail=log_tail)
     commits: dict[int, LogFile] = {}
-    for count in _NAMES_AT_ONCE:
+    for count in (expected, *_NAMES_AT_ONCE):
         first = version + len(commits)
         found = _find_commits(store, range(first, first + count))
         commits |= {file.version: file for file in takewhile(bool, found) if file is not None}

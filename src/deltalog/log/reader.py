@@ -24,7 +24,9 @@ from deltalog.actions.codec import (
     protocol_from_json,
     txn_from_json,
 )
-from deltalog.errors import MalformedLogError
+from deltalog.errors import MalformedLogError, ObjectNotFoundError
+from deltalog.log.names import LogFileKind, commit_path
+from deltalog.storage.store import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -106,12 +108,30 @@ def read_in_batches(
 def _read(store: Store, files: Sequence[LogFile]) -> list[tuple[LogFile, bytes]]:
     found = store.read_many([file.info.path for file in files])
     for file, data in zip(files, found, strict=True):
-        if not data:  # what a power cut leaves of a file that was not on the disk yet
+        if not data and _is_torn(store, file):
             raise MalformedLogError(
                 f"cannot read version {file.version} of {store.root}: its file {file.info.path!r} "
                 "is empty; its writer was cut off"
             )
     return list(zip(files, found, strict=True))
+
+
+def _is_torn(store: Store, file: LogFile) -> bool:
+    """Whether an empty file is what a power cut left of one that was not on the disk yet.
+
+    That can only be the newest commit, in a store whose files are not created whole. Any other one
+    is a version without actions, as Delta Spark reads it: its writer, or who repaired the log, left
+    it so. An empty compacted log is none, since its commits have actions.
+    """
+    if file.kind is not LogFileKind.COMMIT:
+        return True
+    if not is_local(store):
+        return False
+    try:
+        store.stat(commit_path(file.version + 1))
+    except ObjectNotFoundError:
+        return True
+    return False
 
 
 def read_commits(

@@ -77,6 +77,17 @@ class LogSegment:
         """The first version whose commit the segment needs."""
         return 0 if self.checkpoint is None else self.checkpoint.version + 1
 
+    @property
+    def used_compactions(self) -> list[LogFile]:
+        """The compactions that stand for commits."""
+        chosen = self.files_newest_first() if self.compactions else ()
+        return [file for file in chosen if file.end_version]
+
+    @property
+    def has_shortcuts(self) -> bool:
+        """Whether a checkpoint or a compaction stands for commits."""
+        return self.checkpoint is not None or bool(self.used_compactions)
+
     def files_newest_first(self) -> list[LogFile]:
         """Commits and compactions that cover `commits` exactly once, newest first."""
         by_end: dict[int, LogFile] = {}
@@ -205,7 +216,7 @@ def build_segment(
     Args:
         listing: of the log from its start, or from a checkpoint at or before `version`.
         version: None is the latest.
-        unreadable: names of checkpoints that cannot be read, with the reason.
+        unreadable: names of checkpoints and compactions of no use, with the reason.
 
     Raises:
         TableNotFoundError: the log is empty.
@@ -247,7 +258,9 @@ def build_segment(
         compactions=tuple(
             file
             for file in listing.compactions
-            if start <= file.version and file.end_version <= version
+            if start <= file.version
+            and file.end_version <= version
+            and file.info.name not in unreadable
         ),
         target_commit=None if target is None else target.info,
         checksum=listing.checksums.get(version),

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from deltalog.snapshot.load import find_version, load_if_any, load_snapshot
+from deltalog.snapshot.load import checked_in_place, find_version, load_if_any, load_snapshot
 from deltalog.snapshot.snapshot import Snapshot, new_table_snapshot
 
-__all__ = ["Snapshot", "find_version", "load_if_any", "load_snapshot", "new_table_snapshot"]
+__all__ = [
+    "Snapshot",
+    "checked_in_place",
+    "find_version",
+    "load_if_any",
+    "load_snapshot",
+    "new_table_snapshot",
+]

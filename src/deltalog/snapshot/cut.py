@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from deltalog.cached import cached_property
 from deltalog.checkpoints.splits import PartialCheckpoint, split_checkpoint
-from deltalog.kernels import compute
+from deltalog.kernels import compute, numbered
 from deltalog.log.hint import read_hint
 from deltalog.log.reader import concat_commits
 from deltalog.replay import Survivors, not_mentioned
 from deltalog.snapshot.snapshot import Snapshot
-from deltalog.snapshot.state import KEY_COLUMNS, LogState, numbered
+from deltalog.snapshot.state import KEY_COLUMNS, LogState
 from deltalog.stats import leaf_of, leaves_of_schema, nest, parse_stats, schema_of_leaves
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class _PieceState(LogState):
     def __init__(
         self, whole: Snapshot, checkpoint: Checkpoint | None, newer: CommitTable, named: Keys
     ) -> None:
-        segment = replace(whole.segment, checkpoint=None, commits=(), compactions=())
+        segment = replace(whole.segment, checkpoint=None, commits=(), compactions=(), checksum=None)
         super().__init__(whole.store, segment, checkpoint=checkpoint)
         # What `cached_property` would keep.
         self.__dict__["commits"] = newer

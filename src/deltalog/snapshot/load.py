@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalog.errors import InvalidInputError, TableNotFoundError
+from deltalog.errors import InvalidInputError, TableNotFoundError, VersionNotFoundError
 from deltalog.log.history import find_version_at
 from deltalog.log.listing import list_log
 from deltalog.snapshot.snapshot import Snapshot, open_snapshot
@@ -97,3 +97,38 @@ def find_version(
         in_commit_timestamps=latest.configuration.in_commit_timestamps,
         now_ms=context.clock.now_ms(),
     )
+
+
+def in_place(snapshot: Snapshot) -> Snapshot:
+    """The same snapshot, if the log still has its version; else the latest of the same table.
+
+    Whoever writes on top of a version that was read some time ago asks first: the name of the next
+    version is free, too, where the table is gone, was created anew, was set back, or cleaned up.
+
+    Raises:
+        TableNotFoundError: the table is gone, or is another one.
+
+    Cost: one request; if the version is gone, also those of opening the table.
+    """
+    return snapshot if snapshot.is_in_place() else snapshot.refresh(same_table=True)
+
+
+def checked_in_place(snapshot: Snapshot, operation: str) -> Snapshot:
+    """The same snapshot; refuses to write files for a version that the log has no more.
+
+    Args:
+        snapshot: the version.
+        operation: what is to be done, as a verb: `write a checkpoint of`.
+
+    Raises:
+        TableNotFoundError: the table is gone, or is another one.
+        VersionNotFoundError: the version is gone.
+
+    Cost: as `in_place`.
+    """
+    if (latest := in_place(snapshot)) is not snapshot:
+        raise VersionNotFoundError(
+            f"cannot {operation} version {snapshot.version} of {snapshot.store.root}: the log has "
+            f"another commit of it by now, or none; the latest version is {latest.version}"
+        )
+    return snapshot

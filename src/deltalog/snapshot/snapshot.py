@@ -16,11 +16,22 @@ from deltalog._json import loads
 from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.cached import cached_property
 from deltalog.configuration import TableConfiguration
-from deltalog.errors import CheckpointUnreadableError, MalformedLogError, ObjectNotFoundError
+from deltalog.errors import (
+    CheckpointUnreadableError,
+    MalformedLogError,
+    ObjectNotFoundError,
+    TableNotFoundError,
+)
 from deltalog.log.history import read_commit_time_ms, read_history
-from deltalog.log.listing import list_log, list_newer
+from deltalog.log.listing import list_log
 from deltalog.log.segment import LogSegment
-from deltalog.snapshot.open_log import note_readable_versions, open_log, other_way
+from deltalog.snapshot.open_log import (
+    is_in_place,
+    list_after,
+    open_log,
+    other_way,
+    way_around,
+)
 from deltalog.snapshot.state import LogState
 
 if TYPE_CHECKING:
@@ -33,7 +44,6 @@ if TYPE_CHECKING:
     from deltalog.context import TableContext
     from deltalog.log.checksum import VersionChecksum
     from deltalog.log.names import LogFile
-    from deltalog.paths import FileInfo
     from deltalog.storage.store import Store
 
 _Result = TypeVar("_Result")
@@ -271,7 +281,7 @@ class Snapshot:
         context = self.context.with_log_tail(log_tail or self.log_tail)
         return _after_commit(context, state, configuration, commit_timestamp_ms)
 
-    def refresh(self, *, log_tail: LogTail | None = None) -> Snapshot:
+    def refresh(self, *, log_tail: LogTail | None = None, same_table: bool = False) -> Snapshot:
         """Load the latest version; returns this snapshot itself if it is the latest.
 
         Cached columns of this version are reused, unless the table was deleted and created anew
@@ -280,6 +290,10 @@ class Snapshot:
         Args:
             log_tail: the newest commits of a catalog-managed table; None asks the context's
                 committer.
+            same_table: whether a table that was created anew is an error, as for who writes.
+
+        Raises:
+            TableNotFoundError: the table is gone; with `same_table`, also if another one is there.
 
         Cost: two requests, and two per new commit; also a listing, if there are many new commits
         or a newer checkpoint would help.
@@ -300,20 +314,27 @@ class Snapshot:
                     protocol=self.protocol if protocol is None else protocol,
                     metadata=self.metadata if metadata is None else metadata,
                 )
-        return open_snapshot(context)
+        newest = open_snapshot(context)
+        # One log may give its table another id, as CREATE OR REPLACE does.
+        if same_table and newest.metadata.id != self.metadata.id and not self.is_in_place():
+            raise TableNotFoundError(
+                f"cannot go on from version {self.version} of {self.store.root}: the table with id "
+                f"{self.metadata.id!r}, which was opened, is gone, and the one that is there now "
+                f"has the id {newest.metadata.id!r}; nothing was changed; open the table anew"
+            )
+        return newest
+
+    def is_in_place(self) -> bool:
+        """Whether the log still has this version as it was read. Cost: one request."""
+        return is_in_place(self.context, self._state, knows_time=self._knows_file_time)
 
     def _newer_state(self, log_tail: LogTail | None) -> LogState | None:
         """This state extended by new commits; None if it cannot be extended."""
         state = self._state
-        if not state.holds_columns and len(state.segment.commits) > _LONG_SEGMENT:
-            listing = list_log(self.store, from_version=self.version, log_tail=log_tail)
-        else:
-            listing = list_newer(self.store, self.version, log_tail=log_tail)
-        known, now = state.segment.target_commit, listing.commits.get(self.version)
-        # The same version with another file is another table, or the file was cleaned up.
-        if known is None or now is None:
-            return None
-        if not _same_commit(known, now.info, knows_time=self._knows_file_time):
+        context = self.context.with_log_tail(log_tail)
+        is_long = not state.holds_columns and len(state.segment.commits) > _LONG_SEGMENT
+        listing = list_after(context, state, knows_time=self._knows_file_time, is_long=is_long)
+        if listing is None:
             return None
         new = [file for version, file in listing.commits.items() if version > self.version]
         if not new:
@@ -322,7 +343,8 @@ class Snapshot:
             return None
         if listing.checkpoints and (not state.holds_columns or len(new) > _MANY_COMMITS):
             return None  # nothing is cached, so opening from a newer checkpoint is faster
-        return state.extended(new, listing.checksums.get(new[-1].version))
+        checksum = listing.checksums.get(new[-1].version)
+        return self.read_log(lambda state: state.extended(new, checksum))
 
     def __repr__(self) -> str:
         return f"Snapshot({self.store.root!r}, version {self.version})"
@@ -335,13 +357,16 @@ class Snapshot:
             "segment": self._state.segment,
             "unreadable": dict(self._state.unreadable),
             "knows_file_time": self._knows_file_time,
+            "head": self._state.head,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.context = state["context"]
         self.protocol = state["protocol"]
         self.metadata = state["metadata"]
-        self._state = LogState(self.store, state["segment"], unreadable=state["unreadable"])
+        self._state = LogState(
+            self.store, state["segment"], unreadable=state["unreadable"], head=state["head"]
+        )
         self._knows_file_time = state["knows_file_time"]
 
     def read_log(self, act: Callable[[LogState], _Result]) -> _Result:
@@ -356,10 +381,7 @@ class Snapshot:
             except (CheckpointUnreadableError, ObjectNotFoundError) as error:
                 self._state = other_way(state, error, self.log_tail)
             except MalformedLogError as error:
-                if self.store.root not in str(error):
-                    error.add_note(f"while reading the log of {self.store.root}")
-                note_readable_versions(error, state, self.log_tail)
-                raise
+                self._state = way_around(state, error, self.log_tail)
 
 
 def open_snapshot(context: TableContext, version: int | None = None) -> Snapshot:
@@ -400,13 +422,6 @@ def _after_commit(
 
 def _allowed_by(context: TableContext) -> frozenset[MaintenanceOperation]:
     return frozenset() if context.log_tail is None else context.log_tail.allowed
-
-
-def _same_commit(one: FileInfo, other: FileInfo, *, knows_time: bool) -> bool:
-    # Publishing a staged commit changes its path and its modification time.
-    if one.path != other.path or not knows_time:
-        return one.size_bytes == other.size_bytes
-    return one == other
 
 
 def _mark_of(domain: DomainMetadata) -> int | None:

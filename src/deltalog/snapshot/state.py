@@ -8,7 +8,6 @@ Protocol: Action Reconciliation
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -34,14 +33,13 @@ from deltalog.errors import (
     NoMetadataError,
     NoProtocolError,
 )
-from deltalog.kernels import compute
+from deltalog.kernels import compute, numbered
 from deltalog.log.reader import (
     VERSION_COLUMN,
     CommitTable,
     concat_commits,
     find_protocol_and_metadata,
     parse_commits,
-    read_commits,
     read_in_batches,
 )
 from deltalog.replay import Survivors, file_keys, not_mentioned, reconcile
@@ -66,11 +64,10 @@ if TYPE_CHECKING:
     from deltalog.stats import AddBatch, StatsLeaf
     from deltalog.storage.store import Store
 
-logger: logging.Logger = logging.getLogger(__name__)
-
 _Action = TypeVar("_Action")
 
 _RETAINED_BYTES: Final = 64 << 20
+_HEAD_BYTES: Final = 2048
 _PARSED_TOGETHER: Final = 500  # bounds the memory of parsed lines before they become columns
 KEY_COLUMNS: Final = ("path", "deletionVector")
 _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
@@ -79,8 +76,7 @@ _SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
 class LogState:
     """The actions of one version, read lazily.
 
-    Results are cached, and not pickled. Threads may share a state: two that request the same
-    thing at once may both read it, with equal results.
+    Results are cached, and not pickled. Threads may share a state.
 
     Args:
         store: of the table.
@@ -88,11 +84,14 @@ class LogState:
         parsed: the actions of the segment's first commits, if they are known.
         parsed_to: the last version in `parsed`.
         checkpoint: the segment's checkpoint with its cache, if it is open.
-        unreadable: names of checkpoints that could not be read, with the reason.
-        retained: bytes of the newest commits by path, without gaps.
+        unreadable: names of checkpoints and compactions of no use, with the reason.
+        retained: bytes of the newest commits by path, without gaps, up to a total size.
+        head: the first bytes of the version's commit, by which it is known again, if they are read.
+        unchecked: an earlier state that is still to be compared with its checksum.
 
     Attributes:
         pieces: what `pieces.live_pieces` made of it, with what they have cached.
+        totals: number and size of the files, as other files of the log have given them.
     """
 
     def __init__(
@@ -105,6 +104,8 @@ class LogState:
         checkpoint: Checkpoint | None = None,
         unreadable: Mapping[str, str] | None = None,
         retained: Mapping[str, bytes] | None = None,
+        head: bytes | None = None,
+        unchecked: LogState | None = None,
     ) -> None:
         self.store = store
         self.segment = segment
@@ -113,7 +114,10 @@ class LogState:
         self._parsed_to = parsed_to
         self._retained = dict(retained or {})
         self._room = _RETAINED_BYTES
+        self.head = head
         self.pieces: tuple[Any, ...] | None = None
+        self.totals: tuple[int, int] | None = None
+        self._unchecked = self if segment.checksum and segment.has_shortcuts else unchecked
         self._live: dict[str, pa.ChunkedArray[Any]] = {}
         self._live_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
         self._nested_stats: dict[tuple[StatsLeaf, ...], pa.Table] = {}  # no copies
@@ -194,18 +198,23 @@ class LogState:
             self.segment,
             version=commits[-1].version,
             commits=(*self.segment.commits, *commits),
-            compactions=(),
             target_commit=commits[-1].info,
             checksum=checksum,
         )
-        newer = read_commits(self.store, commits)
+        newer: list[CommitTable] = []
+        head = b""
+        for batch in read_in_batches(self.store, commits):
+            newer.append(parse_commits(batch))
+            head = batch[-1][1][:_HEAD_BYTES]
         return LogState(
             self.store,
             segment,
-            parsed=concat_commits([self.commits, newer]),
+            parsed=concat_commits([self.commits, *newer]),
             parsed_to=segment.version,
             checkpoint=self.checkpoint,
             unreadable=self.unreadable,
+            head=head,
+            unchecked=self._unchecked,
         )
 
     def committed(self, commits: Sequence[tuple[LogFile, bytes]]) -> LogState:
@@ -234,6 +243,8 @@ class LogState:
             checkpoint=self.checkpoint,
             unreadable=self.unreadable,
             retained=newer if is_parsed else self._retained | newer,
+            head=commits[-1][1][:_HEAD_BYTES],
+            unchecked=self._unchecked,
         )
 
     def newest_in_commits(self, after: int) -> tuple[Protocol | None, Metadata | None]:
@@ -253,9 +264,14 @@ class LogState:
         Args:
             names: of `FILE_SCHEMA`.
 
-        Cost: the leaves that are not cached; the checkpoint's paths if later commits name any
-        file.
+        Cost: the leaves that are not cached; the checkpoint's paths if later commits name any file.
+            Once, with a checkpoint or a compaction, those of `check_totals`.
         """
+        if self._unchecked is not None:
+            from deltalog.snapshot.totals import check_totals  # noqa: PLC0415  # with these alone
+
+            check_totals(self._unchecked)
+            self._unchecked = None
         live = self._live  # `forget` may replace them meanwhile
         missing = [name for name in names if name not in live]
         if missing:
@@ -427,12 +443,8 @@ class LogState:
         ]
 
     def _retain(self, file: LogFile, data: bytes) -> None:
-        # Only the newest commits without gaps are retained, up to a total size.
+        if file.info == self.segment.target_commit:
+            self.head = data[:_HEAD_BYTES]
         self._room -= len(data)
         if self._room >= 0:
             self._retained[file.info.path] = data
-
-
-def numbered(columns: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:
-    """The columns as a table, so that they can be filtered and put together."""
-    return pa.Table.from_arrays(list(columns), [str(number) for number in range(len(columns))])

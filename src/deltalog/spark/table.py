@@ -348,7 +348,7 @@ class DeltaTable:
         Cost: tasks list directories, and delete files if there are many.
         """
         check_optional(retentionHours, (int, float), "retentionHours", "a number of hours")
-        self._table.update_incremental()
+        self._table.update_incremental(same_table=True)
         paths = vacuumed(self._spark, self._table, retentionHours, self._options())
         return paths_frame(self._spark, paths)
 
@@ -357,7 +357,7 @@ class DeltaTable:
         check_type(mode, str, "mode", "a name")
         if mode != "symlink_format_manifest":
             raise InvalidInputError(f"cannot generate {mode!r}: expected 'symlink_format_manifest'")
-        self._table.update_incremental()
+        self._table.update_incremental(same_table=True)
         self._table.generate()
 
     def restoreToVersion(self, version: int) -> DataFrame:  # noqa: N802  # Delta's
@@ -412,7 +412,7 @@ class DeltaTable:
             One row: version, num_files, num_tombstones, size_in_bytes.
         """
         check_optional(partFiles, int, "partFiles", "a whole number")
-        self._table.update_incremental()
+        self._table.update_incremental(same_table=True)
         snapshot = self._table.snapshot
         found = checkpoint_on_cluster(self._spark, snapshot, part_files=partFiles)
         return numbers(

@@ -117,7 +117,7 @@ class LocalSession:
         _, found = self._registered[name.key]
         if not isinstance(found, DeltaTable):
             return None
-        found.update_incremental()
+        found.update_incremental(same_table=True)
         return found
 
     def has_read(self, table: DeltaTable) -> bool:

@@ -14,7 +14,7 @@ from deltalog.display import as_facts, card, describe
 from deltalog.errors import InvalidInputError
 from deltalog.log.listing import has_table
 from deltalog.progress import shown
-from deltalog.snapshot import load_if_any, load_snapshot
+from deltalog.snapshot import checked_in_place, load_if_any, load_snapshot
 from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
@@ -299,21 +299,20 @@ class DeltaTable:
         self._snapshot = self._load(self._snapshot.context, version)
         self._travelled = True
 
-    def update_incremental(self) -> None:
-        """Show the latest version from now on.
+    def update_incremental(self, *, same_table: bool = False) -> None:
+        """Show the latest version from now on; with `same_table`, of no table created anew.
 
         Cost: one listing and the new commits.
         """
         with locations.naming(self.table_uri):
-            self._snapshot = self._snapshot.refresh()
+            self._snapshot = self._snapshot.refresh(same_table=same_table)
         self._travelled = False
 
     def _load(self, context: TableContext, version: Version | None) -> Snapshot:
         with locations.naming(context.store.root):
             if version is None or (isinstance(version, int) and not isinstance(version, bool)):
                 return load_snapshot(context, version=version)
-            moment_ms = arguments.as_timestamp_ms(version)
-            return load_snapshot(context, timestamp_ms=moment_ms)
+            return load_snapshot(context, timestamp_ms=arguments.as_timestamp_ms(version))
 
     @property
     def _session(self) -> SqlSession:
@@ -849,7 +848,7 @@ class DeltaTable:
 
             # What would be done is done to the newest version, unless an old one was asked for.
             is_old = self._travelled or not verb.needs_latest
-            seen = self._snapshot if is_old else self._snapshot.refresh()
+            seen = self._snapshot if is_old else self._snapshot.refresh(same_table=True)
             return as_facts(cast("ResultT", preview(verb, seen, self.engine)), verb.name)
         done = self.carry_out(verb, options, progress=progress)
         found = cast("ResultT", {}) if done.value is None else done.value.result()
@@ -862,14 +861,14 @@ class DeltaTable:
         *,
         progress: Progress | None = None,
         engine: Engine | None = None,
+        is_fresh: bool = False,
     ) -> Ran[OutcomeT_co]:
-        """Run a verb as `do` does, by an engine; return its outcome and its commit."""
-        from deltalog.verbs.do import do
+        """Run a verb as `verbs.do.do_on` does; return its outcome and its commit."""
+        from deltalog.verbs.do import do_on
 
         self._check_latest(verb.name)
-        shown = self._snapshot
-        load = shown.refresh if verb.needs_latest else lambda: shown
-        done = do(verb, load, engine or self.engine, options or _options(), progress=progress)
+        options, engine = options or _options(), engine or self.engine
+        done = do_on(verb, self._snapshot, engine, options, is_fresh=is_fresh, progress=progress)
         self.show(done.committed)
         return done
 
@@ -1390,7 +1389,7 @@ class DeltaTable:
         """
         from deltalog.verbs.restore import Restore
 
-        self.update_incremental()
+        self.update_incremental(same_table=True)
         arguments.as_bound(target)  # None is nothing to go back to
         verb = Restore(
             target=self._load(self._snapshot.context, target),
@@ -1419,7 +1418,7 @@ class DeltaTable:
 
         self._check_latest("repair")
         if dry_run:
-            self.update_incremental()
+            self.update_incremental(same_table=True)
         found = self.do(Repair(), commit_properties, post_commithook_properties, dry_run=dry_run)
         return found or {"dry_run": False, "files_removed": []}
 
@@ -1485,7 +1484,7 @@ class DeltaTable:
         """
         from deltalog.verbs.generate import generate_symlink_manifest
 
-        generate_symlink_manifest(self._snapshot)
+        generate_symlink_manifest(checked_in_place(self._snapshot, "write manifests of"))
 
     def create_checkpoint(self) -> None:
         """Write a checkpoint of the version that this object shows.
@@ -1494,7 +1493,7 @@ class DeltaTable:
         """
         from deltalog.upkeep import create_checkpoint
 
-        create_checkpoint(self._snapshot)
+        create_checkpoint(checked_in_place(self._snapshot, "write a checkpoint of"))
 
     def sync_iceberg(self) -> IcebergVersion:
         """Write Iceberg metadata of the newest version, unless it stands already.
@@ -1513,7 +1512,7 @@ class DeltaTable:
         Protocol: Iceberg Compatibility V1, V2
         Cost: as `deltalog.iceberg.sync`: small after a commit, a pass over all files at first.
         """
-        self.update_incremental()
+        self.update_incremental(same_table=True)
         try:
             from deltalog.iceberg import sync
         except ImportError as error:
@@ -1532,13 +1531,14 @@ class DeltaTable:
         from deltalog.upkeep import cleanup_metadata
 
         # Retention is decided by the newest version, also if this object shows an old one.
-        return cleanup_metadata(self._snapshot.refresh())
+        return cleanup_metadata(self._snapshot.refresh(same_table=True))
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
         """Write one compacted log file for a range of commits; the commits stay."""
         from deltalog.upkeep import compact_logs
 
-        compact_logs(self._snapshot, starting_version, ending_version)
+        snapshot = checked_in_place(self._snapshot, "compact the log up to")
+        compact_logs(snapshot, starting_version, ending_version)
 
     def __repr__(self) -> str:
         """Show the location, the version and the number of columns."""

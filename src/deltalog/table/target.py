@@ -46,6 +46,6 @@ class LatestTable(VerbTarget, Protocol):
         """Show the version of a commit."""
         ...
 
-    def update_incremental(self) -> None:
-        """Show the latest version."""
+    def update_incremental(self, *, same_table: bool = False) -> None:
+        """Show the latest version; with `same_table`, only of the table that was opened."""
         ...

@@ -226,7 +226,7 @@ class StagedOperations:
 
     def begin(self) -> None:
         """Begin on the latest version."""
-        self._table.update_incremental()
+        self._table.update_incremental(same_table=True)
         snapshot = self._table.snapshot
         self._pending = PendingTransaction(snapshot.context, snapshot, operation="TRANSACTION")
         self._operations = []

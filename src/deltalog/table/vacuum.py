@@ -54,7 +54,9 @@ class TableVacuum:
         """Return the files that would be deleted, each with a reason."""
         if full and inventory is not None:
             raise InvalidInputError("full lists files, an inventory replaces that: pass one")
-        self._table.update_incremental()  # an old version does not know files that newer ones need
+        self._table.update_incremental(
+            same_table=True
+        )  # an old version does not know files that newer ones need
         return plan_vacuum(
             self._table.snapshot,
             mode="full" if full else "lite" if inventory is None else "inventory",

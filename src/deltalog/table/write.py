@@ -221,7 +221,8 @@ def write_by(
             f"{table.version()}; use mode='append' or mode='overwrite'"
         )
     _check_fits(write, table, configuration)
-    return table.carry_out(write, options, engine=engine).committed
+    is_fresh = table is not table_or_uri
+    return table.carry_out(write, options, engine=engine, is_fresh=is_fresh).committed
 
 
 def _verb(data: object, given: WriteArguments) -> Write:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from deltalog.catalog import LogTail, MaintenanceOperation, RatifiedCommit
 from deltalog.errors import AlreadyExistsError, ObjectNotFoundError
 from deltalog.log.names import commit_path
+from deltalog.transaction.committer import publish_commit
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -64,15 +65,15 @@ class InMemoryCatalog:
             self._latest[table] = version
 
     def publish(self, store: Store) -> list[int]:
-        """Copy ratified commits to the names of published ones; the versions."""
+        """Copy ratified commits to the names of published ones; the versions.
+
+        Raises:
+            MalformedLogError: another commit is published as one of these versions.
+        """
         with self._lock:
             waiting = list(self._unpublished.get(store.root, ()))
         for commit in waiting:
-            data = store.read(commit.file.path)
-            try:
-                store.put_if_absent(commit_path(commit.version), data)
-            except AlreadyExistsError:  # somebody published it, with the same bytes
-                continue
+            publish_commit(store, commit.version, store.read(commit.file.path))
         with self._lock:
             known = self._unpublished.get(store.root, [])
             self._unpublished[store.root] = [one for one in known if one not in waiting]

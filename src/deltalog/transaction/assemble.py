@@ -18,10 +18,12 @@ import pyarrow as pa
 from deltalog.actions import CommitInfo, SetTransaction, encode_actions
 from deltalog.actions.properties import TableProperties
 from deltalog.configuration import TableConfiguration
+from deltalog.errors import InvalidInputError
 from deltalog.features import in_commit_timestamps
 from deltalog.features.row_ids import BACKFILL, UNBACKFILL
 from deltalog.features.support import check_protocol, check_writable
 from deltalog.kernels import compute
+from deltalog.log.names import MAX_VERSION
 from deltalog.replay import file_keys
 from deltalog.transaction.commit_checks import check_parts
 from deltalog.transaction.file_lines import add_lines, remove_lines
@@ -81,6 +83,11 @@ def assemble(
     Cost: one pass over the files that the commit names, existing files in batches. No I/O.
     """
     version = base.version + 1
+    if version > MAX_VERSION:
+        raise InvalidInputError(
+            f"cannot commit to {pending.store.root}: its version {base.version} is the last one "
+            "that 64 bits hold"
+        )
     configuration = effective_configuration(pending, base)
     time_ms = None
     if configuration.in_commit_timestamps is not None:

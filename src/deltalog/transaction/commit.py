@@ -8,12 +8,17 @@ Protocol: Delta Log Entries, Transaction Identifiers
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from deltalog.errors import CommitConflictError
 from deltalog.observing import WorkKind, observed
+from deltalog.snapshot.load import in_place
+from deltalog.storage.pool import meanwhile
+from deltalog.storage.store import is_local
 from deltalog.transaction.backoff import Backoff
+from deltalog.transaction.commit_base import check_base
 from deltalog.transaction.commit_loop import CommitLoop, Committed, covers, skipped
 from deltalog.transaction.discard import discard, discarding
 from deltalog.transaction.pending import PendingTransaction
@@ -26,7 +31,7 @@ from deltalog.transaction.properties import (
 from deltalog.transaction.watched import tell_commit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from deltalog.clock import Clock
     from deltalog.snapshot import Snapshot
@@ -113,6 +118,7 @@ def stage_and_commit(
     options: CommitOptions = USUAL,
     max_reruns: int = MAX_RERUNS,
     skip_empty: bool = False,
+    is_held: bool = False,
     maintenance: Maintenance | None = None,
 ) -> Ran[T]:
     """Stage an operation and commit it; stage it again if a conflicting commit won.
@@ -125,14 +131,22 @@ def stage_and_commit(
         options: of the commit; also whether a conflict leads to another run or is raised.
         max_reruns: how many runs may follow the first.
         skip_empty: commit nothing if nothing was staged.
+        is_held: whether `load` gives what was read some time ago, so that the log may not have it
+            any more: then the operation is about the latest version of the same table.
         maintenance: as for `commit`.
 
     Raises:
         CommitConflictError: the last run met a conflict, or `options` ask for no other run.
+        TableNotFoundError: what was loaded is gone, or another table by now.
         DeltaError: also whatever `commit` and `stage` raise.
+
+    Cost: `is_held` asks for the version's commit, while `stage` works if it may run again.
     """
     reruns = 0
     snapshot = load()
+    may_rerun = options.on_conflict != "raise" and max_reruns > 0
+    if is_held and (is_local(snapshot.store) or not may_rerun or _is_known(snapshot, options)):
+        snapshot, is_held = in_place(snapshot), False
     with observed(
         WorkKind.OPERATION,
         operation,
@@ -141,14 +155,16 @@ def stage_and_commit(
         is_skipped=True,
     ) as work:
         while True:
-            if options.properties is not None and _is_recorded(snapshot, options.properties):
+            if _is_known(snapshot, options):
                 return Ran(value=None, committed=skipped(snapshot))
             pending = PendingTransaction(
                 snapshot.context, snapshot, operation=operation, parameters=parameters
             )
             try:
                 with discarding(pending):
-                    value = stage(pending)
+                    with _looking(snapshot if is_held else None):
+                        value = stage(pending)
+                    is_held = False
                     if skip_empty and pending.is_empty:
                         return Ran(value=value, committed=skipped(snapshot))
                     committed = commit(pending, options, maintenance=maintenance)
@@ -161,7 +177,7 @@ def stage_and_commit(
                 logger.info(
                     "evaluating %s of %s anew: %s", operation, snapshot.store.root, conflict
                 )
-                snapshot = snapshot.refresh()
+                snapshot, is_held = snapshot.refresh(same_table=True), False
             else:
                 # Another writer may have recorded the application's transaction meanwhile.
                 if committed.skipped:
@@ -183,8 +199,26 @@ def _backoff(clock: Clock, given: CommitProperties) -> Backoff:
     return Backoff(clock=clock, max_retries=given.max_commit_retries)
 
 
-def _is_recorded(snapshot: Snapshot, given: CommitProperties) -> bool:
-    wanted = {txn.app_id: txn.version for txn in given.app_transactions or ()}
+@contextmanager
+def _looking(held: Snapshot | None) -> Iterator[None]:
+    """While the block stages on a version, see that the log still has it.
+
+    Raises:
+        CommitConflictError: it does not.
+    """
+    if held is None:
+        yield
+        return
+    answers: list[bool] = []
+    with meanwhile(lambda: answers.append(held.is_in_place())):
+        yield
+    check_base(held, is_there=answers[0] if answers else held.is_in_place())
+
+
+def _is_known(snapshot: Snapshot, options: CommitOptions) -> bool:
+    """Whether the application transactions of a commit are recorded already."""
+    given = options.properties
+    wanted = {} if given is None else {t.app_id: t.version for t in given.app_transactions or ()}
     if not wanted:
         return False
     known = {app_id: txn.version for app_id, txn in snapshot.app_transactions.items()}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.configuration import TableConfiguration
+from deltalog.errors import CommitConflictError
 from deltalog.features import row_ids
 from deltalog.features.row_ids import BACKFILL, UNBACKFILL
 from deltalog.paths import canonical_paths
@@ -48,6 +49,29 @@ class CommitBase:
     gained_row_ids: bool = False
     backfilled: pa.Table | None = None
     touched_paths: pa.ChunkedArray[pa.StringScalar] | None = None
+
+
+def check_base(snapshot: Snapshot, *, is_there: bool) -> None:
+    """Refuse to commit on top of a version that the log does not have any more.
+
+    The name of the next version may be free, too: a commit would be acknowledged that nobody reads.
+
+    Args:
+        snapshot: the version that was read.
+        is_there: whether the log has it.
+
+    Raises:
+        TableNotFoundError: the table is gone, or is another one by now.
+        CommitConflictError: the table was set back, or its old commits were cleaned up.
+    """
+    if is_there:
+        return
+    latest = snapshot.refresh(same_table=True)
+    raise CommitConflictError(
+        f"cannot commit to {snapshot.store.root} on top of version {snapshot.version}, which was "
+        "read: the log has another commit of it by now, or none, because it was cleaned up or set "
+        f"back; the latest version is {latest.version}; nothing was committed"
+    )
 
 
 def first_base(pending: PendingTransaction) -> CommitBase:

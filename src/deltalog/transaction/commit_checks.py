@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from deltalog import column_mapping
 from deltalog.actions.commit_rules import check_commit
 from deltalog.errors import InternalError, InvalidInputError
 from deltalog.features import row_ids
@@ -48,6 +49,7 @@ def check_parts(
         InvalidInputError: two actions are about the same thing, the table is append-only, it does
             not support metadata domains, or its rows would get a second row id.
         InvalidProtocolError: it adds rows of a type that needs a feature which the protocol lacks.
+        InvalidMetadataError: two columns have one name or one id in the files.
         InternalError: one of our operations staged something impossible.
 
     Cost: one hash aggregation over the paths of the commit.
@@ -64,6 +66,13 @@ def check_parts(
         check_may_remove(
             before.features,
             before.properties,
+            table=pending.store.root,
+            operation=pending.operation,
+        )
+    if pending.adds or pending.changes_metadata:
+        column_mapping.check_distinct(
+            configuration.schema,
+            configuration.column_mapping_mode,
             table=pending.store.root,
             operation=pending.operation,
         )

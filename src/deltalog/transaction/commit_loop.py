@@ -37,10 +37,10 @@ from deltalog.log.names import LogFile, LogFileKind
 from deltalog.log.reader import read_in_batches
 from deltalog.observing import WorkKind, observed
 from deltalog.snapshot import load_snapshot, new_table_snapshot
-from deltalog.storage.store import unsynced
+from deltalog.storage.store import is_local, unsynced
 from deltalog.transaction.assemble import assemble
 from deltalog.transaction.attempt import attempt
-from deltalog.transaction.commit_base import first_base
+from deltalog.transaction.commit_base import check_base, first_base
 from deltalog.transaction.committer import FileSystemCommitter
 from deltalog.transaction.post_commit import after_commit, reading_ahead
 from deltalog.transaction.watched import tell_commit
@@ -189,6 +189,9 @@ class CommitLoop:
             known = {app: txn.version for app, txn in snapshot.app_transactions.items()}
             if covers(known, self._wanted, self._store.root):
                 return State.SKIPPED
+        # A look at a local disk is no request.
+        if snapshot is not None and (self._pending.checks_base or is_local(self._store)):
+            check_base(snapshot, is_there=snapshot.is_in_place())
         self._base = first_base(self._pending)
         self._check_catalog()
         return State.PREPARE
@@ -306,7 +309,8 @@ class CommitLoop:
         """Whether a winner recorded our application transactions: then our commit is redundant."""
         if not self._wanted.keys() & winner.app_versions.keys():
             return False
-        return all(winner.app_versions.get(app, -1) >= own for app, own in self._wanted.items())
+        theirs = winner.app_versions
+        return all(app in theirs and theirs[app] >= own for app, own in self._wanted.items())
 
     def _finish(self) -> Committed:
         """Make the snapshot of the new version, and run the post-commit steps."""
@@ -383,7 +387,9 @@ def covers(known: Mapping[str, int], wanted: Mapping[str, int], table: str) -> b
     Raises:
         InvalidInputError: only some of them are.
     """
-    there = {app_id for app_id, version in wanted.items() if known.get(app_id, -1) >= version}
+    there = {
+        app_id for app_id, version in wanted.items() if app_id in known and known[app_id] >= version
+    }
     if there and len(there) < len(wanted):
         missing = ", ".join(sorted(wanted.keys() - there))
         raise InvalidInputError(

@@ -9,14 +9,24 @@ Protocol: Delta Log Entries; Catalog-managed tables
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltalog.catalog import RatifiedCommit
 from deltalog.clock import now_ms
+from deltalog.errors import (
+    AlreadyExistsError,
+    CommitFailedError,
+    MalformedLogError,
+    ObjectNotFoundError,
+)
+from deltalog.log.history import commit_info_of
 from deltalog.log.names import STAGED_DIRECTORY, commit_path
 from deltalog.paths import FileInfo
+from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from deltalog.catalog import Catalog, LogTail
     from deltalog.storage.store import Store
 
@@ -50,14 +60,90 @@ class CatalogCommitter:
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
         """As `Committer`."""
         # A catalog cannot ratify for a table that it does not know yet: version 0 is published.
-        path = f"{STAGED_DIRECTORY}/{version:020d}.{uuid.uuid4()}.json"
         if version == 0:
-            path = commit_path(0)
-        store.put_if_absent(path, data)
-        file = FileInfo(path, len(data), now_ms())
+            file = FileInfo(commit_path(0), len(data), now_ms())
+            store.put_if_absent(file.path, data)
+        else:
+            file = stage_commit(store, version, data, lambda: self.log_tail(store))
         self.catalog.propose(store.root, RatifiedCommit(version=version, file=file))
         return file
 
     def log_tail(self, store: Store) -> LogTail | None:
         """As `Committer`."""
         return self.catalog.latest(store.root)
+
+
+def stage_commit(
+    store: Store, version: int, data: bytes, log_tail: Callable[[], LogTail | None]
+) -> FileInfo:
+    """Put a commit under a name of its own, for a catalog to ratify; where it is then.
+
+    Args:
+        store: of the table.
+        version: of the commit.
+        data: of the commit.
+        log_tail: asks the catalog for the newest commits.
+
+    Raises:
+        AlreadyExistsError: the catalog has ratified a commit of that version.
+        CommitFailedError: the log has a commit of that version, and the catalog does not know of
+            it, because it was set back: ours could never be published, and nobody would read it.
+
+    Cost: one request, and another one at the same time.
+    """
+    path = f"{STAGED_DIRECTORY}/{version:020d}.{uuid.uuid4()}.json"
+    asked: list[Callable[[], Any]] = [
+        lambda: _is_published(store, version),
+        lambda: store.put_if_absent(path, data),
+    ]
+    is_published, _ = map_in_pool(lambda ask: ask(), asked)
+    if is_published:
+        tail = log_tail()
+        last = None if tail is None else tail.last_version
+        if last is None or last >= version:
+            raise AlreadyExistsError(f"version {version} of {store.root} is ratified already")
+        raise CommitFailedError(
+            f"cannot commit version {version} of {store.root}: its catalog says that version "
+            f"{last} is the latest, and {commit_path(version)!r} exists already; the catalog was "
+            "set back, or has lost commits; nothing was committed; let the catalog know of the "
+            "published commits, or move them away if they shall not count"
+        )
+    return FileInfo(path, len(data), now_ms())
+
+
+def _is_published(store: Store, version: int) -> bool:
+    try:
+        store.stat(commit_path(version))
+    except ObjectNotFoundError:
+        return False
+    return True
+
+
+def publish_commit(store: Store, version: int, data: bytes) -> None:
+    """Give a ratified commit its final name, unless it has that already.
+
+    Raises:
+        MalformedLogError: another commit has the name, which is left as it is.
+    """
+    path = commit_path(version)
+    try:
+        store.put_if_absent(path, data)
+    except AlreadyExistsError:
+        if not _is_same(store.read(path), data, version):
+            raise MalformedLogError(
+                f"cannot publish version {version} of {store.root}: {path!r} exists, and is "
+                "another commit than the one that the table's catalog has ratified: the catalog "
+                "was set back, or has lost commits; only readers that ask the catalog see version "
+                f"{version} as it was ratified"
+            ) from None
+
+
+def _is_same(found: bytes, ratified: bytes, version: int) -> bool:
+    """Whether two texts are one commit: the same bytes, or at least the same id."""
+    if found == ratified:
+        return True
+    try:
+        ids = [commit_info_of(data, version).get("txnId") for data in (found, ratified)]
+    except MalformedLogError:
+        return False
+    return ids[0] is not None and ids[0] == ids[1]

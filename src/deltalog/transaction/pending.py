@@ -86,6 +86,7 @@ class PendingTransaction:
         domains: domain metadata by name.
         app_transactions: application transactions by application.
         own_paths: files written for this transaction alone, decoded; deleted if it fails.
+        checks_base: whether the log is asked before the commit if it still has what was read.
         is_sent: whether a commit request may be under way.
         checksum_before: of the version that was read, as its writer left it.
         is_committed: whether the commit has succeeded.
@@ -119,6 +120,7 @@ class PendingTransaction:
         self.domains: dict[str, DomainMetadata] = {}
         self.app_transactions: dict[str, AppTransaction] = {}
         self.own_paths: list[str] = []
+        self.checks_base = False
         self.is_sent = False
         self.checksum_before: VersionChecksum | None = None
         self.is_committed = False

@@ -81,8 +81,10 @@ def _check_storable(value: object, name: str) -> None:
     elif isinstance(value, list | tuple):
         for number, part in enumerate(value):
             _check_storable(part, f"{name}[{number}]")
-    elif not isinstance(value, str | int | float | None) or (
-        isinstance(value, float) and not math.isfinite(value)
+    elif (
+        not isinstance(value, str | int | float | None)
+        or (isinstance(value, float) and not math.isfinite(value))
+        or (isinstance(value, int) and not -(1 << 63) <= value < 1 << 63)
     ):
         raise InvalidInputError(
             f"{name}: expected what JSON can hold, found {value!r}; give it as a text"

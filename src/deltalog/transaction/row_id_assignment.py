@@ -69,7 +69,7 @@ def assign_row_ids(
         version: that it creates.
 
     Raises:
-        InvalidInputError: a file's statistics lack `numRecords`.
+        InvalidInputError: a file's statistics lack `numRecords`, or the ids do not fit 64 bits.
     """
     root = pending.store.root
     rows = _with_backfilled(rows, base.backfilled, root)
@@ -97,6 +97,11 @@ def assign_row_ids(
     rows, mark = _fill_rows(rows, mark, commit_version)
     # Files may bring ids along (a clone, a restore); the high water mark must cover them, too.
     mark = max([mark, *_last_ids(adds)])
+    if mark > row_ids.MAX_ROW_ID:
+        raise InvalidInputError(
+            f"cannot commit {pending.operation} to {root}: the highest row id in use is {known}, "
+            f"and there are no ids left for its rows: the last one is {row_ids.MAX_ROW_ID}"
+        )
     actions: list[Action] = [
         row_ids.high_water_mark_action(
             spoken, mark, preserved=_are_preserved(pending, base, configuration, spoken)
@@ -129,6 +134,10 @@ def _num_records(add: AddFile) -> int:
         found = JsonObject(loads(add.stats, add.path), add.path).optional("numRecords", int)
     if found is None:
         raise _uncounted(add.path)
+    if found < 0:
+        raise InvalidInputError(
+            f"cannot give row ids to {add.path!r}: its statistics say that it has {found} rows"
+        )
     return found
 
 
@@ -160,10 +169,14 @@ def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[p
     if needed.null_count:
         row = needed.is_null().to_pylist().index(True)
         raise _uncounted(rows.column("path")[row].as_py())
+    # Exact, where 64 bits do not hold the sum: whoever called refuses it.
+    last = mark + int(compute.sum(needed.cast(pa.decimal128(38, 0))).as_py() or 0)
+    if last > row_ids.MAX_ROW_ID:
+        return rows, last
     after = compute.cumulative_sum(needed)
     starts = compute.add(compute.subtract(after, needed), mark + 1)
     rows = _replaced(rows, "baseRowId", compute.coalesce(bases, starts))
-    return rows, mark + (compute.sum(needed).as_py() or 0)
+    return rows, last
 
 
 def _with_backfilled(files: pa.Table, backfilled: pa.Table | None, root: str) -> pa.Table:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import DeltaError
@@ -40,6 +41,7 @@ def do(
     engine: Engine,
     options: CommitOptions = USUAL,
     *,
+    is_held: bool = False,
     progress: Progress | None = None,
 ) -> Ran[OutcomeT_co]:
     """Stage a verb and commit it; stage it again if a concurrent commit conflicts with it.
@@ -49,6 +51,7 @@ def do(
         load: returns the version to begin with, when the verb's sources are open.
         engine: does the work on rows and files.
         options: of the commit; a verb that is not repeatable raises on a conflict in any case.
+        is_held: as for `stage_and_commit`.
         progress: True shows a progress bar; a function is called with the numbers of files read and
             of all files. An exception from it ends the work, and new files are deleted.
 
@@ -63,8 +66,38 @@ def do(
             parameters=opened.logged_parameters(),
             options=options if opened.is_repeatable else replace(options, on_conflict="raise"),
             skip_empty=opened.skips_empty,
+            is_held=is_held,
             maintenance=EngineMaintenance(engine),
         )
+
+
+def do_on(
+    verb: Verb[OutcomeT_co],
+    shown: Snapshot,
+    engine: Engine,
+    options: CommitOptions = USUAL,
+    *,
+    is_fresh: bool = False,
+    progress: Progress | None = None,
+) -> Ran[OutcomeT_co]:
+    """Do a verb on the table that a snapshot shows, refreshed if the verb needs the latest version.
+
+    Args:
+        verb: what is to be done.
+        shown: a version of the table, which may be old.
+        engine: does the work on rows and files.
+        options: of the commit.
+        is_fresh: whether the version was opened for this verb, so that the log still has it.
+        progress: as for `do`.
+
+    Raises:
+        TableNotFoundError: the table is gone, or is another one by now.
+        DeltaError: as `do`.
+    """
+    if verb.needs_latest:
+        load = partial(shown.refresh, same_table=True)
+        return do(verb, load, engine, options, progress=progress)
+    return do(verb, lambda: shown, engine, options, is_held=not is_fresh, progress=progress)
 
 
 def stage(
@@ -145,6 +178,7 @@ def commit_staged(
     transaction: PendingTransaction, engine: Engine, options: CommitOptions = USUAL
 ) -> Committed:
     """Commit a transaction with staged verbs; if the commit is skipped, delete its new files."""
+    transaction.checks_base = True  # it was begun some time ago
     committed = commit(transaction, options, maintenance=EngineMaintenance(engine))
     if committed.skipped:
         discard(transaction)
@@ -155,6 +189,7 @@ def prepare_staged(
     transaction: PendingTransaction, engine: Engine, options: CommitOptions = USUAL
 ) -> CommitLoop:
     """The commit of a transaction with staged verbs, of which the caller takes the steps."""
+    transaction.checks_base = True
     return commit_loop(transaction, options, maintenance=EngineMaintenance(engine))
 
 

@@ -10,8 +10,10 @@ from deltalog import DeltaTable, write_deltalake
 from deltalog.catalog import Catalog, LogTail, RatifiedCommit
 from deltalog.context import utc_context
 from deltalog.errors import (
+    CommitFailedError,
     CommitOutcomeUnknownError,
     InvalidInputError,
+    MalformedLogError,
     StorageError,
 )
 from deltalog.log.names import STAGED_DIRECTORY, commit_path
@@ -207,3 +209,32 @@ def test_a_new_table_is_published_and_then_known() -> None:
         commit(moved(_pending(store, catalog, "a"), committer=CatalogCommitter(catalog))).version
         == 1
     )
+
+
+def test_a_catalog_that_was_set_back_is_told_by_what_is_published() -> None:
+    store, catalog = _table()
+    committer = CatalogCommitter(catalog)
+    for path in "ab":
+        commit(moved(_pending(store, catalog, path), committer=committer))
+    assert catalog.publish(store) == [1, 2]
+    catalog.register(store.root, 1)
+    with pytest.raises(CommitFailedError, match=r"version 2 of .* set back"):
+        commit(moved(_pending(store, catalog, "c"), committer=committer))
+    assert catalog.latest(store.root).last_version == 1
+    assert _names(store, catalog) == ["a"]
+    assert load_snapshot(utc_context(store)).version == 2
+
+
+def test_a_published_commit_is_no_other_than_the_ratified_one() -> None:
+    store, catalog = _table()
+    commit(moved(_pending(store, catalog, "a"), committer=CatalogCommitter(catalog)))
+    [staged] = [path for path in store.files if path.startswith(STAGED_DIRECTORY)]
+    store.files[commit_path(1)] = store.files[staged].replace(b'"txnId":"', b'"txnId":"0')
+    with pytest.raises(MalformedLogError, match="cannot publish version 1"):
+        catalog.publish(store)
+    assert [one.file.path for one in catalog.latest(store.root).commits] == [staged]
+    store.files[commit_path(1)] = b"{}\n{not JSON"
+    with pytest.raises(MalformedLogError, match="cannot publish version 1"):
+        catalog.publish(store)
+    store.files[commit_path(1)] = store.files[staged] + b"\n"
+    assert catalog.publish(store) == [1]

@@ -11,7 +11,6 @@ Protocol: Catalog-managed tables (staged commits, publishing)
 from __future__ import annotations
 
 import logging
-import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -33,16 +32,18 @@ from deltalog.context import utc_context
 from deltalog.errors import (
     AlreadyExistsError,
     CatalogError,
+    CommitOutcomeUnknownError,
     DeltaError,
     InvalidInputError,
+    MalformedLogError,
     ObjectNotFoundError,
     TableNotFoundError,
 )
 from deltalog.http.client import start
-from deltalog.log.names import STAGED_DIRECTORY, commit_path
+from deltalog.log.names import commit_path
 from deltalog.paths import FileInfo
 from deltalog.snapshot import load_snapshot
-from deltalog.transaction.committer import FileSystemCommitter
+from deltalog.transaction.committer import FileSystemCommitter, publish_commit, stage_commit
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -154,15 +155,15 @@ class UnityCommitter:
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
         """As `Committer`."""
-        file = FileInfo(
-            f"{STAGED_DIRECTORY}/{version:020d}.{uuid.uuid4()}.json", len(data), now_ms()
-        )
-        store.put_if_absent(file.path, data)
+        file = stage_commit(store, version, data, self.coordinator.tail)
         commit = read_commit(version, data)
         before = self._metadata_before(store, commit)
         ratified = RatifiedCommit(version=version, file=file)
         tail = self._proposed(store, ratified, commit, before)
-        is_published = self._publish(store, tail, {version: data})
+        try:
+            is_published = self._publish(store, tail, {version: data})
+        except MalformedLogError as error:  # it is ratified: its files must stay
+            raise CommitOutcomeUnknownError(str(error), version=version) from error
         self._report(commit)
         return FileInfo(commit_path(version), len(data), file.modified_ms) if is_published else file
 
@@ -229,12 +230,18 @@ class UnityCommitter:
         """Copy ratified commits to their final names, in order, and say so; whether all are there.
 
         It may fail: the commits are ratified, and the next writer publishes them.
+
+        Raises:
+            MalformedLogError: another commit is published as one of the versions; the catalog is
+                not told that it may forget the ratified one.
         """
         try:
             for commit in tail.commits:
                 _publish_one(store, commit, known.get(commit.version))
             if tail.commits:
                 self.coordinator.tell_published(tail.commits[-1].version)
+        except MalformedLogError:
+            raise
         except DeltaError as error:
             logger.warning(
                 "cannot publish the commits of %s: %s; the commits stand", store.root, error
@@ -337,10 +344,7 @@ def _publish_one(store: Store, commit: RatifiedCommit, data: bytes | None) -> No
     except ObjectNotFoundError:
         store.stat(path)  # somebody published it, and cleaned up
         return
-    try:
-        store.put_if_absent(path, found)
-    except AlreadyExistsError:
-        return  # somebody published it, with the same bytes
+    publish_commit(store, commit.version, found)
 
 
 def _note_failure(done: Future[bytes]) -> None:

@@ -13,15 +13,17 @@ from deltalog.insight.doctor.report import Finding, Severity
 from deltalog.log.checksum import parse_checksum
 from deltalog.log.hint import parse_hint
 from deltalog.log.names import LAST_CHECKPOINT_PATH
+from deltalog.log.reader import VERSION_COLUMN, read_commits
 from deltalog.log.segment import build_segment
-from deltalog.replay import file_keys
+from deltalog.replay import file_keys, reconcile
 from deltalog.snapshot.state import LogState
 from deltalog.upkeep.checksum import count_checksum
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from deltalog.insight.doctor.patient import Patient
+    from deltalog.log.names import LogFile
     from deltalog.log.segment import CheckpointFiles
 
 _MOST: Final = 5
@@ -103,6 +105,47 @@ def _differences(patient: Patient, files: CheckpointFiles) -> Iterator[str]:
                 yield f"{len(extra)} files too many, {len(missing)} missing, such as {sample}"
         elif value != told[name]:
             yield f"{name} {_short(value)}, expected {_short(told[name])}"
+
+
+def check_compactions(patient: Patient) -> Iterator[Finding]:
+    """Check that the newest compacted logs say what their commits say."""
+    commits = patient.listing.commits
+    for file in patient.listing.compactions[-_MOST:]:
+        covered = [commits.get(at) for at in range(file.version, file.end_version + 1)]
+        known = [commit for commit in covered if commit is not None]
+        message = ""
+        try:
+            if len(known) < len(covered):
+                message = "covers commits that are gone"
+            elif _live_keys(patient, [file]) != _live_keys(patient, known):
+                message = "names other files than its commits"
+        except DeltaError as error:
+            message = f"cannot be read: {error}"
+        if message:
+            yield Finding(
+                check="compaction",
+                severity=Severity.WARNING,
+                message=f"{file.info.name} {message}",
+                advice="readers may trust it: delete it, compact_logs() writes it anew",
+                path=file.info.path,
+                version=file.version,
+            )
+
+
+def _live_keys(patient: Patient, files: Sequence[LogFile]) -> tuple[set[str], set[str]]:
+    """The files that some commits leave added, and removed."""
+    table = read_commits(patient.store, files)
+    root = patient.store.root
+    adds, removes = (
+        file_keys(one.column("path"), one.column("deletionVector"), root)
+        for one in (table.adds, table.removes)
+    )
+    left = reconcile(
+        adds, table.adds.column(VERSION_COLUMN), removes, table.removes.column(VERSION_COLUMN)
+    )
+    added: Any = adds.take(left.adds)
+    removed: Any = removes.take(left.removes)
+    return set(added.to_pylist()), set(removed.to_pylist())
 
 
 def _short(value: object) -> str:

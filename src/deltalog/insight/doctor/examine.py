@@ -14,6 +14,7 @@ from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.insight.doctor.checkpoints import (
     check_checkpoints,
     check_checksum,
+    check_compactions,
     check_hint,
 )
 from deltalog.insight.doctor.files import (
@@ -55,6 +56,7 @@ _OF_LOGS: Final[Mapping[str, Check]] = {
     "commits": check_commits,
     "last-checkpoint": check_hint,
     "checkpoints": check_checkpoints,
+    "compactions": check_compactions,
 }
 # Checks for which the table must open.
 _OF_TABLES: Final[Mapping[str, Check]] = {

@@ -86,9 +86,21 @@ def check_length(patient: Patient) -> Iterator[Finding]:
 
 
 def check_commits(patient: Patient) -> Iterator[Finding]:
-    """Check commits: unreadable lines, files named twice, timestamps that go back."""
+    """Check commits: empty files, unreadable lines, files named twice, timestamps that go back."""
     files = list(patient.listing.commits.values())[-patient.num_commits :]
     infos: dict[int, Mapping[str, Any]] = {}
+    for file in files:
+        if not file.info.size_bytes:
+            yield Finding(
+                check="commit-empty",
+                severity=Severity.WARNING,
+                message=f"the commit of version {file.version} is empty: it counts as a version "
+                "without actions",
+                advice="if its writer was cut off, or it was emptied later, restore the file from "
+                "a backup; if not, nothing is missing",
+                path=file.info.path,
+                version=file.version,
+            )
     for start in range(0, len(files), _TOGETHER):
         some = files[start : start + _TOGETHER]
         try:

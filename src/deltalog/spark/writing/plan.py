@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.conditions import as_condition
 from deltalog.engine import LocalEngine
-from deltalog.errors import InvalidInputError
+from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.expressions import TextRules
 from deltalog.locations import named_table, naming
 from deltalog.log.listing import has_table
@@ -253,6 +253,12 @@ class WritePlan:
                 self.new.register(done.committed.snapshot)
         else:
             base = load_snapshot(self.context, version=version)
+            if base.metadata.id != self.configuration.metadata.id:
+                raise TableNotFoundError(
+                    f"cannot commit to {base.store.root}: the rows were written for the table with "
+                    f"id {self.configuration.metadata.id!r}, and the one that is there by now has "
+                    f"{base.metadata.id!r}; nothing was committed; write anew"
+                )
             done = do(write, lambda: base, engine, options)
         if not done.committed.skipped:
             return done.committed.version

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from deltalog.insight.doctor import Severity
-from deltalog.log.names import LAST_CHECKPOINT_PATH, checkpoint_name, log_path
+from deltalog.log.names import LAST_CHECKPOINT_PATH, checkpoint_name, commit_path, log_path
 from deltalog.upkeep.checkpoint import create_checkpoint
 from deltalog.upkeep.checksum import write_checksum
+from deltalog.upkeep.log_compaction import compact_logs
 from tests.support.examining import commit, look, make, problems
 
 
@@ -69,3 +70,25 @@ def test_a_checksum_that_differs_from_the_log() -> None:
     assert problems(look(table, checks=["checksum"])) == ["checksum"]
     table.kept.files[path] = b'{"tableSizeBytes":0,"numFiles":0,"numMetadata":1,"numProtocol":1}'
     assert look(table, checks=["checksum"]).worst is Severity.INFO
+
+
+def test_a_compacted_log_that_is_damaged_or_was_cut() -> None:
+    table = make()
+    table.append({"id": [5], "p": [2], "f": [1.0]})
+    table.append({"id": [6], "p": [2], "f": [1.0]})
+    path = compact_logs(table.snapshot(), 1, 3)
+    assert problems(look(table, checks=["compactions"])) == []
+    whole = table.kept.files[path]
+    for data, word in (
+        (whole[:-9], "cannot be read"),
+        (whole[: whole.rindex(b'{"add')], "names other files"),
+        (b"{}", "names other files"),
+    ):
+        table.kept.files[path] = data
+        (finding,) = look(table, checks=["compactions"]).findings
+        assert word in finding.message
+        assert finding.severity is Severity.WARNING
+    table.kept.files[path] = whole
+    del table.kept.files[commit_path(1)]
+    (finding,) = look(table, checks=["compactions"]).of("compaction")
+    assert "covers commits that are gone" in finding.message

@@ -39,6 +39,16 @@ def test_a_damaged_commit() -> None:
     assert [finding.version for finding in found] == [1]
 
 
+def test_an_empty_commit_is_a_warning() -> None:
+    table = make()
+    table.append({"id": [5], "p": [2], "f": [1.0]})
+    table.kept.files[commit_path(1)] = b""
+    report = look(table)
+    (found,) = report.of("commit-empty")
+    assert (found.version, found.severity) == (1, Severity.WARNING)
+    assert not report.of("commit-unreadable")
+
+
 @pytest.mark.protocol("B-02", "B-03")
 def test_commits_that_contradict_themselves() -> None:
     table = make()
