@@ -57,9 +57,8 @@ def test_a_table_of_the_same_second_and_size_is_another(
     assert {file.path: store.read(file.path) for file in store.list_all("")} == before
     old.update_incremental()
     write_deltalake(old, row(7), mode="append")
-    assert sorted(DeltaTable(store).to_pyarrow_table()["a"].to_pylist()) == sorted(
-        [*[4, 5, 6][:versions], 7]
-    )
+    found = DeltaTable(store).to_pyarrow_table()["a"].to_pylist()
+    assert set(found) == {*[4, 5, 6][:versions], 7}
 
 
 def test_a_table_that_is_gone_is_not_begun_in_the_middle(store: Store) -> None:

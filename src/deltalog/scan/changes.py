@@ -256,6 +256,7 @@ def open_changes(
     """
     check_rows_readable(latest)
     listing = list_log(latest.store, from_version=0, log_tail=latest.log_tail)
+    latest.check_listed(listing)
     times = file_times_ms(listing.commits.values())
     if latest.configuration.in_commit_timestamps and not (
         isinstance(start, int) and isinstance(end, int | None)

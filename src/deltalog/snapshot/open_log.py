@@ -166,6 +166,25 @@ def is_in_place(context: TableContext, state: LogState, *, knows_time: bool) -> 
     return False
 
 
+def is_listed(state: LogState, listing: LogListing, *, knows_time: bool) -> bool:
+    """Whether a listing can be of the log that a version was read from.
+
+    A version that was cleaned up is gone together with all before it.
+
+    Args:
+        state: of the log at the version.
+        listing: of the log, from that version or an earlier one on.
+        knows_time: as for `is_in_place`.
+    """
+    version, known = state.segment.version, state.segment.target_commit
+    found = listing.commits.get(version)
+    if known is None:
+        return True
+    if found is None:
+        return listing.begins and min(listing.commits, default=version) >= version
+    return _is_same(known, found.info, knows_time=knows_time)
+
+
 def list_after(
     context: TableContext, state: LogState, *, knows_time: bool, is_long: bool
 ) -> LogListing | None:

@@ -21,12 +21,14 @@ from deltalog.errors import (
     MalformedLogError,
     ObjectNotFoundError,
     TableNotFoundError,
+    VersionNotFoundError,
 )
 from deltalog.log.history import read_commit_time_ms, read_history
 from deltalog.log.listing import list_log
 from deltalog.log.segment import LogSegment
 from deltalog.snapshot.open_log import (
     is_in_place,
+    is_listed,
     list_after,
     open_log,
     other_way,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from deltalog.context import TableContext
     from deltalog.log.checksum import VersionChecksum
     from deltalog.log.names import LogFile
+    from deltalog.log.segment import LogListing
     from deltalog.storage.store import Store
 
 _Result = TypeVar("_Result")
@@ -250,6 +253,7 @@ class Snapshot:
         """
         first = 0 if limit is None else max(0, self.version + 1 - limit)
         listing = list_log(self.store, from_version=first, log_tail=self.log_tail)
+        self.check_listed(listing)
         return read_history(
             self.store,
             listing,
@@ -280,6 +284,14 @@ class Snapshot:
         state = self._state.committed(commits)
         context = self.context.with_log_tail(log_tail or self.log_tail)
         return _after_commit(context, state, configuration, commit_timestamp_ms)
+
+    def check_listed(self, listing: LogListing) -> None:
+        """Raise `VersionNotFoundError` for a log that is not that of this version any more."""
+        if not is_listed(self._state, listing, knows_time=self._knows_file_time):
+            raise VersionNotFoundError(
+                f"cannot read the commits up to version {self.version} of {self.store.root}: the "
+                "log has another commit of that version by now, or none; open the table anew"
+            )
 
     def refresh(self, *, log_tail: LogTail | None = None, same_table: bool = False) -> Snapshot:
         """Load the latest version; returns this snapshot itself if it is the latest.

@@ -12,7 +12,12 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake, write_files
-from deltalog.errors import CommitConflictError, TableNotFoundError, VersionNotFoundError
+from deltalog.errors import (
+    CommitConflictError,
+    DeltaError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
 from deltalog.storage.fsspec_store import open_store
 from deltalog.storage.store import Store
 from deltalog.testing import CountingStore
@@ -251,3 +256,34 @@ def test_the_look_takes_no_time_of_an_append() -> None:
     assert [call.paths for call in looks] == [(f"_delta_log/{2:020}.json",)]
     assert looks[0].size_bytes <= 2048
     assert store.counts.get("stat", 0) == 0
+
+
+@pytest.mark.parametrize("versions", [1, 3, 5])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda table: table.history(),
+        lambda table: table.history(1),
+        lambda table: table.load_cdf(starting_version=0).read_all(),
+        lambda table: table.load_cdf(starting_version=0, ending_version=0).read_all(),
+    ],
+)
+def test_commits_of_another_table_are_not_read_as_its_own(
+    tmp_path: Path, versions: int, read: Act
+) -> None:
+    feed = {"delta.enableChangeDataFeed": "true"}
+    place = tmp_path / "t"
+    DeltaTable.create(place, row(0).schema, configuration=feed)
+    old = made(place, 2)
+    assert read(old) is not None
+    shutil.rmtree(place)
+    with pytest.raises(VersionNotFoundError):
+        read(old)
+    DeltaTable.create(place, row(0).schema, configuration=feed)
+    made(place, versions - 1, first=1_000_000)
+    with pytest.raises(VersionNotFoundError, match="open the table anew"):
+        read(old)
+    with pytest.raises(DeltaError):
+        old.to_pyarrow_table()
+    old.update_incremental()
+    assert read(old) is not None
