@@ -36,6 +36,7 @@ from deltalog.table.queries import (
     select,
     telling_rows,
 )
+from deltalog.write.polars import exportable
 from deltalog.write.source import RereadableRows, open_batches
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ class LocalSession:
             rows = open_batches(rows).read_all()
         elif isinstance(rows, pa.RecordBatchReader):
             rows = OnceRows(name, rows)
+        else:
+            rows = exportable(rows)
         self._registered[parts.key] = parts, rows
 
     def begin(self) -> None:
