@@ -11,6 +11,7 @@ from deltalog import expressions
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.text_rules import TextRules
 from deltalog.metadata_columns import CHANGE_COLUMNS
+from deltalog.names import name_key
 from deltalog.schema import Field, StructType, from_arrow_type
 from deltalog.schema.metadata_fields import with_metadata_columns
 from deltalog.schema.types import STRING
@@ -83,8 +84,8 @@ def _check_texts(filters: Any, schema: StructType) -> None:
     if not isinstance(filters, tuple) or len(filters) != 3 or not isinstance(filters[0], str):
         return
     name, operator, value = filters
-    types = {field.name.lower(): field.type for field in schema}
-    if types.get(name.lower()) != STRING:
+    types = {name_key(field.name): field.type for field in schema}
+    if types.get(name_key(name)) != STRING:
         return
     is_list = isinstance(value, list | tuple | set | frozenset)
     for one in value if is_list and "in" in str(operator).lower().split() else [value]:

@@ -20,6 +20,7 @@ from deltalog.errors import InvalidInputError, InvalidMetadataError
 from deltalog.features import in_commit_timestamps, row_ids
 from deltalog.features.protocol_change import supported_features
 from deltalog.features.registry import FEATURES, canonical_name
+from deltalog.names import name_key
 from deltalog.schema import StructType, parse_schema, to_arrow_schema
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ class TableConfiguration:
     def _top_level(self, name: str) -> Field:
         # Names are case-insensitive; an exact match decides between two that differ in case only.
         exact = [field for field in self.schema if field.name == name]
-        folded = [field for field in self.schema if field.name.lower() == name.lower()]
+        folded = [field for field in self.schema if name_key(field.name) == name_key(name)]
         found = exact or folded
         if len(found) != 1:
             raise InvalidMetadataError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.names import name_key
 from deltalog.schema.columns import walk_types
 from deltalog.schema.primitives import PRIMITIVES, Family
 from deltalog.schema.primitives.numbers import MAX_DIGITS
@@ -180,7 +181,7 @@ def _common_struct(left: StructType, right: StructType) -> StructType | None:
     fields: list[Field] = []
     for mine, theirs in zip(left, right, strict=True):
         common = common_type(mine.type, theirs.type)
-        if common is None or mine.name.lower() != theirs.name.lower():
+        if common is None or name_key(mine.name) != name_key(theirs.name):
             return None
         fields.append(Field(mine.name, common, nullable=mine.nullable or theirs.nullable))
     return StructType(fields)

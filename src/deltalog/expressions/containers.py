@@ -19,6 +19,7 @@ from deltalog.expressions.rows import (
     row_numbers,
 )
 from deltalog.kernels import Array, Datum, compute, pc
+from deltalog.names import name_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +93,7 @@ def get(holder: Datum, key: Datum) -> Datum:
 def _field(holder: Datum, name: str) -> Datum:
     names = [field.name for field in holder.type]
     for index, known in enumerate(names):
-        if known.lower() == name.lower():
+        if name_key(known) == name_key(name):
             return compute.struct_field(holder, [index])
     raise InvalidInputError(f"there is no field {name!r} among {names}")
 

@@ -19,6 +19,7 @@ from deltalog.expressions.substrait import as_meant, from_arrow_expression
 from deltalog.expressions.text_rules import TextRules
 from deltalog.expressions.trees import conjunction
 from deltalog.kernels import pc
+from deltalog.names import name_key, path_key
 from deltalog.schema.arrow import to_arrow_schema
 from deltalog.schema.columns import find_field, walk
 from deltalog.schema.types import STRING
@@ -157,12 +158,13 @@ def _column(name: str | tuple[str, ...], schema: StructType | None) -> Column:
         return Column(name)
     if schema is None:
         return col(name)
-    if name.lower() in {known.lower() for known in schema.names}:
+    if name_key(name) in {name_key(known) for known in schema.names}:
         return Column((name,))
     column = col(name)
     if "`" in name or _has_field(schema, column.path):
         return column
-    fields = [path for path, _ in walk(schema) if ".".join(path).lower() == name.lower()]
+    wanted = path_key(name.split("."))
+    fields = [path for path, _ in walk(schema) if path_key(".".join(path).split(".")) == wanted]
     paths = [path for path in fields if _has_field(schema, path)]  # not those in lists
     if len(paths) > 1:
         meant = " or ".join(".".join(f"`{part}`" for part in path) for path in paths)

@@ -22,6 +22,7 @@ from deltalog.expressions.coercion import (
 )
 from deltalog.expressions.implicit import arithmetic_of
 from deltalog.expressions.nodes import Arithmetic, Cast, Expression, Literal
+from deltalog.names import name_key
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
@@ -374,7 +375,7 @@ def item_types(arguments: Sequence[Typed]) -> Types:
 def _struct_field(struct: StructType, name: Expression) -> Field:
     wanted = name.value if isinstance(name, Literal) else None
     for field in struct:
-        if isinstance(wanted, str) and field.name.lower() == wanted.lower():
+        if isinstance(wanted, str) and name_key(field.name) == name_key(wanted):
             return field
     raise InvalidInputError(f"there is no field {wanted!r} in {struct}")
 

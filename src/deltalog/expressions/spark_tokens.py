@@ -17,6 +17,7 @@ from sqlglot.tokens import Tokenizer
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.render import begins_literal, begins_number
 from deltalog.expressions.sql_constants import NUMBER
+from deltalog.names import name_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -57,7 +58,7 @@ def retag_for_deltalake(sql: str, tokens: list[Token], columns: Collection[str])
             continue
         before, after = kinds[place], kinds[place + 2]
         if sql[token.start] == '"':
-            if token.text.lower() in columns or TokenType.DOT in (before, after):
+            if name_key(token.text) in columns or TokenType.DOT in (before, after):
                 token.token_type = TokenType.IDENTIFIER
         elif before is TokenType.VAR and begins_number(tokens[place - 1].text):
             tokens[place - 1].token_type = TokenType.INTRODUCER

@@ -19,6 +19,7 @@ from deltalog.expressions import nodes, sql_constants, sql_types
 from deltalog.expressions.nodes import Call, Column, Expression, Literal, lit
 from deltalog.expressions.spark_dialect import node_of, tokens_of
 from deltalog.expressions.spark_tokens import error_at, retag_for_deltalake
+from deltalog.names import name_key
 from deltalog.schema.collation_names import collation_named
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def read(
 ) -> Expression:
     """The expression in a text; see `sql.parse_sql`."""
     tokens = tokens_of(sql)
-    known = {name.lower(): name for name in columns}
+    known = {name_key(name): name for name in columns}
     if quotes_names:
         retag_for_deltalake(sql, tokens, known)
     else:
@@ -90,7 +91,7 @@ def read(
 def with_backticks(sql: str, columns: Collection[str]) -> str:
     """The text with backticks around names; see `sql.with_backticks`."""
     tokens = tokens_of(sql)
-    retag_for_deltalake(sql, tokens, {name.lower() for name in columns})
+    retag_for_deltalake(sql, tokens, {name_key(name) for name in columns})
     for token in reversed(tokens):
         if token.token_type is TokenType.IDENTIFIER and sql[token.start] == '"':
             name = token.text.replace("`", "``")
@@ -126,7 +127,7 @@ def _check_double_quotes(sql: str, tokens: list[Token], columns: Mapping[str, st
     for token in tokens:
         if token.token_type is not TokenType.STRING or sql[token.start] != '"':
             continue
-        column = columns.get(token.text.lower())
+        column = columns.get(name_key(token.text))
         if column is not None:
             raise error_at(
                 sql, token.start, sql[token.start : token.end + 1],
@@ -264,17 +265,17 @@ class _NodeConverter:
         assert isinstance(node, exp.Column)  # noqa: S101  # its reader is found by type
         path = tuple(map(self.name, node.parts))
         # CURRENT_DATE without brackets is a function; in backticks it is a column.
-        if len(path) == 1 and path[0].lower() in _BARE_CALLS and not node.this.args["quoted"]:
-            return Call(path[0].lower())
-        if path[0].lower() not in self._variables:
+        if len(path) == 1 and name_key(path[0]) in _BARE_CALLS and not node.this.args["quoted"]:
+            return Call(name_key(path[0]))
+        if name_key(path[0]) not in self._variables:
             return Column(path)
-        found: Expression = nodes.Variable(path[0].lower())
+        found: Expression = nodes.Variable(name_key(path[0]))
         for name in path[1:]:
             found = Call("[]", (found, Literal(name)))
         return found
 
     def lambda_(self, node: Expr) -> Expression:
-        parameters = tuple(name.name.lower() for name in node.expressions)
+        parameters = tuple(name_key(name.name) for name in node.expressions)
         if len(set(parameters)) < len(parameters):
             self._refuse(node, "the parameters of a lambda have different names")
         outer = self._variables

@@ -20,6 +20,7 @@ from deltalog.features.computed_columns import default_expressions, generation_e
 from deltalog.features.constraints import table_checks
 from deltalog.features.identity_columns import identity_columns
 from deltalog.features.schema_traits import has_generated_columns
+from deltalog.names import name_key, path_key
 from deltalog.schema.columns import find_field, walk
 from deltalog.schema.evolve import can_store
 from deltalog.schema.types import (
@@ -59,8 +60,10 @@ class Dependent:
 
     def needs(self, path: Path) -> bool:
         """Whether the rule names the column, one of its fields, or a parent of it."""
-        wanted = _fold(path)
-        return any(found[: len(wanted)] == wanted[: len(found)] for found in map(_fold, self.paths))
+        wanted = path_key(path)
+        return any(
+            found[: len(wanted)] == wanted[: len(found)] for found in map(path_key, self.paths)
+        )
 
 
 def dependents(configuration: Mapping[str, str], schema: StructType) -> tuple[Dependent, ...]:
@@ -141,10 +144,6 @@ def check_condition(what: str, text: str, schema: StructType, *, is_new: bool = 
         return expressions.resolve_predicate(parsed, schema)
     except InvalidInputError as error:
         raise InvalidInputError(f"{what} ({text}) cannot be kept: {error}") from error
-
-
-def _fold(path: Path) -> Path:
-    return tuple(name.lower() for name in path)
 
 
 def _check_nested(schema: StructType) -> None:
@@ -249,8 +248,8 @@ def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
 
 def _is_as_before(text: str, schema: StructType, unchanged: Collection[str]) -> bool:
     """Whether no column that the rule names has changed; true if the rule cannot be parsed."""
-    folded = {name.lower() for name in unchanged}
-    return all(path[0].lower() in folded for path in _paths_in(text, schema) or ())
+    folded = {name_key(name) for name in unchanged}
+    return all(name_key(path[0]) in folded for path in _paths_in(text, schema) or ())
 
 
 def _paths_in(text: str, schema: StructType) -> tuple[Path, ...] | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.metadata_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from deltalog.names import name_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -59,7 +60,7 @@ def check_change_columns(properties: TableProperties, schema: StructType) -> Non
     """
     if not properties.enable_change_data_feed:
         return
-    taken = [name for name in schema.names if name.lower() in RESERVED_COLUMNS]
+    taken = [name for name in schema.names if name_key(name) in RESERVED_COLUMNS]
     if taken:
         raise InvalidInputError(
             f"cannot record changes of a table with the column(s) {', '.join(taken)}: the change "
@@ -70,7 +71,7 @@ def check_change_columns(properties: TableProperties, schema: StructType) -> Non
 
 def is_system_domain(name: str) -> bool:
     """Whether a table feature controls the domain: its name starts with `delta.`, in any case."""
-    return name.lower().startswith(SYSTEM_PREFIX)
+    return name_key(name).startswith(SYSTEM_PREFIX)
 
 
 def check_user_domain(name: str) -> None:

@@ -12,6 +12,7 @@ from deltalog import expressions
 from deltalog.column_mapping import Mode, field_id, physical_name
 from deltalog.errors import InvalidInputError
 from deltalog.features.computed_columns import default_expressions
+from deltalog.names import name_key
 from deltalog.schema.columns import map_fields, walk, walk_types
 from deltalog.schema.types import (
     VOID,
@@ -167,7 +168,7 @@ def check_partitioning(
     Protocol: Writer Requirements for IcebergCompatV1, IcebergCompatV2, IcebergCompatV3
     """
     versions = enabled_versions(properties)
-    folded = [[name.lower() for name in names] for names in (before, after)]
+    folded = [[name_key(name) for name in names] for names in (before, after)]
     if versions and before and folded[0] != folded[1]:
         raise InvalidInputError(
             f"icebergCompatV{versions[0]} keeps the partition columns: expected {list(before)}, "

@@ -19,6 +19,7 @@ from deltalog.expressions import columns, evaluate, parse_sql, resolve, to_sql
 from deltalog.expressions.nodes import And, Call, Cast, Column, Literal, Not, Or
 from deltalog.expressions.sql import with_backticks
 from deltalog.expressions.trees import children, rebuild, walk
+from deltalog.names import name_key
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import STRING, TIMESTAMP, TIMESTAMP_NTZ, PrimitiveType, StructType
 
@@ -130,8 +131,8 @@ def _may_mean_texts(condition: Expression, schema: StructType) -> bool:
         for node in walk(condition)
         if isinstance(node, Literal) and isinstance(node.value, str)
     ]
-    known = {name.lower() for name in schema.names}
-    names = [one for one in texts if one.lower() in known]
+    known = {name_key(name) for name in schema.names}
+    names = [one for one in texts if name_key(one) in known]
     return not set(names) <= set(schema.names) or any(
         _is_value(name, kind) for name in names for kind in types
     )

@@ -14,8 +14,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyiceberg.manifest import DATA_FILE_TYPE, DataFile, DataFileContent, FileFormat
+from pyiceberg.manifest import (
+    DATA_FILE_TYPE,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    construct_partition_summaries,
+)
 from pyiceberg.typedef import Record
+from pyiceberg.types import DoubleType, FloatType, IcebergType
 
 from deltalog.errors import MalformedLogError
 from deltalog.iceberg.schema import column_id
@@ -50,6 +57,10 @@ from deltalog.stats.schema import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from pyiceberg.manifest import PartitionFieldSummary
+    from pyiceberg.partitioning import PartitionSpec
+    from pyiceberg.schema import Schema
 
     from deltalog.configuration import TableConfiguration
     from deltalog.kernels import Array
@@ -112,6 +123,16 @@ def _decimals(array: Array) -> list[Any]:
     return found
 
 
+# Iceberg orders -0.0 before 0.0, which are equal to Delta's writers: either zero bounds both.
+_ZEROS: Final[dict[DataType, tuple[bytes, bytes]]] = {
+    FLOAT: (_FLOAT(-0.0), _FLOAT(0.0)),
+    DOUBLE: (_DOUBLE(-0.0), _DOUBLE(0.0)),
+}
+_ZEROS_OF_TYPE: Final[dict[type[IcebergType], tuple[bytes, bytes]]] = {
+    FloatType: _ZEROS[FLOAT],
+    DoubleType: _ZEROS[DOUBLE],
+}
+_SUMMARY_BOUNDS: Final = (2, 3)  # of `PartitionFieldSummary`: lower, upper
 _BOUNDS: Final[dict[DataType, Callable[[Array], list[Any]]]] = {
     **dict.fromkeys((BYTE, SHORT, INTEGER), _whole(_INT, pa.int32())),
     LONG: _whole(_LONG, pa.int64()),
@@ -133,6 +154,21 @@ class ListedFile(NamedTuple):
 
     data_file: DataFile
     sequence_number: int | None = None
+
+
+@dataclass(slots=True)
+class DataFileCounts:
+    """Files, rows and bytes that a snapshot adds or removes."""
+
+    files: int = 0
+    rows: int = 0
+    size_bytes: int = 0
+
+    def count(self, data_file: DataFile) -> None:
+        """Count one file."""
+        self.files += 1
+        self.rows += data_file.record_count
+        self.size_bytes += data_file.file_size_in_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +302,27 @@ def member(data_file: DataFile, name: str) -> Any:
     return data_file[_PLACES[name]]
 
 
+def partition_summaries(
+    spec: PartitionSpec, schema: Schema, partitions: list[Record]
+) -> list[PartitionFieldSummary]:
+    """What a manifest list says of the partitions of a manifest; of zeros it has both."""
+    found = construct_partition_summaries(spec, schema, partitions)
+    kinds = [field.field_type for field in spec.partition_type(schema).fields]
+    for summary, kind in zip(found, kinds, strict=True):
+        zeros = _ZEROS_OF_TYPE.get(type(kind))
+        for place, kept in zip(_SUMMARY_BOUNDS, zeros or (), strict=False):
+            if zeros is not None and summary[place] in zeros:
+                summary[place] = kept
+    return found
+
+
+def with_content(data_file: DataFile) -> DataFile:
+    """The data file with what it holds, which format version 1 does not say: rows."""
+    place = _PLACES["content"]
+    data_file[place] = DataFileContent(data_file[place])  # PyIceberg's default is a number
+    return data_file
+
+
 def key_of(data_file: DataFile) -> str:
     """The location of the data file that an entry is about: a deletion vector's is another."""
     referenced = member(data_file, "referenced_data_file")
@@ -285,7 +342,12 @@ def _bounds(stats: pa.Table, indexed: Indexed, kind: str) -> list[dict[int, byte
             continue
         corrected = correction(field)
         side = corrected.lower if kind == MIN_VALUES else corrected.upper
-        columns.append((column_id(field), _encoder(field.type)(side(_whole_array(stored)))))
+        values = _encoder(field.type)(side(_whole_array(stored)))
+        zeros = _ZEROS.get(field.type)
+        if zeros is not None:
+            kept = zeros[kind == MAX_VALUES]
+            values = [kept if value in zeros else value for value in values]
+        columns.append((column_id(field), values))
     return _by_file(len(stats), columns)
 
 

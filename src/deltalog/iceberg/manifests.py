@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pydantic_core import to_json
-from pyiceberg.avro.file import AvroFile, AvroOutputFile
 from pyiceberg.manifest import (
     MANIFEST_ENTRY_SCHEMAS,
     MANIFEST_LIST_FILE_SCHEMAS,
@@ -31,13 +30,21 @@ from pyiceberg.manifest import (
     ManifestEntryStatus,
     ManifestFile,
     PartitionFieldSummary,
-    construct_partition_summaries,
     data_file_with_partition,
     manifest_entry_schema_with_data_file,
 )
 
 from deltalog.errors import DeltaError, MalformedLogError
-from deltalog.iceberg.data_files import LAYOUT, ListedFile, key_of, member
+from deltalog.iceberg.avro import MetadataAvroFile, MetadataOutputFile
+from deltalog.iceberg.data_files import (
+    LAYOUT,
+    DataFileCounts,
+    ListedFile,
+    key_of,
+    member,
+    partition_summaries,
+    with_content,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -65,21 +72,6 @@ _CONTENTS: Final = {
 def hash_of(location: str) -> int:
     """The hash by which files are divided among manifests."""
     return zlib.crc32(location.encode())
-
-
-@dataclass(slots=True)
-class DataFileCounts:
-    """Files, rows and bytes that a snapshot adds or removes."""
-
-    files: int = 0
-    rows: int = 0
-    size_bytes: int = 0
-
-    def count(self, data_file: DataFile) -> None:
-        """Count one file."""
-        self.files += 1
-        self.rows += data_file.record_count
-        self.size_bytes += data_file.file_size_in_bytes
 
 
 @dataclass(slots=True, kw_only=True)
@@ -243,7 +235,7 @@ class ManifestChange:
         if self.first_row_id is not None:
             metadata["first-row-id"] = str(self.first_row_id)
         output = self.io.new_output(location)
-        with AvroOutputFile[ManifestFile](
+        with MetadataOutputFile[ManifestFile](
             output,
             MANIFEST_LIST_FILE_SCHEMAS[self.format_version],
             "manifest_file",
@@ -279,7 +271,7 @@ class ManifestChange:
             "content": _CONTENTS[content],
             **_CODEC,
         }
-        with AvroOutputFile[ManifestEntry](
+        with MetadataOutputFile[ManifestEntry](
             output, stored, "manifest_entry", kept, metadata
         ) as avro:
             avro.write_block(list(entries))
@@ -323,7 +315,7 @@ class ManifestChange:
             added_rows_count=added.rows,
             existing_rows_count=existing.rows,
             deleted_rows_count=deleted.rows,
-            partitions=construct_partition_summaries(
+            partitions=partition_summaries(
                 spec, self._schema_of(spec), [entry.data_file.partition for entry in entries]
             ),
             # Every data file has its own, and none inherits this one; readers ask that it is set.
@@ -345,7 +337,7 @@ def read_entries(io: StoreIO, manifest: ManifestFile) -> list[ManifestEntry]:
 
 def decoded_entries(io: StoreIO, manifest: ManifestFile) -> list[ManifestEntry]:
     """The same, with PyIceberg's own errors: what to do about them depends on whose table it is."""
-    with AvroFile[ManifestEntry](
+    with MetadataAvroFile[ManifestEntry](
         io.new_input(manifest.manifest_path),
         MANIFEST_ENTRY_SCHEMAS[LAYOUT],
         read_types={-1: ManifestEntry, 2: DataFile},
@@ -366,15 +358,18 @@ def read_manifest_list(io: StoreIO, location: str) -> list[ManifestFile]:
 
     Cost: one request.
     """
-    with (
-        _reading(location),
-        AvroFile[ManifestFile](
-            io.new_input(location),
-            MANIFEST_LIST_FILE_SCHEMAS[LAYOUT],
-            read_types={-1: ManifestFile, 508: PartitionFieldSummary},
-            read_enums={517: ManifestContent},
-        ) as reader,
-    ):
+    with _reading(location):
+        return decoded_manifest_list(io, location)
+
+
+def decoded_manifest_list(io: StoreIO, location: str) -> list[ManifestFile]:
+    """The same, with PyIceberg's own errors."""
+    with MetadataAvroFile[ManifestFile](
+        io.new_input(location),
+        MANIFEST_LIST_FILE_SCHEMAS[LAYOUT],
+        read_types={-1: ManifestFile, 508: PartitionFieldSummary},
+        read_enums={517: ManifestContent},
+    ) as reader:
         return list(reader)
 
 
@@ -404,7 +399,7 @@ def _inherited(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
         file_sequence_number=(
             manifest.sequence_number if file_number is None and is_added else file_number
         ),
-        data_file=entry.data_file,
+        data_file=with_content(entry.data_file),
     )
 
 

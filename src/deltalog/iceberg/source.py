@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.manifest import DataFileContent, FileFormat, ManifestContent
-from pyiceberg.serializers import FromInputFile
 from pyiceberg.transforms import IdentityTransform, VoidTransform
 
 from deltalog.errors import DeltaError, InvalidInputError, ObjectNotFoundError, UnsafePathError
+from deltalog.iceberg.avro import read_table_metadata
 from deltalog.iceberg.data_files import member
 from deltalog.iceberg.deletes import (
     DeleteFile,
@@ -36,7 +36,7 @@ from deltalog.iceberg.deletes import (
     refused,
     scope_of,
 )
-from deltalog.iceberg.manifests import decoded_entries
+from deltalog.iceberg.manifests import decoded_entries, decoded_manifest_list
 from deltalog.iceberg.metadata import hinted_number
 from deltalog.iceberg.source_schema import delta_schema, equality_column
 from deltalog.iceberg.store_io import METADATA_DIRECTORY, StoreIO
@@ -138,12 +138,14 @@ def read_source(store: Store, metadata_name: str | None = None) -> IcebergSource
     io = StoreIO(store)
     name = metadata_name or _newest(store)
     try:
-        metadata = FromInputFile.table_metadata(io.new_input(io.location(name)))
+        metadata = read_table_metadata(io.new_input(io.location(name)))
     except ObjectNotFoundError as error:
         raise InvalidInputError(
             f"cannot read the Iceberg table at {store.root}: it has no {METADATA_DIRECTORY}/{name}"
         ) from error
-    except (ValueError, KeyError, TypeError, ValidationError) as error:
+    except DeltaError:
+        raise
+    except (*_FAILURES, ValidationError, OSError) as error:
         raise InvalidInputError(
             f"cannot read the Iceberg table at {store.root}: {METADATA_DIRECTORY}/{name} is no "
             f"table metadata ({error})"
@@ -233,7 +235,9 @@ class _Reading:
     def _listed(self) -> Iterator[_Listed]:
         """The files of the current snapshot."""
         snapshot = self._metadata.current_snapshot()
-        for manifest in () if snapshot is None else snapshot.manifests(self._io):
+        if snapshot is None:
+            return
+        for manifest in decoded_manifest_list(self._io, snapshot.manifest_list):
             for entry in decoded_entries(self._io, manifest):
                 yield self._checked(manifest, entry)
 

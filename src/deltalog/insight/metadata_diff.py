@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from deltalog._json import dumps
 from deltalog.column_mapping import Mode, physical_name
+from deltalog.names import name_key
 from deltalog.schema import ArrayType, MapType, StructType
 from deltalog.schema.arrow import PARQUET_FIELD_ID
 from deltalog.schema.columns import walk
@@ -48,14 +49,14 @@ def shared_columns(before: TableConfiguration, after: TableConfiguration) -> Sha
     """Find the columns of `after` that can be compared with those of `before`."""
     mode = after.column_mapping_mode
     by_identity = {_identity(field, mode): field for field in before.schema}
-    by_name = {field.name.casefold(): field for field in before.schema}
+    by_name = {name_key(field.name): field for field in before.schema}
     # Enabling column mapping keeps the names in use as physical names, so old files still match.
     then_mode = before.column_mapping_mode
     alike = then_mode in {mode, Mode.NONE} and before.partition_columns == after.partition_columns
     for field in after.schema:
         same = by_identity.get(_identity(field, mode))
         # After a table was replaced, a column of the same name is another column.
-        alike = alike and (same is not None or field.name.casefold() not in by_name)
+        alike = alike and (same is not None or name_key(field.name) not in by_name)
     names = set()
     for field in after.schema:
         if alike:
@@ -63,7 +64,7 @@ def shared_columns(before: TableConfiguration, after: TableConfiguration) -> Sha
             if then is None or _can_show(then.type, field.type, mode):
                 names.add(field.name)
         else:
-            then = by_name.get(field.name.casefold())
+            then = by_name.get(name_key(field.name))
             if then is not None and then.name == field.name and then.type == field.type:
                 names.add(field.name)
     return SharedColumns(names=frozenset(names), reads_alike=alike)
@@ -88,7 +89,7 @@ def _can_show(then: DataType, now: DataType, mode: Mode) -> bool:
 
 
 def _identity(field: Field, mode: Mode) -> str:
-    return field.name.casefold() if mode is Mode.NONE else physical_name(field, mode)
+    return name_key(field.name) if mode is Mode.NONE else physical_name(field, mode)
 
 
 def schema_changes(before: TableConfiguration, after: TableConfiguration) -> pa.Table:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from deltalog.errors import InvalidInputError, InvalidPartitionValueError
 from deltalog.kernels import pc
+from deltalog.names import name_key
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import EPOCH, offset_of
 from deltalog.schema.types import VOID, PrimitiveType
@@ -143,8 +144,8 @@ def value_of(values: Mapping[str, str | None], name: str) -> str | None:
     """
     if name in values:
         return values[name]
-    folded = name.casefold()
-    found = [key for key in values if key.casefold() == folded]
+    folded = name_key(name)
+    found = [key for key in values if name_key(key) == folded]
     if len(found) > 1:
         raise InvalidPartitionValueError(
             f"cannot read the partition value of column {name!r}: expected one key of that name, "
@@ -177,7 +178,7 @@ def _is_spelled_otherwise(partition_values: Any, name: str) -> bool:
     chunked = isinstance(partition_values, pa.ChunkedArray)
     chunks = partition_values.chunks if chunked else [partition_values]
     keys = {key for chunk in chunks for key in pc.unique(chunk.keys).to_pylist()}
-    return any(key != name and key.casefold() == name.casefold() for key in keys)
+    return any(key != name and name_key(key) == name_key(name) for key in keys)
 
 
 def _invalid(text: str | None, data_type: DataType, column: str) -> InvalidPartitionValueError:

@@ -22,6 +22,7 @@ from sqlglot.errors import ErrorLevel
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import parse_sql
 from deltalog.expressions.render import quote_name, type_name
+from deltalog.names import name_key
 from deltalog.query.aggregates import AGGREGATES, ASKED, BY_NAME, ResultType
 from deltalog.query.common_types import common_type_of_values
 from deltalog.query.joins import Joined, Star, joined_by_names, with_naturals
@@ -224,7 +225,7 @@ class _Parts:
             shown = _duckdb(kept)
             if shown not in columns:
                 own = kept.name if has_names and isinstance(kept, exp.Column) else ""
-                is_free = own and own.lower() not in map(str.lower, columns.values())
+                is_free = own and name_key(own) not in map(name_key, columns.values())
                 columns[shown] = own if is_free else f"{INPUT}{len(columns)}"
             replaced(one, kept)
             text += self._source.text[copied : place[0]] + quote_name(columns[shown])

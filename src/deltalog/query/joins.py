@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.render import quote_name
+from deltalog.names import name_key
 from deltalog.query.lexer import SyntaxProblem
 from deltalog.query.parse import start_of
 from deltalog.query.query_trees import mark_named
@@ -151,15 +152,15 @@ class ColumnsOfJoin:
         if star.table is not None:
             own = [
                 one for one in (*self.hidden, *self.shown)
-                if one.table is not None and one.table.lower() == star.table.lower()
+                if one.table is not None and name_key(one.table) == name_key(star.table)
             ]  # fmt: skip
             if not own:
                 raise InvalidInputError(f"no table of this join is called {star.table}")
         for name in star.excluded:
             if not _called(name, own):
                 raise InvalidInputError(f"the star has no column {quote_name(name)} to leave out")
-        excluded = {name.lower() for name in star.excluded}
-        found = [str(one) for one in own if one.name.lower() not in excluded]
+        excluded = {name_key(name) for name in star.excluded}
+        found = [str(one) for one in own if name_key(one.name) not in excluded]
         if not found:
             raise InvalidInputError("the star leaves out all columns")
         return ", ".join(found)
@@ -290,7 +291,7 @@ def _joined(joined: Joined, left: ColumnsOfJoin, right: ColumnsOfJoin) -> Column
 
 
 def _called(name: str, columns: Sequence[ColumnOfJoin]) -> list[ColumnOfJoin]:
-    return [one for one in columns if one.name.lower() == name.lower()]
+    return [one for one in columns if name_key(one.name) == name_key(name)]
 
 
 def _only(name: str, columns: Sequence[ColumnOfJoin]) -> ColumnOfJoin:

@@ -16,6 +16,7 @@ from deltalog.clock import now_ms, utc_moment
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import evaluate, parse_sql, resolve
 from deltalog.expressions.render import quote_name
+from deltalog.names import path_key
 from deltalog.schema import StructType
 from deltalog.sql_session import SqlSession
 
@@ -114,7 +115,7 @@ class QualifiedName:
     @property
     def key(self) -> tuple[str, ...]:
         """The parts without their case, by which names are compared."""
-        return tuple(part.lower() for part in self.parts)
+        return path_key(self.parts)
 
     def __str__(self) -> str:
         """The name in SQL."""

@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, parse_sql
+from deltalog.names import name_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -70,8 +71,8 @@ class TableRead:
             found = parse_sql(self.where, parameters=parameters)
         except InvalidInputError:
             return None  # DuckDB knows more than we do
-        own = {name.lower() for name in names}
-        return found if all(path[0].lower() in own for path in columns(found)) else None
+        own = {name_key(name) for name in names}
+        return found if all(name_key(path[0]) in own for path in columns(found)) else None
 
 
 EVERYTHING: Final = TableRead()
@@ -124,13 +125,15 @@ def names_looked_into(tree: Expr) -> frozenset[str] | None:
             return None
     answered = {id(one) for one in tree.expressions}
     called = {
-        one.name.lower() for one in tree.find_all(exp.Identifier) if id(one.parent) not in answered
+        name_key(one.name)
+        for one in tree.find_all(exp.Identifier)
+        if id(one.parent) not in answered
     }
     # A value is looked into where its name in the answer is used: in GROUP BY, ORDER BY, HAVING.
-    given = {id(_bare(one)) for one in tree.expressions if one.alias.lower() not in called}
+    given = {id(_bare(one)) for one in tree.expressions if name_key(one.alias) not in called}
     asked = {id(one.this) for one in tree.find_all(exp.Is) if isinstance(one.expression, exp.Null)}
     return frozenset(
-        one.name.lower()
+        name_key(one.name)
         for one in tree.find_all(exp.Identifier)
         if id(one.parent) not in given | asked
     )
@@ -145,13 +148,15 @@ def names_in(tree: Expr) -> frozenset[str] | None:
         return None
     if _names_rows(tree):
         return None
-    return frozenset(one.name.lower() for one in tree.find_all(exp.Identifier))
+    return frozenset(name_key(one.name) for one in tree.find_all(exp.Identifier))
 
 
 def _names_rows(tree: Expr) -> bool:
     """Whether a name may stand for all columns of a table of the query, as DuckDB has it."""
-    tables = {one.alias_or_name.lower() for one in tree.find_all(exp.Table, exp.Subquery, exp.CTE)}
-    named = (one.name.lower() for one in tree.find_all(exp.Column) if not one.table)
+    tables = {
+        name_key(one.alias_or_name) for one in tree.find_all(exp.Table, exp.Subquery, exp.CTE)
+    }
+    named = (name_key(one.name) for one in tree.find_all(exp.Column) if not one.table)
     return not tables.isdisjoint(named)
 
 
@@ -190,7 +195,7 @@ def _is_simple(node: Expr) -> bool:
 def _is_about(node: Expr, alias: str, *, is_alone: bool) -> bool:
     """Whether each column is one of the table; without a name it may be another one's."""
     return all(
-        column.table.lower() == alias.lower() if column.table else is_alone
+        name_key(column.table) == name_key(alias) if column.table else is_alone
         for column in node.find_all(exp.Column)
     )
 
@@ -198,7 +203,7 @@ def _is_about(node: Expr, alias: str, *, is_alone: bool) -> bool:
 def _text(node: Expr, alias: str) -> str:
     found = node.copy()
     for column in found.find_all(exp.Column):
-        if column.table.lower() == alias.lower() and not column.args.get("db"):
+        if name_key(column.table) == name_key(alias) and not column.args.get("db"):
             column.set("table", None)
     return found.sql(dialect="spark")
 

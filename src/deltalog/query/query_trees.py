@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from sqlglot import exp
 
+from deltalog.names import name_key
 from deltalog.query.aggregates import BY_NAME
 from deltalog.query.lexer import SyntaxProblem
 from deltalog.query.parse import span_of, start_of
@@ -180,9 +181,9 @@ def inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr
         hidden: names of columns that are parameters of a lambda around the node.
     """
     if isinstance(node, exp.Lambda):
-        hidden |= {one.name.lower() for one in node.expressions}
+        hidden |= {name_key(one.name) for one in node.expressions}
     for child in children_of(node):
-        if isinstance(child, exp.Column) and child.parts[0].name.lower() in hidden:
+        if isinstance(child, exp.Column) and name_key(child.parts[0].name) in hidden:
             continue
         is_over_rows = isinstance(core_of(child), exp.AggFunc | exp.RowNumber) or is_query(child)
         asks_query = isinstance(child, exp.Exists | exp.In | exp.Not) and has_query(child)

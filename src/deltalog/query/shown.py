@@ -13,6 +13,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions.implicit import fine_literal
 from deltalog.features.previews import is_supported
 from deltalog.features.registry import Support
+from deltalog.names import name_key
 from deltalog.schema.arrow import told_of_query
 from deltalog.schema.primitives.spans import NAMED_MONTHS, time_spans
 from deltalog.schema.types import (
@@ -113,7 +114,7 @@ def as_spelled(reader: pa.RecordBatchReader, names: Sequence[str | None]) -> pa.
     if len(names) != len(own):
         return reader
     spelled = [
-        name if name is not None and name.lower() == one.lower() else one
+        name if name is not None and name_key(name) == name_key(one) else one
         for one, name in zip(own, names, strict=True)
     ]
     return reader if spelled == own else with_names(reader, spelled)

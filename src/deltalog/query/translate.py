@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from deltalog.errors import InvalidInputError
+from deltalog.names import name_key, path_key
 from deltalog.query.computed import divided
 from deltalog.query.dialect import as_duckdb_does
 from deltalog.query.joins import number_naturals
@@ -251,8 +252,8 @@ def _is_cte(node: exp.Table) -> bool:
     """Whether a name is that of a common table expression around it."""
     if node.args.get("db") or not isinstance(node.this, exp.Identifier):
         return False
-    name = node.name.lower()
-    return any(name == cte.alias.lower() for cte in _visible(node))
+    name = name_key(node.name)
+    return any(name == name_key(cte.alias) for cte in _visible(node))
 
 
 def _visible(node: Expr) -> Iterator[Expr]:
@@ -341,8 +342,8 @@ def _qualified(tree: Expr) -> dict[int, str]:
             continue
         names = known.setdefault(id(node.find_ancestor(exp.Select)), {})
         parts = tuple(part.name for part in node.parts)
-        key, last = tuple(part.lower() for part in parts), parts[-1]
-        is_taken = last.lower() in {alias.lower() for alias in names.values()}
+        key, last = path_key(parts), parts[-1]
+        is_taken = name_key(last) in {name_key(alias) for alias in names.values()}
         if key not in names:
             names[key] = ".".join(parts) if is_taken else last
         aliases[id(node)] = names[key]
@@ -358,7 +359,7 @@ def _shorten(column: exp.Column, known: Mapping[int, Mapping[tuple[str, ...], st
     while at is not None:
         at = at.find_ancestor(exp.Select)
         for key, alias in known.get(id(at), {}).items():
-            own = tuple(part.name.lower() for part in parts[: len(key)])
+            own = tuple(name_key(part.name) for part in parts[: len(key)])
             if len(key) > 1 and own == key and len(parts) > len(key):
                 left = [exp.to_identifier(alias, quoted=True), *parts[len(key) :]]
                 names = ("this", "table", "db", "catalog")

@@ -31,6 +31,7 @@ from deltalog.expressions.nodes import Cast, IsNull, col
 from deltalog.features.computed_columns import generation_expressions
 from deltalog.features.identity_columns import identity_columns
 from deltalog.kernels import Array, pc
+from deltalog.names import name_key
 from deltalog.schema import (
     ArrayType,
     Field,
@@ -251,8 +252,8 @@ def canonical_path(schema: StructType, key: str | Path) -> Path:
     Raises:
         InvalidInputError: there is no such column, or it lies inside a list or a map.
     """
-    names = {name.lower() for name in schema.names}
-    is_name = isinstance(key, str) and key.lower() in names
+    names = {name_key(name) for name in schema.names}
+    is_name = isinstance(key, str) and name_key(key) in names
     parts = key if isinstance(key, tuple) else (key,) if is_name else col(key).path
     path = canonical_path_of(schema, parts)
     for depth in range(1, len(path)):
@@ -304,13 +305,13 @@ def star(
 def _star(field: Field, column: Field, path: Path, scope: Scope) -> Node:
     mine, theirs = field.type, column.type
     if isinstance(mine, StructType) and isinstance(theirs, StructType):
-        known = {part.name.lower(): part for part in mine}
-        given = {part.name.lower() for part in theirs}
-        extra = [part.name for part in theirs if part.name.lower() not in known]
+        known = {name_key(part.name): part for part in mine}
+        given = {name_key(part.name) for part in theirs}
+        extra = [part.name for part in theirs if name_key(part.name) not in known]
         if not extra and given < known.keys():
             parts = {
-                known[part.name.lower()].name: _star(
-                    known[part.name.lower()], part, (*path, part.name), scope
+                known[name_key(part.name)].name: _star(
+                    known[name_key(part.name)], part, (*path, part.name), scope
                 )
                 for part in theirs
             }

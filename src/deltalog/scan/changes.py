@@ -29,6 +29,7 @@ from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, read_commits
 from deltalog.metadata_columns import CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from deltalog.names import name_key
 from deltalog.paths import canonical_path, decode_path
 from deltalog.scan.plan import check_rows_readable, descriptor_of, make_task
 from deltalog.scan.reader import read_tasks
@@ -394,7 +395,7 @@ def _fields_problem(then: StructType, shown: StructType, mode: Mode, where: str)
         match = now.get(_identity(field, mode))
         if match is None:
             return f"{name} is gone"
-        if match.name.casefold() != field.name.casefold():
+        if name_key(match.name) != name_key(field.name):
             return f"{name} is {match.name!r} now"
         if field.nullable and not match.nullable:
             return f"{name} could be NULL and can't be now"
@@ -405,4 +406,4 @@ def _fields_problem(then: StructType, shown: StructType, mode: Mode, where: str)
 
 
 def _identity(field: Field, mode: Mode) -> str:
-    return field.name.casefold() if mode is Mode.NONE else physical_name(field, mode)
+    return name_key(field.name) if mode is Mode.NONE else physical_name(field, mode)

@@ -19,6 +19,7 @@ import pyarrow.types as pt
 
 from deltalog.column_mapping import Mode, field_id, physical_name
 from deltalog.errors import DataFileUnreadableError
+from deltalog.names import name_key
 from deltalog.scan.promote import promotion
 from deltalog.scan.rebase import file_rebase
 from deltalog.schema import (
@@ -194,14 +195,14 @@ class _Fields:
         self._by_folded_name: dict[str, list[pa.Field[Any]]] = {}
         self._by_id: dict[int, list[pa.Field[Any]]] = {}
         for field_ in fields:
-            self._by_folded_name.setdefault(field_.name.casefold(), []).append(field_)
+            self._by_folded_name.setdefault(name_key(field_.name), []).append(field_)
             number = parquet_field_id(field_)
             if number is not None:
                 self._by_id.setdefault(number, []).append(field_)
 
     def named(self, name: str) -> list[pa.Field[Any]]:
         """The fields of this name in any case: names of a table's columns never differ in it."""
-        return self._by_folded_name.get(name.casefold(), [])
+        return self._by_folded_name.get(name_key(name), [])
 
     def with_id(self, number: int | None) -> list[pa.Field[Any]]:
         """The fields with this field id."""

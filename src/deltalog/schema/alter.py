@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from deltalog.errors import InvalidInputError
+from deltalog.names import name_key
 from deltalog.schema.collations import renamed
 from deltalog.schema.columns import Path, canonical_path_of, find_field
 from deltalog.schema.evolve import new_field
@@ -37,7 +38,7 @@ def add_column(
     """
 
     def add(struct: StructType) -> StructType:
-        if field.name.lower() in {known.name.lower() for known in struct.fields}:
+        if name_key(field.name) in {name_key(known.name) for known in struct.fields}:
             raise InvalidInputError(f"cannot add the column {field.name!r}: there is one already")
         return StructType(_insert(struct.fields, new_field(field), where))
 
@@ -69,8 +70,8 @@ def rename_column(schema: StructType, path: str | Path, new_name: str) -> Struct
     *parent, name = canonical_path_of(schema, path)
 
     def rename(struct: StructType) -> StructType:
-        taken = {field.name.lower() for field in struct.fields if field.name != name}
-        if new_name.lower() in taken:
+        taken = {name_key(field.name) for field in struct.fields if field.name != name}
+        if name_key(new_name) in taken:
             raise InvalidInputError(f"cannot rename {name!r} to {new_name!r}: the name is taken")
         return _replace_field(struct, name, lambda field: renamed(field, new_name))
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.names import name_key
 from deltalog.schema.types import ArrayType, Field, MapType, StructType
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def duplicates(schema: StructType) -> list[Path]:
     seen: set[Path] = set()
     found: list[Path] = []
     for path, _ in walk(schema):
-        key = (*path[:-1], path[-1].lower())
+        key = (*path[:-1], name_key(path[-1]))
         if key in seen:
             found.append(path)
         seen.add(key)
@@ -200,10 +201,10 @@ def _resolve(schema: StructType, path: str | Path) -> tuple[Path, Field]:
 
 def _step(current: DataType, name: str, path: Path, resolved: list[str]) -> Field:
     match current:
-        case ArrayType() if name.lower() in _LIST_SEGMENTS:
+        case ArrayType() if name_key(name) in _LIST_SEGMENTS:
             return Field("element", current.element_type, nullable=current.contains_null)
-        case MapType() if name.lower() in _MAP_SEGMENTS:
-            if name.lower() == "key":
+        case MapType() if name_key(name) in _MAP_SEGMENTS:
+            if name_key(name) == "key":
                 return Field("key", current.key_type, nullable=False)
             return Field("value", current.value_type, nullable=current.value_contains_null)
         case StructType():
@@ -224,8 +225,8 @@ def _by_name(struct: StructType, name: str, path: Path, resolved: list[str]) -> 
         names = ", ".join(repr(field.name) for field in found)
         raise InvalidInputError(f"the column {whole!r} is ambiguous: it may be {names}")
     prefix = "".join(f"{part}." for part in resolved)
-    by_folded = {known.lower(): known for known in struct.names}
-    close = difflib.get_close_matches(name.lower(), by_folded, n=1)
+    by_folded = {name_key(known): known for known in struct.names}
+    close = difflib.get_close_matches(name_key(name), by_folded, n=1)
     if close:
         hint = f"did you mean {prefix + by_folded[close[0]]!r}?"
     elif not struct.names:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import SchemaMismatchError
+from deltalog.names import name_key
 from deltalog.schema.columns import map_fields
 from deltalog.schema.primitives import Family
 from deltalog.schema.types import (
@@ -58,8 +59,8 @@ def can_store(from_type: DataType, to_type: DataType) -> bool:
         case StructType(), StructType():
             fields = _by_folded_name(to_type)
             return all(
-                field.name.lower() in fields
-                and can_store(field.type, fields[field.name.lower()].type)
+                name_key(field.name) in fields
+                and can_store(field.type, fields[name_key(field.name)].type)
                 for field in from_type.fields
             )
         case _:
@@ -97,9 +98,9 @@ def merge_schemas(
             [
                 field
                 for field in incoming.fields
-                if field.name.lower() not in known
+                if name_key(field.name) not in known
                 or not _needs_cast(
-                    field.type, known[field.name.lower()].type, allow_widening=allow_widening
+                    field.type, known[name_key(field.name)].type, allow_widening=allow_widening
                 )
             ]
         )
@@ -126,19 +127,21 @@ def reorder(incoming: StructType, like: StructType) -> StructType:
     fields = _by_folded_name(incoming)
     known = [
         replace(
-            fields[field.name.lower()],
+            fields[name_key(field.name)],
             name=field.name,
-            type=_reorder_type(fields[field.name.lower()].type, field.type),
+            type=_reorder_type(fields[name_key(field.name)].type, field.type),
         )
         for field in like.fields
-        if field.name.lower() in fields
+        if name_key(field.name) in fields
     ]
-    names = {field.name.lower() for field in like.fields}
-    return StructType([*known, *(new for new in incoming.fields if new.name.lower() not in names)])
+    names = {name_key(field.name) for field in like.fields}
+    return StructType(
+        [*known, *(new for new in incoming.fields if name_key(new.name) not in names)]
+    )
 
 
 def _by_folded_name(struct: StructType) -> dict[str, Field]:
-    return {field.name.lower(): field for field in struct.fields}
+    return {name_key(field.name): field for field in struct.fields}
 
 
 def _needs_cast(from_type: DataType, to_type: DataType, *, allow_widening: bool) -> bool:
@@ -156,8 +159,8 @@ def _merge_structs(
 ) -> StructType:
     fields = _by_folded_name(current)
     for field in incoming.fields:
-        known = fields.get(field.name.lower())
-        fields[field.name.lower()] = (
+        known = fields.get(name_key(field.name))
+        fields[name_key(field.name)] = (
             _evolved_field(field)
             if known is None
             else _merge_field(known, field, path, allow_widening=allow_widening)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from deltalog.metadata_columns import METADATA, METADATA_COLUMNS
+from deltalog.names import name_key
 from deltalog.schema.arrow import from_arrow_type
 from deltalog.schema.types import Field, StructType
 
@@ -32,7 +33,7 @@ _METADATA_FIELD: Final = Field(
 
 def has_own_metadata(schema: StructType) -> bool:
     """Whether the table has a column of its own that is called `_metadata`."""
-    return any(name.casefold() == METADATA for name in schema.names)
+    return any(name_key(name) == METADATA for name in schema.names)
 
 
 def metadata_columns_of(schema: StructType) -> Mapping[str, pa.DataType]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog._json import loads
 from deltalog.errors import InvalidInputError
 from deltalog.frozen import FrozenList
+from deltalog.names import name_key
 from deltalog.schema.collation_names import BY_BYTES, collation_named, name_in_sql
 from deltalog.schema.interchange import SchemaPart
 from deltalog.schema.primitives import (
@@ -368,9 +369,9 @@ class StructType(SchemaPart):
         if index is None:
             index = {}
             for column in self.fields:
-                index.setdefault(column.name.lower(), []).append(column)
+                index.setdefault(name_key(column.name), []).append(column)
             object.__setattr__(self, "_by_folded", index)
-        found = index.get(name.lower(), [])
+        found = index.get(name_key(name), [])
         return [column for column in found if column.name == name] or found
 
     @property

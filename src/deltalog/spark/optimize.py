@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from deltalog.conditions import as_condition
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import TextRules, columns
+from deltalog.names import name_key
 from deltalog.spark.create import names_of
 from deltalog.spark.results import optimized_frame
 from deltalog.spark.session.failures import check_type
@@ -66,9 +67,9 @@ class DeltaOptimizeBuilder:
         """Cluster rows by Z-order, so that predicates on any of the columns prune many files."""
         names = list(names_of(cols))
         self._check_filters()
-        own = {name.lower() for name in self._partition_columns}
+        own = {name_key(name) for name in self._partition_columns}
         for name in names:
-            if name.lower() in own:
+            if name_key(name) in own:
                 raise InvalidInputError(
                     f"cannot z-order by {name!r}: {name} is a partition column. Z-Ordering can "
                     "only be performed on data columns, as a file has one value of the others"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import InvalidInputError
+from deltalog.names import name_key, path_key
 from deltalog.query.names import QualifiedName
 from deltalog.schema import StructType, canonical_path_of, find_field
 from deltalog.schema.collations import inner_collations
@@ -108,8 +109,8 @@ class DropKnownColumnsStatement(SqlStatement):
     def run(self, session: Session) -> StatementAnswer:
         """Remove those columns that are there."""
         schema = session.open(self.table).snapshot.configuration.schema
-        known = {tuple(part.lower() for part in path) for path, _ in walk(schema)}
-        paths = [path for path in self.columns if tuple(map(str.lower, path)) in known]
+        known = {path_key(path) for path, _ in walk(schema)}
+        paths = [path for path in self.columns if path_key(path) in known]
         if not paths:
             return StatementAnswer(None)
         return AlterStatement(self.table, (alter.DropColumns(paths),)).run(session)
@@ -212,17 +213,13 @@ def _replace_columns(reader: StatementReader, table: QualifiedName) -> SqlStatem
     def read() -> Field:
         name = reader.name("a column")
         written = reader.type(*CLAUSES)
-        by_bytes.update(_lower((name, *path)) for path in written.by_bytes)
+        by_bytes.update(path_key((name, *path)) for path in written.by_bytes)
         return read_definition(reader, name, written)
 
     fields = reader.listed(read)
-    if len({field.name.lower() for field in fields}) < len(fields):
+    if len({name_key(field.name) for field in fields}) < len(fields):
         reader.fail_at(start, "expected each column once")
     return ReplaceColumnsStatement(table, tuple(fields), frozenset(by_bytes))
-
-
-def _lower(path: Path) -> Path:
-    return tuple(map(str.lower, path))
 
 
 def _replacing(
@@ -233,12 +230,12 @@ def _replacing(
     Raises:
         InvalidInputError: columns are added and others dropped, as in Delta Spark.
     """
-    known = {field.name.lower(): field for field in old}
-    wanted = {field.name.lower() for field in new}
-    added = [field for field in new if field.name.lower() not in known]
+    known = {name_key(field.name): field for field in old}
+    wanted = {name_key(field.name) for field in new}
+    added = [field for field in new if name_key(field.name) not in known]
     if added:
         yield alter.AddColumns(added, parent=parent)
-    dropped = [(*parent, field.name) for field in old if field.name.lower() not in wanted]
+    dropped = [(*parent, field.name) for field in old if name_key(field.name) not in wanted]
     if added and dropped:
         raise InvalidInputError(
             f"cannot replace the columns: {[field.name for field in added]} are added and "
@@ -248,11 +245,11 @@ def _replacing(
     if dropped:
         yield alter.DropColumns(dropped)
     for field in new:
-        own = known.get(field.name.lower())
+        own = known.get(name_key(field.name))
         if own is not None:
             yield from _changing(own, field, (*parent, own.name), by_bytes)
-    order = [*(field for field in old if field.name.lower() in wanted), *added]
-    if [field.name.lower() for field in order] != [field.name.lower() for field in new]:
+    order = [*(field for field in old if name_key(field.name) in wanted), *added]
+    if [name_key(field.name) for field in order] != [name_key(field.name) for field in new]:
         before: Where = "first"
         for field in new:
             yield alter.MoveColumn((*parent, field.name), before)
@@ -263,7 +260,7 @@ def _changing(
     own: Field, field: Field, path: Path, by_bytes: Collection[Path]
 ) -> Iterator[Verb[Any]]:
     collations = inner_collations(field)
-    says = bool(collations) or any(one[: len(path)] == _lower(path) for one in by_bytes)
+    says = bool(collations) or any(one[: len(path)] == path_key(path) for one in by_bytes)
     if isinstance(own.type, StructType) and isinstance(field.type, StructType):
         yield from _replacing(own.type, field.type, path, by_bytes)
     elif says and collations != inner_collations(own):
@@ -357,7 +354,7 @@ def _change_column(reader: StatementReader, table: QualifiedName) -> SqlStatemen
             return AlterStatement(table, (alter.MoveColumn(column, where),))
         return AlterStatement(table, (_retyped(column, reader.type(*CLAUSES)),))
     name = reader.name("the column's new name")
-    if name.lower() != column[-1].lower():
+    if name_key(name) != name_key(column[-1]):
         reader.fail("expected the same name: ALTER TABLE … RENAME COLUMN renames")
     written = reader.type(*CLAUSES)
     field = read_definition(reader, name, written)

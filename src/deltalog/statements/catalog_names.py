@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from deltalog.catalogs.named import NamedTable, NewNamedTable
 from deltalog.catalogs.protocol import CatalogOfCatalogs, TableCatalog, TableType, shown_name
 from deltalog.errors import InvalidInputError
+from deltalog.names import name_key
 from deltalog.query.names import QualifiedName
 from deltalog.table import DeltaTable
 from deltalog.table.creating import TablePlace
@@ -48,7 +49,7 @@ class CatalogNames:
         self._aliased: dict[str, TableCatalog] = {}
         if isinstance(catalog, Mapping):
             self._aliased = {
-                alias.lower(): _opened(one, storage_options) for alias, one in catalog.items()
+                name_key(alias): _opened(one, storage_options) for alias, one in catalog.items()
             }
         elif catalog is not None:
             self._only = _opened(catalog, storage_options)
@@ -62,7 +63,7 @@ class CatalogNames:
 
     def begins(self, name: QualifiedName) -> bool:
         """Whether a name begins with the alias of a catalog."""
-        return len(name.parts) > 1 and name.parts[0].lower() in self._aliased
+        return len(name.parts) > 1 and name_key(name.parts[0]) in self._aliased
 
     def named(self, name: QualifiedName) -> NamedTable | None:
         """Return the catalog and the name in it of a table, be it there or not."""
@@ -142,7 +143,7 @@ class CatalogNames:
                 f"cannot use {shown_name(wanted)}: this session has no catalog; connect(catalog=…) "
                 "gives it one"
             )
-        if not is_catalog and not (wanted and wanted[0].lower() in self._aliased):
+        if not is_catalog and not (wanted and name_key(wanted[0]) in self._aliased):
             missing = self._depth - 1 - len(wanted)
             wanted = (*self._schema[: max(0, missing)], *wanted)
         self._schema = wanted
@@ -168,7 +169,7 @@ class CatalogNames:
     def tables(self, schema: Sequence[str]) -> list[QualifiedName]:
         """Return the tables of a schema; those of the default schema if it is empty."""
         wanted = tuple(schema)
-        if not (wanted and wanted[0].lower() in self._aliased):
+        if not (wanted and name_key(wanted[0]) in self._aliased):
             missing = self._depth - 1 - len(wanted)
             wanted = (*self._schema[: max(0, missing)], *wanted)
         catalog, rest = self._within(wanted)
@@ -180,14 +181,14 @@ class CatalogNames:
     def keeps_namespace(self, namespace: Sequence[str]) -> bool:
         """Whether a catalog or a schema is one of these catalogs; empty is the one in use."""
         wanted = tuple(namespace) or self._schema
-        if wanted and wanted[0].lower() in self._aliased:
+        if wanted and name_key(wanted[0]) in self._aliased:
             return True
         return self._only is not None or bool(self._schema)
 
     def _within(self, namespace: Name) -> tuple[TableCatalog | None, Name]:
         """Return the catalog of a namespace, and the rest of its name."""
-        if namespace and namespace[0].lower() in self._aliased:
-            return self._aliased[namespace[0].lower()], namespace[1:]
+        if namespace and name_key(namespace[0]) in self._aliased:
+            return self._aliased[name_key(namespace[0])], namespace[1:]
         return self._only, namespace
 
     def _resolved(self, name: QualifiedName) -> tuple[TableCatalog, Name] | None:
@@ -198,8 +199,8 @@ class CatalogNames:
         missing = self._depth - len(parts)
         if missing > 0:
             parts = (*self._schema[:missing], *parts)
-        if parts[0].lower() in self._aliased and len(parts) > 1:
-            return self._aliased[parts[0].lower()], parts[1:]
+        if name_key(parts[0]) in self._aliased and len(parts) > 1:
+            return self._aliased[name_key(parts[0])], parts[1:]
         if self._only is None or len(parts) == 1:
             return None
         return self._only, parts

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import map_columns
 from deltalog.expressions.nodes import Column
+from deltalog.names import name_key, path_key
 from deltalog.rows.request import Action, ChangeRequest, Clause, When
 from deltalog.statements.conditions import resolved
 from deltalog.statements.slices import Query, SqlCondition
@@ -211,10 +212,10 @@ class MergeStatement(SqlStatement):
         """
         if not any(clause.is_star for clause in self.clauses):
             return ()
-        own, theirs = table.schema().names, {name.lower() for name in given}
-        extra = tuple(name for name in given if name.lower() not in set(map(str.lower, own)))
-        computed = {name.lower() for name in computed_columns(table)}
-        missing = [name for name in own if name.lower() not in theirs | computed]
+        own, theirs = table.schema().names, {name_key(name) for name in given}
+        extra = tuple(name for name in given if name_key(name) not in set(map(name_key, own)))
+        computed = {name_key(name) for name in computed_columns(table)}
+        missing = [name for name in own if name_key(name) not in theirs | computed]
         if extra and missing:
             raise InvalidInputError(
                 f"cannot merge into {self.table}: for `*`, the source lacks the columns {missing}"
@@ -317,7 +318,7 @@ def _read_value(reader: StatementReader, *stops: str) -> SqlCondition | None:
 def _once(
     reader: StatementReader, start: Word, values: list[tuple[Path, SqlCondition | None]]
 ) -> dict[Path, SqlCondition | None]:
-    if len({tuple(map(str.lower, path)) for path, _ in values}) < len(values):
+    if len({path_key(path) for path, _ in values}) < len(values):
         reader.fail_at(start, "expected each column once")
     return dict(values)
 
@@ -334,7 +335,7 @@ def _with_short_names(condition: Expression, names: Sequence[QualifiedName]) -> 
     """Return a condition of a MERGE in which `schema.table.column` is `table.column`."""
 
     def short(column: Column) -> Column:
-        key = tuple(part.lower() for part in column.path)
+        key = path_key(column.path)
         for name in names:
             size = len(name.key)
             if name.location is None and len(key) > size > 1 and key[:size] == name.key:

@@ -13,6 +13,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import to_sql
 from deltalog.expressions.nodes import Column, Comparison, IsNull
 from deltalog.expressions.trees import conjunction
+from deltalog.names import name_key
 from deltalog.statements.slices import Defaults, Query, SqlCondition
 from deltalog.statements.statement import (
     Session,
@@ -106,7 +107,7 @@ class InsertStatement(SqlStatement):
 
     def _check_partition(self, table: DeltaTable) -> None:
         own = table.metadata().partition_columns
-        unknown = {name.lower() for name in self.partition or ()} - set(map(str.lower, own))
+        unknown = {name_key(name) for name in self.partition or ()} - set(map(name_key, own))
         if unknown:
             raise InvalidInputError(
                 f"cannot insert into {table.table_uri}: PARTITION names {sorted(unknown)}; the "
@@ -128,9 +129,9 @@ class InsertStatement(SqlStatement):
         Without names that is the order of the table, as in Delta Spark: PARTITION moves none to
         the end, as Hive does.
         """
-        fixed = {name.lower() for name in constants}
+        fixed = {name_key(name) for name in constants}
         names = table.schema().names if self.columns is None else self.columns
-        return [name for name in names if name.lower() not in fixed]
+        return [name for name in names if name_key(name) not in fixed]
 
     def _with_defaults(
         self, table: DeltaTable, columns: Sequence[str]
@@ -144,12 +145,12 @@ class InsertStatement(SqlStatement):
         """
         if any(len(row) != len(columns) for row in self.defaults):
             return self.query, columns  # the number of columns is refused later
-        computed = {name.lower() for name in computed_columns(table)}
+        computed = {name_key(name) for name in computed_columns(table)}
         values: dict[str, object] = {}
         kept: list[int] = []
         for place, name in enumerate(columns):
             marks = [row[place] for row in self.defaults if row[place] is not None]
-            if name.lower() not in computed:
+            if name_key(name) not in computed:
                 kept.append(place)
                 value = default_value(table, (name,)) if marks else None
                 values.update({str(mark): value for mark in marks})
@@ -204,7 +205,7 @@ def read_insert(reader: StatementReader) -> SqlStatement:
     columns, start = None, reader.word
     if not by_name and reader.is_at("(") and not reader.is_at_query:
         columns = reader.listed(lambda: reader.name("a column"))
-        if len({name.lower() for name in columns}) < len(columns):
+        if len({name_key(name) for name in columns}) < len(columns):
             reader.fail_at(start, "expected each column once")
     where = None
     if not overwrites and reader.take("REPLACE WHERE"):
@@ -232,6 +233,6 @@ def _read_partition(reader: StatementReader) -> dict[str, SqlCondition | None]:
 
     start = reader.word
     found = reader.listed(read)
-    if len({name.lower() for name, _ in found}) < len(found):
+    if len({name_key(name) for name, _ in found}) < len(found):
         reader.fail_at(start, "expected each column once")
     return dict(found)

@@ -15,10 +15,12 @@ from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.locations import named_table
 from deltalog.log.listing import has_table
+from deltalog.names import path_key
 from deltalog.query.duckdb import connect_duckdb, shared_duckdb
 from deltalog.query.names import QualifiedName
 from deltalog.query.pruning import EVERYTHING, TableRead
 from deltalog.query.running import query_translated
+from deltalog.query.spelled import spelled_as_tables
 from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.statements.catalog_names import CatalogNames
 from deltalog.statements.query_rows import FittedRows, OnceRows, RowsOfQuery, told_numbers
@@ -34,6 +36,7 @@ from deltalog.table.queries import (
     select,
     telling_rows,
 )
+from deltalog.write.polars import exportable
 from deltalog.write.source import RereadableRows, open_batches
 
 if TYPE_CHECKING:
@@ -85,6 +88,8 @@ class LocalSession:
             rows = open_batches(rows).read_all()
         elif isinstance(rows, pa.RecordBatchReader):
             rows = OnceRows(name, rows)
+        else:
+            rows = exportable(rows)
         self._registered[parts.key] = parts, rows
 
     def begin(self) -> None:
@@ -195,7 +200,7 @@ class LocalSession:
 
     def tables(self, schema: Sequence[str]) -> Sequence[QualifiedName]:
         """Return the tables of a schema: registered ones, and those that a catalog keeps."""
-        wanted = tuple(part.lower() for part in schema)
+        wanted = path_key(schema)
         own = [name for name, _ in self._registered.values() if name.key[:-1] == wanted]
         return [*own, *self._catalogs.tables(schema)]
 
@@ -297,6 +302,7 @@ class LocalSession:
             for name, reference in found.tables.items()
         }
         database = self._own_database or shared_duckdb()
+        found = spelled_as_tables(query.text, found, tables)
         return query_translated(
             database, found, tables, given,
             prefix=prefix, shown=query.text, is_of_values=query.is_of_values,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog.names import name_key
 from deltalog.statements.statement import Session, SqlStatement, StatementAnswer, table_of
 
 if TYPE_CHECKING:
@@ -124,5 +125,5 @@ def _listed(column: str, names: Iterable[str], pattern: str | None) -> Statement
 def _matches(name: str, pattern: str | None) -> bool:
     if pattern is None:
         return True
-    options = pattern.lower().split("|")
-    return any(fnmatchcase(name.lower(), option.strip()) for option in options)
+    options = map(name_key, pattern.split("|"))
+    return any(fnmatchcase(name_key(name), option.strip()) for option in options)

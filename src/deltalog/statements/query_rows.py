@@ -13,6 +13,7 @@ import pyarrow as pa
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.expressions.nodes import Cast, Column
+from deltalog.names import name_key
 from deltalog.query.shown import with_schema
 from deltalog.rows.assign import Assignments, Scope
 from deltalog.schema import ArrayType, MapType, StructType, find_field, from_arrow_schema
@@ -111,7 +112,7 @@ class FittedRows(RereadableRows):
         """
         reader = open_batches(self.rows)
         configuration = self.table.snapshot.configuration
-        known = {name.lower(): name for name in configuration.schema.names}
+        known = {name_key(name): name for name in configuration.schema.names}
         given = [field.name for field in reader.schema]
         columns = self.columns
         if columns is not None and len(columns) != len(given):
@@ -125,8 +126,8 @@ class FittedRows(RereadableRows):
         values: dict[str, Any] = {}
         extra: list[int] = []
         for place, name in enumerate(given if columns is None else columns):
-            if name.lower() in known:
-                values[known[name.lower()]] = Column((f"c{place}",))
+            if name_key(name) in known:
+                values[known[name_key(name)]] = Column((f"c{place}",))
             elif columns is None and self.evolves:
                 extra.append(place)
             else:
@@ -134,7 +135,7 @@ class FittedRows(RereadableRows):
                     f"cannot insert into {self.table.table_uri}: it has no column {name!r}"
                 )
         for name, value in self.constants.items():
-            values[known.get(name.lower(), name)] = value
+            values[known.get(name_key(name), name)] = value
         values |= absent_partitions(self.table, values)
         schema = configuration.schema
         types = self._types_of(source, schema, values)
@@ -219,16 +220,16 @@ def _check_order(given: DataType, target: DataType, table: str, path: str) -> No
     """
     match given, target:
         case StructType(), StructType():
-            names = [[field.name.lower() for field in one] for one in (given, target)]
+            names = [[name_key(field.name) for field in one] for one in (given, target)]
             if names[0] != names[1] and sorted(names[0]) == sorted(names[1]):
                 raise InvalidInputError(
                     f"cannot insert into {table}: the fields of {path!r} are in the order "
                     f"{names[0]}, and those of the table in {names[1]}; give them in its order"
                 )
-            known = {field.name.lower(): field for field in target}
+            known = {name_key(field.name): field for field in target}
             for field in given:
-                if field.name.lower() in known:
-                    other = known[field.name.lower()].type
+                if name_key(field.name) in known:
+                    other = known[name_key(field.name)].type
                     _check_order(field.type, other, table, f"{path}.{field.name}")
         case ArrayType(), ArrayType():
             _check_order(given.element_type, target.element_type, table, path)

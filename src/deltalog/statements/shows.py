@@ -19,6 +19,7 @@ from deltalog.expressions import Column, conjunction, lit
 from deltalog.expressions.nodes import Comparison, IsNull
 from deltalog.expressions.render import simple_name_of
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
+from deltalog.names import name_key
 from deltalog.partition_values import hive_directory
 from deltalog.query.names import QualifiedName
 from deltalog.schema import find_field
@@ -197,16 +198,16 @@ class ShowPartitionsStatement(SqlStatement):
         own = table.metadata().partition_columns
         if not own:
             raise InvalidInputError(f"cannot show partitions of {self.table}: it has none")
-        known = {name.lower(): name for name in own}
-        unknown = [name for name in self.partition if name.lower() not in known]
+        known = {name_key(name): name for name in own}
+        unknown = [name for name in self.partition if name_key(name) not in known]
         if unknown:
             raise InvalidInputError(
                 f"cannot show partitions of {self.table} by {unknown}: its partition columns are "
                 f"{list(own)}"
             )
         wanted = [
-            IsNull(Column((known[name.lower()],))) if value is None
-            else Comparison("=", Column((known[name.lower()],)), lit(value))
+            IsNull(Column((known[name_key(name)],))) if value is None
+            else Comparison("=", Column((known[name_key(name)],)), lit(value))
             for name, value in self.partition.items()
         ]  # fmt: skip
         found = table.partitions(file_pruning_predicate=conjunction(wanted) if wanted else None)

@@ -19,6 +19,7 @@ from deltalog.expressions.nodes import Column
 from deltalog.features.clustering import logical_clustering_columns
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.identity_columns import identity_columns
+from deltalog.names import name_key, path_key
 from deltalog.schema import StructType
 from deltalog.statements.conditions import resolved
 from deltalog.verbs.do import stage
@@ -303,7 +304,7 @@ def qualifiers_of(name: QualifiedName, alias: str | None = None) -> Qualifiers:
     From the longest to the shortest, in lower case.
     """
     if alias is not None:
-        return ((alias.lower(),),)
+        return ((name_key(alias),),)
     return () if name.location else tuple(name.key[place:] for place in range(len(name.key)))
 
 
@@ -315,8 +316,8 @@ def bare(path: Path, qualifiers: Qualifiers, columns: Sequence[str]) -> Path:
         qualifiers: of the table.
         columns: of the table.
     """
-    key = tuple(part.lower() for part in path)
-    if key[0] in {name.lower() for name in columns}:
+    key = path_key(path)
+    if key[0] in {name_key(name) for name in columns}:
         return path
     sizes = (len(one) for one in qualifiers if key[: len(one)] == one and len(one) < len(key))
     return path[next(sizes, 0) :]
@@ -334,22 +335,19 @@ def absent_partitions(table: DeltaTable, given: Collection[str]) -> dict[str, Ex
         table: whose partition columns they are.
         given: names of the columns that the rows have, in any case.
     """
-    known = {name.lower() for name in (*given, *computed_columns(table))}
+    known = {name_key(name) for name in (*given, *computed_columns(table))}
     return {
         name: default_of(table, (name,))
         for name in table.metadata().partition_columns
-        if name.lower() not in known
+        if name_key(name) not in known
     }
 
 
 def default_of(table: DeltaTable, column: tuple[str, ...]) -> Expression:
     """Return the default of a column; NULL if it has none."""
     schema = table.snapshot.configuration.schema
-    found = {
-        tuple(part.lower() for part in path): text
-        for path, text in default_expressions(schema).items()
-    }
-    text = found.get(tuple(part.lower() for part in column))
+    found = {path_key(path): text for path, text in default_expressions(schema).items()}
+    text = found.get(path_key(column))
     return lit(None) if text is None else parse_sql(text)
 
 

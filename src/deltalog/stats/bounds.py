@@ -102,10 +102,11 @@ def _decimal_correction(data_type: PrimitiveType) -> Correction:
     Such a bound can be off by half a unit in the double's last place, on the wrong side. delta-rs
     1.6 even writes the limits of int64 for decimals without fraction that are beyond them.
     """
-    most = Decimal(10**data_type.precision - 1).scaleb(-data_type.scale)
+    # Of its digits: arithmetic of decimals, and even a sign, rounds what has more than 28.
+    most = Decimal((0, (9,) * data_type.precision, -data_type.scale))
 
     def lower(array: Array) -> Array:
-        return _widened(array, data_type, -1, pa.scalar(-most, _wide(data_type)))
+        return _widened(array, data_type, -1, pa.scalar(most.copy_negate(), _wide(data_type)))
 
     def upper(array: Array) -> Array:
         return _widened(array, data_type, 1, pa.scalar(most, _wide(data_type)))

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.kernels import Array, pc
+from deltalog.names import path_key
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.collation_names import versioned
 from deltalog.schema.collations import collations_of, ruled_collation
@@ -108,11 +109,11 @@ def indexed_columns(
     """
     leaves = list(leaf_columns(schema))
     if columns is not None:
-        chosen = {_fold(column) for column in columns}
+        chosen = {path_key(column) for column in columns}
         return [
             (path, field)
             for path, field in leaves
-            if any(_fold(path[:length]) in chosen for length in range(1, len(path) + 1))
+            if any(path_key(path[:length]) in chosen for length in range(1, len(path) + 1))
         ]
     return leaves if num_indexed_columns < 0 else leaves[:num_indexed_columns]
 
@@ -259,10 +260,6 @@ def _cast_one(value: pa.Scalar[Any], to: pa.DataType) -> pa.Scalar[Any] | None:
         return value.cast(to)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
-
-
-def _fold(path: Path) -> Path:
-    return tuple(name.lower() for name in path)
 
 
 def _fields(tree: dict[str, Any]) -> list[pa.Field[Any]]:

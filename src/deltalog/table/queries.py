@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns, parse_sql
+from deltalog.names import name_key
 from deltalog.query.duckdb import is_of_table, shared_duckdb
 from deltalog.query.lexer import error_at
 from deltalog.query.running import query_translated
 from deltalog.query.shown import with_names, with_schema
+from deltalog.query.spelled import spelled_as_tables
 from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.schema.arrow import told_of_query
 from deltalog.schema.collations import unordered_in
@@ -101,6 +103,7 @@ def query_table(
             if selected is not None:
                 return selected.to_reader()
             rows[key] = rows_for(seen, found.reads[key], parameters)
+    found = spelled_as_tables(query, found, rows)
     return query_translated(shared_duckdb(), found, rows, parameters, shown=query)
 
 
@@ -158,16 +161,16 @@ def select(
     session = table.snapshot.context.session
     if selection is None or session.time_zone not in UTC_NAMES:
         return None  # moments of queries are in UTC
-    known = {name.lower(): name for name in configuration.schema.names}
+    known = {name_key(name): name for name in configuration.schema.names}
     asked = selection.columns or tuple((name, name) for name in configuration.schema.names)
-    wanted = [known.get(name.lower(), "") for name, _ in asked]
+    wanted = [known.get(name_key(name), "") for name, _ in asked]
     if "" in wanted or len(set(wanted)) < len(wanted):
         return None
     where = selection.where
     try:
         condition = None if where is None else parse_sql(where, parameters=parameters)
         if condition is not None and not all(
-            path[0].lower() in known for path in columns(condition)
+            name_key(path[0]) in known for path in columns(condition)
         ):
             return None  # such as a name of the answer
         scan: Any = table.scan
@@ -188,8 +191,10 @@ def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, ob
     check_looked_into(table, read)
     names = table.snapshot.configuration.schema.names
     if read.limit is not None:
-        known = {name.lower(): name for name in names}
-        wanted = None if read.columns is None else [known.get(one.lower()) for one in read.columns]
+        known = {name_key(name): name for name in names}
+        wanted = (
+            None if read.columns is None else [known.get(name_key(one)) for one in read.columns]
+        )
         if wanted is None or None not in wanted:
             scan: Any = table.scan
             return scan(wanted, limit=read.limit)
@@ -232,14 +237,14 @@ def check_looked_into(table: VersionedTable, read: TableRead) -> None:
     schema = table.snapshot.configuration.schema
     for name in schema.names:
         kinds = [kind for _, kind in walk_types(find_field(schema, (name,)).type)]
-        is_named = read.named is None or name.lower() in read.named
+        is_named = read.named is None or name_key(name) in read.named
         if is_named and YEAR_TO_MONTH in kinds[1:]:
             raise InvalidInputError(
                 f"cannot query {table.snapshot.store.root}: column {name!r} has intervals of years "
                 "and months inside, which DuckDB takes for numbers; a query with no more than "
                 "columns, a condition and a limit is answered"
             )
-        if read.looked_into is not None and name.lower() not in read.looked_into:
+        if read.looked_into is not None and name_key(name) not in read.looked_into:
             continue
         what = unordered_in(schema, name)
         if what is not None:

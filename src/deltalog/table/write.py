@@ -17,6 +17,7 @@ from deltalog.errors import (
     TableExistsError,
 )
 from deltalog.locations import named_table, open_table_context
+from deltalog.names import name_key
 from deltalog.rows.file_options import FileOptions
 from deltalog.schema import from_arrow_schema
 from deltalog.table.defaults import new_table_with_defaults
@@ -298,8 +299,8 @@ def _check_fits(
     """Raise for partition columns and properties that the existing table does not have."""
     own = table.metadata().partition_columns
     if write.partition_by is not None and write.schema_mode != "overwrite":
-        asked = [name.lower() for name in write.partition_by]
-        if asked != [name.lower() for name in own]:
+        asked = [name_key(name) for name in write.partition_by]
+        if asked != [name_key(name) for name in own]:
             raise InvalidInputError(
                 f"cannot write to {table.table_uri} by partitions {list(write.partition_by)}: "
                 f"the table has {list(own)}; mode='overwrite' with schema_mode='overwrite' "

@@ -21,6 +21,7 @@ from deltalog.column_mapping import (
 )
 from deltalog.errors import InvalidInputError
 from deltalog.features.iceberg_compat import enabled_versions, with_nested_ids
+from deltalog.names import name_key
 from deltalog.schema import ArrayType, Field, MapType, StructType
 from deltalog.schema.columns import canonical_path_of, map_fields, walk
 
@@ -131,9 +132,9 @@ def check_reserved(schema: StructType, names: Iterable[str | None]) -> None:
     """
     # "It must not be equal to the name of any other column in the table's schema", and "must remain
     # unique in all future versions of the table."
-    hidden = {name.lower() for name in names if name}
+    hidden = {name_key(name) for name in names if name}
     for field in schema.fields:
-        if hidden & {field.name.lower(), physical_name(field).lower()}:
+        if hidden & {name_key(field.name), name_key(physical_name(field))}:
             raise InvalidInputError(
                 f"cannot have a column {field.name!r}: its files store row ids under that name"
             )
@@ -145,7 +146,7 @@ class _IdMatcher:
         self.claimed = claimed
 
     def struct(self, new: StructType, old: StructType) -> StructType:
-        by_name = {field.name.lower(): field for field in old.fields}
+        by_name = {name_key(field.name): field for field in old.fields}
         by_identity = {_identity(field): field for field in old.fields}
         fields: list[Field] = []
         for field in new.fields:
@@ -153,7 +154,10 @@ class _IdMatcher:
             if _identity(field) in self.known:
                 found, kept = by_identity.get(_identity(field)), field
             else:
-                found, kept = by_name.get(field.name.lower()), without_metadata(field, (_MAPPING,))
+                found, kept = (
+                    by_name.get(name_key(field.name)),
+                    without_metadata(field, (_MAPPING,)),
+                )
                 # The field was renamed, and a new one took its old name.
                 if found is not None and _identity(found) in self.claimed:
                     found = None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from deltalog.column_mapping import Mode, field_id
 from deltalog.errors import InvalidInputError
 from deltalog.features.type_widening import changes_own_type, record_type_changes
+from deltalog.names import name_key
 from deltalog.schema import ArrayType, Field, MapType, StructType
 from deltalog.schema.collations import collations_of, renamed
 
@@ -81,7 +82,7 @@ class _SchemaChanger:
         # With column mapping the id stays when a column is renamed; without, a column is its name.
         number = field_id(field) if self.is_mapped else None
         if number is None:
-            return f"new {field.name}" if self.is_mapped else field.name.lower()
+            return f"new {field.name}" if self.is_mapped else name_key(field.name)
         return number
 
     def _field(self, before: Field, after: Field, parent: Path) -> Field:

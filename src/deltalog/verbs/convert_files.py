@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 
 from deltalog.errors import DeltaError, InvalidInputError, SchemaMismatchError
+from deltalog.names import name_key, path_key
 from deltalog.partition_values import (
     NULL_DIRECTORY,
     encode_value,
@@ -193,8 +194,8 @@ def partition_values(
 
 def table_schema(data: StructType, partitions: StructType) -> StructType:
     """Return the files' columns, followed by the partition columns."""
-    names = {field.name.lower() for field in partitions.fields}
-    own = [field for field in data.fields if field.name.lower() not in names]
+    names = {name_key(field.name) for field in partitions.fields}
+    own = [field for field in data.fields if name_key(field.name) not in names]
     return StructType([*own, *partitions.fields])
 
 
@@ -250,9 +251,9 @@ def _merged(known: StructType, found: StructType, path: str) -> StructType:
         raise SchemaMismatchError(
             f"cannot convert: {path} does not fit the files before it: {error}"
         ) from error
-    types = {tuple(map(str.lower, leaf)): field.type for leaf, field in leaf_columns(merged)}
+    types = {path_key(leaf): field.type for leaf, field in leaf_columns(merged)}
     for leaf, field in leaf_columns(found):
-        expected = types.get(tuple(map(str.lower, leaf)))
+        expected = types.get(path_key(leaf))
         if str(expected) != str(field.type):
             raise SchemaMismatchError(
                 f"cannot convert: column {'.'.join(leaf)!r} is of type {field.type} in {path}, and "
@@ -274,8 +275,8 @@ def _guessed(texts: Iterable[str]) -> DataType:
 
 
 def _by_name(info: FileInfo, fields: StructType) -> list[str | None]:
-    found = {name.lower(): text for name, text in parse_hive_directory(_directory(info)).items()}
-    wanted = [field.name.lower() for field in fields.fields]
+    found = {name_key(name): text for name, text in parse_hive_directory(_directory(info)).items()}
+    wanted = [name_key(field.name) for field in fields.fields]
     if found.keys() != set(wanted):
         raise InvalidInputError(
             f"cannot convert {info.path!r}: its directories name the partition column(s) "

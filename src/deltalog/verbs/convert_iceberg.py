@@ -27,6 +27,7 @@ from deltalog.column_mapping import (
 from deltalog.configuration import TableConfiguration
 from deltalog.errors import DeltaError, InvalidInputError, SchemaMismatchError
 from deltalog.features.iceberg_compat import NESTED_IDS_KEY, is_iceberg_promotion
+from deltalog.names import name_key
 from deltalog.schema import ArrayType, MapType, StructType, encode_schema, from_arrow_schema
 from deltalog.schema.arrow import parquet_field_id
 from deltalog.schema.columns import map_fields, walk, walk_types
@@ -83,7 +84,7 @@ def plan_iceberg_conversion(context: TableContext, metadata_name: str | None = N
     deleted = read_deleted_rows(context.store, source.deletes, source.files)
     ids: dict[tuple[int, str], set[int]] = {}
     for column in {column for footer in footers for column in footer.columns}:
-        ids.setdefault((column.parent, column.name.lower()), set()).add(column.number)
+        ids.setdefault((column.parent, name_key(column.name)), set()).add(column.number)
     schema = _with_own_names(source.schema, _TOP, ids)
     schema = _with_type_changes(schema, {one for footer in footers for one in footer.earlier})
     names = {field.name: physical_name(field) for field in schema}
@@ -288,7 +289,7 @@ def _with_own_names(
         number = field_id(field) or 0
         kind = _parts_with_own_names(field.type, number, ids)
         metadata = dict(field.metadata)
-        if ids.get((parent, field.name.lower()), set()) - {number}:
+        if ids.get((parent, name_key(field.name)), set()) - {number}:
             name = metadata[PHYSICAL_NAME_KEY] = physical_name_by_id(number)
             if NESTED_IDS_KEY in metadata:
                 nested: Any = metadata[NESTED_IDS_KEY]

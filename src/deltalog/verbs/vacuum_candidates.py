@@ -24,6 +24,7 @@ from deltalog.log.reader import (
     read_commits,
     read_in_batches,
 )
+from deltalog.names import name_key
 from deltalog.paths import canonical_path, canonical_paths
 from deltalog.storage.atomic import TEMPORARY_NAME
 from deltalog.storage.staging import STAGING_NAME
@@ -91,7 +92,7 @@ def inventory_files(
     Raises:
         InvalidInputError: a column is missing.
     """
-    names = {name.lower(): name for name in inventory.schema.names}
+    names = {name_key(name): name for name in inventory.schema.names}
     wanted = {"path": ("path",), **_INVENTORY_NAMES}
     chosen = {
         column: next(names[text] for text in spellings if text in names)

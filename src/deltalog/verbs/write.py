@@ -19,6 +19,7 @@ from deltalog.conditions import as_condition, check_given
 from deltalog.errors import InvalidInputError
 from deltalog.features.clustering import check_clustering_columns, clustering_columns
 from deltalog.kernels import pc
+from deltalog.names import name_key
 from deltalog.partition_values import extract, parse_column
 from deltalog.rows.file_options import FileOptions
 from deltalog.schema import from_arrow_schema
@@ -252,8 +253,8 @@ class Write(Verb[RowsWritten]):
         if self.schema_mode != "overwrite":
             return
         configuration = transaction.configuration
-        given = {name.lower() for name in rows.schema.names}
-        lost = [name for name in configuration.schema.names if name.lower() not in given]
+        given = {name_key(name) for name in rows.schema.names}
+        lost = [name for name in configuration.schema.names if name_key(name) not in given]
         asked = self.partition_by
         if lost or (asked is not None and list(asked) != list(configuration.partition_columns)):
             raise InvalidInputError(

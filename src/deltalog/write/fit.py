@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.kernels import Array, compute
+from deltalog.names import name_key
 from deltalog.schema import (
     ArrayType,
     MapType,
@@ -200,10 +201,10 @@ def _casts(
     incoming: StructType, table: StructType, time_zone: str
 ) -> dict[str, tuple[PrimitiveType, PrimitiveType]]:
     """Return the columns of the table whose data is cast, with both types."""
-    known = {field.name.lower(): field for field in table}
+    known = {name_key(field.name): field for field in table}
     found: dict[str, tuple[PrimitiveType, PrimitiveType]] = {}
     for column in incoming:
-        target = known.get(column.name.lower())
+        target = known.get(name_key(column.name))
         if target is None or can_store(column.type, target.type):
             continue
         one, other = column.type, target.type
@@ -278,10 +279,10 @@ def _match_struct(
 ) -> dict[str, int]:
     """Return the index in the data for each column name of the table."""
     places: dict[str, int] = {}
-    known = {field.name.lower(): field for field in table}
+    known = {name_key(field.name): field for field in table}
     for place, column in enumerate(incoming):
         here = (*path, column.name)
-        target = known.get(column.name.lower())
+        target = known.get(name_key(column.name))
         if target is None:
             problems.extra.append(".".join(here))
         elif target.name in places:
@@ -348,10 +349,10 @@ def _respelled(arrow_type: Any, table: DataType) -> Any:
     """Return the Arrow type with nested names in the table's spelling."""
     match table:
         case StructType() if pa.types.is_struct(arrow_type):
-            known = {field.name.lower(): field for field in table}
+            known = {name_key(field.name): field for field in table}
             fields = []
             for part in arrow_type.fields:
-                target = known[part.name.lower()]
+                target = known[name_key(part.name)]
                 fields.append(
                     part.with_name(target.name).with_type(_respelled(part.type, target.type))
                 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError, SchemaMismatchError
-from deltalog.write.polars import frame_kind, open_frame, open_lazy_frame
+from deltalog.write.polars import frame_kind, native_frame, open_frame, open_lazy_frame
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -71,6 +71,7 @@ def open_batches(data: object) -> pa.RecordBatchReader:
 
     Cost: only the first batch of an iterable is read ahead; lists of dicts are converted whole.
     """
+    data = native_frame(data)
     if (opened := _opened_frame(data)) is not None:
         return opened
     if isinstance(data, RereadableRows):
@@ -101,6 +102,7 @@ def is_rereadable(data: object) -> bool:
 
     False for unknown types.
     """
+    data = native_frame(data)
     if isinstance(data, _REREADABLE) or _is_pandas(data):
         return True
     if isinstance(data, pa.RecordBatchReader | Iterator):

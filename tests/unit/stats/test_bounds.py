@@ -10,6 +10,7 @@ import pytest
 
 from deltalog.expressions import col
 from deltalog.schema import Field, StructType
+from deltalog.stats.bounds import correction
 from tests.support.skipping import FakeTable, keep, plan, stats
 
 
@@ -96,3 +97,14 @@ def test_collations_do_not_order_by_bytes() -> None:
     table = FakeTable(StructType([Field("s", "string", metadata=metadata)]))
     assert keep("s > 'b'", stats("s", '"A"', '"B"'), table=table) == [True]
     assert keep("s IS NULL", stats("s", '"A"', '"B"'), table=table) == [False]
+
+
+@pytest.mark.parametrize("digits", [29, 38])
+@pytest.mark.parametrize("scale", [0, 5])
+def test_the_largest_decimals_bound_themselves(digits: int, scale: int) -> None:
+    kind = pa.decimal128(digits, scale)
+    largest = Decimal((0, (9,) * digits, -scale))
+    corrected = correction(Field("d", f"decimal({digits},{scale})"))
+    lower = corrected.lower(pa.array([largest.copy_negate()], kind))[0].as_py()
+    upper = corrected.upper(pa.array([largest], kind))[0].as_py()
+    assert (lower, upper) == (largest.copy_negate(), largest)

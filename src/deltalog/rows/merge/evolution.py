@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.errors import SchemaMismatchError
 from deltalog.expressions.nodes import col
+from deltalog.names import name_key
 from deltalog.rows.merge.names import Names
 from deltalog.schema import StructType, find_field, merge_schemas
 from deltalog.table_change import changed_table
@@ -28,8 +29,8 @@ def configuration_after(
     """
     wanted = _wanted(request, configuration.schema, source)
     if not request.merge_schema:
-        known = {name.lower() for name in configuration.schema.names}
-        extra = [name for name in wanted if name.lower() not in known]
+        known = {name_key(name) for name in configuration.schema.names}
+        extra = [name for name in wanted if name_key(name) not in known]
         if extra and request.is_upsert:
             shown = ", ".join(map(repr, extra))
             raise SchemaMismatchError(
@@ -73,8 +74,8 @@ def names_of(request: ChangeRequest, target: StructType, source: StructType) -> 
 def _wanted(request: ChangeRequest, target: StructType, source: StructType) -> list[str]:
     """Return the source columns that the table has or gains, where its schema may evolve."""
     found: dict[str, None] = {}
-    known = {name.lower() for name in target.names}
-    theirs = {name.lower(): name for name in source.names}
+    known = {name_key(name) for name in target.names}
+    theirs = {name_key(name): name for name in source.names}
     names = names_of(request, target, source)
     for clause in request.clauses:
         if clause.is_star:
@@ -82,6 +83,6 @@ def _wanted(request: ChangeRequest, target: StructType, source: StructType) -> l
             continue
         for key in clause.values or {}:
             path = key if isinstance(key, tuple) else names.target_path(key, col(key).path)
-            if path[0].lower() not in known and path[0].lower() in theirs:
-                found[theirs[path[0].lower()]] = None
+            if name_key(path[0]) not in known and name_key(path[0]) in theirs:
+                found[theirs[name_key(path[0])]] = None
     return list(found)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Column, map_columns, parse_sql
+from deltalog.names import name_key
 from deltalog.schema import Field, StructType
 
 if TYPE_CHECKING:
@@ -52,14 +53,12 @@ class Names:
         self._parameters = parameters
         self._aliases = {SOURCE: SOURCE, TARGET: TARGET}
         given = [(source_alias, SOURCE), (target_alias, TARGET)]
-        if (
-            source_alias is not None
-            and (source_alias or "").lower() == (target_alias or "").lower()
-        ):
+        keys = [name_key(alias) for alias, _ in given if alias is not None]
+        if len(set(keys)) < len(keys):
             raise InvalidInputError(f"source and target cannot both be called {source_alias!r}")
         for alias, side in given:
             if alias is not None:
-                self._aliases[alias.strip("`").lower()] = side
+                self._aliases[name_key(alias.strip("`"))] = side
         self._shown = {SOURCE: source_alias or SOURCE, TARGET: target_alias or TARGET}
 
     def parse(self, sql: str | Expression, sides: Collection[str] = BOTH) -> Expression:
@@ -85,9 +84,9 @@ class Names:
         Raises:
             InvalidInputError: the column belongs to the source.
         """
-        known = {name.lower() for name in self._sides[TARGET].names}
-        side = self._aliases.get(parts[0].lower())
-        if len(parts) == 1 or side is None or (parts[0].lower() in known and parts[0] != TARGET):
+        known = {name_key(name) for name in self._sides[TARGET].names}
+        side = self._aliases.get(name_key(parts[0]))
+        if len(parts) == 1 or side is None or (name_key(parts[0]) in known and parts[0] != TARGET):
             return parts
         if side == SOURCE:
             raise InvalidInputError(
@@ -97,7 +96,7 @@ class Names:
 
     def _place(self, column: Column, sides: Collection[str]) -> Column:
         path = column.path
-        side = self._aliases.get(path[0].lower())
+        side = self._aliases.get(name_key(path[0]))
         if side is not None and len(path) > 1:
             if side not in sides:
                 raise InvalidInputError(
@@ -107,7 +106,7 @@ class Names:
         found = [
             side
             for side in sides
-            if path[0].lower() in {name.lower() for name in self._sides[side].names}
+            if name_key(path[0]) in {name_key(name) for name in self._sides[side].names}
         ]
         if len(found) == 1:
             return Column((found[0], *path))
@@ -120,12 +119,12 @@ class Names:
 
     def _hint(self, column: Column, sides: Collection[str]) -> str:
         known = {
-            f"{self._shown[side]}.{name}".lower(): f"{self._shown[side]}.{name}"
+            f"{self._shown[side]}.{name_key(name)}": f"{self._shown[side]}.{name}"
             for side in sides
             for name in self._sides[side].names
         }
         bare = {name.rpartition(".")[2]: shown for name, shown in known.items()}
-        close = difflib.get_close_matches(column.name.lower(), [*known, *bare], n=1)
+        close = difflib.get_close_matches(name_key(column.name), [*known, *bare], n=1)
         if close:
             return f"did you mean {(known.get(close[0]) or bare[close[0]])!r}?"
         return f"the columns are {', '.join(map(repr, list(known.values())[:20]))}"

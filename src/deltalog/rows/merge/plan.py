@@ -21,6 +21,7 @@ from deltalog.expressions import (
 )
 from deltalog.expressions.evaluation import fold
 from deltalog.expressions.nodes import Collate, Column, Comparison, col
+from deltalog.names import name_key
 from deltalog.rows.assign import (
     Assignments,
     Scope,
@@ -272,8 +273,8 @@ def col_of(name: str) -> Expression:
 
 def _known(clause: Clause, names: Sequence[str], target: StructType) -> list[str]:
     """Return the columns that the table has; one at least, or the clause would change nothing."""
-    known = {name.lower() for name in target.names}
-    taken = [name for name in names if name.lower() in known]
+    known = {name_key(name) for name in target.names}
+    taken = [name for name in names if name_key(name) in known]
     if names and not taken:
         raise InvalidInputError(
             f"{clause} takes nothing: the source has the columns "

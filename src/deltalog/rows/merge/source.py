@@ -17,6 +17,7 @@ import pyarrow as pa
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.kernels import Array, pc
+from deltalog.names import name_key
 from deltalog.schema import StructType, conform, duplicates, from_arrow_schema, to_arrow_schema
 from deltalog.schema.arrow import type_of_query
 from deltalog.schema.primitives.moments import has_nanoseconds
@@ -100,12 +101,12 @@ class MergeSource:
         write does it. Whole numbers are months where the table's column of that name has months,
         but not those of a query, which has both.
         """
-        known = {field.name.lower(): field.type for field in target}
+        known = {name_key(field.name): field.type for field in target}
         asks = any(kind in FINE_MOMENTS for kind in known.values())
         fields: list[Field] = []
         cut: set[str] = set()
         for field in self.schema:
-            theirs = known.get(field.name.lower())
+            theirs = known.get(name_key(field.name))
             if field.name in self._fine and (theirs in FINE_MOMENTS or (asks and theirs is None)):
                 has_zone = field.type == TIMESTAMP
                 kind = TIMESTAMP_NANOS if has_zone else TIMESTAMP_NANOS_NTZ

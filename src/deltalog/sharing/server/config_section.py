@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deltalog.errors import InvalidInputError, MalformedMessageError
+from deltalog.names import name_key
 from deltalog.sharing.wire.codec import parse_timestamp
 
 if TYPE_CHECKING:
@@ -166,8 +167,8 @@ def _parse(values: object, where: str, parse: Callable[[ConfigSection], T]) -> T
 
 def closest(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?`, or an empty text if no name is similar."""
-    by_folded = {one.casefold(): one for one in known}
-    found = get_close_matches(name.casefold(), by_folded, n=1)
+    by_folded = {name_key(one): one for one in known}
+    found = get_close_matches(name_key(name), by_folded, n=1)
     return f"; did you mean {by_folded[found[0]]!r}?" if found else ""
 
 
@@ -175,6 +176,6 @@ def check_unique(names: Iterable[str], where: str) -> None:
     """Refuse names that differ only in their case (ledger SHARE-CFG-01)."""
     seen: set[str] = set()
     for name in names:
-        if name.casefold() in seen:
+        if name_key(name) in seen:
             raise InvalidInputError(f"{where}: the name {name!r} is there twice")
-        seen.add(name.casefold())
+        seen.add(name_key(name))

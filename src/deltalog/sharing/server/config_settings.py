@@ -14,6 +14,7 @@ from typing import Final
 
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import parse_sql
+from deltalog.names import name_key
 from deltalog.sharing.server.config import (
     Network,
     OAuthConfig,
@@ -186,7 +187,7 @@ def _recipient(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> Recip
 
 def _shares_of(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> tuple[str, ...] | None:
     """Return the names of a recipient's shares; None is every share, which has to be said."""
-    known = {share.name.casefold(): share.name for share in shares}
+    known = {name_key(share.name): share.name for share in shares}
     if section.values.get("shares") == _EVERY_SHARE:
         section.texts("shares")
         if _EVERY_SHARE in known:
@@ -197,10 +198,10 @@ def _shares_of(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> tuple
     if names is None:
         raise section.error("shares", "expected a list of shares, or the word all for every share")
     for name in names:
-        if name.casefold() not in known:
+        if name_key(name) not in known:
             meant = closest(name, known.values())
             raise section.error("shares", f"there is no share {name!r}{meant}")
-    return tuple(known[name.casefold()] for name in names)
+    return tuple(known[name_key(name)] for name in names)
 
 
 def _token(section: ConfigSection) -> TokenConfig:
@@ -258,7 +259,7 @@ def _oauth(section: ConfigSection) -> OAuthConfig:
 
 def _readiness(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> ReadinessConfig:
     known = {
-        name.casefold(): name
+        name_key(name): name
         for share in shares
         for schema in share.schemas
         for table in schema.tables
@@ -266,11 +267,11 @@ def _readiness(section: ConfigSection, shares: tuple[ShareConfig, ...]) -> Readi
     }
     names = section.texts("tables", least=("one", "table")) or ()
     for name in names:
-        if name.casefold() not in known:
+        if name_key(name) not in known:
             meant = closest(name, known.values())
             raise section.error("tables", f"there is no table {name!r}{meant}")
     return ReadinessConfig(
-        tables=tuple(known[name.casefold()] for name in names),
+        tables=tuple(known[name_key(name)] for name in names),
         timeout_seconds=section.number("timeoutSeconds", ReadinessConfig().timeout_seconds),
     )
 

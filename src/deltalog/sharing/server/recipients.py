@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
+from deltalog.names import name_key
 from deltalog.sharing.server.faults import forbidden, too_many_requests, unauthenticated
 from deltalog.sharing.server.tokens import token_digest
 
@@ -37,7 +38,7 @@ class Recipient:
 
     def can_access(self, share: str) -> bool:
         """Whether a share is shared with this recipient."""
-        return self.shares is None or share.casefold() in self.shares
+        return self.shares is None or name_key(share) in self.shares
 
 
 class Recipients:
@@ -111,7 +112,7 @@ class Recipients:
 
 def _recipient(config: RecipientConfig) -> Recipient:
     shares = config.shares
-    seen = None if shares is None else frozenset(name.casefold() for name in shares)
+    seen = None if shares is None else frozenset(name_key(name) for name in shares)
     return Recipient(config.name, seen)
 
 

@@ -16,6 +16,7 @@ from deltalog.context import utc_context
 from deltalog.errors import VersionNotFoundError
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
+from deltalog.names import name_key
 from deltalog.paths import decode_location
 from deltalog.sharing.server.faults import invalid, not_found, unsupported
 from deltalog.snapshot import Snapshot, load_snapshot
@@ -212,7 +213,7 @@ class Tables:
         config: ServerConfig,
         make_store: Callable[[TableConfig], Store] | None = None,
     ) -> None:
-        self._shares = {share.name.casefold(): share for share in config.shares}
+        self._shares = {name_key(share.name): share for share in config.shares}
         self._make_store = make_store or _store_of
         self._kept = config.limits.cached_tables
         self._opened: OrderedDict[str, _OpenTable] = OrderedDict()
@@ -228,7 +229,7 @@ class Tables:
         Raises:
             Fault: 404.
         """
-        found = self._shares.get(name.casefold())
+        found = self._shares.get(name_key(name))
         if found is None or not recipient.can_access(found.name):
             raise not_found("share")
         return found
@@ -240,7 +241,7 @@ class Tables:
             Fault: 404.
         """
         for schema in self.share(recipient, share).schemas:
-            if schema.name.casefold() == name.casefold():
+            if name_key(schema.name) == name_key(name):
                 return schema
         raise not_found("schema")
 
@@ -253,7 +254,7 @@ class Tables:
         share = self.share(recipient, name.share)
         schema = self.schema(recipient, name.share, name.schema)
         for config in schema.tables:
-            if config.name.casefold() == name.table.casefold():
+            if name_key(config.name) == name_key(name.table):
                 own = TableName(share.name, schema.name, config.name)
                 return ServedTable(own, config, self._open(own, config))
         raise not_found("table")

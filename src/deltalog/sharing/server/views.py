@@ -29,6 +29,7 @@ from deltalog.expressions import columns as columns_of
 from deltalog.expressions import conjuncts, parse_sql
 from deltalog.expressions.trees import all_of
 from deltalog.features.schema_traits import has_types_of, has_variant
+from deltalog.names import name_key
 from deltalog.scan import plan_scan, read_task
 from deltalog.scan.plan import TASK_COLUMNS, make_task
 from deltalog.schema import StructType, canonical_path_of, encode_schema, project
@@ -392,4 +393,4 @@ def _path_in(
 def column_identity(field: Field, configuration: TableConfiguration) -> str:
     """Return what a column keeps when it is renamed."""
     mode = configuration.column_mapping_mode
-    return field.name.casefold() if mode is Mode.NONE else physical_name(field, mode).casefold()
+    return name_key(field.name) if mode is Mode.NONE else name_key(physical_name(field, mode))

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, col, to_sql
 from deltalog.features.computed_columns import generation_expressions
+from deltalog.names import name_key
 from deltalog.rows.assign import canonical_path
 from deltalog.schema import PrimitiveType, StructType, find_field
 from deltalog.spark.session.settings import is_ansi
@@ -54,15 +55,15 @@ def parse_assignments(
 
 def assigned_path(schema: StructType, key: str | Path, alias: str | None) -> Path:
     """Resolve the path of an assigned column, in the schema's spelling."""
-    names = {name.lower() for name in schema.names}
+    names = {name_key(name) for name in schema.names}
     if isinstance(key, tuple):
         parts: Path = key
     elif isinstance(key, str):
-        parts = (key,) if key.lower() in names else tuple(col(key).path)
+        parts = (key,) if name_key(key) in names else tuple(col(key).path)
     else:
         raise InvalidInputError(f"cannot assign {key!r}: expected the name of a column")
-    is_alias = alias is not None and parts[0].lower() == alias.lower()
-    if is_alias and len(parts) > 1 and parts[0].lower() not in names:
+    is_alias = alias is not None and name_key(parts[0]) == name_key(alias)
+    if is_alias and len(parts) > 1 and name_key(parts[0]) not in names:
         parts = parts[1:]
     return canonical_path(schema, parts)
 
@@ -179,7 +180,7 @@ def _lacks(theirs: DataType, mine: DataType) -> bool:
 def _named(struct: DataType | None, name: str) -> Field | None:
     """Return the field of a name, ignoring case; None if there is none."""
     fields = struct if isinstance(struct, StructType) else ()
-    return next((one for one in fields if one.name.lower() == name.lower()), None)
+    return next((one for one in fields if name_key(one.name) == name_key(name)), None)
 
 
 def checked_values(

@@ -34,6 +34,7 @@ from deltalog.expressions import (
 from deltalog.expressions.nodes import Comparison
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.identity_columns import identity_columns
+from deltalog.names import name_key
 from deltalog.rows.assign import check_identities
 from deltalog.rows.merge import names
 from deltalog.rows.merge.evolution import configuration_after, star_columns
@@ -151,9 +152,9 @@ def _source_alias(
     condition: str, mine: str | None, schema: StructType, source: StructType
 ) -> str | None:
     """Find the source's alias, which is hidden in its frame, by looking at the condition."""
-    known = {name.lower() for name in (*schema.names, *source.names, mine or "")}
+    known = {name_key(name) for name in (*schema.names, *source.names, mine or "")}
     paths = columns(parse_sql(condition))
-    others = {path[0] for path in paths if len(path) > 1 and path[0].lower() not in known}
+    others = {path[0] for path in paths if len(path) > 1 and name_key(path[0]) not in known}
     return others.pop() if len(others) == 1 else None
 
 
@@ -203,8 +204,8 @@ class _JoinPlan:
         self._before = before
         self._after = after
         self._source = source
-        mine = {name.lower() for name in before.schema.names}
-        self._shared = mine & {name.lower() for name in source.names}
+        mine = {name_key(name) for name in before.schema.names}
+        self._shared = mine & {name_key(name) for name in source.names}
 
     def check_sides(self, target: DataFrame, source: DataFrame) -> None:
         """Let Spark refuse clauses that name a side of which they have no row.
@@ -280,7 +281,7 @@ class _JoinPlan:
                 value = parse_sql(text := value)
             except DeltaError:  # Spark may understand it
                 return as_value(text)
-            if not any(path[0].lower() in self._shared for path in columns(value)):
+            if not any(name_key(path[0]) in self._shared for path in columns(value)):
                 return as_value(text)
         if not isinstance(value, Expression):
             return as_value(value)
@@ -290,7 +291,7 @@ class _JoinPlan:
             if rest and first in _STRUCTS and not is_text:
                 return ColumnNode((_STRUCTS[first], *rest))
             return (
-                ColumnNode((side, *name.path)) if side and first.lower() in self._shared else name
+                ColumnNode((side, *name.path)) if side and name_key(first) in self._shared else name
             )
 
         return as_value(map_columns(value, place))
@@ -342,8 +343,8 @@ class _JoinPlan:
             given = {key: self._column(one, clause.when) for key, one in clause.values.items()}
             values = parse_assignments(schema, given, request.target_alias)
             return checked_values(schema, values, spark)
-        theirs = {name.lower(): name for name in star_columns(clause, self._source)}
-        missing = [name for name in schema.names if name.lower() not in theirs]
+        theirs = {name_key(name): name for name in star_columns(clause, self._source)}
+        missing = [name for name in schema.names if name_key(name) not in theirs]
         needed = [name for name in missing if name not in _filled_in(self._after)]
         if needed and not request.merge_schema and not clause.except_columns:
             raise InvalidInputError(
@@ -352,9 +353,9 @@ class _JoinPlan:
                 "withSchemaEvolution()"
             )
         taken: dict[tuple[str, ...], Column] = {
-            (name,): F.col(SOURCE_STRUCT)[theirs[name.lower()]]
+            (name,): F.col(SOURCE_STRUCT)[theirs[name_key(name)]]
             for name in schema.names
-            if name.lower() in theirs
+            if name_key(name) in theirs
         }
         return checked_values(schema, taken, spark)
 

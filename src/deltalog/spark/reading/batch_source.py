@@ -20,6 +20,7 @@ from deltalog.column_mapping import Mode
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import arrow
 from deltalog.metadata_columns import CHANGE_COLUMNS, METADATA, METADATA_COLUMNS
+from deltalog.names import name_key
 from deltalog.scan import open_changes, plan_scan, read_tasks
 from deltalog.schema import Field, StructType, from_arrow_type
 from deltalog.schema.types import TIMESTAMP
@@ -115,7 +116,7 @@ def metadata_struct(names: Iterable[str]) -> str:
     It is `_metadata`, unless a column has that name: then it is one that is for our own frames
     only, as users get no metadata columns of such a table.
     """
-    return _HIDDEN if METADATA in (name.casefold() for name in names) else METADATA
+    return _HIDDEN if METADATA in (name_key(name) for name in names) else METADATA
 
 
 def with_metadata_struct(batch: pa.RecordBatch, rows: StructType) -> pa.RecordBatch:

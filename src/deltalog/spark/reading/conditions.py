@@ -34,6 +34,7 @@ from deltalog.expressions.nodes import Call, Cast, Expression
 from deltalog.expressions.trees import walk
 from deltalog.expressions.zones import WITHOUT_ZONE
 from deltalog.metadata_columns import METADATA
+from deltalog.names import name_key
 from deltalog.schema import find_field
 from deltalog.schema.metadata_fields import has_own_metadata, with_metadata_columns
 from deltalog.schema.types import TIMESTAMP
@@ -117,8 +118,8 @@ def _of_text(
         if alias is None:
             return _known(schema, text, session)
         parsed = parse_sql(text)
-        called = [path for path in columns_of(parsed) if path[0].lower() == alias.lower()]
-        if called and alias.lower() in {name.lower() for name in schema.names}:
+        called = [path for path in columns_of(parsed) if name_key(path[0]) == name_key(alias)]
+        if called and name_key(alias) in {name_key(name) for name in schema.names}:
             return None  # the table, or a struct of it
         return _known(schema, map_columns(parsed, partial(_without, alias)), session)
     except InvalidInputError:
@@ -131,7 +132,7 @@ def _known(schema: StructType, condition: Any, session: SqlSession) -> Expressio
 
 
 def _without(alias: str, column: ColumnNode) -> ColumnNode:
-    is_alias = len(column.path) > 1 and column.path[0].lower() == alias.lower()
+    is_alias = len(column.path) > 1 and name_key(column.path[0]) == name_key(alias)
     return ColumnNode(column.path[1:]) if is_alias else column
 
 

@@ -14,6 +14,7 @@ import pyarrow.types as pt
 
 from deltalog.column_mapping import field_id, physical_name
 from deltalog.kernels import compute
+from deltalog.names import name_key
 from deltalog.paths import decode_path, store_kind
 from deltalog.schema import ArrayType, MapType, PrimitiveType, StructType
 from deltalog.schema.arrow import parquet_field_id
@@ -113,15 +114,15 @@ def _names_agree(wanted: StructType, found: Iterable[pa.Field[Any]]) -> bool:
     """Whether the names of a file's columns lead to the same columns as the ids do."""
     fields = list(found)
     by_id = {number: one for one in fields if (number := parquet_field_id(one)) is not None}
-    names = [one.name.casefold() for one in fields]
+    names = [name_key(one.name) for one in fields]
     for field in wanted:
         name = physical_name(field)
         number = field_id(field)
         match = None if number is None else by_id.get(number)
         if match is None:
-            agrees = name.casefold() not in names
+            agrees = name_key(name) not in names
         else:
-            is_only = match.name == name and names.count(name.casefold()) == 1
+            is_only = match.name == name and names.count(name_key(name)) == 1
             agrees = is_only and _types_agree(field.type, match.type)
         if not agrees:
             return False

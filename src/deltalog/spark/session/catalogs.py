@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.names import name_key
 from deltalog.query.names import QualifiedName
 from deltalog.statements.catalog_names import CatalogNames
 
@@ -80,12 +81,12 @@ def catalogs_of(spark: SparkSession) -> SessionCatalogs:
 
 def note_table(spark: SparkSession, name: str, context: TableContext) -> None:
     """Note which table of a catalog a view shows."""
-    _entry_of(spark).views[name.lower()] = context
+    _entry_of(spark).views[name_key(name)] = context
 
 
 def shown_by(spark: SparkSession, name: str) -> TableContext | None:
     """The table of a catalog that a view shows; None if it is no such view."""
-    found = catalogs_of(spark).views.get(name.strip().strip("`").lower())
+    found = catalogs_of(spark).views.get(name_key(name.strip().strip("`")))
     return found if found is not None and spark.catalog.tableExists(name) else None
 
 

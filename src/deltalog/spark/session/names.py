@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.locations import BY_NAME
+from deltalog.names import name_key
 from deltalog.query.names import PATH_KINDS, QualifiedName
 from deltalog.spark.session.catalogs import named_in, note_table, shown_by
 from deltalog.spark.session.formats import left_to_spark
@@ -90,7 +91,7 @@ def note_view(spark: SparkSession, name: str, context: TableContext) -> None:
 
 def note_location(spark: SparkSession, name: str, location: str) -> None:
     """Record in the session the location of the table that a view shows."""
-    spark.conf.set(_VIEW + name.lower(), location)
+    spark.conf.set(_VIEW + name_key(name), location)
 
 
 def location_of(identifier: str) -> str | None:
@@ -108,7 +109,7 @@ def is_by_name(text: str) -> bool:
 
 def view_location(spark: SparkSession, name: str) -> str | None:
     """Return the location of the table that a view shows, if deltalog made the view."""
-    known = spark.conf.get(_VIEW + name.lower(), None)
+    known = spark.conf.get(_VIEW + name_key(name), None)
     return known if known and spark.catalog.tableExists(name) else None
 
 

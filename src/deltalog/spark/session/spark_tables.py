@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import AnalysisException, PySparkException
 
 from deltalog.expressions.render import quote_name, quote_text
+from deltalog.names import name_key
 from deltalog.paths import split_location, store_kind
 from deltalog.schema import ArrayType, MapType, StructType
 from deltalog.spark.session.formats import left_to_spark
@@ -80,7 +81,7 @@ def look_up(spark: SparkSession, name: QualifiedName) -> tuple[SparkEntry | None
         pattern = quote_text(known.name)
         rows = spark.sql(f"SHOW TABLE EXTENDED IN {within} LIKE {pattern}").collect()
     for row in rows:
-        if not row["isTemporary"] and row["tableName"].lower() == known.name.lower():
+        if not row["isTemporary"] and name_key(row["tableName"]) == name_key(known.name):
             return _entry(name, row["information"]), False
     return None, False
 
@@ -89,7 +90,7 @@ def _in_spark(name: QualifiedName) -> tuple[str, ...] | None:
     parts = name.parts
     if name.location is not None or len(parts) > 3:  # catalog, schema, table
         return None
-    return None if len(parts) == 3 and parts[0].lower() != _SPARKS else parts
+    return None if len(parts) == 3 and name_key(parts[0]) != _SPARKS else parts
 
 
 def _entry(name: QualifiedName, information: str) -> SparkEntry:
@@ -120,7 +121,7 @@ def default_location(spark: SparkSession, name: QualifiedName) -> str | None:
         schema = parts[-2] if len(parts) > 1 else spark.catalog.currentDatabase()
         rows = spark.sql(f"DESCRIBE DATABASE EXTENDED {quote_name(schema)}").collect()
     found = {row[0]: row[1] for row in rows}
-    return f"{_plain(found['Location']).rstrip('/')}/{parts[-1].lower()}"
+    return f"{_plain(found['Location']).rstrip('/')}/{name_key(parts[-1])}"
 
 
 def make_entry(spark: SparkSession, entry: SparkEntry, schema: StructType) -> None:

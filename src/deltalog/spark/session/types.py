@@ -18,6 +18,7 @@ from deltalog.column_mapping import physical_name
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
 from deltalog.kernels import arrow
+from deltalog.names import name_key
 from deltalog.schema import (
     Field,
     PrimitiveType,
@@ -72,7 +73,7 @@ def schema_of(columns: spark_types.StructType) -> StructType:
     """
     seen: dict[str, str] = {}
     for name in columns.names:
-        other = seen.setdefault(name.lower(), name)
+        other = seen.setdefault(name_key(name), name)
         if other is not name:
             raise InvalidInputError(
                 f"cannot write columns {other!r} and {name!r}: a table's columns differ by more "

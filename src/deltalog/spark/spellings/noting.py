@@ -10,6 +10,7 @@ from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog.names import name_key
 from deltalog.spark.session.formats import formats_of, is_left_to_spark
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Noted:
         """Note options: Spark's ignore case, and the last one holds."""
         known = self.options
         for name, value in options.items():
-            for same in [one for one in known if one.lower() == name.lower()]:
+            for same in [one for one in known if name_key(one) == name_key(name)]:
                 del known[same]
             known[name] = value
 
@@ -50,7 +51,7 @@ class Noted:
         """Return the format meant, in lower case, if it is one of these."""
         known = frozenset(formats)
         name = self.format or (known and self.spark.conf.get(DEFAULT_FORMAT, None)) or ""
-        return name.lower() if name.lower() in known else None
+        return name_key(name) if name_key(name) in known else None
 
 
 class NotedSink(Noted):

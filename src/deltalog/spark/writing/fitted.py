@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 
 from deltalog.errors import SchemaMismatchError
 from deltalog.expressions import to_sql
+from deltalog.names import name_key
 from deltalog.spark.engine.assign import as_type_of, checked_values
 from deltalog.statements.statement import absent_partitions
 
@@ -47,7 +48,7 @@ def fitted(
         SchemaMismatchError: they do not fit.
     """
     schema = table.snapshot.configuration.schema
-    known = {name.lower(): name for name in schema.names}
+    known = {name_key(name): name for name in schema.names}
     given = frame.columns
     if columns is not None and len(columns) != len(given):
         raise SchemaMismatchError(
@@ -58,8 +59,8 @@ def fitted(
     values: dict[tuple[str, ...], Column] = {}
     extra: list[Column] = []
     for place, name in enumerate(given if columns is None else columns):
-        if name.lower() in known:
-            values[(known[name.lower()],)] = F.col(f"c{place}")
+        if name_key(name) in known:
+            values[(known[name_key(name)],)] = F.col(f"c{place}")
         elif columns is None and evolves:
             extra.append(F.col(f"c{place}").alias(name))
         else:
@@ -69,7 +70,7 @@ def fitted(
     given_names = (path[0] for path in values)
     absent = absent_partitions(table, {*constants, *given_names})
     for name, value in {**constants, **absent}.items():
-        values[(known.get(name.lower(), name),)] = F.expr(to_sql(value))
+        values[(known.get(name_key(name), name),)] = F.expr(to_sql(value))
     checked = checked_values(schema, values, spark)
     parts = [as_type_of(schema, path, value).alias(path[0]) for path, value in checked.items()]
     return frame.select(*parts, *extra)

@@ -18,6 +18,7 @@ from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.expressions import TextRules
 from deltalog.locations import named_table, naming
 from deltalog.log.listing import has_table
+from deltalog.names import name_key
 from deltalog.rows.planned import ChangeMetrics, RowCounts
 from deltalog.rows.write_task import WriteJob, no_files
 from deltalog.schema import to_arrow_schema
@@ -353,7 +354,7 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
             check_zone(where, predicate, schema, options.zone)
     if asked is None or options.schema_mode == "overwrite":
         return
-    if [name.lower() for name in asked] != [name.lower() for name in own]:
+    if [name_key(name) for name in asked] != [name_key(name) for name in own]:
         raise InvalidInputError(
             f"cannot write to {snapshot.store.root} by partitions {list(asked)}: the table has "
             f"{list(own)}; mode 'overwrite' with overwriteSchema changes them"
@@ -362,9 +363,9 @@ def check_options(snapshot: Snapshot, options: WriteOptions) -> None:
 
 def _check_defaults(plan: WritePlan, settings: SessionSettings) -> None:
     """Refuse to create a table without the properties that the session gives to new tables."""
-    given = {name.lower() for name in plan.options.properties}
+    given = {name_key(name) for name in plan.options.properties}
     for name, text in settings.defaults:
-        if name.lower() not in given:
+        if name_key(name) not in given:
             raise InvalidInputError(
                 f"cannot create the table {plan.context.store.root}: the session's setting "
                 f"{DEFAULTS}{name.removeprefix('delta.')}={text!r} concerns it, which the format "

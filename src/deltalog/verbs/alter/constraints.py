@@ -13,6 +13,7 @@ from deltalog.actions.properties import CONSTRAINT_PREFIX
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.nodes import Comparison, Literal, Not
 from deltalog.features.declarations import check_condition
+from deltalog.names import name_key
 from deltalog.verbs.alter.existing_rows import check_existing_rows
 from deltalog.verbs.alter.staging import Alteration, change_properties
 
@@ -96,9 +97,15 @@ def _add_constraint(transaction: PendingTransaction, name: str, text: str) -> No
     # Only TRUE passes: NULL violates a constraint (ledger CON-02).
     violation = Not(Comparison("<=>", condition, Literal(value=True)))
     check_existing_rows(transaction, f"{what} ({text})", violation, constraint=name)
-    change_properties(transaction, {**configuration, CONSTRAINT_PREFIX + name.lower(): text})
+    change_properties(transaction, {**configuration, CONSTRAINT_PREFIX + name_key(name): text})
 
 
 def _key_of(configuration: Mapping[str, str], name: str) -> str | None:
-    wanted = f"{CONSTRAINT_PREFIX}{name}".lower()
-    return next((key for key in configuration if key.lower() == wanted), None)
+    wanted = CONSTRAINT_PREFIX + name_key(name)
+    return next((key for key in configuration if _key_in_lower_case(key) == wanted), None)
+
+
+def _key_in_lower_case(key: str) -> str:
+    """The key of a property: the name is taken alone, as a Σ is lowered by what stands before."""
+    start = len(CONSTRAINT_PREFIX)
+    return key[:start].lower() + name_key(key[start:])

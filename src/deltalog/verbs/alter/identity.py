@@ -16,6 +16,7 @@ from deltalog.features.identity_columns import (
     with_high_water_marks,
 )
 from deltalog.kernels import pc
+from deltalog.names import name_key
 from deltalog.scan import plan_scan
 from deltalog.verbs.alter.staging import Alteration, change_schema
 
@@ -43,8 +44,8 @@ class SyncIdentity(Alteration):
         Cost: reads the column.
         """
         schema = transaction.configuration.schema
-        known = {found.name.lower(): found for found in identity_columns(schema)}
-        identity = known.get(self.column.lower())
+        known = {name_key(found.name): found for found in identity_columns(schema)}
+        identity = known.get(name_key(self.column))
         if identity is None:
             raise InvalidInputError(
                 f"{self.column!r} is no identity column of {transaction.store.root}"

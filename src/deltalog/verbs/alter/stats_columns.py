@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from deltalog.actions.properties import TableProperties
+from deltalog.names import path_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ def _edited(configuration: Mapping[str, str], old: Path, new: Path | None) -> di
         return dict(configuration)
     found: list[Path] = []
     for path in paths:
-        if _fold(path[: len(old)]) != _fold(old):
+        if path_key(path[: len(old)]) != path_key(old):
             found.append(path)
         elif new is not None:
             found.append((*new, *path[len(new) :]))
@@ -50,7 +51,3 @@ def _text(path: Sequence[str]) -> str:
     return ".".join(
         name if _PLAIN.fullmatch(name) else "`{}`".format(name.replace("`", "``")) for name in path
     )
-
-
-def _fold(path: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name.lower() for name in path)

@@ -1,0 +1,70 @@
+"""Names that differ in case only are found by `deltalog.names`, and by nothing else."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "deltalog"
+# What holds a name of a column, a table, a schema or a catalog.
+NAME = re.compile(
+    r"(\w+\.)*(name|column|alias|table|alias_or_name|new_name|col|field)"
+    r"|(\w+\.)*(path|parts|column|namespace|wanted)\[[^\]]*\](\.name)?"
+)
+# Where a `name` is another word: of a setting, a header, a function, a file or a keyword.
+OTHER_WORDS = {
+    "actions/settable.py", "catalogs/unity/settings.py", "display.py",
+    "expressions/render.py", "expressions/sql_nodes.py",
+    "features/registry.py", "http/client.py",
+    "iceberg/source.py", "query/computed.py", "query/dialect.py", "query/names.py",
+    "query/pruning.py", "query/query_trees.py", "query/result_names.py", "query/translate.py",
+    "schema/collation_names.py", "schema/primitives/places.py", "sharing/client/pages.py",
+    "sharing/server/work.py", "spark/reading/by_options.py", "spark/reading/options.py",
+    "spark/session/hadoop.py", "spark/sharing/options.py", "spark/spellings/frames.py",
+    "spark/writing/options.py", "storage/filesystems.py", "store_kinds.py",
+    "verbs/convert_files.py", "write/options.py",
+}  # fmt: skip
+
+
+def _modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        if name != "names.py":
+            yield name, ast.parse(path.read_text("utf-8"))
+
+
+def test_no_case_is_folded() -> None:
+    found = [
+        f"{name}:{node.lineno}"
+        for name, tree in _modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "casefold"
+    ]
+    assert found == []
+
+
+def test_names_are_lowered_by_one_function() -> None:
+    found = [
+        f"{name}:{node.lineno}: {ast.unparse(node)}"
+        for name, tree in _modules()
+        if name not in OTHER_WORDS
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr == "lower"
+        and NAME.fullmatch(ast.unparse(node.value))
+    ]
+    assert found == []
+
+
+def test_the_files_with_other_words_have_some() -> None:
+    lowering = {
+        name
+        for name, tree in _modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr == "lower"
+        and NAME.fullmatch(ast.unparse(node.value))
+    }
+    assert lowering >= OTHER_WORDS
