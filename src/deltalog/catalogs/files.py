@@ -7,7 +7,6 @@ files: a folder with a log is a table, and its place is its name.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deltalog.catalogs.protocol import (
@@ -22,10 +21,9 @@ from deltalog.catalogs.transacting import OffersTransactions
 from deltalog.context import TableContext, utc_context
 from deltalog.errors import InvalidInputError, StorageError, TableExistsError, TableNotFoundError
 from deltalog.log.listing import has_table
-from deltalog.paths import LOG_DIRECTORY
-from deltalog.storage import open_store
+from deltalog.storage.folders import delete_table_files, rename_table_folder
 from deltalog.storage.fsspec_store import FsspecStore
-from deltalog.storage.store import native_path
+from deltalog.storage.store import is_local
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -121,7 +119,11 @@ class FileCatalog(OffersTransactions):
     def drop(self, name: Name, *, purge: bool = False) -> None:
         """As `TableCatalog`; without `purge` refused, as the folder is all that there is.
 
-        The log goes first: if the work is interrupted, no table is left that lacks files.
+        The log goes first: if the work is interrupted, no table is left that lacks files. Links in
+        the folder are deleted, and not followed.
+
+        Raises:
+            UnsafePathError: the table's folder, one above it, or the log is a link.
         """
         store = self._existing(name)
         if not purge:
@@ -129,10 +131,7 @@ class FileCatalog(OffersTransactions):
                 f"cannot drop {shown_name(name)} and keep its files: in a directory of tables the "
                 f"folder {store.root} is the table; drop(…, purge=True) deletes it"
             )
-        store.delete_many([file.path for file in store.list_all(LOG_DIRECTORY)])
-        store.delete_many([file.path for file in store.list_all("")])
-        if (folder := native_path(store, "")) is not None:
-            _remove_empty(Path(folder))
+        delete_table_files(store)
 
     def rename(self, name: Name, new_name: Name) -> None:
         """As `TableCatalog`; refused where the store cannot rename a folder at once."""
@@ -141,15 +140,13 @@ class FileCatalog(OffersTransactions):
             raise TableExistsError(
                 f"cannot rename {shown_name(name)} to {shown_name(new_name)}: there is a table"
             )
-        old, new = native_path(store, ""), native_path(target, "")
-        if old is None or new is None:
+        if not is_local(store):
             raise InvalidInputError(
                 f"cannot rename {shown_name(name)}: the store of {store.root} cannot rename a "
                 "folder at once; clone the table and drop it"
             )
         try:
-            Path(new).parent.mkdir(parents=True, exist_ok=True)
-            Path(old).rename(new)  # fails where files are
+            rename_table_folder(store, target)
         except OSError as error:
             raise StorageError(
                 f"cannot rename {shown_name(name)} to {shown_name(new_name)}: {error.strerror}"
@@ -164,7 +161,7 @@ class FileCatalog(OffersTransactions):
 
     def journal_store(self) -> Store:
         """The folder of journals of transactions over several tables; no schema has its name."""
-        return open_store(f"{self._root.rstrip('/')}/{_JOURNALS}", self._options)
+        return self._below(_JOURNALS)
 
     def __repr__(self) -> str:
         return f"FileCatalog({self._place.root!r})"
@@ -176,8 +173,12 @@ class FileCatalog(OffersTransactions):
     def _store(self, name: Name) -> Store:
         check_parts(name, 2, "a table of a directory")
         _check_safe(name)
-        root = self._root.rstrip("/")
-        return open_store(f"{root}/{name[0]}/{name[1]}", self._options)
+        return self._below(f"{name[0]}/{name[1]}")
+
+    def _below(self, path: str) -> Store:
+        # Whoever may make a table here is not to reach, by a link, what is elsewhere.
+        location = f"{self._root.rstrip('/')}/{path}"
+        return FsspecStore(location, self._options, within=self._root)
 
     def _existing(self, name: Name) -> Store:
         store = self._store(name)
@@ -203,11 +204,3 @@ def _check_safe(name: Name) -> None:
                 f"cannot take {part!r} for a folder's name: expected one without / \\ : and "
                 "control characters that begins with neither a dot nor an underscore"
             )
-
-
-def _remove_empty(folder: Path) -> None:
-    for directory, _, _ in os.walk(folder, topdown=False):
-        try:
-            Path(directory).rmdir()
-        except OSError:  # somebody put a file there meanwhile
-            return

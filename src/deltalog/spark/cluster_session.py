@@ -34,7 +34,6 @@ from deltalog.spark.session.spark_tables import (
 )
 from deltalog.spark.session.types import quoted
 from deltalog.spark.table import DeltaTable as SparkTable
-from deltalog.spark.tending import delete_table
 from deltalog.spark.writing.fitted import fitted
 from deltalog.spark.writing.named import NO_PLACE, place_of_name
 from deltalog.spark.writing.plan import open_to_write
@@ -42,6 +41,7 @@ from deltalog.statements.create import ConvertStatement, CreateStatement
 from deltalog.statements.mentioned import names_in
 from deltalog.statements.namespaces import NamespaceStatement
 from deltalog.statements.slices import Query
+from deltalog.storage.folders import check_deletable, delete_table_files
 from deltalog.table.creating import TablePlace
 from deltalog.table.queries import at_version
 
@@ -73,9 +73,13 @@ def forget_table(spark: SparkSession, name: QualifiedName) -> bool:
     entry = find_entry(spark, name)
     if entry is None:
         return bool(spark.catalog.dropTempView(name.parts[-1]))
-    drop_entry(spark, name)
+    store = None
     if entry.is_managed and entry.location is not None:
-        delete_table(open_to_write(entry.location).context.store)
+        store = open_to_write(entry.location).context.store
+        check_deletable(store)  # while the catalog still knows the table
+    drop_entry(spark, name)
+    if store is not None:
+        delete_table_files(store)
     return True
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError
-from deltalog.paths import LOG_DIRECTORY
 from deltalog.spark.create import spark_schema
 from deltalog.spark.session.opening import moment_text, session_time_zone
 from deltalog.spark.session.settings import (
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from deltalog.storage.store import Store
     from deltalog.table import DeltaTable
     from deltalog.transaction import CommitOptions
 
@@ -86,12 +84,3 @@ def convert(spark: SparkSession, path: str, partitions: str | StructType | None)
             default_timezone=session_time_zone(spark),
             commit_properties=session_settings(spark).commit_properties(),
         )
-
-
-def delete_table(store: Store) -> None:
-    """Delete all files of a table; the log goes first, so that no table is left that lacks files.
-
-    Cost: a listing of all files.
-    """
-    store.delete_many([file.path for file in store.list_all(LOG_DIRECTORY)])
-    store.delete_many([file.path for file in store.list_all("")])
