@@ -126,6 +126,7 @@ class UnityServer:
         lend: the configuration and the prefix of credentials for a location.
         lifetime_ms: of credentials.
         has_delta_api: whether it has more than the older API.
+        lacks: operations of the Delta API that it announces and does not have.
         allowed: maintenance operations that it allows clients; None does not say.
     """
 
@@ -146,6 +147,7 @@ class UnityServer:
         self.lifetime_ms = 3_600_000
         self.now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
         self.has_delta_api = True
+        self.lacks: set[str] = set()
         self.allowed: list[str] | None = None
         self.endpoints: list[str] | None = None
         self.token = TOKEN
@@ -194,7 +196,7 @@ class UnityServer:
         body = await request.read()
         path = request.rel_url.raw_path.removeprefix(PREFIX)
         operation = self._find(request.method, path)
-        if operation is None:
+        if operation is None or operation.name in self.lacks:
             return web.json_response({"error_code": "NOT_FOUND", "message": path}, status=404)
         self.asked.append(operation.name)
         mishaps = self.mishaps[operation.name]

@@ -27,7 +27,12 @@ from deltalog.table.convert import (
     convert_source,
     divided_location,
 )
-from deltalog.table.creating import TableDefinition, clone_table, create_table
+from deltalog.table.creating import (
+    TableDefinition,
+    clone_table,
+    create_table,
+    keep_table,
+)
 from deltalog.table_change import is_set_by_writers
 from deltalog.verbs.clone import DELTA, Origin
 
@@ -161,7 +166,7 @@ class CloneStatement(SqlStatement):
         """Clone the table, and return the numbers of files."""
         place = session.place(self.table, self.location)
         if self.mode == "ignore" and has_table(place.context.store):
-            session.note(self.table, DeltaTable.from_context(place.context, session.engine))
+            session.note(self.table, DeltaTable.from_context(keep_table(place), session.engine))
             return StatementAnswer(None)
         source, origin = self._source(session)
         context = clone_table(

@@ -33,6 +33,7 @@ from deltalog.catalogs.unity.committer import (
     UnityCommitter,
     UnityTeller,
 )
+from deltalog.catalogs.unity.names import UnityNames
 from deltalog.catalogs.unity.settings import unity_settings
 from deltalog.catalogs.unity.updates import creation
 from deltalog.context import TableContext, utc_context
@@ -122,6 +123,7 @@ class UnityCatalog(OffersTransactions):
         )
         client = UnityClient(settings, http_options, clock=clock, pickles_secrets=pickles_secrets)
         self._api = UnityApi(client, _maintenance(maintenance))
+        self._names = UnityNames(client)
         self._catalog = catalog
         self._options = storage_options
         self._allows_local = allows_local_files
@@ -129,12 +131,12 @@ class UnityCatalog(OffersTransactions):
 
     def list_catalogs(self) -> list[str]:
         """The catalogs of the server, by name."""
-        return self._api.catalogs() if self._catalog is None else [self._catalog]
+        return self._names.catalogs() if self._catalog is None else [self._catalog]
 
     def list_schemas(self, within: Name = ()) -> list[Name]:
         """As `TableCatalog`. Cost: a request for each catalog, and each page."""
         catalogs = self.list_catalogs() if self._catalog or not within else [within[0]]
-        found = [(one, schema) for one in catalogs for schema in self._api.schemas(one)]
+        found = [(one, schema) for one in catalogs for schema in self._names.schemas(one)]
         names = [self._short(name) for name in found]
         return [name for name in names if name[: len(within)] == tuple(within)]
 
@@ -142,7 +144,7 @@ class UnityCatalog(OffersTransactions):
         """As `TableCatalog`. Cost: a request for each page."""
         check_parts(schema, 1 if self._catalog else 2, "a schema of a Unity Catalog")
         full = (self._catalog, *schema) if self._catalog else schema
-        return [(*schema, table) for table in self._api.tables(*full)]
+        return [(*schema, table) for table in self._names.tables(*full)]
 
     def find(self, name: Name) -> CatalogTable | None:
         """As `TableCatalog`. Cost: a request."""
