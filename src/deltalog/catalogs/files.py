@@ -19,13 +19,26 @@ from deltalog.catalogs.protocol import (
 )
 from deltalog.catalogs.transacting import OffersTransactions
 from deltalog.context import TableContext, utc_context
-from deltalog.errors import InvalidInputError, StorageError, TableExistsError, TableNotFoundError
+from deltalog.errors import (
+    CatalogError,
+    InvalidInputError,
+    StorageError,
+    TableExistsError,
+    TableNotFoundError,
+)
 from deltalog.log.listing import has_table
-from deltalog.storage.folders import delete_table_files, rename_table_folder
+from deltalog.storage.folders import (
+    check_deletable,
+    delete_table_files,
+    make_folder,
+    remove_folder,
+    rename_table_folder,
+)
 from deltalog.storage.fsspec_store import FsspecStore
 from deltalog.storage.store import is_local
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from os import PathLike
 
     from deltalog.snapshot import Snapshot
@@ -71,6 +84,59 @@ class FileCatalog(OffersTransactions):
         _check_safe(schema)
         names = [(*schema, name) for name in self._folders(schema[0]) if _is_safe(name)]
         return sorted(name for name in names if has_table(self._store(name)))
+
+    def create_schema(
+        self,
+        schema: Name,
+        *,
+        comment: str | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """As `KeepsSchemas`: makes a folder, where there are folders without files."""
+        store, shown = self._schema_store(schema), shown_name(schema)
+        if comment or location or properties:
+            raise InvalidInputError(
+                f"cannot create schema {shown} with a comment, location or properties: in a "
+                "directory of tables it is a folder, and nothing else"
+            )
+        if schema in self.list_schemas():
+            raise CatalogError(f"cannot create schema {shown}: there is one", status=409)
+        if not is_local(store):
+            raise InvalidInputError(
+                f"cannot create schema {shown}: in {store.root} there are no folders without "
+                "files; its first table makes it"
+            )
+        make_folder(store)
+
+    def drop_schema(self, schema: Name, *, cascade: bool = False) -> None:
+        """As `KeepsSchemas`; files that are no table's are never deleted.
+
+        Raises:
+            UnsafePathError: the schema, or a table in it, is a link.
+        """
+        store, shown = self._schema_store(schema), shown_name(schema)
+        if schema not in self.list_schemas():
+            raise CatalogError(f"cannot drop schema {shown}: there is none", status=404)
+        tables = self.list_tables(schema)
+        if tables and not cascade:
+            raise InvalidInputError(
+                f"cannot drop schema {shown}: it has tables, such as {shown_name(tables[0])}; drop "
+                "them first, or say CASCADE"
+            )
+        others = set(self._folders(schema[0])) - {table[1] for table in tables}
+        files, _ = self._place.list_level(schema[0])
+        if others or files:
+            first = min([*others, *(file.name for file in files)])
+            raise InvalidInputError(
+                f"cannot drop schema {shown}: {first!r} in its folder {store.root} is no table"
+            )
+        for table in tables:
+            check_deletable(self._store(table))
+        for table in tables:
+            self.drop(table, purge=True)
+        if is_local(store):
+            remove_folder(store)
 
     def find(self, name: Name) -> CatalogTable | None:
         """As `TableCatalog`. Cost: one listing."""
@@ -174,6 +240,11 @@ class FileCatalog(OffersTransactions):
         check_parts(name, 2, "a table of a directory")
         _check_safe(name)
         return self._below(f"{name[0]}/{name[1]}")
+
+    def _schema_store(self, schema: Name) -> Store:
+        check_parts(schema, 1, "a schema of a directory")
+        _check_safe(schema)
+        return self._below(schema[0])
 
     def _below(self, path: str) -> Store:
         # Whoever may make a table here is not to reach, by a link, what is elsewhere.

@@ -99,6 +99,32 @@ class GlueCatalog(OffersTransactions):
         found = self._glue.pages(what, "get_tables", "TableList", DatabaseName=schema[0])
         return sorted((schema[0], str(one["Name"])) for one in found)
 
+    def create_schema(
+        self,
+        schema: Name,
+        *,
+        comment: str | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """As `KeepsSchemas`. Cost: a request."""
+        check_parts(schema, 1, "a database of Glue")
+        self._glue.create_database(schema[0], comment, location, properties)
+
+    def drop_schema(self, schema: Name, *, cascade: bool = False) -> None:
+        """As `KeepsSchemas`; the files of tables stay. Cost: a request, and a listing."""
+        check_parts(schema, 1, "a database of Glue")
+        try:
+            tables = [] if cascade else self.list_tables(schema)
+        except TableNotFoundError:  # there is none, as the deletion says
+            tables = []
+        if tables:
+            raise InvalidInputError(
+                f"cannot drop schema {shown_name(schema)}: it has tables, such as "
+                f"{shown_name(tables[0])}; drop them first, or say CASCADE"
+            )
+        self._glue.delete_database(schema[0])
+
     def find(self, name: Name) -> CatalogTable | None:
         """As `TableCatalog`. Cost: a request."""
         entry = self._glue.table(name)

@@ -96,6 +96,40 @@ class GlueRequests:
             for page in pages:
                 yield from page[member]
 
+    def create_database(
+        self,
+        name: str,
+        comment: str | None,
+        location: str | None,
+        properties: Mapping[str, str] | None,
+    ) -> None:
+        """Make a database.
+
+        Raises:
+            CatalogError: with the status 409 if there is one.
+        """
+        more = {"Description": comment, "LocationUri": location, "Parameters": properties}
+        given = {"Name": name, **{key: value for key, value in more.items() if value}}
+        what = f"create schema {shown_name((name,))}"
+        try:
+            with self._errors(what):
+                self._client.create_database(**self._account, DatabaseInput=given)
+        except TableExistsError as error:
+            raise CatalogError(f"cannot {what}: there is one", status=409) from error
+
+    def delete_database(self, name: str) -> None:
+        """Drop a database with its entries.
+
+        Raises:
+            CatalogError: with the status 404 if there is none.
+        """
+        what = f"drop schema {shown_name((name,))}"
+        try:
+            with self._errors(what):
+                self._client.delete_database(**self._account, Name=name)
+        except TableNotFoundError as error:
+            raise CatalogError(f"cannot {what}: there is none", status=404) from error
+
     def default_location(self, name: Name) -> str:
         """Where a table lies if nobody says so."""
         with self._errors(f"load database {shown_name(name[:1])}"):

@@ -16,6 +16,9 @@ from deltalog.spark.session.settings import (
     session_defaults,
     session_settings,
 )
+from deltalog.spark.session.spark_tables import drop_entry, find_entry
+from deltalog.spark.writing.plan import open_to_write
+from deltalog.storage.folders import check_deletable, delete_table_files
 from deltalog.table.convert import convert_to_deltalake
 from deltalog.table.vacuum import TableVacuum
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
+    from deltalog.query.names import QualifiedName
     from deltalog.table import DeltaTable
     from deltalog.transaction import CommitOptions
 
@@ -84,3 +88,21 @@ def convert(spark: SparkSession, path: str, partitions: str | StructType | None)
             default_timezone=session_time_zone(spark),
             commit_properties=session_settings(spark).commit_properties(),
         )
+
+
+def forget_table(spark: SparkSession, name: QualifiedName) -> bool:
+    """Take a table out of Spark's catalog, or drop the view of one; return whether it was there.
+
+    The files go too if deltalog has chosen their place, as with a managed table of Spark.
+    """
+    entry = find_entry(spark, name)
+    if entry is None:
+        return bool(spark.catalog.dropTempView(name.parts[-1]))
+    store = None
+    if entry.is_managed and entry.location is not None:
+        store = open_to_write(entry.location).context.store
+        check_deletable(store)  # while the catalog still knows the table
+    drop_entry(spark, name)
+    if store is not None:
+        delete_table_files(store)
+    return True

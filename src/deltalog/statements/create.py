@@ -13,6 +13,12 @@ from deltalog.log.listing import has_table
 from deltalog.query.names import QualifiedName
 from deltalog.schema import Field, Schema
 from deltalog.statements.columns import read_column, read_definition
+from deltalog.statements.namespace_changes import (
+    KINDS_OF_NAMES,
+    read_create_names,
+    read_drop_names,
+)
+from deltalog.statements.properties import read_properties
 from deltalog.statements.statement import (
     Session,
     SqlStatement,
@@ -267,6 +273,8 @@ def _foreign(session: Session, name: QualifiedName) -> tuple[QualifiedName, Fore
 
 def read_create(reader: StatementReader) -> SqlStatement:
     """Read what follows `CREATE`."""
+    if (kind := reader.take_one(*KINDS_OF_NAMES)) is not None:
+        return read_create_names(reader, kind)
     mode = "overwrite" if reader.take("OR REPLACE") else "error"
     reader.expect("TABLE")
     if reader.take("IF NOT EXISTS"):
@@ -295,6 +303,8 @@ def read_convert(reader: StatementReader) -> SqlStatement:
 
 def read_drop(reader: StatementReader) -> SqlStatement:
     """Read what follows `DROP`."""
+    if (kind := reader.take_one(*KINDS_OF_NAMES)) is not None:
+        return read_drop_names(reader, kind)
     reader.expect("TABLE")
     if_exists = reader.take("IF EXISTS")
     table = reader.table()
@@ -399,24 +409,6 @@ def read_clustering(reader: StatementReader) -> list[tuple[str, ...]]:
         reader.expect("( )")
         return []
     return reader.listed(reader.path)
-
-
-def read_properties(reader: StatementReader) -> dict[str, str]:
-    """Read `('key' = 'value', …)`; a key may be a name with dots."""
-
-    def read() -> tuple[str, str]:
-        key = read_key(reader)
-        if not reader.take("="):
-            reader.take("==")
-        value = reader.constant()
-        return key, str(value).lower() if isinstance(value, bool) else str(value)
-
-    return dict(reader.listed(read))
-
-
-def read_key(reader: StatementReader) -> str:
-    """Read the key of a property: a text, or a name with dots."""
-    return reader.text() if reader.word.kind == "text" else ".".join(reader.path("a key"))
 
 
 def _kept(model: DeltaTable) -> dict[str, str]:

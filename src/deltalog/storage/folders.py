@@ -56,6 +56,29 @@ def delete_table_files(store: Store) -> None:
         remove_folders(native_home(store).root)
 
 
+def make_folder(store: Store) -> None:
+    """Make the local folder that is a store's root.
+
+    Raises:
+        UnsafePathError: it would be behind a link where none may be.
+    """
+    home = native_home(store)
+    with home.open(home.root, makes=True, syncs=True):
+        pass
+
+
+def remove_folder(store: Store) -> None:
+    """Remove the local folder that is a store's root, if nothing is in it.
+
+    Raises:
+        UnsafePathError: it is a link, where none may be.
+    """
+    home = native_home(store)
+    home.check([_SOME_FILE])
+    with suppress(OSError):
+        os.rmdir(home.root)  # noqa: PTH106  # a string
+
+
 def rename_table_folder(store: Store, target: Store) -> None:
     """Rename the local folder of a table.
 

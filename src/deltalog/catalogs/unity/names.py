@@ -8,12 +8,13 @@ Protocol: Unity Catalog API (all.yaml)
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.catalogs.protocol import Name, shown_name
 from deltalog.catalogs.unity.client import Question, path_of
-from deltalog.errors import CatalogError, InvalidInputError
+from deltalog.errors import CatalogError, DeltaError, InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from deltalog.catalogs.unity.client import UnityClient
 
 _MOST_PAGES: Final = 100_000
+_MAY_EXIST: Final = frozenset({400, 409, 500})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,45 +47,61 @@ class UnityNames:
         query = {"catalog_name": catalog, "schema_name": schema}
         return sorted(self._listed(what, "/tables", query, "tables"))
 
-    def has_catalog(self, catalog: str) -> bool:
-        """Whether there is a catalog of a name."""
-        return self._is_there(f"load catalog {shown_name((catalog,))}", _path((catalog,)))
-
-    def has_schema(self, schema: Name) -> bool:
-        """Whether there is a schema of a name of two parts."""
-        return self._is_there(f"load schema {shown_name(schema)}", _path(schema))
-
-    def create_catalog(self, catalog: str, more: Mapping[str, Any]) -> None:
-        """Make a catalog; `more` has what is known besides its name."""
-        what = f"create catalog {shown_name((catalog,))}"
-        body = {"name": catalog, **more}
-        self.client.send(Question(what=what, method="POST", path="/catalogs", body=body))
-
-    def create_schema(self, schema: Name, more: Mapping[str, Any]) -> None:
-        """Make a schema; `more` has what is known besides its name."""
-        what = f"create schema {shown_name(schema)}"
-        body = {"name": schema[1], "catalog_name": schema[0], **more}
-        self.client.send(Question(what=what, method="POST", path="/schemas", body=body))
-
-    def drop(self, name: Name, *, cascade: bool) -> None:
-        """Drop a catalog, or a schema, and what is in it if `cascade` says so."""
-        kind = "catalog" if len(name) == 1 else "schema"
-        question = Question(
-            what=f"drop {kind} {shown_name(name)}",
-            method="DELETE",
-            path=_path(name),
-            query={"force": "true"} if cascade else None,
-        )
-        self.client.send(question)
-
-    def _is_there(self, what: str, path: str) -> bool:
+    def has(self, name: Name) -> bool:
+        """Whether there is a catalog, or a schema, of a name of one or two parts."""
+        what = f"load {_kind(name)} {shown_name(name)}"
         try:
-            self.client.send(Question(what=what, method="GET", path=path))
+            self.client.send(Question(what=what, method="GET", path=_path(name)))
         except CatalogError as error:
             if error.status != 404:
                 raise
             return False
         return True
+
+    def missing(self, table: Name) -> str:
+        """What is missing of a table that is not there, in words."""
+        for kind, part in (("catalog", table[:1]), ("schema", table[:2])):
+            with suppress(DeltaError):  # it only makes an error clearer
+                if not self.has(part):
+                    return f"there is no {kind} {shown_name(part)}"
+        return f"there is no table {shown_name(table)} in the catalog"
+
+    def create(
+        self,
+        name: Name,
+        comment: str | None,
+        location: str | None,
+        properties: Mapping[str, str] | None,
+    ) -> None:
+        """Make a catalog, or a schema, whose name has two parts.
+
+        Raises:
+            CatalogError: with the status 409 if there is one.
+        """
+        body: dict[str, Any] = {"name": name[-1]}
+        if len(name) > 1:
+            body["catalog_name"] = name[0]
+        more = {"comment": comment, "storage_root": location, "properties": properties}
+        body |= {key: value for key, value in more.items() if value}
+        kind, path = _kind(name), "/catalogs" if len(name) == 1 else "/schemas"
+        what = f"create {kind} {shown_name(name)}"
+        try:
+            self.client.send(Question(what=what, method="POST", path=path, body=body))
+        except CatalogError as error:
+            # Servers disagree about the status.
+            if error.status not in _MAY_EXIST or not self.has(name):
+                raise
+            raise CatalogError(f"cannot {what}: there is one", status=409) from error
+
+    def drop(self, name: Name, *, cascade: bool) -> None:
+        """Drop a catalog, or a schema, and what is in it if `cascade` says so."""
+        question = Question(
+            what=f"drop {_kind(name)} {shown_name(name)}",
+            method="DELETE",
+            path=_path(name),
+            query={"force": "true"} if cascade else None,
+        )
+        self.client.send(question)
 
     def _listed(self, what: str, path: str, query: Mapping[str, str], member: str) -> list[str]:
         return [name for page in self._pages(what, path, query, member) for name in page]
@@ -103,6 +121,10 @@ class UnityNames:
                 break
             seen.add(token)
         raise CatalogError(f"cannot {what}: the pages of the listing do not end")
+
+
+def _kind(name: Name) -> str:
+    return "catalog" if len(name) == 1 else "schema"
 
 
 def _path(name: Name) -> str:
