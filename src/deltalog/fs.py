@@ -8,7 +8,6 @@ part of the table.
 from __future__ import annotations
 
 import io
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,8 +16,9 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystemHandler, FileType
 
 from deltalog.errors import InvalidInputError, ObjectNotFoundError
 from deltalog.locations import open_table_store
+from deltalog.storage.folders import remove_folders
 from deltalog.storage.ranged_file import RangedFile
-from deltalog.storage.store import native_path
+from deltalog.storage.store import native_home, native_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -106,14 +106,20 @@ class DeltaStorageHandler(FileSystemHandler):
 
     def create_dir(self, path: str, recursive: bool) -> None:  # noqa: FBT001  # pyarrow's signature
         """Create a directory; one that is there is no error."""
-        if (native := native_path(self._store, _clean(path))) is not None:
-            Path(native).mkdir(parents=recursive, exist_ok=True)
+        native = native_path(self._store, _clean(path))
+        if native is None:
+            return
+        if not recursive and not Path(native).parent.is_dir():
+            raise FileNotFoundError(f"there is no directory above {path!r} in {self._store.root}")
+        with native_home(self._store).open(native, makes=True, syncs=False):
+            pass
 
     def delete_dir(self, path: str) -> None:
         """Delete a directory and all that is in it; one that is not there is no error."""
         self.delete_dir_contents(path, missing_dir_ok=True)
-        if (native := native_path(self._store, _clean(path))) is not None and Path(native).is_dir():
-            Path(native).rmdir()
+        native = native_path(self._store, _clean(path))
+        if native is not None and Path(native).is_dir():
+            remove_folders(native)
 
     def delete_dir_contents(
         self,
@@ -235,10 +241,12 @@ class DeltaStorageHandler(FileSystemHandler):
             if missing_dir_ok:
                 return
             raise FileNotFoundError(f"there is no directory {inner!r} in {self._store.root}")
+        native = native_path(self._store, inner)
+        if native is not None:
+            native_home(self._store).check([f"{inner}/*" if inner else "*"])
         self._store.delete_many([file.path for file in self._store.list_all(inner)])
-        if (native := native_path(self._store, inner)) is not None:
-            for path in Path(native).iterdir():
-                shutil.rmtree(path)  # directories without files
+        if native is not None:
+            remove_folders(native, itself=False)
 
 
 class _Upload(io.BytesIO):

@@ -66,7 +66,9 @@ class Operation:
                 raise ContractError(f"{self.name}: parameter {name} is missing")
             if name in query:
                 kind = parameter["schema"].get("type")
-                value: Any = int(query[name]) if kind == "integer" else query[name]
+                value: Any = query[name]
+                if kind in {"integer", "boolean"}:
+                    value = json.loads(value)
                 self.contract.check(parameter["schema"], value, f"{self.name}: {name}")
         wanted = self.node.get("requestBody")
         if wanted is None:

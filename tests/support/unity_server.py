@@ -126,6 +126,7 @@ class UnityServer:
         lend: the configuration and the prefix of credentials for a location.
         lifetime_ms: of credentials.
         has_delta_api: whether it has more than the older API.
+        lacks: operations of the Delta API that it announces and does not have.
         allowed: maintenance operations that it allows clients; None does not say.
     """
 
@@ -133,6 +134,9 @@ class UnityServer:
         self._contracts = contracts(folder)
         self.warehouse = warehouse.rstrip("/")
         self.schemas = {("main", "sales"), ("main", "other")}
+        self.empty_catalogs: set[str] = set()
+        self.made: dict[tuple[str, ...], Any] = {}
+        self.taken_status = 409
         self.tables: dict[tuple[str, str, str], Entry] = {}
         self.staged: dict[str, tuple[tuple[str, str, str], str]] = {}
         self.mishaps: defaultdict[str, deque[Mishap]] = defaultdict(deque)
@@ -146,6 +150,7 @@ class UnityServer:
         self.lifetime_ms = 3_600_000
         self.now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
         self.has_delta_api = True
+        self.lacks: set[str] = set()
         self.allowed: list[str] | None = None
         self.endpoints: list[str] | None = None
         self.token = TOKEN
@@ -160,6 +165,11 @@ class UnityServer:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def catalogs(self) -> set[str]:
+        """The catalogs, those without schemas too."""
+        return {catalog for catalog, _ in self.schemas} | self.empty_catalogs
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -194,7 +204,7 @@ class UnityServer:
         body = await request.read()
         path = request.rel_url.raw_path.removeprefix(PREFIX)
         operation = self._find(request.method, path)
-        if operation is None:
+        if operation is None or operation.name in self.lacks:
             return web.json_response({"error_code": "NOT_FOUND", "message": path}, status=404)
         self.asked.append(operation.name)
         mishaps = self.mishaps[operation.name]
@@ -261,7 +271,7 @@ class UnityServer:
     # --- the Delta API
 
     def _delta_getConfig(self, query: dict[str, str], **_: Any) -> tuple[int, Any]:  # noqa: N802
-        if query["catalog"] not in {catalog for catalog, _ in self.schemas}:
+        if query["catalog"] not in self.catalogs:
             raise RefusalError(404, "NoSuchCatalogException", "no such catalog")
         assert "1.0" in query["protocol-versions"].split(",")
         return 200, {"endpoints": self.endpoints or ENDPOINTS, "protocol-version": "1.0"}
@@ -476,13 +486,65 @@ class UnityServer:
     # --- the older API
 
     def _older_listCatalogs(self, query: dict[str, str], **_: Any) -> tuple[int, Any]:  # noqa: N802
-        names = sorted({catalog for catalog, _ in self.schemas})
+        names = sorted(self.catalogs)
         return 200, self._page("catalogs", [{"name": name} for name in names], query)
 
     def _older_listSchemas(self, query: dict[str, str], **_: Any) -> tuple[int, Any]:  # noqa: N802
         wanted = query["catalog_name"]
         names = sorted(schema for catalog, schema in self.schemas if catalog == wanted)
         return 200, self._page("schemas", [{"name": name} for name in names], query)
+
+    def _older_getCatalog(self, path: dict[str, str], **_: Any) -> tuple[int, Any]:  # noqa: N802
+        if path["name"] not in self.catalogs:
+            raise RefusalError(404, "", "no such catalog")
+        return 200, {"name": path["name"]}
+
+    def _older_createCatalog(self, value: Any, **_: Any) -> tuple[int, Any]:  # noqa: N802
+        if value["name"] in self.catalogs:
+            raise RefusalError(self.taken_status, "", "it exists")
+        self.empty_catalogs.add(value["name"])
+        self.made[value["name"],] = value
+        return 200, value
+
+    def _older_deleteCatalog(  # noqa: N802
+        self, path: dict[str, str], query: dict[str, str], **_: Any
+    ) -> tuple[int, Any]:
+        self._older_getCatalog(path)
+        name = path["name"]
+        if name not in self.empty_catalogs and query.get("force") != "true":
+            raise RefusalError(400, "", "it is not empty")
+        self.schemas = {one for one in self.schemas if one[0] != name}
+        self.empty_catalogs.discard(name)
+        return 200, {}
+
+    def _older_getSchema(self, path: dict[str, str], **_: Any) -> tuple[int, Any]:  # noqa: N802
+        catalog, schema = path["full_name"].split(".")
+        if (catalog, schema) not in self.schemas:
+            raise RefusalError(404, "", "no such schema")
+        return 200, {"name": schema, "catalog_name": catalog}
+
+    def _older_createSchema(self, value: Any, **_: Any) -> tuple[int, Any]:  # noqa: N802
+        key = value["catalog_name"], value["name"]
+        self._older_getCatalog({"name": key[0]})
+        if key in self.schemas:
+            raise RefusalError(self.taken_status, "", "it exists")
+        self.schemas.add(key)
+        self.made[key] = value
+        return 200, value
+
+    def _older_deleteSchema(  # noqa: N802
+        self, path: dict[str, str], query: dict[str, str], **_: Any
+    ) -> tuple[int, Any]:
+        self._older_getSchema(path)
+        catalog, schema = path["full_name"].split(".")
+        held = [one for one in self.tables if one[:2] == (catalog, schema)]
+        if held and query.get("force") != "true":
+            raise RefusalError(400, "", "it is not empty")
+        for one in held:
+            del self.tables[one]
+        self.schemas.discard((catalog, schema))
+        self.empty_catalogs.add(catalog)
+        return 200, {}
 
     def _older_listTables(self, query: dict[str, str], **_: Any) -> tuple[int, Any]:  # noqa: N802
         wanted = (query["catalog_name"], query["schema_name"])

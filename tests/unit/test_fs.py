@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from pyarrow import fs
 
 import deltalog
-from deltalog.errors import InvalidInputError
+from deltalog.errors import InvalidInputError, UnsafePathError
 from deltalog.fs import DeltaStorageHandler
 from tests.support.logs import DictStore
 
@@ -136,3 +137,29 @@ def test_a_tables_own_store_is_taken(tmp_path: Path) -> None:
     names = [uri.rpartition("/")[2] for uri in table.file_uris()]
     filesystem = pickle.loads(pickle.dumps(fs.PyFileSystem(handler)))
     assert pq.read_table(names[0], filesystem=filesystem)["id"].to_pylist() == [1, 2]
+
+
+def test_nothing_behind_a_link_is_made_or_deleted(tmp_path: Path) -> None:
+    root, outside = tmp_path / "t", tmp_path / "outside"
+    (outside / "empty").mkdir(parents=True)
+    (outside / "file").write_bytes(b"kept")
+    root.mkdir()
+    (root / "link").symlink_to(outside)
+    files = fs.PyFileSystem(DeltaStorageHandler(str(root)))
+    acts: list[Callable[[], None]] = [
+        lambda: files.create_dir("link/new"),
+        lambda: files.create_dir("link/new/deep", recursive=True),
+        lambda: files.delete_dir("link"),
+        lambda: files.delete_dir_contents("link"),
+        lambda: files.delete_dir("link/empty"),
+        lambda: files.delete_file("link/file"),
+        lambda: files.move("link/file", "file"),
+        lambda: files.copy_file("link/file", "link/copy"),
+    ]
+    for act in acts:
+        with pytest.raises(UnsafePathError):
+            act()
+    assert sorted(path.name for path in outside.iterdir()) == ["empty", "file"]
+    files.delete_dir_contents("", accept_root_dir=True)
+    assert sorted(path.name for path in outside.iterdir()) == ["empty", "file"]
+    assert list(root.iterdir()) == []

@@ -7,7 +7,6 @@ files: a folder with a log is a table, and its place is its name.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deltalog.catalogs.protocol import (
@@ -20,14 +19,26 @@ from deltalog.catalogs.protocol import (
 )
 from deltalog.catalogs.transacting import OffersTransactions
 from deltalog.context import TableContext, utc_context
-from deltalog.errors import InvalidInputError, StorageError, TableExistsError, TableNotFoundError
+from deltalog.errors import (
+    CatalogError,
+    InvalidInputError,
+    StorageError,
+    TableExistsError,
+    TableNotFoundError,
+)
 from deltalog.log.listing import has_table
-from deltalog.paths import LOG_DIRECTORY
-from deltalog.storage import open_store
+from deltalog.storage.folders import (
+    check_deletable,
+    delete_table_files,
+    make_folder,
+    remove_folder,
+    rename_table_folder,
+)
 from deltalog.storage.fsspec_store import FsspecStore
-from deltalog.storage.store import native_path
+from deltalog.storage.store import is_local
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from os import PathLike
 
     from deltalog.snapshot import Snapshot
@@ -73,6 +84,59 @@ class FileCatalog(OffersTransactions):
         _check_safe(schema)
         names = [(*schema, name) for name in self._folders(schema[0]) if _is_safe(name)]
         return sorted(name for name in names if has_table(self._store(name)))
+
+    def create_schema(
+        self,
+        schema: Name,
+        *,
+        comment: str | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """As `KeepsSchemas`: makes a folder, where there are folders without files."""
+        store, shown = self._schema_store(schema), shown_name(schema)
+        if comment or location or properties:
+            raise InvalidInputError(
+                f"cannot create schema {shown} with a comment, location or properties: in a "
+                "directory of tables it is a folder, and nothing else"
+            )
+        if schema in self.list_schemas():
+            raise CatalogError(f"cannot create schema {shown}: there is one", status=409)
+        if not is_local(store):
+            raise InvalidInputError(
+                f"cannot create schema {shown}: in {store.root} there are no folders without "
+                "files; its first table makes it"
+            )
+        make_folder(store)
+
+    def drop_schema(self, schema: Name, *, cascade: bool = False) -> None:
+        """As `KeepsSchemas`; files that are no table's are never deleted.
+
+        Raises:
+            UnsafePathError: the schema, or a table in it, is a link.
+        """
+        store, shown = self._schema_store(schema), shown_name(schema)
+        if schema not in self.list_schemas():
+            raise CatalogError(f"cannot drop schema {shown}: there is none", status=404)
+        tables = self.list_tables(schema)
+        if tables and not cascade:
+            raise InvalidInputError(
+                f"cannot drop schema {shown}: it has tables, such as {shown_name(tables[0])}; drop "
+                "them first, or say CASCADE"
+            )
+        others = set(self._folders(schema[0])) - {table[1] for table in tables}
+        files, _ = self._place.list_level(schema[0])
+        if others or files:
+            first = min([*others, *(file.name for file in files)])
+            raise InvalidInputError(
+                f"cannot drop schema {shown}: {first!r} in its folder {store.root} is no table"
+            )
+        for table in tables:
+            check_deletable(self._store(table))
+        for table in tables:
+            self.drop(table, purge=True)
+        if is_local(store):
+            remove_folder(store)
 
     def find(self, name: Name) -> CatalogTable | None:
         """As `TableCatalog`. Cost: one listing."""
@@ -121,7 +185,11 @@ class FileCatalog(OffersTransactions):
     def drop(self, name: Name, *, purge: bool = False) -> None:
         """As `TableCatalog`; without `purge` refused, as the folder is all that there is.
 
-        The log goes first: if the work is interrupted, no table is left that lacks files.
+        The log goes first: if the work is interrupted, no table is left that lacks files. Links in
+        the folder are deleted, and not followed.
+
+        Raises:
+            UnsafePathError: the table's folder, one above it, or the log is a link.
         """
         store = self._existing(name)
         if not purge:
@@ -129,10 +197,7 @@ class FileCatalog(OffersTransactions):
                 f"cannot drop {shown_name(name)} and keep its files: in a directory of tables the "
                 f"folder {store.root} is the table; drop(…, purge=True) deletes it"
             )
-        store.delete_many([file.path for file in store.list_all(LOG_DIRECTORY)])
-        store.delete_many([file.path for file in store.list_all("")])
-        if (folder := native_path(store, "")) is not None:
-            _remove_empty(Path(folder))
+        delete_table_files(store)
 
     def rename(self, name: Name, new_name: Name) -> None:
         """As `TableCatalog`; refused where the store cannot rename a folder at once."""
@@ -141,15 +206,13 @@ class FileCatalog(OffersTransactions):
             raise TableExistsError(
                 f"cannot rename {shown_name(name)} to {shown_name(new_name)}: there is a table"
             )
-        old, new = native_path(store, ""), native_path(target, "")
-        if old is None or new is None:
+        if not is_local(store):
             raise InvalidInputError(
                 f"cannot rename {shown_name(name)}: the store of {store.root} cannot rename a "
                 "folder at once; clone the table and drop it"
             )
         try:
-            Path(new).parent.mkdir(parents=True, exist_ok=True)
-            Path(old).rename(new)  # fails where files are
+            rename_table_folder(store, target)
         except OSError as error:
             raise StorageError(
                 f"cannot rename {shown_name(name)} to {shown_name(new_name)}: {error.strerror}"
@@ -164,7 +227,7 @@ class FileCatalog(OffersTransactions):
 
     def journal_store(self) -> Store:
         """The folder of journals of transactions over several tables; no schema has its name."""
-        return open_store(f"{self._root.rstrip('/')}/{_JOURNALS}", self._options)
+        return self._below(_JOURNALS)
 
     def __repr__(self) -> str:
         return f"FileCatalog({self._place.root!r})"
@@ -176,8 +239,17 @@ class FileCatalog(OffersTransactions):
     def _store(self, name: Name) -> Store:
         check_parts(name, 2, "a table of a directory")
         _check_safe(name)
-        root = self._root.rstrip("/")
-        return open_store(f"{root}/{name[0]}/{name[1]}", self._options)
+        return self._below(f"{name[0]}/{name[1]}")
+
+    def _schema_store(self, schema: Name) -> Store:
+        check_parts(schema, 1, "a schema of a directory")
+        _check_safe(schema)
+        return self._below(schema[0])
+
+    def _below(self, path: str) -> Store:
+        # Whoever may make a table here is not to reach, by a link, what is elsewhere.
+        location = f"{self._root.rstrip('/')}/{path}"
+        return FsspecStore(location, self._options, within=self._root)
 
     def _existing(self, name: Name) -> Store:
         store = self._store(name)
@@ -203,11 +275,3 @@ def _check_safe(name: Name) -> None:
                 f"cannot take {part!r} for a folder's name: expected one without / \\ : and "
                 "control characters that begins with neither a dot nor an underscore"
             )
-
-
-def _remove_empty(folder: Path) -> None:
-    for directory, _, _ in os.walk(folder, topdown=False):
-        try:
-            Path(directory).rmdir()
-        except OSError:  # somebody put a file there meanwhile
-            return

@@ -1,7 +1,7 @@
 """`GlueCatalog`: the tables of AWS Glue's data catalog, as Spark and Athena write their entries.
 
-The only importer of boto3. Owns how an entry says that it is a Delta table, and where. Glue decides
-on no commits: tables are files, and their entries are kept in step after commits.
+Owns how an entry says that it is a Delta table, and where. Glue decides on no commits: tables are
+files, and their entries are kept in step after commits.
 
 Protocol: none
 """
@@ -9,11 +9,11 @@ Protocol: none
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.catalogs.changes import FollowedCommitter
+from deltalog.catalogs.glue_requests import GlueRequests
 from deltalog.catalogs.locations import check_location
 from deltalog.catalogs.protocol import (
     CatalogTable,
@@ -27,23 +27,16 @@ from deltalog.catalogs.transacting import OffersTransactions
 from deltalog.clock import now_ms
 from deltalog.context import TableContext, utc_context
 from deltalog.errors import (
-    CatalogAccessError,
-    CatalogError,
-    CatalogUnavailableError,
     InvalidInputError,
     TableExistsError,
     TableNotFoundError,
 )
 from deltalog.expressions.render import simple_name
-from deltalog.http.texts import printable
 from deltalog.paths import decode_location
 from deltalog.schema.codec import parse_schema
 from deltalog.storage import open_store
-from deltalog.storage.faults import redact, says
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from deltalog.actions import Metadata
     from deltalog.snapshot import Snapshot
     from deltalog.storage.fsspec_store import StorageOptions
@@ -55,44 +48,6 @@ _DELTA: Final = "delta"
 # Spark writes such a location where the true one is the `path` of the entry.
 _PLACEHOLDER: Final = "__PLACEHOLDER__"
 _STATE: Final = ("delta.lastUpdateVersion", "delta.lastCommitTimestamp")
-_MISSING: Final = frozenset({"EntityNotFoundException"})
-_EXISTS: Final = frozenset({"AlreadyExistsException"})
-_DENIED: Final = frozenset(
-    {
-        "AccessDeniedException",
-        "AccessDenied",
-        "ExpiredTokenException",
-        "InvalidSignatureException",
-        "UnrecognizedClientException",
-        "NoCredentialsError",
-        "PartialCredentialsError",
-        "TokenRetrievalError",
-    }
-)
-_BUSY: Final = frozenset(
-    {
-        "ThrottlingException",
-        "InternalServiceException",
-        "OperationTimeoutException",
-        "EndpointConnectionError",
-        "ConnectTimeoutError",
-        "ReadTimeoutError",
-        "ConnectionClosedError",
-    }
-)
-_SECRETS: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-# What `get_table` says and `update_table` takes.
-_INPUT: Final = (
-    "Name",
-    "Description",
-    "Owner",
-    "LastAccessTime",
-    "Retention",
-    "StorageDescriptor",
-    "PartitionKeys",
-    "TableType",
-    "Parameters",
-)
 # Athena's: engines that know Delta do not look at them.
 _FORMAT: Final = {
     "InputFormat": "org.apache.hadoop.mapred.SequenceFileInputFormat",
@@ -125,7 +80,9 @@ class GlueCatalog(OffersTransactions):
         allows_local_files: bool = False,
         pickles_secrets: bool = False,
     ) -> None:
-        self._glue = _Glue(catalog_id, dict(client_options or {}), pickles_secrets=pickles_secrets)
+        self._glue = GlueRequests(
+            catalog_id, dict(client_options or {}), pickles_secrets=pickles_secrets
+        )
         self._options = storage_options
         self._allows_local = allows_local_files
 
@@ -141,6 +98,32 @@ class GlueCatalog(OffersTransactions):
         what = f"list the tables of {shown_name(schema)}"
         found = self._glue.pages(what, "get_tables", "TableList", DatabaseName=schema[0])
         return sorted((schema[0], str(one["Name"])) for one in found)
+
+    def create_schema(
+        self,
+        schema: Name,
+        *,
+        comment: str | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """As `KeepsSchemas`. Cost: a request."""
+        check_parts(schema, 1, "a database of Glue")
+        self._glue.create_database(schema[0], comment, location, properties)
+
+    def drop_schema(self, schema: Name, *, cascade: bool = False) -> None:
+        """As `KeepsSchemas`; the files of tables stay. Cost: a request, and a listing."""
+        check_parts(schema, 1, "a database of Glue")
+        try:
+            tables = [] if cascade else self.list_tables(schema)
+        except TableNotFoundError:  # there is none, as the deletion says
+            tables = []
+        if tables:
+            raise InvalidInputError(
+                f"cannot drop schema {shown_name(schema)}: it has tables, such as "
+                f"{shown_name(tables[0])}; drop them first, or say CASCADE"
+            )
+        self._glue.delete_database(schema[0])
 
     def find(self, name: Name) -> CatalogTable | None:
         """As `TableCatalog`. Cost: a request."""
@@ -224,113 +207,11 @@ class GlueCatalog(OffersTransactions):
         return open_store(decode_location(location), self._options)
 
 
-class _Glue:
-    """The requests to Glue, and what its errors mean."""
-
-    def __init__(
-        self, catalog_id: str | None, options: dict[str, Any], *, pickles_secrets: bool
-    ) -> None:
-        self.catalog_id = catalog_id
-        self._options = options
-        self._pickles_secrets = pickles_secrets
-        self._client = _client(options)
-
-    def table(self, name: Name) -> dict[str, Any] | None:
-        """The entry of a table; None if there is none."""
-        check_parts(name, 2, "a table of Glue")
-        try:
-            with self._errors(f"load table {shown_name(name)}"):
-                answer = self._client.get_table(**self._of(name), Name=name[1])
-        except TableNotFoundError:
-            return None
-        return dict(answer["Table"])
-
-    def pages(
-        self, what: str, operation: str, member: str, **more: Any
-    ) -> Iterator[dict[str, Any]]:
-        """The entries of a listing."""
-        with self._errors(what):
-            pages = self._client.get_paginator(operation).paginate(**self._account, **more)
-            for page in pages:
-                yield from page[member]
-
-    def default_location(self, name: Name) -> str:
-        """Where a table lies if nobody says so."""
-        with self._errors(f"load database {shown_name(name[:1])}"):
-            answer = self._client.get_database(**self._account, Name=name[0])
-        place = answer["Database"].get("LocationUri")
-        if not place:
-            raise InvalidInputError(
-                f"cannot create {shown_name(name)}: its database has no location; give the table's"
-            )
-        return f"{str(place).rstrip('/')}/{name[1]}"
-
-    def create(self, name: Name, entry: dict[str, Any]) -> None:
-        """Make an entry."""
-        with self._errors(f"create table {shown_name(name)}"):
-            self._client.create_table(**self._of(name), TableInput=entry)
-
-    def delete(self, name: Name) -> None:
-        """Remove an entry."""
-        check_parts(name, 2, "a table of Glue")
-        with self._errors(f"drop table {shown_name(name)}"):
-            self._client.delete_table(**self._of(name), Name=name[1])
-
-    def change(self, name: Name, make: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        """Replace an entry by what is made of it."""
-        entry = self.table(name)
-        if entry is None:
-            raise TableNotFoundError(f"there is no table {shown_name(name)} in the catalog")
-        changed = make({key: entry[key] for key in _INPUT if key in entry})
-        with self._errors(f"update table {shown_name(name)}"):
-            self._client.update_table(**self._of(name), TableInput=changed)
-
-    @property
-    def _account(self) -> dict[str, str]:
-        return {} if self.catalog_id is None else {"CatalogId": self.catalog_id}
-
-    def _of(self, name: Name) -> dict[str, str]:
-        return {**self._account, "DatabaseName": name[0]}
-
-    @contextmanager
-    def _errors(self, what: str) -> Iterator[None]:
-        """Turn boto3's errors into ours."""
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001  # the mapping is total
-            secrets = [str(self._options[key]) for key in _SECRETS if self._options.get(key)]
-            detail = printable(redact(f"{type(error).__name__}: {error}", secrets))
-            text = f"cannot {what}: {detail}"
-            if says(error, _MISSING):
-                raise TableNotFoundError(text) from None
-            if says(error, _EXISTS):
-                raise TableExistsError(text) from None
-            if says(error, _DENIED):
-                raise CatalogAccessError(text, status=403) from None
-            if says(error, _BUSY):
-                raise CatalogUnavailableError(text) from None
-            raise CatalogError(text) from None
-
-    def __getstate__(self) -> dict[str, Any]:
-        options = self._options
-        if not self._pickles_secrets:
-            options = {key: value for key, value in options.items() if key not in _SECRETS}
-        return {
-            "catalog_id": self.catalog_id,
-            "_options": options,
-            "_pickles_secrets": self._pickles_secrets,
-        }
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._client = _client(self._options)
-
-
 @dataclass(frozen=True, slots=True)
 class GlueTeller:
     """Keeps the entry of a table in step with its commits."""
 
-    glue: _Glue
+    glue: GlueRequests
     name: Name
 
     def tell(self, _store: Store, commit: WinningCommit) -> None:
@@ -341,16 +222,6 @@ class GlueTeller:
         time_ms = commit.info.get("timestamp")
         state = _state(commit.version, time_ms if type(time_ms) is int else now_ms())
         self.glue.change(self.name, lambda entry: _updated(entry, metadata, state))
-
-
-def _client(options: Mapping[str, Any]) -> Any:
-    try:
-        import boto3  # noqa: PLC0415  # an extra
-    except ImportError as error:  # pragma: no cover -- the tests' environment has it
-        raise InvalidInputError(
-            "cannot use AWS Glue: boto3 is not installed; pip install 'deltalog[glue]'"
-        ) from error
-    return boto3.client("glue", **options)
 
 
 def _described(name: Name, entry: Mapping[str, Any]) -> CatalogTable:

@@ -20,7 +20,7 @@ from deltalog.errors import CatalogAccessError, CatalogError, DeltaError, Unsafe
 from deltalog.http.texts import shown_location
 from deltalog.paths import split_location, store_kind
 from deltalog.storage.faults import has_login
-from deltalog.storage.options import is_sent_to_tasks
+from deltalog.storage.options import is_sent_to_tasks, names_credentials
 from deltalog.store_kinds import kind_named
 
 if TYPE_CHECKING:
@@ -179,7 +179,19 @@ class LentOptions:
         return None if self._lent is None else self._lent.expires_ms
 
     def _ask(self) -> None:
-        self._keep(self._lender.lend())
+        try:
+            lent = self._lender.lend()
+        except CatalogError as error:
+            # No refusal, or nothing that may open the place instead.
+            if error.status is None or self._own is None or not names_credentials(self._own):
+                raise
+            logger.warning(
+                "the catalog lends no credentials for %s, the storage options are used: %s",
+                shown_location(self._location),
+                error,
+            )
+            lent = ()
+        self._keep(lent)
 
     def _keep(self, lent: Sequence[LentCredential]) -> None:
         self._lent = _chosen(lent, self._location)

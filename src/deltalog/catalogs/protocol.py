@@ -208,6 +208,65 @@ class CatalogOfCatalogs(Protocol):
         ...
 
 
+@runtime_checkable
+class KeepsSchemas(Protocol):
+    """A catalog in which schemas are made and dropped."""
+
+    def create_schema(
+        self,
+        schema: Name,
+        *,
+        comment: str | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make a schema.
+
+        Args:
+            schema: its name.
+            comment: about it.
+            location: below which its tables are; None lets the catalog choose.
+            properties: of the schema.
+
+        Raises:
+            CatalogError: with the status 409 if there is one, with 404 if its catalog is missing.
+            InvalidInputError: the catalog cannot keep what is given.
+        """
+        ...
+
+    def drop_schema(self, schema: Name, *, cascade: bool = False) -> None:
+        """Drop a schema.
+
+        Args:
+            schema: its name.
+            cascade: drop its tables, too; otherwise it must be empty.
+
+        Raises:
+            CatalogError: with the status 404 if there is none.
+        """
+        ...
+
+
+@runtime_checkable
+class KeepsCatalogs(CatalogOfCatalogs, Protocol):
+    """A catalog of catalogs, in which these are made and dropped."""
+
+    def create_catalog(
+        self,
+        catalog: str,
+        *,
+        comment: str | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make a catalog; see `KeepsSchemas.create_schema`."""
+        ...
+
+    def drop_catalog(self, catalog: str, *, cascade: bool = False) -> None:
+        """Drop a catalog; see `KeepsSchemas.drop_schema`."""
+        ...
+
+
 def shown_name(name: Sequence[str]) -> str:
     """`a.b.c`, with backticks around parts that need them, for messages."""
     return ".".join(part if part.isidentifier() else f"`{part}`" for part in name)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from deltalog import expressions
+from deltalog.actions.properties import TableProperties
 from deltalog.column_mapping import Mode, field_id, physical_name
 from deltalog.errors import InvalidInputError
 from deltalog.features.computed_columns import default_expressions
@@ -28,7 +29,6 @@ from deltalog.schema.widening import widening_changes
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from deltalog.actions.properties import TableProperties
     from deltalog.schema.types import DataType
 
 NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
@@ -108,6 +108,22 @@ def with_required_properties(
     return {**needed, **configuration}
 
 
+def with_row_tracking(configuration: Mapping[str, str], before: TableProperties) -> dict[str, str]:
+    """The properties that a table is given, with row tracking if they need it newly.
+
+    What is set explicitly stays; `check` refuses it if it does not fit.
+
+    Args:
+        configuration: all properties of the table from now on.
+        before: its properties up to now.
+    """
+    versions = enabled_versions(TableProperties(dict(configuration)))
+    is_new = versions != enabled_versions(before)
+    if not is_new or not any(VERSIONS[one].needs_row_tracking for one in versions):
+        return dict(configuration)
+    return {TableProperties.enable_row_tracking.key: "true", **configuration}
+
+
 def check(features: Collection[str], properties: TableProperties, schema: StructType) -> None:
     """Refuse a table that Iceberg readers could not read.
 
@@ -146,6 +162,8 @@ def check(features: Collection[str], properties: TableProperties, schema: Struct
         raise InvalidInputError(
             f"{name} does not go with deletion vectors: set delta.enableDeletionVectors = false"
             + ("" if has_vectors else " and drop the feature")
+            + ", or delta.enableIcebergCompatV3 = true instead, which allows them; tables that a "
+            "catalog manages may need them"
         )
     _check_types(name, schema, rules)
     if rules.needs_literal_defaults:

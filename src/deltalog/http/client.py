@@ -33,8 +33,10 @@ from deltalog.http.retry import is_retryable, retry_after_ms
 from deltalog.http.sessions import (
     CONNECTION_FAULTS,
     LASTING_FAULTS,
+    UNREACHED_FAULTS,
     Sessions,
     TooNearError,
+    is_slow,
     parse_url,
 )
 from deltalog.http.texts import printable, shown_location
@@ -106,6 +108,7 @@ class Http:
         self.faults = faults
         self._sessions = Sessions(options)
         self._proxies: dict[tuple[str, str], str | None] = {}
+        self._answered: set[tuple[str | None, int | None]] = set()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Unpickled objects with the same arguments share one object per process."""
@@ -160,6 +163,7 @@ class Http:
         failures = 0
         while True:
             asked_ms: int | None = None
+            is_unreached = False
             try:
                 # On any error aiohttp closes a connection whose response was not read to its end.
                 response, is_decoded = await self._send(request)
@@ -181,11 +185,14 @@ class Http:
             except LASTING_FAULTS as fault:
                 raise self._connection_error(request, fault, 1) from None
             except _TEMPORARY as fault:
+                is_unreached = self._is_unreached(request, fault)
                 error = self._connection_error(request, fault, failures + 1)
                 # A signed URL is a secret, which no traceback may show.
                 cause = None if request.url in str(fault) else fault
+                if is_unreached and is_slow(fault):
+                    raise error from cause
             failures += 1
-            delay_ms = self.options.retry.delay_ms(failures, asked_ms)
+            delay_ms = self.options.retry.delay_ms(failures, asked_ms, is_unreached=is_unreached)
             if delay_ms is None:
                 raise error from cause
             await asyncio.sleep(delay_ms / 1000)
@@ -207,6 +214,7 @@ class Http:
                 )
             except TooNearError:
                 raise self._too_near(request, url) from None
+            self._note_answer(url)
             target = response.headers.get("Location")
             if response.status not in {301, 302, 303, 307, 308} or target is None:
                 return response, session.auto_decompress
@@ -316,16 +324,35 @@ class Http:
             )
         return replace(request, url=target)
 
+    def _note_answer(self, url: yarl.URL) -> None:
+        if len(self._answered) >= _MOST_HOSTS:
+            self._answered.clear()
+        proxy = self._proxy(url)
+        for one in (url, *([] if proxy is None else [parse_url(proxy)])):
+            self._answered.add((one.raw_host, one.port))
+
+    def _is_unreached(self, request: Request, fault: BaseException) -> bool:
+        """Whether no connection was made, and none ever was."""
+        if not isinstance(fault, UNREACHED_FAULTS):
+            return False
+        url = parse_url(request.url)
+        # A redirect, or a proxy, is another server than that of the request.
+        place = getattr(fault, "host", url.raw_host), getattr(fault, "port", url.port)
+        return place not in self._answered
+
     def _connection_error(
         self, request: Request, fault: BaseException, attempts: int
     ) -> DeltaError:
-        host = urlsplit(request.url).netloc.rpartition("@")[2]
+        host = _host_of(request)
         reason = redact(
             f"{type(fault).__name__}: {printable(str(fault).replace(request.url, host))}"
         )
         times = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        advice = ""
+        if self._is_unreached(request, fault):
+            advice = "; see that the address is right, and that this machine reaches it"
         return self.faults.unavailable(
-            f"cannot {request.what}: no response from {host} after {times}: {reason}"
+            f"cannot {request.what}: no response from {host} after {times}: {reason}{advice}"
         )
 
     async def close(self) -> None:
@@ -343,6 +370,10 @@ def shared_http(options: HttpOptions, faults: HttpFaults) -> Http:
     if found is None:
         found = _SHARED[key] = Http(options, faults)
     return found
+
+
+def _host_of(request: Request) -> str:
+    return urlsplit(request.url).netloc.rpartition("@")[2]
 
 
 def _by_status(status: int, body: bytes) -> bool:

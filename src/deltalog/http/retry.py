@@ -29,6 +29,9 @@ class Retry:
         first_delay_ms: before the second attempt; each following delay is twice as long.
         longest_delay_ms: no delay grows beyond this.
         longest_wait_ms: the request fails at once if the server asks to wait longer than this.
+        unreached_attempts: as `attempts`, where no connection can be made to a server that has
+            answered nothing yet: its name may be misspelt. Once a time limit is over, there is no
+            further one.
     """
 
     # The numbers of the official Python client.
@@ -36,12 +39,14 @@ class Retry:
     first_delay_ms: int = 100
     longest_delay_ms: int = 20_000
     longest_wait_ms: int = 120_000
+    unreached_attempts: int = 3
 
     def delay_ms(
         self,
         failures: int,
         asked_ms: int | None = None,
         *,
+        is_unreached: bool = False,
         jitter: Callable[[], float] = random.random,
     ) -> int | None:
         """Return the milliseconds until the next attempt, or None if there is none.
@@ -49,9 +54,11 @@ class Retry:
         Args:
             failures: attempts that failed so far, 1 or more.
             asked_ms: what the server asks for.
+            is_unreached: whether the server has never answered.
             jitter: a number from 0 to 1, so that many clients do not come back together.
         """
-        if failures >= self.attempts:
+        attempts = min(self.attempts, self.unreached_attempts) if is_unreached else self.attempts
+        if failures >= attempts:
             return None
         if asked_ms is not None:
             return asked_ms if asked_ms <= self.longest_wait_ms else None

@@ -10,7 +10,7 @@ import asyncio
 import os
 import weakref
 from dataclasses import dataclass
-from socket import AF_INET, AddressFamily
+from socket import AF_INET, AddressFamily, gaierror
 from typing import TYPE_CHECKING, Final
 
 from deltalog._version import __version__
@@ -30,9 +30,22 @@ if TYPE_CHECKING:
     from deltalog.http.options import HttpOptions
 
 CONNECTION_FAULTS: Final = (aiohttp.ClientError,)
+
+
+UNREACHED_FAULTS: Final = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    gaierror,
+)
+"""No connection was made: the name does not resolve, nobody listens, or nobody answers."""
 LASTING_FAULTS: Final = (aiohttp.InvalidURL, aiohttp.ClientConnectorCertificateError)
 
 _SessionKey = tuple[int, int, Reach]
+
+
+def is_slow(fault: BaseException) -> bool:
+    """Whether it took the whole time limit to find out that no connection can be made."""
+    return isinstance(fault, TimeoutError)
 
 
 def parse_url(text: str) -> yarl.URL:
@@ -80,7 +93,7 @@ class Sessions:
         options = self._options
         if options.session is not None:
             return options.session()
-        resolver = _NearnessResolver(nearest, self._reaches)
+        resolver = _NearnessResolver(nearest, self._reaches, options.connect_timeout_s)
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=options.max_connections, resolver=resolver),
             timeout=aiohttp.ClientTimeout(
@@ -124,10 +137,12 @@ class _NearnessResolver(aiohttp.abc.AbstractResolver):
     Args:
         nearest: how near an address may be.
         reaches: into which the reach of each name is written.
+        seconds: that it may take.
     """
 
-    def __init__(self, nearest: Reach, reaches: dict[str, Reach]) -> None:
+    def __init__(self, nearest: Reach, reaches: dict[str, Reach], seconds: float) -> None:
         self._nearest = nearest
+        self._seconds = seconds
         self._reaches = reaches
         self._inner = aiohttp.DefaultResolver()
 
@@ -135,7 +150,8 @@ class _NearnessResolver(aiohttp.abc.AbstractResolver):
         self, host: str, port: int = 0, family: AddressFamily = AF_INET
     ) -> list[aiohttp.abc.ResolveResult]:
         """Return the addresses of a name."""
-        found = await self._inner.resolve(host, port, family)
+        async with asyncio.timeout(self._seconds):
+            found = await self._inner.resolve(host, port, family)
         addresses = [one["host"] for one in found]
         if any(reach_of(address) > self._nearest for address in addresses):
             raise TooNearError

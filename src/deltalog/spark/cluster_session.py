@@ -34,10 +34,9 @@ from deltalog.spark.session.spark_tables import (
 )
 from deltalog.spark.session.types import quoted
 from deltalog.spark.table import DeltaTable as SparkTable
-from deltalog.spark.tending import delete_table
+from deltalog.spark.tending import forget_table
 from deltalog.spark.writing.fitted import fitted
 from deltalog.spark.writing.named import NO_PLACE, place_of_name
-from deltalog.spark.writing.plan import open_to_write
 from deltalog.statements.create import ConvertStatement, CreateStatement
 from deltalog.statements.mentioned import names_in
 from deltalog.statements.namespaces import NamespaceStatement
@@ -57,26 +56,12 @@ if TYPE_CHECKING:
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
     from deltalog.spark.writing.named import NamedPlace
-    from deltalog.statements.statement import SqlStatement
+    from deltalog.statements.statement import NewNames, SqlStatement
     from deltalog.table import DeltaTable
 
 _FORMAT: Final = "deltalog"
 _SPARKS: Final = "spark_catalog"
 _OWN_FORMATS: Final = frozenset({"delta", "deltalog"})
-
-
-def forget_table(spark: SparkSession, name: QualifiedName) -> bool:
-    """Take a table out of Spark's catalog, or drop the view of one; return whether it was there.
-
-    The files go too if deltalog has chosen their place, as with a managed table of Spark.
-    """
-    entry = find_entry(spark, name)
-    if entry is None:
-        return bool(spark.catalog.dropTempView(name.parts[-1]))
-    drop_entry(spark, name)
-    if entry.is_managed and entry.location is not None:
-        delete_table(open_to_write(entry.location).context.store)
-    return True
 
 
 class ClusterSession:
@@ -283,6 +268,17 @@ class ClusterSession:
     def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
         """Return the schemas of a catalog of the session."""
         return self._catalogs.schemas(within)
+
+    def create_names(self, names: NewNames) -> None:
+        """Make a schema, or a catalog."""
+        self._catalogs.create(names)
+
+    def drop_names(
+        self, namespace: Sequence[str], *, is_catalog: bool, cascade: bool, may_lack: bool
+    ) -> None:
+        """Drop a schema, or a catalog."""
+        self._located.clear()
+        self._catalogs.drop(namespace, is_catalog=is_catalog, cascade=cascade, may_lack=may_lack)
 
     def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
         """Let shorter names begin with a schema of a catalog of the session."""

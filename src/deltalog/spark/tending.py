@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError
-from deltalog.paths import LOG_DIRECTORY
 from deltalog.spark.create import spark_schema
 from deltalog.spark.session.opening import moment_text, session_time_zone
 from deltalog.spark.session.settings import (
@@ -17,6 +16,9 @@ from deltalog.spark.session.settings import (
     session_defaults,
     session_settings,
 )
+from deltalog.spark.session.spark_tables import drop_entry, find_entry
+from deltalog.spark.writing.plan import open_to_write
+from deltalog.storage.folders import check_deletable, delete_table_files
 from deltalog.table.convert import convert_to_deltalake
 from deltalog.table.vacuum import TableVacuum
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from deltalog.storage.store import Store
+    from deltalog.query.names import QualifiedName
     from deltalog.table import DeltaTable
     from deltalog.transaction import CommitOptions
 
@@ -88,10 +90,19 @@ def convert(spark: SparkSession, path: str, partitions: str | StructType | None)
         )
 
 
-def delete_table(store: Store) -> None:
-    """Delete all files of a table; the log goes first, so that no table is left that lacks files.
+def forget_table(spark: SparkSession, name: QualifiedName) -> bool:
+    """Take a table out of Spark's catalog, or drop the view of one; return whether it was there.
 
-    Cost: a listing of all files.
+    The files go too if deltalog has chosen their place, as with a managed table of Spark.
     """
-    store.delete_many([file.path for file in store.list_all(LOG_DIRECTORY)])
-    store.delete_many([file.path for file in store.list_all("")])
+    entry = find_entry(spark, name)
+    if entry is None:
+        return bool(spark.catalog.dropTempView(name.parts[-1]))
+    store = None
+    if entry.is_managed and entry.location is not None:
+        store = open_to_write(entry.location).context.store
+        check_deletable(store)  # while the catalog still knows the table
+    drop_entry(spark, name)
+    if store is not None:
+        delete_table_files(store)
+    return True

@@ -15,7 +15,8 @@ from deltalog.schema import StructType, canonical_path_of, find_field
 from deltalog.schema.collations import inner_collations
 from deltalog.schema.columns import walk
 from deltalog.statements.columns import CLAUSES, read_definition
-from deltalog.statements.create import read_clustering, read_key, read_properties
+from deltalog.statements.create import read_clustering
+from deltalog.statements.properties import read_key, read_properties
 from deltalog.statements.statement import Session, SqlStatement, StatementAnswer
 from deltalog.verbs import alter
 

@@ -8,11 +8,18 @@ Protocol: none
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltalog.catalogs.named import NamedTable, NewNamedTable
-from deltalog.catalogs.protocol import CatalogOfCatalogs, TableCatalog, TableType, shown_name
-from deltalog.errors import InvalidInputError
+from deltalog.catalogs.protocol import (
+    CatalogOfCatalogs,
+    KeepsCatalogs,
+    KeepsSchemas,
+    TableCatalog,
+    TableType,
+    shown_name,
+)
+from deltalog.errors import CatalogError, InvalidInputError
 from deltalog.names import name_key
 from deltalog.query.names import QualifiedName
 from deltalog.table import DeltaTable
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalog.catalogs.protocol import CatalogTable, Name
+    from deltalog.statements.statement import NewNames
     from deltalog.storage.fsspec_store import StorageOptions
 
     Catalogs = TableCatalog | str | Mapping[str, TableCatalog | str]
@@ -149,6 +157,74 @@ class CatalogNames:
         self._schema = wanted
         self._depth = len(wanted) + (2 if is_catalog else 1)
 
+    def create(self, names: NewNames) -> None:
+        """Make a schema, or a catalog.
+
+        Raises:
+            CatalogError: there is one.
+            InvalidInputError: the session's catalog makes none.
+        """
+        more: dict[str, Any] = {
+            "comment": names.comment,
+            "location": names.location,
+            "properties": names.properties,
+        }
+        try:
+            if names.is_catalog:
+                self._of_catalogs(names.namespace).create_catalog(names.namespace[0], **more)
+            else:
+                catalog, schema = self._of_schemas(names.namespace)
+                catalog.create_schema(schema, **more)
+        except CatalogError as error:
+            if not names.may_exist or error.status != 409:
+                raise
+
+    def drop(
+        self, namespace: Sequence[str], *, is_catalog: bool, cascade: bool, may_lack: bool
+    ) -> None:
+        """Drop a schema, or a catalog.
+
+        Raises:
+            CatalogError: there is none.
+            InvalidInputError: the session's catalog drops none.
+        """
+        try:
+            if is_catalog:
+                self._of_catalogs(namespace).drop_catalog(namespace[0], cascade=cascade)
+            else:
+                catalog, schema = self._of_schemas(namespace)
+                catalog.drop_schema(schema, cascade=cascade)
+        except CatalogError as error:
+            if not may_lack or error.status != 404:
+                raise
+
+    def _of_schemas(self, namespace: Sequence[str]) -> tuple[KeepsSchemas, Name]:
+        found, schema = self._within(self._whole(namespace))
+        catalog: object = found
+        if not isinstance(catalog, KeepsSchemas) or not schema:
+            raise InvalidInputError(
+                f"cannot make or drop the schema {shown_name(tuple(namespace))}: "
+                + _without(catalog)
+            )
+        return catalog, schema
+
+    def _of_catalogs(self, namespace: Sequence[str]) -> KeepsCatalogs:
+        catalog: object = self._only
+        if not isinstance(catalog, KeepsCatalogs) or len(namespace) != 1:
+            raise InvalidInputError(
+                f"cannot make or drop the catalog {shown_name(tuple(namespace))}: "
+                + _without(catalog)
+            )
+        return catalog
+
+    def _whole(self, namespace: Sequence[str]) -> Name:
+        """A schema with the catalog in use, where it is left out."""
+        wanted = tuple(namespace)
+        if wanted and name_key(wanted[0]) in self._aliased:
+            return wanted
+        missing = self._depth - 1 - len(wanted)
+        return (*self._schema[: max(0, missing)], *wanted)
+
     def leave(self) -> None:
         """Let shorter names begin with nothing."""
         self._schema, self._depth = (), 1
@@ -168,10 +244,7 @@ class CatalogNames:
 
     def tables(self, schema: Sequence[str]) -> list[QualifiedName]:
         """Return the tables of a schema; those of the default schema if it is empty."""
-        wanted = tuple(schema)
-        if not (wanted and name_key(wanted[0]) in self._aliased):
-            missing = self._depth - 1 - len(wanted)
-            wanted = (*self._schema[: max(0, missing)], *wanted)
+        wanted = self._whole(schema)
         catalog, rest = self._within(wanted)
         if catalog is None or not rest:
             return []
@@ -204,6 +277,12 @@ class CatalogNames:
         if self._only is None or len(parts) == 1:
             return None
         return self._only, parts
+
+
+def _without(catalog: object) -> str:
+    if catalog is None:
+        return "this session has no catalog that keeps it; connect(catalog=…) gives it one"
+    return f"{type(catalog).__name__} keeps none; make it by the means of the catalog itself"
 
 
 def _own_catalogs(catalog: object) -> list[str] | None:

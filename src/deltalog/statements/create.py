@@ -13,6 +13,12 @@ from deltalog.log.listing import has_table
 from deltalog.query.names import QualifiedName
 from deltalog.schema import Field, Schema
 from deltalog.statements.columns import read_column, read_definition
+from deltalog.statements.namespace_changes import (
+    KINDS_OF_NAMES,
+    read_create_names,
+    read_drop_names,
+)
+from deltalog.statements.properties import read_properties
 from deltalog.statements.statement import (
     Session,
     SqlStatement,
@@ -27,7 +33,12 @@ from deltalog.table.convert import (
     convert_source,
     divided_location,
 )
-from deltalog.table.creating import TableDefinition, clone_table, create_table
+from deltalog.table.creating import (
+    TableDefinition,
+    clone_table,
+    create_table,
+    keep_table,
+)
 from deltalog.table_change import is_set_by_writers
 from deltalog.verbs.clone import DELTA, Origin
 
@@ -161,7 +172,7 @@ class CloneStatement(SqlStatement):
         """Clone the table, and return the numbers of files."""
         place = session.place(self.table, self.location)
         if self.mode == "ignore" and has_table(place.context.store):
-            session.note(self.table, DeltaTable.from_context(place.context, session.engine))
+            session.note(self.table, DeltaTable.from_context(keep_table(place), session.engine))
             return StatementAnswer(None)
         source, origin = self._source(session)
         context = clone_table(
@@ -262,6 +273,8 @@ def _foreign(session: Session, name: QualifiedName) -> tuple[QualifiedName, Fore
 
 def read_create(reader: StatementReader) -> SqlStatement:
     """Read what follows `CREATE`."""
+    if (kind := reader.take_one(*KINDS_OF_NAMES)) is not None:
+        return read_create_names(reader, kind)
     mode = "overwrite" if reader.take("OR REPLACE") else "error"
     reader.expect("TABLE")
     if reader.take("IF NOT EXISTS"):
@@ -290,6 +303,8 @@ def read_convert(reader: StatementReader) -> SqlStatement:
 
 def read_drop(reader: StatementReader) -> SqlStatement:
     """Read what follows `DROP`."""
+    if (kind := reader.take_one(*KINDS_OF_NAMES)) is not None:
+        return read_drop_names(reader, kind)
     reader.expect("TABLE")
     if_exists = reader.take("IF EXISTS")
     table = reader.table()
@@ -394,24 +409,6 @@ def read_clustering(reader: StatementReader) -> list[tuple[str, ...]]:
         reader.expect("( )")
         return []
     return reader.listed(reader.path)
-
-
-def read_properties(reader: StatementReader) -> dict[str, str]:
-    """Read `('key' = 'value', …)`; a key may be a name with dots."""
-
-    def read() -> tuple[str, str]:
-        key = read_key(reader)
-        if not reader.take("="):
-            reader.take("==")
-        value = reader.constant()
-        return key, str(value).lower() if isinstance(value, bool) else str(value)
-
-    return dict(reader.listed(read))
-
-
-def read_key(reader: StatementReader) -> str:
-    """Read the key of a property: a text, or a name with dots."""
-    return reader.text() if reader.word.kind == "text" else ".".join(reader.path("a key"))
 
 
 def _kept(model: DeltaTable) -> dict[str, str]:

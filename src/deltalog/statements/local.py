@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from deltalog.catalogs.protocol import CatalogTable
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
+    from deltalog.statements.statement import NewNames
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.table.queries import SelectionScan
 
@@ -215,6 +216,17 @@ class LocalSession:
     def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
         """Return the schemas of a catalog, without its name."""
         return self._catalogs.schemas(within)
+
+    def create_names(self, names: NewNames) -> None:
+        """Make a schema, or a catalog."""
+        self._catalogs.create(names)
+
+    def drop_names(
+        self, namespace: Sequence[str], *, is_catalog: bool, cascade: bool, may_lack: bool
+    ) -> None:
+        """Drop a schema, or a catalog."""
+        self._seen.clear()
+        self._catalogs.drop(namespace, is_catalog=is_catalog, cascade=cascade, may_lack=may_lack)
 
     def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
         """Let shorter names begin with a schema."""

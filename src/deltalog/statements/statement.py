@@ -58,6 +58,27 @@ class StatementAnswer:
     num_affected_rows: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewNames:
+    """A schema, or a catalog, that is to be made.
+
+    Args:
+        namespace: its name.
+        is_catalog: whether it is a catalog.
+        may_exist: whether one that is there is kept as it is.
+        comment: about it.
+        location: below which its tables are.
+        properties: of it.
+    """
+
+    namespace: tuple[str, ...]
+    is_catalog: bool = False
+    may_exist: bool = False
+    comment: str | None = None
+    location: str | None = None
+    properties: Mapping[str, str] | None = None
+
+
 class Session(Protocol):
     """Where statements are run: in this process, or on a cluster."""
 
@@ -130,6 +151,21 @@ class Session(Protocol):
     def schemas(self, within: Sequence[str]) -> Sequence[tuple[str, ...]]:
         """Return the schemas of a catalog, without its name; of the session's if it is empty."""
         ...
+
+    def create_names(self, names: NewNames) -> None:
+        """Make a schema, or a catalog."""
+
+    def drop_names(
+        self, namespace: Sequence[str], *, is_catalog: bool, cascade: bool, may_lack: bool
+    ) -> None:
+        """Drop a schema, or a catalog, with what is in it if `cascade` says so.
+
+        Args:
+            namespace: its name.
+            is_catalog: whether it is a catalog.
+            cascade: whether what is in it goes, too.
+            may_lack: whether it is no error if there is none.
+        """
 
     def use(self, namespace: Sequence[str], *, is_catalog: bool) -> None:
         """Let shorter names begin with a schema, or with a catalog and a schema to be named.

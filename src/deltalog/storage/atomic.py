@@ -12,10 +12,12 @@ import contextlib
 import ctypes
 import errno
 import os
+import shutil
 import sys
 import threading
 import time
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,22 +36,102 @@ TEMPORARY_NAME: Final = r"\.[^/]+\.[0-9a-f]{32}\.tmp$"
 _UNDECIDED_ATTEMPTS: Final = 6
 
 
-def create_local(path: str, data: bytes, *, syncs: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A local directory in which names are given and taken away; `links.Home.open` opens one.
+
+    Args:
+        path: of the directory.
+        descriptor: names lie in the directory that this was opened for, even if the path leads
+            elsewhere meanwhile. None, where the operating system has no such calls: by the path.
+    """
+
+    path: str
+    descriptor: int | None = None
+
+    def open(self, name: str, flags: int) -> int:
+        """Return a descriptor of a file."""
+        flags |= getattr(os, "O_BINARY", 0)
+        return os.open(self._own(name), flags, 0o666, dir_fd=self.descriptor)
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file, directory or link of that name."""
+        try:
+            os.stat(self._own(name), dir_fd=self.descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def link(self, name: str, target: Folder, new: str) -> None:
+        """Give a file a second name, or raise `FileExistsError`."""
+        os.link(self._own(name), target._own(new), **self._ways(target))  # the same class
+
+    def rename(self, name: str, target: Folder, new: str) -> None:
+        """Give a file or directory another name, which is replaced as `os.replace` does."""
+        os.replace(self._own(name), target._own(new), **self._ways(target))  # noqa: PTH105  # not Path's
+
+    def rename_without_replacing(self, name: str, target: Folder, new: str) -> None:
+        """As `rename`, or raise that the name is taken; see `rename_without_replacing`."""
+        rename_without_replacing(
+            self._own(name),
+            target._own(new),  # as above
+            source_descriptor=self.descriptor,
+            target_descriptor=target.descriptor,
+        )
+
+    def unlink(self, name: str) -> None:
+        """Delete a file or link."""
+        os.unlink(self._own(name), dir_fd=self.descriptor)
+
+    def remove_tree(self, name: str) -> None:
+        """Delete a directory with all that is in it, as far as it can be deleted.
+
+        Links are deleted, and not followed.
+        """
+        shutil.rmtree(self._own(name), ignore_errors=True, dir_fd=self.descriptor)
+
+    def sync(self) -> None:
+        """Wait until the names are on the disk, where the system can say so."""
+        if self.descriptor is None:
+            sync_directory(self.path)
+        else:
+            _sync_names(os.open(".", os.O_RDONLY, dir_fd=self.descriptor))
+
+    def sync_file(self, name: str) -> None:
+        """Wait until the data of a file is on the disk."""
+        descriptor = self.open(name, os.O_RDWR)  # Windows syncs only what is open for writing
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _own(self, name: str) -> str:
+        return name if self.descriptor is not None else f"{self.path}/{name}"
+
+    def _ways(self, target: Folder) -> dict[str, Any]:
+        if self.descriptor is None:
+            return {}
+        return {"src_dir_fd": self.descriptor, "dst_dir_fd": target.descriptor}
+
+
+def create_local(folder: Folder, name: str, data: bytes, *, syncs: bool) -> None:
     """Create a local file with all of `data`, or raise `FileExistsError`.
 
     The data is written to a temporary file beside it, which then gets the name (`take_name`).
 
     Args:
-        path: of the file.
+        folder: where.
+        name: of the file.
         data: all of it.
         syncs: whether data and name are on the disk when this returns.
     """
-    if os.path.lexists(path):  # spares the temporary file; the link below is what decides
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-    take_name(write_temporary(path, data, syncs=syncs), path, syncs=syncs)
+    if folder.has(name):  # spares the temporary file; the link below is what decides
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+    temporary = write_temporary(folder, name, data, syncs=syncs)
+    take_name(folder, temporary, folder, name, syncs=syncs)
 
 
-def take_name(temporary: str, path: str, *, syncs: bool) -> None:
+def take_name(source: Folder, temporary: str, target: Folder, name: str, *, syncs: bool) -> None:
     """Give a finished temporary file its name, or raise `FileExistsError` and delete it.
 
     A hard link is atomic and fails when the name is taken. Where there are no hard links, a rename
@@ -60,32 +142,32 @@ def take_name(temporary: str, path: str, *, syncs: bool) -> None:
     """
     try:
         try:
-            os.link(temporary, path)
+            source.link(temporary, target, name)
         except OSError as error:
             if error.errno not in _NO_HARD_LINKS:
                 raise
-            rename_without_replacing(temporary, path)
+            source.rename_without_replacing(temporary, target, name)
     finally:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)  # noqa: PTH108  # a string path; Path costs more than the call
+            source.unlink(temporary)
     if syncs:
-        sync_directory(os.path.dirname(path))  # noqa: PTH120  # as above
+        target.sync()
 
 
 def sync_file(path: str) -> None:
     """Wait until the data of a file is on the disk."""
-    descriptor = os.open(path, os.O_RDWR)  # Windows syncs only what is open for writing
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    directory, name = os.path.split(path)
+    Folder(directory).sync_file(name)
 
 
 def sync_directory(directory: str) -> None:
     """Wait until the names in a directory are on the disk, where the system can say so."""
     if sys.platform == "win32":  # it opens no directories, and keeps names in its journal
         return
-    descriptor = os.open(directory, os.O_RDONLY)
+    _sync_names(os.open(directory, os.O_RDONLY))
+
+
+def _sync_names(descriptor: int) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
@@ -95,10 +177,10 @@ def sync_directory(directory: str) -> None:
         os.close(descriptor)
 
 
-def _make_directories(directory: str, *, syncs: bool) -> None:
+def make_directories(directory: str, *, syncs: bool) -> None:
     """Make a directory and those above it, so that their names outlive a power cut."""
     made = [directory]
-    while not os.path.isdir(parent := os.path.dirname(made[-1])):  # noqa: PTH112, PTH120  # as above
+    while not os.path.isdir(parent := os.path.dirname(made[-1])):  # noqa: PTH112, PTH120  # strings
         made.append(parent)
     Path(directory).mkdir(parents=True, exist_ok=True)
     if syncs:
@@ -106,22 +188,22 @@ def _make_directories(directory: str, *, syncs: bool) -> None:
             sync_directory(os.path.dirname(one))  # noqa: PTH120  # as above
 
 
-def write_temporary(path: str, data: bytes, *, syncs: bool) -> str:
-    """Return the path of a new hidden file beside `path` that holds `data`; make the directory.
+def open_temporary(folder: Folder, name: str) -> tuple[str, int]:
+    """Return the name of a new hidden file beside the one of a name, and a descriptor of it."""
+    temporary = f".{name}.{uuid.uuid4().hex}.tmp"
+    return temporary, folder.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+
+
+def write_temporary(folder: Folder, name: str, data: bytes, *, syncs: bool) -> str:
+    """Return the name of a new hidden file beside the one of a name, which holds `data`.
 
     Args:
-        path: that the file is to have.
+        folder: where.
+        name: that the file is to have.
         data: all of it.
         syncs: whether the data is on the disk when this returns.
     """
-    directory, name = os.path.split(path)
-    temporary = f"{directory}/.{name}.{uuid.uuid4().hex}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        descriptor = os.open(temporary, flags, 0o666)
-    except FileNotFoundError:
-        _make_directories(directory, syncs=syncs)
-        descriptor = os.open(temporary, flags, 0o666)
+    temporary, descriptor = open_temporary(folder, name)
     try:
         with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123  # a descriptor
             view = memoryview(data)
@@ -131,7 +213,7 @@ def write_temporary(path: str, data: bytes, *, syncs: bool) -> str:
                 os.fsync(file.fileno())
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)  # noqa: PTH108  # as above
+            folder.unlink(temporary)
         raise
     return temporary
 
@@ -202,13 +284,26 @@ _NO_HARD_LINKS: Final = frozenset(
 )
 # Some network and virtual file systems have no fsync of directories.
 _NO_DIRECTORY_SYNC: Final = frozenset({errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EOPNOTSUPP})
-_AT_FDCWD: Final = -100
+_HERE: Final = -2 if sys.platform == "darwin" else -100
+"""AT_FDCWD."""
 _RENAME_NOREPLACE: Final = 1
 _RENAME_EXCL: Final = 4
 
 
-def rename_without_replacing(source: str, target: str) -> None:
+def rename_without_replacing(
+    source: str,
+    target: str,
+    *,
+    source_descriptor: int | None = None,
+    target_descriptor: int | None = None,
+) -> None:
     """Rename a file in one step, unless the new name is taken.
+
+    Args:
+        source: path of the file.
+        target: path that it is to have.
+        source_descriptor: of the directory that `source` is relative to.
+        target_descriptor: likewise.
 
     Raises:
         AlreadyExistsError: it is (on Windows: `FileExistsError`).
@@ -218,11 +313,16 @@ def rename_without_replacing(source: str, target: str) -> None:
         os.rename(source, target)  # noqa: PTH104  # on Windows it never replaces
         return
     library = ctypes.CDLL(None, use_errno=True)
-    old, new = os.fsencode(source), os.fsencode(target)
+    ways = (
+        _HERE if source_descriptor is None else source_descriptor,
+        os.fsencode(source),
+        _HERE if target_descriptor is None else target_descriptor,
+        os.fsencode(target),
+    )
     if hasattr(library, "renameat2"):
-        failed = library.renameat2(_AT_FDCWD, old, _AT_FDCWD, new, _RENAME_NOREPLACE)
-    elif hasattr(library, "renamex_np"):  # macOS
-        failed = library.renamex_np(old, new, _RENAME_EXCL)
+        failed = library.renameat2(*ways, _RENAME_NOREPLACE)
+    elif hasattr(library, "renameatx_np"):  # macOS
+        failed = library.renameatx_np(*ways, _RENAME_EXCL)
     else:
         failed = -1
         ctypes.set_errno(errno.ENOSYS)

@@ -11,6 +11,7 @@ from deltalog.clock import now_ms
 from deltalog.paths import split_location
 from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials
 from deltalog.storage.options import truth
+from deltalog.storage.unreached import ATTEMPTS, PAUSE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +74,10 @@ class AzureFiles(FsspecFiles):
 
     @staticmethod
     def prepare(made: Any, arguments: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-        """Take a class that asks for credentials of the environment once, not for minutes."""
+        """Take a class that asks for credentials of the environment once, not for minutes.
+
+        A service that was never reached is told at once, too.
+        """
         return _impatient(made), arguments
 
     @staticmethod
@@ -163,11 +167,46 @@ class ImpatientCredential:
 
 
 @cache
+def _first_contact(made: Any) -> Any:
+    unsent: Any = import_module("azure.core.exceptions").ServiceRequestError
+
+    class FirstContactPolicy(made):  # type: ignore[misc]  # azure's, imported when it is needed
+        is_reached = False
+
+        async def send(self, request: Any) -> Any:
+            response = await super().send(request)
+            self.is_reached = True
+            return response
+
+        def increment(
+            self, settings: Any, request: Any, response: Any = None, error: Any = None
+        ) -> bool:
+            self.is_reached = self.is_reached or not isinstance(error, unsent)
+            repeats: bool = super().increment(settings, request, response=response, error=error)
+            settings["is_unreached"] = not self.is_reached
+            is_last = isinstance(error.__cause__, TimeoutError) if error else False
+            return repeats and (self.is_reached or not (is_last or settings["count"] >= ATTEMPTS))
+
+        def get_backoff_time(self, settings: Any) -> float:
+            usual: float = super().get_backoff_time(settings)
+            return min(usual, PAUSE_SECONDS) if settings.get("is_unreached") else usual
+
+    return FirstContactPolicy
+
+
+@cache
 def _impatient(made: Any) -> Any:
     class ImpatientFileSystem(made):  # type: ignore[misc]  # adlfs's, imported when it is needed
         def _get_default_azure_credential(self, **options: Any) -> tuple[Any, Any]:
             waiting, blocking = super()._get_default_azure_credential(**options)
             return ImpatientCredential(waiting), blocking
+
+        def do_connect(self) -> None:
+            super().do_connect()
+            # Neither adlfs nor the client lets anybody say which failures are repeated.
+            for policy in self.service_client._pipeline._impl_policies:  # noqa: SLF001
+                if hasattr(policy, "get_backoff_time") and hasattr(policy, "increment"):
+                    policy.__class__ = _first_contact(policy.__class__)
 
     return ImpatientFileSystem
 

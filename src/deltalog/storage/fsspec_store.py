@@ -47,7 +47,7 @@ from deltalog.storage.filesystems import (
     renewed,
 )
 from deltalog.storage.fsspec_files import FsspecFiles
-from deltalog.storage.links import check_inside
+from deltalog.storage.links import Home
 from deltalog.storage.local_files import LocalFiles, local_path
 from deltalog.storage.options import (
     FSYNC,
@@ -116,6 +116,8 @@ class FsspecStore:
         storage_options: as in `open_store`.
         filesystem: as in `open_store`.
         commit_lock: as in `open_store`.
+        within: a directory above the table that the caller has named, where it was not the table;
+            if it is local, no directory between both may be a link.
     """
 
     def __init__(
@@ -125,6 +127,7 @@ class FsspecStore:
         *,
         filesystem: Any = None,
         commit_lock: CommitLock | None = None,
+        within: str | None = None,
     ) -> None:
         self._options = storage_options if storage_options is not None else {}
         # Found out once, and not at every request: Python looks each method of a protocol up.
@@ -140,6 +143,7 @@ class FsspecStore:
         else:
             self._kind = kind_of_filesystem(self._given)
         self._container = container_of(self._root)
+        self._home = self._home_within(within)
         self._forget_files()
 
     @property
@@ -151,6 +155,11 @@ class FsspecStore:
     def has_settings(self) -> bool:
         """Whether more than the environment says how the store is reached: options, credentials."""
         return self._given is not None or bool(self._options)
+
+    @property
+    def native_home(self) -> Home | None:
+        """Where local files may be written and deleted."""
+        return self._home
 
     def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
         """The files directly in `directory` whose name is at least `first`, by name ascending."""
@@ -208,7 +217,11 @@ class FsspecStore:
         return open_ranged(self, path)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
-        """Create a file with all of `data`, or raise `AlreadyExistsError`; never half of it."""
+        """Create a file with all of `data`, or raise `AlreadyExistsError`; never half of it.
+
+        Raises:
+            UnsafePathError: a link leads out of the table.
+        """
         options = self._options if isinstance(self._options, Mapping) else {}
         if (objection := commit_objection(self._kind, options)) is not None:
             raise StorageError(f"cannot create {join(self._root, path)!r}: {objection}")
@@ -225,7 +238,6 @@ class FsspecStore:
         Raises:
             UnsafePathError: a link leads out of the table.
         """
-        self._check_links([path])
         self._run("write", path, lambda files, full: files.put(full, data))
 
     @property
@@ -246,7 +258,8 @@ class FsspecStore:
         Raises:
             UnsafePathError: a link leads out of the table; no file is deleted.
         """
-        self._check_links(paths)
+        if self._home is not None:  # before the first one is deleted
+            self._home.check(paths)
         self._run_many("delete", paths, lambda files, own: files.delete_many(own))
 
     def native_path(self, path: str) -> str | None:
@@ -362,9 +375,11 @@ class FsspecStore:
         own = kind == self._kind and account in {"", _account(self._root)}
         return kind, "" if own else account
 
-    def _check_links(self, paths: Sequence[str]) -> None:
-        if self._kind.is_native:
-            check_inside(self._base, paths)
+    def _home_within(self, within: str | None) -> Home | None:
+        if not self._kind.is_native:
+            return None
+        given = self._base if within is None else _root_and_base(within, None)[1]
+        return Home(given, self._base.removeprefix(given).strip("/"))
 
     def _is_trusted(self, path: str) -> bool:
         """Whether the caller allows files of another store at this place."""
@@ -408,7 +423,7 @@ class FsspecStore:
         if own and self._given is not None and not isinstance(self._given, LocalFiles):
             return files_over(renewed(self._given), kind, self._commit_lock)
         if kind.is_native:
-            return LocalFiles(syncs=self.syncs)
+            return LocalFiles(syncs=self.syncs, home=self._home)
         if not (own or kind.may_be_named):
             raise UnsafePathError(
                 f"a table at {self._root!r} names files of scheme {kind.name!r}, which is refused"

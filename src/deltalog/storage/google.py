@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -12,6 +14,7 @@ from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.paths import FileInfo, split_location
 from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials, milliseconds
 from deltalog.storage.options import truth
+from deltalog.storage.unreached import ATTEMPTS, PAUSE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,11 +68,11 @@ class GoogleFiles(FsspecFiles):
         """Take the plain class where an endpoint is named.
 
         The extended one asks Google over gRPC what kind of bucket it has, and waits a minute
-        where nobody answers.
+        where nobody answers. A service that was never reached is told at once.
         """
         if "endpoint_url" in arguments:
             made = next((cls for cls in made.__mro__ if cls.__module__ == "gcsfs.core"), made)
-        return made, arguments
+        return _impatient(made), arguments
 
     def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
         """As `list_short`. Cost: one request."""
@@ -132,6 +135,36 @@ class GoogleFiles(FsspecFiles):
         if (moment := found.expiry) is not None:
             until_ms = milliseconds(moment)
         return IssuedCredentials("gcpOauthToken", {"oauthToken": found.token}, until_ms)
+
+
+@cache
+def _impatient(made: Any) -> Any:
+    faults: Any = import_module("aiohttp")
+    unreached = faults.ClientConnectorError, faults.ConnectionTimeoutError
+    patient: Any = made._request  # noqa: SLF001  # gcsfs has no other way
+    once: Any = getattr(patient, "__wrapped__", None)  # without its repeats
+    if once is None:
+        return made
+
+    class ImpatientGoogle(made):  # type: ignore[misc]  # gcsfs's, imported when it is needed
+        async def _request(self, *args: Any, **options: Any) -> Any:
+            for attempt in range(1, ATTEMPTS + 1):
+                if "_is_reached" in self.__dict__:
+                    break
+                try:
+                    answer = await once(self, *args, **options)
+                except unreached as fault:
+                    if attempt == ATTEMPTS or isinstance(fault, TimeoutError):
+                        raise
+                    await asyncio.sleep(PAUSE_SECONDS)
+                except Exception:  # noqa: BLE001  # an answer: it is repeated as ever
+                    self._is_reached = True
+                else:
+                    self._is_reached = True
+                    return answer
+            return await patient(self, *args, **options)
+
+    return ImpatientGoogle
 
 
 def _checked_file(path: str) -> str:

@@ -1,51 +1,215 @@
-"""Links in a local table: whether what is replaced or deleted lies where its path says.
+"""Links in a local table: what is written or deleted lies where its path says.
+
+Owns the one rule: nothing is written or deleted behind a link that leaves the table's root. The
+root itself may be reached through links if the caller has named it so. Where the operating system
+opens files relative to an open directory, the check holds until the work is done, whatever becomes
+of the path meanwhile.
 
 Protocol: none
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
-from typing import TYPE_CHECKING
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import UnsafePathError
-from deltalog.paths import LOG_DIRECTORY, absolute_numbers
+from deltalog.paths import absolute_numbers
+from deltalog.storage import atomic
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+# A directory that is only gone through need not be readable; macOS has no such flag.
+_THROUGH: Final = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
+_NO_LINK: Final = _THROUGH | getattr(os, "O_NOFOLLOW", 0)
+_NO_DIRECTORY: Final = frozenset({errno.ENOTDIR, errno.ELOOP, errno.EMLINK})
 
 
-def check_inside(root: str, paths: Sequence[str]) -> None:
-    """Refuse relative paths that leave a local table through a link to a directory.
-
-    A log names what a vacuum deletes, and names alone do not show where they lead. `_delta_log`
-    itself may be a link.
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where the files of a local table may be written and deleted.
 
     Args:
-        root: of the table.
-        paths: decoded; absolute ones are not looked at.
+        given: a directory as the caller has named it, links followed.
+        below: the table's directory below it; no part of this may be a link.
+    """
+
+    given: str
+    below: str = ""
+
+    @property
+    def root(self) -> str:
+        """The table's directory."""
+        return _joined(self.given, self.below)
+
+    @property
+    def name(self) -> str:
+        """The name of the table's directory."""
+        return self.root.rpartition("/")[2]
+
+    @property
+    def parent(self) -> Home:
+        """The directory above the table's."""
+        if not self.below:
+            return Home(os.path.dirname(self.given))  # noqa: PTH120  # a string
+        return Home(self.given, self.below.rpartition("/")[0])
+
+    def check(self, paths: Sequence[str]) -> None:
+        """Refuse files that a link leads out of the table.
+
+        A log names what a vacuum deletes, and names alone do not show where they lead.
+
+        Args:
+            paths: relative to the root, decoded; absolute ones are not looked at.
+
+        Raises:
+            UnsafePathError: a link leads out of the table.
+
+        Cost: a few system calls for each directory.
+        """
+        if absolute := set(absolute_numbers(paths)):
+            paths = [path for number, path in enumerate(paths) if number not in absolute]
+        if not paths:
+            return
+        real = self._real()
+        for directory in {path.rpartition("/")[0] for path in paths}:
+            if directory or self.below:
+                self._real_below(real, directory)
+
+    @contextlib.contextmanager
+    def open(self, directory: str, *, makes: bool = False, syncs: bool) -> Iterator[atomic.Folder]:
+        """Hold a directory open.
+
+        Args:
+            directory: absolute. What does not lie below the root is named by the caller himself.
+            makes: whether it is made if it is not there.
+            syncs: whether the names of directories that are made are on the disk afterwards.
+
+        Raises:
+            UnsafePathError: a link leads from it out of the table.
+            FileNotFoundError: it is not there.
+        """
+        home, inner = self, self._inner(directory)
+        if inner is None:
+            home, inner = Home(directory), ""
+        if os.open not in os.supports_dir_fd:
+            home.check([f"{inner}/*" if inner else "*"])
+            if makes:
+                atomic.make_directories(directory, syncs=syncs)
+            yield atomic.Folder(directory)
+            return
+        descriptor = home.descend(inner, makes=makes, syncs=syncs)
+        try:
+            yield atomic.Folder(directory, descriptor)
+        finally:
+            os.close(descriptor)
+
+    def descend(self, inner: str, *, makes: bool, syncs: bool) -> int:
+        """Return a new descriptor of a directory below the root; see `open`."""
+        given = self._open_given(makes=makes, syncs=syncs)
+        try:
+            home = _walk(given, self.below, makes=makes, syncs=syncs)
+        except _LinkFoundError as found:
+            raise self._refusal(self.below) from found
+        finally:
+            os.close(given)
+        try:
+            return _walk(home, inner, makes=makes, syncs=syncs)
+        except _LinkFoundError:
+            # A link that stays inside is followed: one way to that place is without links.
+            real = self._real()
+            way = os.path.relpath(self._real_below(real, inner), real)
+            try:
+                return _walk(home, way, makes=makes, syncs=syncs)
+            except _LinkFoundError as found:
+                raise self._refusal(inner) from found
+        finally:
+            os.close(home)
+
+    def _open_given(self, *, makes: bool, syncs: bool) -> int:
+        try:
+            return os.open(self.given, _THROUGH)
+        except FileNotFoundError:
+            if not makes:
+                raise
+        atomic.make_directories(self.given, syncs=syncs)
+        return os.open(self.given, _THROUGH)
+
+    def _inner(self, directory: str) -> str | None:
+        """An absolute directory relative to the root; None if it does not lie there."""
+        root = self.root
+        if directory == root:
+            return ""
+        start = root.rstrip("/") + "/"
+        return directory.removeprefix(start) if directory.startswith(start) else None
+
+    def _real(self) -> str:
+        return _joined(os.path.realpath(self.given), self.below)
+
+    def _real_below(self, real: str, inner: str) -> str:
+        found = os.path.realpath(_joined(self.root, inner))
+        if found != real and not found.startswith(real.rstrip(os.sep) + os.sep):
+            raise self._refusal(inner)
+        return found
+
+    def _refusal(self, inner: str) -> UnsafePathError:
+        return UnsafePathError(
+            f"files in {inner or self.root!r} are refused: a link leads from there out of the "
+            f"table at {self.root!r}, and nothing is written or deleted behind such a link; put a "
+            "directory in its place, or open the table by the link's target"
+        )
+
+
+class _LinkFoundError(Exception):
+    """A part of a way is a link, or leads up."""
+
+
+def _joined(directory: str, inner: str) -> str:
+    return f"{directory.rstrip('/')}/{inner}" if inner else directory
+
+
+def _walk(start: int, way: str, *, makes: bool, syncs: bool) -> int:
+    """Return a new descriptor of the directory to which a way leads that has no links.
 
     Raises:
-        UnsafePathError: a link leads out of the table.
-
-    Cost: a few system calls for each directory.
+        _LinkFoundError: it has one.
     """
-    if absolute := set(absolute_numbers(paths)):
-        paths = [path for number, path in enumerate(paths) if number not in absolute]
-    homes: dict[str, str] = {}
-    for directory in {path.rpartition("/")[0] for path in paths}:
-        home, _, below = directory.partition("/")
-        if home != LOG_DIRECTORY:
-            home, below = "", directory
-        if home not in homes:
-            homes[home] = os.path.realpath(f"{root}/{home}")
-        real = homes[home]
-        if below and not _is_below(os.path.realpath(f"{real}/{below}"), real):
-            raise UnsafePathError(
-                f"files in {directory!r} are refused: a link leads from there out of the table at "
-                f"{root!r}"
-            )
+    parts = [part for part in way.split("/") if part not in {"", "."}]
+    if ".." in parts:
+        raise _LinkFoundError(way)
+    here = os.dup(start)
+    try:
+        for part in parts:
+            there = _step(here, part, makes=makes, syncs=syncs)
+            os.close(here)
+            here = there
+    except BaseException:
+        os.close(here)
+        raise
+    return here
 
 
-def _is_below(path: str, root: str) -> bool:
-    return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+def _step(here: int, part: str, *, makes: bool, syncs: bool) -> int:
+    try:
+        return os.open(part, _NO_LINK, dir_fd=here)
+    except FileNotFoundError:
+        if not makes:
+            raise
+    except OSError as error:
+        if error.errno in _NO_DIRECTORY and _is_link(part, here):
+            raise _LinkFoundError(part) from None
+        raise
+    with contextlib.suppress(FileExistsError):  # another writer makes it at the same time
+        os.mkdir(part, dir_fd=here)
+    if syncs:
+        atomic.Folder("", here).sync()
+    return _step(here, part, makes=False, syncs=False)
+
+
+def _is_link(part: str, here: int) -> bool:
+    return stat.S_ISLNK(os.stat(part, dir_fd=here, follow_symlinks=False).st_mode)

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Generic, NamedTuple, TypeVar
 from deltalog.clock import now_ms
 from deltalog.paths import FileInfo
 from deltalog.storage import atomic
+from deltalog.storage.links import Home
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
+    from deltalog.storage.atomic import Folder
     from deltalog.storage.store import ByteRange
 
 _Fact = TypeVar("_Fact")
@@ -34,10 +37,12 @@ class LocalFiles:
     Args:
         syncs: whether files that are created are on the disk, name and all, before the call
             returns.
+        home: of the table; files elsewhere are written and deleted where the caller names them.
     """
 
-    def __init__(self, *, syncs: bool = True) -> None:
+    def __init__(self, *, syncs: bool = True, home: Home | None = None) -> None:
         self.syncs = syncs
+        self._home = home
 
     def list_directory(self, directory: str, first: str) -> list[FileInfo]:
         """Files directly in `directory` from name `first` on, unordered; `path` is the name."""
@@ -110,22 +115,53 @@ class LocalFiles:
 
     def create(self, path: str, data: bytes) -> None:
         """Create a file, or raise `FileExistsError`."""
-        atomic.create_local(path, data, syncs=self.syncs)
+        directory, name = os.path.split(path)
+        with self._open(directory, makes=True) as folder:
+            atomic.create_local(folder, name, data, syncs=self.syncs)
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace a file; a reader sees the old or the new one."""
-        temporary = atomic.write_temporary(path, data, syncs=self.syncs)
-        try:
-            os.replace(temporary, path)  # noqa: PTH105  # hot path, strings
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)  # noqa: PTH108  # as above
-            raise
+        directory, name = os.path.split(path)
+        with self._open(directory, makes=True) as folder:
+            temporary = atomic.write_temporary(folder, name, data, syncs=self.syncs)
+            try:
+                folder.rename(temporary, folder, name)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    folder.unlink(temporary)
+                raise
 
     def delete_many(self, paths: Sequence[str]) -> None:
         """Delete files; gone ones are no error."""
+        together: dict[str, list[str]] = {}
+        for path in paths:
+            directory, _, name = path.rpartition("/")
+            together.setdefault(directory, []).append(name)
         # A file system deletes from a directory for one thread at a time, so few threads suffice.
-        map_in_pool(_unlink, paths, batch_size=512)
+        most = 512
+        parts = [
+            (directory, names[start : start + most])
+            for directory, names in together.items()
+            for start in range(0, len(names), most)
+        ]
+        some = max(1, most * len(parts) // max(1, len(paths)))
+        map_in_pool(self._delete, parts, batch_size=some)
+
+    def _delete(self, part: tuple[str, Sequence[str]]) -> None:
+        directory, names = part
+        try:
+            with self._open(directory) as folder:
+                for name in names:
+                    try:  # noqa: SIM105  # a context takes as long as the call
+                        folder.unlink(name)
+                    except FileNotFoundError:
+                        pass
+        except FileNotFoundError:  # there is no such directory
+            pass
+
+    def _open(self, directory: str, *, makes: bool = False) -> AbstractContextManager[Folder]:
+        home = self._home or Home(directory)
+        return home.open(directory or "/", makes=makes, syncs=self.syncs)
 
 
 def local_path(text: str) -> str:
@@ -138,13 +174,6 @@ def local_path(text: str) -> str:
 def _read_at(file: BinaryIO, start: int, end: int) -> bytes:
     file.seek(start)
     return file.read(max(0, end - start))
-
-
-def _unlink(path: str) -> None:
-    try:  # noqa: SIM105  # a context takes as long as the call
-        os.unlink(path)  # noqa: PTH108  # hot path, a string
-    except FileNotFoundError:
-        pass
 
 
 def _file_info(path: str, found: os.stat_result) -> FileInfo:

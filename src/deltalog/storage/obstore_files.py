@@ -19,6 +19,7 @@ from deltalog.storage.fsspec_files import milliseconds
 from deltalog.storage.obstore_settings import obstore_settings
 from deltalog.storage.pool import interruptibly, send_together
 from deltalog.storage.s3 import S3Files
+from deltalog.storage.unreached import ATTEMPTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,10 +36,16 @@ _PAGE_NAMES: Final = 1000
 _MOST_IN_ONE_PUT: Final = 50 * 1024 * 1024
 _USUAL_BUCKET: Final = re.compile(r"(?!.*--(?:x|xa|ol)-s3$)[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
 """No ARN; no S3 Express, whose listings have no order."""
+_UNSENT: Final = "error sending request"
+_REPEATED: Final = f"after {ATTEMPTS - 1} retries"
 _IN_HOST: Final = re.compile(r"(?!xn--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 """Other names cannot be part of a host's: an upper-case letter would name another bucket."""
 # Sorts after every other character.
 _LAST: Final = "\U0010ffff"
+
+
+class _AnsweredError(Exception):
+    """A first request failed after fewer repeats than are usual, and the service is there."""
 
 
 class ObstoreClients:
@@ -74,6 +81,7 @@ class ObstoreClients:
         }
         self._lock = threading.Lock()
         self._made: dict[tuple[str, bool], Any] = {}
+        self._is_reached = False
         self._left: set[str] = set()
 
     def client(self, bucket: str, *, writes: bool) -> Any:
@@ -85,6 +93,18 @@ class ObstoreClients:
             if made is None:
                 made = self._made[bucket, writes] = self._make(bucket, writes=writes)
             return made
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the service has answered."""
+        return self._is_reached
+
+    def note_answer(self) -> None:
+        """Repeat requests from now on, as it is usual."""
+        with self._lock:
+            if not self._is_reached:
+                self._is_reached = True
+                self._made.clear()
 
     def leave(self, bucket: str) -> None:
         """Let s3fs do everything in a bucket from now on."""
@@ -104,7 +124,7 @@ class ObstoreClients:
             },
             client_options={**self._options, **timeouts},
             retry_config={
-                "max_retries": 5,
+                "max_retries": 5 if self._is_reached else ATTEMPTS - 1,
                 "retry_timeout": timedelta(minutes=2),
                 "backoff": {
                     "init_backoff": timedelta(milliseconds=100),
@@ -303,6 +323,25 @@ class ObstoreFiles(S3Files):
                     del found[file.path]
         return list(found.values())
 
+    def _ask(self, client: Any, key: str, ask: Callable[[Any, str], _Result]) -> _Result:
+        """What obstore answers.
+
+        Raises:
+            _AnsweredError: it is to be asked again, as the service has answered for the first time.
+        """
+        is_first = not self._clients.is_reached
+        try:
+            found = interruptibly(lambda: ask(client, key))
+        except (import_module("obstore.exceptions").BaseError, OSError) as error:
+            if is_first and _UNSENT not in str(error):
+                self._clients.note_answer()
+                if _REPEATED in str(error):
+                    raise _AnsweredError from error
+            raise
+        if is_first:
+            self._clients.note_answer()
+        return found
+
     def _with(
         self,
         path: str,
@@ -318,7 +357,9 @@ class ObstoreFiles(S3Files):
             return otherwise()
         errors: Any = import_module("obstore.exceptions")
         try:
-            return interruptibly(lambda: ask(client, key))
+            return self._ask(client, key, ask)
+        except _AnsweredError:
+            return self._with(path, ask, otherwise, writes=writes)
         except errors.InvalidPathError:  # an object with such a name is among those listed
             return otherwise()
         except FileNotFoundError as error:
@@ -376,6 +417,8 @@ def _file_info(path: str, entry: Mapping[str, Any]) -> FileInfo:
 def _fault(error: Exception, *, is_taken: bool = False) -> OSError:
     """What obstore raised, as the exception that says the same of any file."""
     text = str(error).partition("\n\nDebug source")[0]
+    if _UNSENT in text:
+        text = f"{text} (no connection: see that the endpoint is right and reached from here)"
     # obstore tells reads, deletions and listings apart only by what the service answered.
     code = re.search(r"<Code>(\w+)</Code>|\(code: (\w+)\)", text)
     status = re.search(r"status code: (\d{3})\b", text)

@@ -161,6 +161,19 @@ def commit_objection(kind: StoreKind, options: Mapping[str, Any]) -> str | None:
     return None
 
 
+_WITHOUT_SECRETS: Final = frozenset({"profile", "skip_signature", "anon", "use_emulator"})
+
+
+def names_credentials(options: Mapping[str, Any]) -> bool:
+    """Whether options say with which credentials a store is reached, or that it takes none."""
+    names = {split_option(name)[1] for name in options}
+    return (
+        not names.isdisjoint(_WITHOUT_SECRETS)
+        or any(_SECRET_NAME.search(name) for name in options)
+        or bool(secrets_of(options))
+    )
+
+
 def secrets_of(options: Mapping[str, Any]) -> tuple[str, ...]:
     """The values among the options that no message may show, longest first."""
     found: list[str] = []

@@ -10,23 +10,24 @@ import contextlib
 import io
 import os
 from inspect import signature
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # this and `parquet` are the places
 
 from deltalog.clock import now_ms
-from deltalog.errors import AlreadyExistsError, DeltaError
+from deltalog.errors import AlreadyExistsError, DeltaError, UnsafePathError
 from deltalog.paths import FileInfo, join
-from deltalog.storage.atomic import sync_directory, sync_file, take_name, write_temporary
+from deltalog.storage.atomic import open_temporary, take_name
 from deltalog.storage.faults import storage_error
 from deltalog.storage.parquet_parts import with_exact_bounds
-from deltalog.storage.store import native_path, syncs_files
+from deltalog.storage.store import native_home, native_path, syncs_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
+    from deltalog.storage.atomic import Folder
     from deltalog.storage.store import Store
 
 LIMITS_PAGE_ROWS: Final = "max_rows_per_page" in signature(pq.ParquetWriter).parameters
@@ -184,6 +185,7 @@ class NewFile:
         self._path = path
         self._is_unsought = is_unsought
         self._native = native_path(store, path)
+        self._directory, self._name = os.path.split(self._native or "")
         self._temporary: str | None = None
         self._failure: BaseException | None = None
         self._out: Any = pa.BufferOutputStream()
@@ -195,13 +197,24 @@ class NewFile:
             for_arrow: whether Arrow writes it. Else a local file has a descriptor.
         """
         if self._native is not None:
-            # Nothing is in the file yet, but its directories may be new.
-            self._temporary = write_temporary(self._native, b"", syncs=syncs_files(self._store))
-            if for_arrow:
-                self._out = pa.OSFile(self._temporary, "wb")
-            else:
-                self._out = io.FileIO(self._temporary, "wb")
+            with self._folder(makes=True) as folder:  # which may be new
+                self._temporary, descriptor = open_temporary(folder, self._name)
+            if not for_arrow:
+                self._out = io.FileIO(descriptor, "wb")
+                return self._out
+            try:
+                # Arrow takes no descriptor, but a path that always leads to this file.
+                path = f"/dev/fd/{descriptor}"
+                is_known = os.path.exists(path)  # noqa: PTH110  # of each file; a string
+                beside = f"{self._directory}/{self._temporary}"
+                self._out = pa.OSFile(path if is_known else beside, "wb")
+            finally:
+                os.close(descriptor)
         return self._out
+
+    def _folder(self, *, makes: bool = False) -> AbstractContextManager[Folder]:
+        home = native_home(self._store)
+        return home.open(self._directory, makes=makes, syncs=syncs_files(self._store))
 
     @property
     def size_bytes(self) -> int:
@@ -217,19 +230,21 @@ class NewFile:
         return FileInfo(self._path, self._finish(), now_ms())
 
     def _finish(self) -> int:
-        if self._temporary is not None and self._native is not None:
+        if self._temporary is not None:
             size = int(self._out.tell())
             self._out.close()
             # A commit must not name a file that a power cut can take away.
-            if not (syncs := syncs_files(self._store)) or not self._is_unsought:
-                if syncs:
-                    sync_file(self._temporary)
-                take_name(self._temporary, self._native, syncs=syncs)
-            else:
-                take_name(self._temporary, self._native, syncs=False)
-                self._temporary = self._native  # what `abandon` deletes
-                sync_file(self._native)
-                sync_directory(os.path.dirname(self._native))  # noqa: PTH120  # a string
+            syncs = syncs_files(self._store)
+            with self._folder() as folder:
+                if not syncs or not self._is_unsought:
+                    if syncs:
+                        folder.sync_file(self._temporary)
+                    take_name(folder, self._temporary, folder, self._name, syncs=syncs)
+                else:
+                    take_name(folder, self._temporary, folder, self._name, syncs=False)
+                    self._temporary = self._name  # what `abandon` deletes
+                    folder.sync_file(self._name)
+                    folder.sync()
             return size
         data = self._out.getvalue().to_pybytes()
         try:
@@ -245,8 +260,8 @@ class NewFile:
         if self._temporary is not None:
             with contextlib.suppress(OSError):  # a full disk may fail here once more
                 self._out.close()
-            with contextlib.suppress(OSError):
-                Path(self._temporary).unlink()
+            with contextlib.suppress(OSError, UnsafePathError), self._folder() as folder:
+                folder.unlink(self._temporary)
 
     @contextlib.contextmanager
     def whole_or_gone(self) -> Iterator[None]:

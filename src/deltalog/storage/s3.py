@@ -7,6 +7,7 @@ the client below s3fs can.
 from __future__ import annotations
 
 import itertools
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -16,6 +17,7 @@ from deltalog.paths import FileInfo, split_location
 from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials, milliseconds
 from deltalog.storage.options import merge, truth
 from deltalog.storage.pool import MOST_REQUESTS, map_in_pool
+from deltalog.storage.unreached import FirstContact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -89,12 +91,13 @@ class S3Files(FsspecFiles):
         """Set what botocore's defaults are too old or too small for.
 
         URLs are signed in the fourth way: no new region and no Delta client accepts the second. As
-        many connections are open at once as requests may be under way, instead of ten.
+        many connections are open at once as requests may be under way, instead of ten. A service
+        that was never reached is told at once.
         """
         ours = {"signature_version": "s3v4", "max_pool_connections": MOST_REQUESTS}
         config = {**ours, **arguments.get("config_kwargs", {})}
         given = {name: value for name, value in arguments.items() if name != CLIENT}
-        return made, {**given, "config_kwargs": config}
+        return _impatient(made), {**given, "config_kwargs": config}
 
     def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
         """As `list_short`. Cost: one request."""
@@ -194,6 +197,20 @@ class S3Files(FsspecFiles):
             },
             round(found["Expiration"].timestamp() * 1000),
         )
+
+
+@cache
+def _impatient(made: Any) -> Any:
+    class ImpatientS3(made):  # type: ignore[misc]  # s3fs's, imported when it is needed
+        async def set_session(self, *args: Any, **options: Any) -> Any:
+            client = await super().set_session(*args, **options)
+            watched = self.__dict__.setdefault("_first_contact", FirstContact("s3"))
+            watched.watch(client.meta.events)
+            if self.cache_regions:  # clients of other buckets are made later
+                watched.watch(self.session.get_component("event_emitter"))
+            return client
+
+    return ImpatientS3
 
 
 def _reading_below(bucket: str, place: str) -> dict[str, Any]:

@@ -8,14 +8,13 @@ Protocol: none
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from deltalog.errors import InternalError, StorageError
-from deltalog.storage.atomic import sync_directory, take_name
-from deltalog.storage.store import native_path, syncs_files
+from deltalog.errors import StorageError, UnsafePathError
+from deltalog.storage.atomic import take_name
+from deltalog.storage.store import native_home, syncs_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,21 +43,25 @@ def take_staged(store: Store, directory: str, names: Sequence[str]) -> None:
         OSError: a file cannot be moved, such as FileExistsError for a name that is taken. Those
             that were moved are deleted.
     """
-    root, staged = _native(store, ""), _native(store, directory)
-    if not Path(staged).is_dir():
-        raise StorageError(
-            f"cannot take the files of {directory!r} into {store.root}: the writer has put them on "
-            "another machine; keep the table where all of them reach it"
-        )
+    home, syncs = native_home(store), syncs_files(store)
     moved: list[str] = []
     try:
-        for name in names:
-            take_name(f"{staged}/{name}", f"{root}/{name}", syncs=False)
-            moved.append(name)
-        if syncs_files(store):
-            sync_directory(root)
-    except BaseException:
+        with (
+            home.open(home.root, syncs=syncs) as root,
+            home.open(f"{home.root}/{directory}", syncs=syncs) as staged,
+        ):
+            for name in names:
+                take_name(staged, name, root, name, syncs=False)
+                moved.append(name)
+            if syncs:
+                root.sync()
+    except BaseException as error:
         store.delete_many(moved)
+        if isinstance(error, FileNotFoundError | NotADirectoryError) and not moved:
+            raise StorageError(
+                f"cannot take the files of {directory!r} into {store.root}: the writer has put "
+                "them on another machine; keep the table where all of them reach it"
+            ) from error
         raise
     # An attempt that Spark has given up may put a file there meanwhile: a vacuum deletes it.
     discard_staged(store, directory)
@@ -66,11 +69,6 @@ def take_staged(store: Store, directory: str, names: Sequence[str]) -> None:
 
 def discard_staged(store: Store, directory: str) -> None:
     """Delete a staging directory with all that is in it, as far as it can be deleted."""
-    shutil.rmtree(_native(store, directory), ignore_errors=True)
-
-
-def _native(store: Store, path: str) -> str:
-    native = native_path(store, path)
-    if native is None:
-        raise InternalError(f"staged files in {store.root}, whose files have no local paths")
-    return native
+    home = native_home(store)
+    with contextlib.suppress(UnsafePathError, OSError), home.open(home.root, syncs=False) as root:
+        root.remove_tree(directory)

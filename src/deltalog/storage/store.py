@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast, runtime_checkable
 
+from deltalog.errors import InternalError
+from deltalog.storage.links import Home
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -93,6 +96,21 @@ def native_path(store: Store, path: str) -> str | None:
     """The operating system's path of a file, if the store is a `NativeStore` and has one."""
     tell = getattr(store, "native_path", None)
     return cast("str | None", tell(path)) if tell is not None else None
+
+
+def native_home(store: Store) -> Home:
+    """Where the local files of a store may be written and deleted.
+
+    Raises:
+        InternalError: its files have no paths of the operating system.
+    """
+    home = getattr(store, "native_home", None)
+    if isinstance(home, Home):
+        return home
+    root = native_path(store, "")
+    if root is None:
+        raise InternalError(f"files in {store.root} have no local paths")
+    return Home(root)
 
 
 def is_local(store: Store) -> bool:

@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from deltalog.actions.properties import CONSTRAINT_PREFIX
+from deltalog.catalogs.protocol import shown_name
 from deltalog.context import TableContext
 from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError, TableExistsError
+from deltalog.expressions.render import simple_name
 from deltalog.locations import named_table, open_table_context
 from deltalog.log.listing import has_table
 from deltalog.rows.file_options import FileOptions
@@ -138,11 +140,15 @@ def create_table(
         engine: writes them; None is this process.
         file_options: how they are written.
 
+    A table that is at the location of a new name of a catalog is shown under that name; as in
+    Spark, it must be the one that is defined.
+
     Returns:
         The context of the table.
 
     Raises:
-        TableExistsError: there is a table, and the mode is `error`.
+        TableExistsError: there is a table, and the mode is `error`, or there are rows for it.
+        InvalidInputError: the table at the location is another than is defined.
     """
     context, store = place.context, place.context.store
     if mode not in {"error", "overwrite", "ignore"}:
@@ -151,6 +157,15 @@ def create_table(
             "overwrite or ignore"
         )
     exists = has_table(store)
+    if exists and place.new is not None and mode != "overwrite":
+        if rows is not None:
+            raise TableExistsError(
+                f"cannot create {shown_name(place.new.staged.name)} from rows: there is a table at "
+                f"{store.root}; leave the query out to have that table under the name"
+            )
+        snapshot = load_snapshot(context)
+        _check_same(place.new, definition, snapshot)
+        return place.new.register(snapshot)
     if exists and mode == "ignore":
         return context
     if exists and mode == "error":
@@ -173,10 +188,38 @@ def create_table(
         else WithRows(made, Write(data=data, file_options=file_options or FileOptions()))
     )
     if exists:
-        do(verb, lambda: load_snapshot(context), engine, options)
-        return context
-    ran = make_table(verb, context, wanted, engine, options)
+        ran = do(verb, lambda: load_snapshot(context), engine, options)
+    else:
+        ran = make_table(verb, context, wanted, engine, options)
     return context if place.new is None else place.new.register(ran.committed.snapshot)
+
+
+def keep_table(place: TablePlace) -> TableContext:
+    """Return the context of the table that is at a place; a new name of it is shown from now on."""
+    if place.new is None:
+        return place.context
+    return place.new.register(load_snapshot(place.context))
+
+
+def _check_same(new: NewNamedTable, definition: TableDefinition, snapshot: Snapshot) -> None:
+    """Refuse a definition that says otherwise than the table at its location."""
+    found, schema = snapshot.configuration, as_schema(definition.schema)
+    wanted = definition.configuration or {}
+    pairs: list[tuple[str, Any, Any]] = []
+    if len(schema):
+        pairs.append(("the columns", simple_name(schema), simple_name(found.schema)))
+    if definition.partition_by:
+        partitions = list(definition.partition_by), list(found.partition_columns)
+        pairs.append(("the partition columns", *partitions))
+    held = snapshot.metadata.configuration
+    pairs += [(f"the property {key}", text, held.get(key)) for key, text in wanted.items()]
+    for what, one, other in pairs:
+        if one != other:
+            raise InvalidInputError(
+                f"cannot create {shown_name(new.staged.name)} at {snapshot.store.root}: {what} of "
+                f"the table there are otherwise: expected {one!r}, found {other!r}; leave them out "
+                "to have that table under the name"
+            )
 
 
 def clone_table(
@@ -224,14 +267,14 @@ def clone_table(
             f"cannot clone to {store.root}: there is a table; replace=True replaces it"
         )
     if exists:
-        do(verb, lambda: load_snapshot(context), engine, options, progress=progress)
-        return context
-    ran = make_table(
-        verb,
-        context,
-        cloned_configuration(source.configuration, properties=properties),
-        engine,
-        options,
-        progress=progress,
-    )
+        ran = do(verb, lambda: load_snapshot(context), engine, options, progress=progress)
+    else:
+        ran = make_table(
+            verb,
+            context,
+            cloned_configuration(source.configuration, properties=properties),
+            engine,
+            options,
+            progress=progress,
+        )
     return context if new is None else new.register(ran.committed.snapshot)

@@ -118,6 +118,7 @@ def plan_vacuum(
     keep_versions: Sequence[int] = (),
     now_ms: int | None = None,
     engine: Engine,
+    deletes: bool = True,
 ) -> VacuumPlan:
     """Find the files that may be deleted; nothing is deleted.
 
@@ -133,6 +134,7 @@ def plan_vacuum(
         keep_versions: versions that stay readable, whatever their age.
         now_ms: milliseconds since 1970, UTC; None is the current time.
         engine: lists files.
+        deletes: whether the plan is to be carried out, which the table's catalog must allow.
 
     Raises:
         InvalidInputError: the retention is negative, or shorter than the table's; or the table's
@@ -151,7 +153,8 @@ def plan_vacuum(
         operation="vacuum",
         has_log_tail=snapshot.log_tail is not None,
     )
-    check_maintenance(snapshot, MaintenanceOperation.DATA_CLEANUP, "vacuum")
+    if deletes:
+        check_maintenance(snapshot, MaintenanceOperation.DATA_CLEANUP, "vacuum")
     if (mode == "inventory") != (inventory is not None):
         raise InvalidInputError("an inventory goes with mode='inventory', and with no other")
     default_ms = snapshot.configuration.properties.deleted_file_retention_ms

@@ -233,6 +233,7 @@ class Write(Verb[RowsWritten]):
                     f"cannot give {transaction.store.root} the schema of the data: it has no "
                     "columns"
                 )
+            _check_partitions(transaction, rows, self.partition_by)
             changed = changed_table(
                 transaction.configuration,
                 schema=from_arrow_schema(rows.schema),
@@ -326,6 +327,21 @@ def with_columns_of(
     if merged == configuration.schema:
         return configuration
     return changed_table(configuration, schema=merged)
+
+
+def _check_partitions(
+    transaction: PendingTransaction, rows: RowSource, partition_by: Sequence[str] | None
+) -> None:
+    """Raise if the data lacks partition columns that nobody said are to go."""
+    known = {name.lower() for name in rows.schema.names}
+    kept = transaction.configuration.partition_columns
+    missing = [name for name in kept if name.lower() not in known]
+    if partition_by is None and missing:
+        raise InvalidInputError(
+            f"cannot overwrite the schema of {transaction.store.root}: it is partitioned by "
+            f"{', '.join(map(repr, kept))}, and the data has no {', '.join(map(repr, missing))}; "
+            "partition_by=[] writes a table without partitions, partition_by=[…] one with others"
+        )
 
 
 def _check_clustering(transaction: PendingTransaction) -> None:

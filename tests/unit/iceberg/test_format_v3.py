@@ -284,6 +284,19 @@ def test_old_vectors_go_with_their_snapshots(tmp_path: Path) -> None:
     assert len(left) == 2
 
 
+def test_v3_switches_row_tracking_on_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write_deltalake(path, numbers(1, 2))
+    DeltaTable(path).alter.set_table_properties({**V3, "delta.columnMapping.mode": "name"})
+    assert DeltaTable(path).metadata().configuration["delta.enableRowTracking"] == "true"
+    assert ids(synced(path)) == [1, 2]
+    other = tmp_path / "other"
+    write_deltalake(other, numbers(1))
+    explicit = {**V3, "delta.columnMapping.mode": "name", "delta.enableRowTracking": "false"}
+    with pytest.raises(InvalidInputError, match="needs row tracking"):
+        DeltaTable(other).alter.set_table_properties(explicit)
+
+
 def test_v3_is_switched_on_where_no_file_has_row_ids(tmp_path: Path) -> None:
     path = tmp_path / "t"
     write_deltalake(path, numbers(1, 2))

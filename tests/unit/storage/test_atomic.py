@@ -14,6 +14,7 @@ import pytest
 
 from deltalog.errors import AlreadyExistsError, StorageError
 from deltalog.storage import atomic, open_store
+from deltalog.storage.links import Home
 from deltalog.store_kinds import KINDS
 
 
@@ -94,7 +95,8 @@ def test_without_hard_links_a_rename_that_never_replaces_decides(
 
     def attempt(writer: int) -> bool:
         try:
-            atomic.create_local(str(tmp_path / "0.json"), str(writer).encode(), syncs=True)
+            with Home(str(tmp_path)).open(str(tmp_path), syncs=True) as folder:
+                atomic.create_local(folder, "0.json", str(writer).encode(), syncs=True)
         except (FileExistsError, AlreadyExistsError):
             return False
         return True

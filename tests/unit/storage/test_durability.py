@@ -29,9 +29,10 @@ class Disk:
             self.events.append(("sync", str(Path(f"/proc/self/fd/{descriptor}").readlink())))
             fsync(descriptor)
 
-        def watched_link(source: str, target: str) -> None:
-            self.events.append(("name", target))
-            link(source, target)
+        def watched_link(source: str, target: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+            directory = Path(f"/proc/self/fd/{dst_dir_fd}").readlink()
+            self.events.append(("name", str(directory / target)))
+            link(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
 
         patch.setattr(os, "fsync", watched_fsync)
         patch.setattr(os, "link", watched_link)

@@ -15,6 +15,7 @@ from deltalog.errors import (
     DataFileUnreadableError,
     InternalError,
     StorageError,
+    UnsafePathError,
 )
 from deltalog.paths import FileInfo
 from deltalog.schema import ArrayType, Field, MapType, StructType
@@ -230,6 +231,20 @@ def test_what_is_thrown_away_may_be_gone(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == []
     with pytest.raises(StorageError, match="another machine"):
         take_staged(spec.store, STAGED, written.paths)
+
+
+def test_a_staging_directory_that_became_a_link_is_not_emptied(tmp_path: Path) -> None:
+    root, outside = tmp_path / "t", tmp_path / "outside"
+    outside.mkdir()
+    root.mkdir()
+    spec = spec_at(root)
+    put(root, "f.parquet", ROWS)
+    (root / STAGED).rename(outside / "files")
+    (root / STAGED).symlink_to(outside / "files")
+    with pytest.raises(UnsafePathError):
+        take_staged(spec.store, STAGED, ["f.parquet"])
+    discard_staged(spec.store, STAGED)
+    assert [path.name for path in (outside / "files").iterdir()] == ["f.parquet"]
 
 
 def test_other_stores_have_no_staged_files() -> None:

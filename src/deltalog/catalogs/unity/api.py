@@ -29,7 +29,7 @@ from deltalog.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from deltalog._json import JsonObject
     from deltalog.catalog import MaintenanceOperation
@@ -51,7 +51,8 @@ CREDENTIALS: Final = f"GET {_TABLE}/credentials"
 METRICS: Final = f"POST {_TABLE}/metrics"
 STAGING_CREDENTIALS: Final = "GET /v1/staging-tables/{table_id}/credentials"
 PATH_CREDENTIALS: Final = "GET /v1/temporary-path-credentials"
-_MOST_PAGES: Final = 100_000
+_NO_ROUTE: Final = frozenset({404, 405, 501})
+_NO_SUCH: Final = "NoSuch"
 _READ_WRITE: Final = "READ_WRITE"
 _READ: Final = "READ"
 
@@ -100,7 +101,7 @@ class UnityApi:
             found = self.client.ask(question, _parse_config)
         except CatalogError as error:
             # Older servers have no such path; what theirs says of it is not of the Delta API.
-            if error.status not in {404, 405, 501} or error.error_code == "NoSuchCatalogException":
+            if error.status not in _NO_ROUTE or error.error_code == "NoSuchCatalogException":
                 raise
             found = Endpoints()
         with self._lock:
@@ -196,7 +197,8 @@ class UnityApi:
         self, name: Name, table_id: str, location: str
     ) -> tuple[LentCredential, ...]:
         """Credentials for the files of a table: to write, or to read where that is all there is."""
-        if CREDENTIALS not in self.endpoints(name[0]):
+
+        def ask_older() -> tuple[LentCredential, ...]:
             path = "/temporary-table-credentials"
             return self._older_lent(shown_name(name), path, {"table_id": table_id}, location)
 
@@ -206,26 +208,33 @@ class UnityApi:
             )
             return self.client.ask(question, parse_credentials)
 
-        return _widest(ask)
+        return self._lent(name[0], CREDENTIALS, lambda: _widest(ask), ask_older)
 
     def lend_for_staging(
         self, catalog: str, table_id: str, location: str
     ) -> tuple[LentCredential, ...]:
         """Credentials for the files of a table that is not shown yet."""
         what = f"staged table {table_id}"
-        if STAGING_CREDENTIALS not in self.endpoints(catalog):
+
+        def ask_older() -> tuple[LentCredential, ...]:
             path = "/temporary-table-credentials"
             return self._older_lent(what, path, {"table_id": table_id}, location)
+
         question = Question(
             what=f"get credentials for {what}",
             method="GET",
             path=path_of("/delta/v1/staging-tables/{id}/credentials", id=table_id),
         )
-        return self.client.ask(question, parse_credentials)
+
+        def ask() -> tuple[LentCredential, ...]:
+            return self.client.ask(question, parse_credentials)
+
+        return self._lent(catalog, STAGING_CREDENTIALS, ask, ask_older)
 
     def lend_for_path(self, catalog: str, location: str) -> tuple[LentCredential, ...]:
         """Credentials for a location at which an external table is to be."""
-        if PATH_CREDENTIALS not in self.endpoints(catalog):
+
+        def ask_older() -> tuple[LentCredential, ...]:
             path = "/temporary-path-credentials"
             return self._older_lent("a new table", path, {"url": location}, location, "PATH_")
 
@@ -238,24 +247,34 @@ class UnityApi:
             )
             return self.client.ask(question, parse_credentials)
 
-        return _widest(ask)
+        return self._lent(catalog, PATH_CREDENTIALS, lambda: _widest(ask), ask_older)
 
-    # The older API: listings, and tables where a server has nothing else.
+    def _lent(
+        self,
+        catalog: str,
+        endpoint: str,
+        ask: Callable[[], tuple[LentCredential, ...]],
+        ask_older: Callable[[], tuple[LentCredential, ...]],
+    ) -> tuple[LentCredential, ...]:
+        """Credentials by an endpoint, or by that of the older API.
 
-    def catalogs(self) -> list[str]:
-        """The names of all catalogs."""
-        return sorted(self._listed("list the catalogs", "/catalogs", {}, "catalogs"))
+        There are servers that announce an endpoint and do not have it; they are asked once.
+        """
+        known = self.endpoints(catalog)
+        if endpoint not in known:
+            return ask_older()
+        try:
+            return ask()
+        except CatalogError as error:
+            is_typed = (error.error_code or "").startswith(_NO_SUCH)
+            if error.status not in _NO_ROUTE or is_typed:
+                raise
+        found = ask_older()
+        with self._lock:
+            self._known[catalog] = Endpoints(self._known[catalog].names - {endpoint})
+        return found
 
-    def schemas(self, catalog: str) -> list[str]:
-        """The names of a catalog's schemas."""
-        what = f"list the schemas of {shown_name((catalog,))}"
-        return sorted(self._listed(what, "/schemas", {"catalog_name": catalog}, "schemas"))
-
-    def tables(self, catalog: str, schema: str) -> list[str]:
-        """The names of a schema's tables."""
-        what = f"list the tables of {shown_name((catalog, schema))}"
-        query = {"catalog_name": catalog, "schema_name": schema}
-        return sorted(self._listed(what, "/tables", query, "tables"))
+    # The older API: tables where a server has nothing else.
 
     def older_table(self, name: Name) -> JsonObject:
         """The entry of a table in the older API."""
@@ -304,25 +323,6 @@ class UnityApi:
             return self.client.ask(question, lambda node: _older_credentials(node, location))
 
         return _widest(ask)
-
-    def _listed(self, what: str, path: str, query: Mapping[str, str], member: str) -> list[str]:
-        return [name for page in self._pages(what, path, query, member) for name in page]
-
-    def _pages(
-        self, what: str, path: str, query: Mapping[str, str], member: str
-    ) -> Iterator[list[str]]:
-        token, seen = "", set[str]()
-        for _ in range(_MOST_PAGES):
-            more = {"page_token": token} if token else {}
-            question = Question(what=what, method="GET", path=path, query={**query, **more})
-            names, token = self.client.ask(question, lambda node: _parse_page(node, member))
-            yield names
-            if not token:
-                return
-            if token in seen:
-                break
-            seen.add(token)
-        raise CatalogError(f"cannot {what}: the pages of the listing do not end")
 
     def _parser(self, name: Name) -> Callable[[JsonObject], LoadedTable]:
         return lambda node: parse_loaded(node, name, self.maintenance)
@@ -405,15 +405,6 @@ def _parse_config(node: JsonObject) -> Endpoints:
     if names is None:
         raise MalformedMessageError(f"{node.where}.endpoints: required list is missing")
     return Endpoints(frozenset(names))
-
-
-def _parse_page(node: JsonObject, member: str) -> tuple[list[str], str]:
-    listed = node.values.get(member) or ()
-    names = []
-    for index, one in enumerate(listed if isinstance(listed, list | tuple) else ()):
-        where = f"{node.where}.{member}[{index}]"
-        names.append(type(node)(one, where, node.error).required("name", str))
-    return names, node.optional("next_page_token", str) or ""
 
 
 def _older_credentials(node: JsonObject, location: str) -> tuple[LentCredential, ...]:

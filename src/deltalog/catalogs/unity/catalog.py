@@ -8,8 +8,7 @@ Protocol: UC Delta API; Catalog-managed tables
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.catalog import MaintenanceOperation
@@ -33,6 +32,8 @@ from deltalog.catalogs.unity.committer import (
     UnityCommitter,
     UnityTeller,
 )
+from deltalog.catalogs.unity.lenders import OfPath, OfStaging, OfTable, UnityLender
+from deltalog.catalogs.unity.names import UnityNames
 from deltalog.catalogs.unity.settings import unity_settings
 from deltalog.catalogs.unity.updates import creation
 from deltalog.context import TableContext, utc_context
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 _NO_TABLE: Final = frozenset({"NoSuchTableException", "NoSuchSchemaException", "NotFoundException"})
+_NO_CATALOG: Final = "NoSuchCatalogException"
 _OTHER_FORMAT: Final = "UnsupportedTableFormatException"
 
 
@@ -122,6 +124,7 @@ class UnityCatalog(OffersTransactions):
         )
         client = UnityClient(settings, http_options, clock=clock, pickles_secrets=pickles_secrets)
         self._api = UnityApi(client, _maintenance(maintenance))
+        self._names = UnityNames(client)
         self._catalog = catalog
         self._options = storage_options
         self._allows_local = allows_local_files
@@ -129,20 +132,49 @@ class UnityCatalog(OffersTransactions):
 
     def list_catalogs(self) -> list[str]:
         """The catalogs of the server, by name."""
-        return self._api.catalogs() if self._catalog is None else [self._catalog]
+        return self._names.catalogs() if self._catalog is None else [self._catalog]
 
     def list_schemas(self, within: Name = ()) -> list[Name]:
         """As `TableCatalog`. Cost: a request for each catalog, and each page."""
         catalogs = self.list_catalogs() if self._catalog or not within else [within[0]]
-        found = [(one, schema) for one in catalogs for schema in self._api.schemas(one)]
+        found = [(one, schema) for one in catalogs for schema in self._names.schemas(one)]
         names = [self._short(name) for name in found]
         return [name for name in names if name[: len(within)] == tuple(within)]
 
     def list_tables(self, schema: Name) -> list[Name]:
         """As `TableCatalog`. Cost: a request for each page."""
-        check_parts(schema, 1 if self._catalog else 2, "a schema of a Unity Catalog")
-        full = (self._catalog, *schema) if self._catalog else schema
-        return [(*schema, table) for table in self._api.tables(*full)]
+        full = self._full_schema(schema)
+        return [(*schema, table) for table in self._names.tables(*full)]
+
+    def create_schema(
+        self,
+        schema: Name,
+        *,
+        comment: str | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """As `KeepsSchemas`. Cost: a request."""
+        self._names.create(self._full_schema(schema), comment, location, properties)
+
+    def drop_schema(self, schema: Name, *, cascade: bool = False) -> None:
+        """As `KeepsSchemas`. Cost: a request."""
+        self._names.drop(self._full_schema(schema), cascade=cascade)
+
+    def create_catalog(
+        self,
+        catalog: str,
+        *,
+        comment: str | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """As `KeepsCatalogs`. Cost: a request."""
+        self._names.create((catalog,), comment, location, properties)
+
+    def drop_catalog(self, catalog: str, *, cascade: bool = False) -> None:
+        """As `KeepsCatalogs`. Cost: a request."""
+        self._names.drop((catalog,), cascade=cascade)
 
     def find(self, name: Name) -> CatalogTable | None:
         """As `TableCatalog`. Cost: a request."""
@@ -158,11 +190,11 @@ class UnityCatalog(OffersTransactions):
         full = self._full(name)
         loaded = self._loaded(full)
         if loaded is None:
-            raise TableNotFoundError(f"there is no table {shown_name(name)} in the catalog")
+            raise TableNotFoundError(f"cannot open {shown_name(name)}: {self._names.missing(full)}")
         if isinstance(loaded, CatalogTable):
             return self._open_older(full, loaded)
         store = self._store(
-            _OfTable(self._api, full, loaded.table_id, loaded.location), loaded.location
+            OfTable(self._api, full, loaded.table_id, loaded.location), loaded.location
         )
         committer: Committer
         if loaded.is_catalog_managed:
@@ -183,7 +215,7 @@ class UnityCatalog(OffersTransactions):
             raise TableExistsError(f"cannot create {shown_name(name)}: the catalog has a table")
         if location is not None:
             check_location(location, allows_local=self._allows_local)
-            store = self._store(_OfPath(self._api, full[0], location), location)
+            store = self._store(OfPath(self._api, full[0], location), location)
             return StagedTable(
                 name=name,
                 context=utc_context(store),
@@ -192,7 +224,7 @@ class UnityCatalog(OffersTransactions):
             )
         self._api.require(full, STAGING, f"create managed table {shown_name(name)}")
         staged = self._api.stage(full)
-        lender = _OfStaging(self._api, full[0], staged.table_id, staged.location)
+        lender = OfStaging(self._api, full[0], staged.table_id, staged.location)
         return StagedTable(
             name=name,
             context=TableContext(
@@ -313,6 +345,10 @@ class UnityCatalog(OffersTransactions):
         check_parts(name, 2 if self._catalog else 3, "a table of a Unity Catalog")
         return (self._catalog, *name) if self._catalog else name
 
+    def _full_schema(self, schema: Name) -> Name:
+        check_parts(schema, 1 if self._catalog else 2, "a schema of a Unity Catalog")
+        return (self._catalog, *schema) if self._catalog else schema
+
     def _short(self, name: Name) -> Name:
         return name[1:] if self._catalog else name
 
@@ -325,6 +361,13 @@ class UnityCatalog(OffersTransactions):
         except CatalogError as error:
             if error.error_code == _OTHER_FORMAT:
                 return older.find(self._api, full)
+            if error.error_code == _NO_CATALOG:
+                raise CatalogError(
+                    f"cannot look for {shown_name(full)}: there is no catalog "
+                    f"{shown_name(full[:1])}",
+                    status=404,
+                    error_code=_NO_CATALOG,
+                ) from error
             if error.status == 404:
                 return None
             raise
@@ -335,7 +378,7 @@ class UnityCatalog(OffersTransactions):
                 f"cannot open {shown_name(full)}: its format is {table.provider}, not Delta"
             )
         table_id = table.table_id or ""
-        store = self._store(_OfTable(self._api, full, table_id, table.location), table.location)
+        store = self._store(OfTable(self._api, full, table_id, table.location), table.location)
         coordinator = older.coordinator(self._api, full, table)
         if coordinator is None:
             return utc_context(store)
@@ -344,7 +387,9 @@ class UnityCatalog(OffersTransactions):
             store=store, time_zone="UTC", committer=committer, log_tail=coordinator.tail()
         )
 
-    def _store(self, lender: _Lender, location: str, lent: Sequence[LentCredential] = ()) -> Store:
+    def _store(
+        self, lender: UnityLender, location: str, lent: Sequence[LentCredential] = ()
+    ) -> Store:
         check_location(location, allows_local=self._allows_local)
         options = LentOptions(lender, location, self._options)
         if lent:
@@ -383,56 +428,3 @@ def _maintenance(names: Iterable[str]) -> frozenset[MaintenanceOperation]:
             f"maintenance: expected some of {', '.join(known)}, found {wrong[0]!r}"
         )
     return frozenset(known[name] for name in given)
-
-
-@dataclass(frozen=True, slots=True)
-class _Lender(ABC):
-    """Lends credentials; its subclasses know for what."""
-
-    api: UnityApi
-
-    @property
-    def clock(self) -> Clock:
-        """As `Lender`."""
-        return self.api.client.clock
-
-    @property
-    def pickles_secrets(self) -> bool:
-        """As `Lender`."""
-        return self.api.client.pickles_secrets
-
-    @abstractmethod
-    def lend(self) -> Sequence[LentCredential]:
-        """As `Lender`."""
-
-
-@dataclass(frozen=True, slots=True)
-class _OfTable(_Lender):
-    name: Name
-    table_id: str
-    location: str
-
-    def lend(self) -> Sequence[LentCredential]:
-        """For a table of the catalog."""
-        return self.api.lend_for_table(self.name, self.table_id, self.location)
-
-
-@dataclass(frozen=True, slots=True)
-class _OfStaging(_Lender):
-    catalog: str
-    table_id: str
-    location: str
-
-    def lend(self) -> Sequence[LentCredential]:
-        """For a table that is not shown yet."""
-        return self.api.lend_for_staging(self.catalog, self.table_id, self.location)
-
-
-@dataclass(frozen=True, slots=True)
-class _OfPath(_Lender):
-    catalog: str
-    location: str
-
-    def lend(self) -> Sequence[LentCredential]:
-        """For a location that is not a table's yet."""
-        return self.api.lend_for_path(self.catalog, self.location)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog.catalog import MaintenanceOperation
 from deltalog.engine import LocalEngine
 from deltalog.errors import DeltaError, UnsupportedFeatureError
 from deltalog.insight.doctor.patient import MANY, decoded
@@ -19,6 +20,7 @@ from deltalog.paths import canonical_path, check_confined, decode_path, is_absol
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import descriptor_of
 from deltalog.storage.pool import map_in_pool
+from deltalog.upkeep.permission import allows_maintenance
 from deltalog.verbs.needed_files import existing
 from deltalog.verbs.vacuum import plan_vacuum
 from deltalog.verbs.vacuum_candidates import TEMPORARY
@@ -92,10 +94,15 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
     """Report files that no version needs, and hidden temporary ones of killed writers."""
     try:
         unneeded = plan_vacuum(
-            patient.snapshot, mode="full", now_ms=patient.now_ms, engine=LocalEngine()
+            patient.snapshot,
+            mode="full",
+            now_ms=patient.now_ms,
+            engine=LocalEngine(),
+            deletes=False,
         ).files
     except UnsupportedFeatureError:
         return  # `check_access` reports that
+    is_ours = allows_maintenance(patient.snapshot, MaintenanceOperation.DATA_CLEANUP)
     left = compute.equal(unneeded.column("reason"), TEMPORARY)
     for check, files, told in (
         ("orphans", unneeded.filter(compute.invert(left)), "are needed by no version that is kept"),
@@ -108,7 +115,9 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
                 check=check,
                 severity=Severity.INFO,
                 message=f"{files.num_rows} files, {size:,} bytes, {told}, such as {first}",
-                advice="vacuum(full=True, dry_run=False) deletes them",
+                advice="vacuum(full=True, dry_run=False) deletes them"
+                if is_ours
+                else "the table's catalog deletes them: it does not allow clients to",
             )
 
 

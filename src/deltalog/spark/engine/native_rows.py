@@ -32,7 +32,7 @@ from deltalog.spark.reading.native import spark_path
 from deltalog.spark.session.tasks import described
 from deltalog.spark.session.types import quoted, to_spark_schema
 from deltalog.storage.staging import discard_staged, staging_directory, take_staged
-from deltalog.storage.store import is_local
+from deltalog.storage.store import is_local, native_home
 from deltalog.write.adopted_files import describe_staged
 from deltalog.write.options import codec_of
 from deltalog.write.spec import DEFAULT_TARGET_FILE_SIZE_BYTES
@@ -171,6 +171,7 @@ def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) ->
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "true",
     }
     spark, store, directory = frame.sparkSession, spec.store, staging_directory()
+    native_home(store).check([f"{directory}/{_MARK}"])
     try:
         with described(spark, f"writing to {store.root}"), _timestamps_of_tables(spark, spec):
             writer = frame.select(*columns).write.options(**options)

@@ -13,7 +13,6 @@ from pyspark.sql import Column
 
 from deltalog.errors import InvalidInputError
 from deltalog.query.names import QualifiedName
-from deltalog.spark.cluster_session import forget_table
 from deltalog.spark.create import spark_schema
 from deltalog.spark.session.failures import as_analysis_errors
 from deltalog.spark.session.formats import formats_of, is_left_to_spark, left_to_spark
@@ -21,6 +20,7 @@ from deltalog.spark.session.settings import session_defaults
 from deltalog.spark.spellings.noting import DEFAULT_FORMAT, PATH, Noted, as_text
 from deltalog.spark.spellings.rows import AskedRows, entry_of
 from deltalog.spark.statements import run_statement
+from deltalog.spark.tending import forget_table
 from deltalog.spark.writing.named import NO_PLACE, place_of_name
 from deltalog.spark.writing.options import PROPERTY_PREFIX
 from deltalog.table.creating import TableDefinition, create_table

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from deltalog.actions.properties import CONSTRAINT_PREFIX
 from deltalog.actions.settable import canonical_key
 from deltalog.errors import InvalidInputError
-from deltalog.features.iceberg_compat import enabled_versions
+from deltalog.features.iceberg_compat import enabled_versions, with_row_tracking
 from deltalog.table_change import changed_table, is_set_by_writers
 from deltalog.verbs.alter.iceberg import check_files
 from deltalog.verbs.alter.row_tracking import stage_all_row_ids
@@ -60,7 +60,7 @@ class SetTableProperties(Alteration):
             raise InvalidInputError("a table property is given twice, in different spellings")
         after = change_properties(
             transaction,
-            {**before.metadata.configuration, **spelled},
+            with_row_tracking({**before.metadata.configuration, **spelled}, before.properties),
             description=self.properties.get(_COMMENT),
             arbitrary_properties=lenient,
         )
