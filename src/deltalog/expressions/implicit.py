@@ -128,7 +128,8 @@ class Casts:
             source = _MICROSECONDS[source]
             value = from_scalar(pa.scalar(micros, pa.int64()).cast(to_arrow_type(source)))
         moved = self.literal(Literal(value, source), plain)
-        fine = micros_of(moved.value) * NANOS_OF_MICRO + nanos
+        far = moved.value if isinstance(moved.value, int) else None
+        fine = (micros_of(moved.value) if far is None else far) * NANOS_OF_MICRO + nanos
         return Literal(fine, to) if -_MOST_NANOS <= fine < _MOST_NANOS else moved
 
     def coerce(self, node: Expression, source: DataType, to: DataType) -> Expression:
