@@ -18,6 +18,7 @@ from deltalog.expressions import evaluate, parse_sql, resolve
 from deltalog.expressions.render import quote_name
 from deltalog.names import path_key
 from deltalog.schema import StructType
+from deltalog.schema.readable import readable_values
 from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class VersionExpression:
         session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
         read = parse_sql(self.sql, parameters=parameters)
         found: Any
-        (found,) = evaluate(resolve(read, StructType(()), session), _ONE_ROW).to_pylist()
+        (found,) = readable_values(evaluate(resolve(read, StructType(()), session), _ONE_ROW))
         if isinstance(found, date) and not isinstance(found, datetime):
             found = found.isoformat()
         elif isinstance(found, datetime):

@@ -388,10 +388,18 @@ def default_of(table: DeltaTable, column: tuple[str, ...]) -> Expression:
 
 
 def default_value(table: DeltaTable, column: tuple[str, ...]) -> Any:
-    """Return the value of a column's default now; None if it has none."""
+    """Return the value of a column's default now; None if it has none.
+
+    Returns:
+        A Python value, or Arrow's where Python has none.
+    """
     schema = StructType(())
     found = resolve(default_of(table, column), schema, table.snapshot.context.session)
-    return evaluate(found, _ONE_ROW).to_pylist()[0]
+    value = evaluate(found, _ONE_ROW)[0]
+    try:
+        return value.as_py()
+    except (ArithmeticError, ValueError):  # such as a day after the year 9999
+        return value
 
 
 def computed_columns(table: DeltaTable) -> list[str]:
