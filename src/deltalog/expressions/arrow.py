@@ -41,6 +41,7 @@ from deltalog.expressions.arithmetic import calculate
 from deltalog.expressions.casts import cast_in_zone
 from deltalog.expressions.functions import find_function
 from deltalog.expressions.literals import to_scalar
+from deltalog.expressions.narrowing import narrowed
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.rows import (
@@ -123,7 +124,7 @@ def filter_mask(
     resolved: Expression, data: pa.RecordBatch | pa.Table
 ) -> pa.BooleanArray | pa.ChunkedArray[Any]:
     """The rows for which the condition is true; NULL counts as false, as in WHERE."""
-    mask: Any = evaluate(resolved, data)
+    mask: Any = evaluate(narrowed(resolved, data), data)
     found: pa.BooleanArray = compute.fill_null(mask, NO) if mask.null_count else mask
     return found
 

@@ -9,6 +9,7 @@ Protocol: Per-file Statistics
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -101,14 +102,18 @@ class Spans:
         return found
 
     def _nearest(self, low: Datum, high: Datum) -> Datum:
-        lows, highs = self.ends.lows, self.ends.highs
-        if "search_sorted" not in pc.list_functions():
-            # Before pyarrow 26, only the ends of the list are looked at.
+        ends = self.ends
+        lows, highs = ends.lows, ends.highs
+        try:
+            if pt.is_floating(highs.type):
+                # Searching tells -0.0 from 0.0; adding zero makes them one.
+                highs, low = (pc.add(side, pa.scalar(0.0, side.type)) for side in (highs, low))
+            position = pc.call_function("search_sorted", [highs, low])
+        except (pa.ArrowKeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            # Before pyarrow 26 there is no search, and none of decimals and moments of two units.
+            position = _searched(ends.spans, low)
+        if position is None:
             return pc.and_kleene(compare("<=", low, highs[-1]), compare(">=", high, lows[0]))
-        if pt.is_floating(highs.type):
-            # Searching tells -0.0 from 0.0; adding zero makes them one.
-            highs, low = (pc.add(side, pa.scalar(0.0, side.type)) for side in (highs, low))
-        position = pc.call_function("search_sorted", [highs, low])
         exists = pc.less(position, pa.scalar(len(highs), position.type))
         nearest = lows.take(pc.if_else(exists, position, 0))
         return pc.and_kleene(exists, compare("<=", nearest, high))
@@ -128,6 +133,18 @@ class Spans:
             f"one of {count} {'options' if are_values else 'ranges'} in "
             f"[{self.value.low_text}, {self.value.high_text}]"
         )
+
+
+def _searched(spans: Sequence[Span], lows: Datum) -> Datum:
+    """The first span that ends at each value or above it; None if they have no common order."""
+    if isinstance(lows, pa.Scalar):
+        return None
+    greatest = [last for _, last in spans]
+    try:
+        places = [None if low is None else bisect_left(greatest, low) for low in lows.to_pylist()]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return pa.array(places, pa.int64())
 
 
 def ends_of(wanted: Iterable[Span], kind: DataType) -> Ends | None:
@@ -198,7 +215,7 @@ def _key(value: Range) -> tuple[Any, ...]:
 def wanted_of(claim: Claim) -> list[WantedSpans]:
     """What a claim looks for in spans; of conditions that must all hold each must hold alone."""
     if isinstance(claim, AllOf):
-        return [one for part in claim.parts for one in wanted_of(part)]
+        return _of_all(claim.parts)
     if isinstance(claim, Compare) and isinstance(claim.right, Constant):
         return _compared(claim.operator, claim.left, claim.right.literal)
     if isinstance(claim, Exact):
@@ -209,6 +226,28 @@ def wanted_of(claim: Claim) -> list[WantedSpans]:
         if ends.below is None and ends.above is None:
             return [WantedSpans(claim.value, ends.kind, tuple(spans))]
     return []
+
+
+def _of_all(claims: Sequence[Claim]) -> list[WantedSpans]:
+    """What claims look for that must all hold: of a range its lower and its upper end are two."""
+    found: dict[tuple[Any, ...], WantedSpans] = {}
+    for claim in claims:
+        for one in wanted_of(claim):
+            known = found.get(one.key)
+            if known is None:
+                found[one.key] = one
+            elif len(known.spans) == len(one.spans) == 1:
+                span = _within(known.spans[0], one.spans[0])
+                found[one.key] = WantedSpans(one.value, one.kind, (span,))
+            elif len(one.spans) < len(known.spans):
+                found[one.key] = one
+    return list(found.values())
+
+
+def _within(one: Span, other: Span) -> Span:
+    firsts = [span[0] for span in (one, other) if span[0] is not None]
+    lasts = [span[1] for span in (one, other) if span[1] is not None]
+    return max(firsts, default=None), min(lasts, default=None)
 
 
 def any_of(parts: Sequence[Claim]) -> list[Claim] | None:
