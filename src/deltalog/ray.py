@@ -30,7 +30,7 @@ from deltalog.distributed import (
     write_rows,
 )
 from deltalog.errors import InvalidInputError, SchemaMismatchError
-from deltalog.expressions.substrait import weaker_than_arrow_expression
+from deltalog.expressions.arrow_filters import weaker_than_arrow_expression
 from deltalog.schema import to_arrow_schema
 
 if TYPE_CHECKING:

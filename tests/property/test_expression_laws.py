@@ -31,6 +31,7 @@ from deltalog.expressions import (
     type_of,
 )
 from deltalog.expressions.arrow import fold
+from deltalog.expressions.arrow_filters import from_arrow_expression
 from deltalog.expressions.nodes import (
     And,
     Arithmetic,
@@ -44,7 +45,6 @@ from deltalog.expressions.nodes import (
     Not,
     Or,
 )
-from deltalog.expressions.substrait import from_arrow_expression
 from deltalog.schema import PrimitiveType, from_arrow_schema, to_arrow_type
 
 COMPARISONS: Final = ["=", "<>", "<", "<=", ">", ">=", "<=>"]

@@ -40,17 +40,28 @@ from deltalog.expressions.analyze import type_of
 from deltalog.expressions.arithmetic import calculate
 from deltalog.expressions.casts import cast_in_zone
 from deltalog.expressions.functions import find_function
-from deltalog.expressions.literals import from_scalar, to_scalar
+from deltalog.expressions.literals import to_scalar
+from deltalog.expressions.narrowing import narrowed
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.rows import NO, YES, as_array, by_row, choose, flat, nulls, with_nulls
-from deltalog.expressions.trees import VARIABLE, children, columns, rebuild, variables, walk
+from deltalog.expressions.rows import (
+    NO,
+    YES,
+    Where,
+    as_array,
+    by_row,
+    choose,
+    flat,
+    nulls,
+    with_nulls,
+)
+from deltalog.expressions.trees import LOGIC, VARIABLE, columns, fold_up, variables, walk
 from deltalog.kernels import Array, Datum, compute, pc
 from deltalog.schema.arrow import from_arrow_schema, from_arrow_type, to_arrow_type
-from deltalog.schema.types import BOOLEAN, VOID, PrimitiveType, StructType
+from deltalog.schema.types import BOOLEAN, VOID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator, Sequence
 
 # Smaller batches are joined first: a kernel call costs more than copying so few rows.
 _MIN_BATCH_ROWS: Final = 16_384
@@ -66,7 +77,6 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     **mathematics.KERNELS,
     **tries.KERNELS,
 }
-_NO_COLUMNS: Final = StructType()
 ROWS: Final[dict[str, Callable[..., Any]]] = {
     **arrays.ROWS,
     **maps.ROWS,
@@ -79,7 +89,7 @@ ROWS_WITH_NULLS: Final[dict[str, Callable[..., Any]]] = {
 }
 _SAFE: Final = (
     Column, Literal, nodes.Variable, nodes.Comparison, nodes.And, nodes.Or, nodes.Not, nodes.IsNull,
-    nodes.Collate,
+    nodes.Collate, nodes.In,
 )  # fmt: skip
 
 _DIVISIONS: Final = frozenset({"/", "%", "div", "pmod"})
@@ -114,7 +124,7 @@ def filter_mask(
     resolved: Expression, data: pa.RecordBatch | pa.Table
 ) -> pa.BooleanArray | pa.ChunkedArray[Any]:
     """The rows for which the condition is true; NULL counts as false, as in WHERE."""
-    mask: Any = evaluate(resolved, data)
+    mask: Any = evaluate(narrowed(resolved, data), data)
     found: pa.BooleanArray = compute.fill_null(mask, NO) if mask.null_count else mask
     return found
 
@@ -173,25 +183,47 @@ def _beside(first: Datum, node: Expression, data: Any) -> Datum:
     return evaluate_where(node, data, compute.is_valid(first))
 
 
-def _and(node: nodes.And, data: Any) -> Datum:
-    return _connect(node.operands, data, pc.and_kleene, decisive=False)
-
-
-def _or(node: nodes.Or, data: Any) -> Datum:
-    return _connect(node.operands, data, pc.or_kleene, decisive=True)
-
-
-def _connect(
-    operands: tuple[Expression, ...], data: Any, kernel: Callable[..., Any], *, decisive: bool
-) -> Datum:
-    # One decisive operand (false of AND, true of OR) decides a row, even beside a NULL.
-    found: Any = pa.scalar(not decisive)
-    for operand in operands:
-        if can_fail(operand):
-            undecided = compute.fill_null(compute.not_equal(found, decisive), YES)
-            part = evaluate_where(operand, data, undecided)
+def _logic(node: nodes.And | nodes.Or | nodes.Not, data: Any) -> Datum:
+    """AND, OR and NOT, however deep they are inside of each other."""
+    steps = [_operands_in_turn(node, data)]
+    value: Any = None
+    while steps:
+        try:
+            operand, rows = steps[-1].send(value)
+        except StopIteration as done:
+            steps.pop()
+            value = done.value
+            continue
+        if isinstance(operand, LOGIC):
+            steps.append(_operands_in_turn(operand, rows))
+            value = None
         else:
-            part = _evaluate(operand, data)
+            value = _evaluate(operand, rows)
+    return value
+
+
+def _operands_in_turn(node: Any, data: Any) -> Generator[tuple[Expression, Any], Datum, Datum]:
+    """Ask for the value of each operand in some rows, and return that of the node."""
+    if isinstance(node, nodes.Not):
+        return compute.invert(_as_boolean((yield node.operand, data)))
+    # One decisive operand (false of AND, true of OR) decides a row, even beside a NULL.
+    decisive = isinstance(node, nodes.Or)
+    kernel = pc.or_kleene if decisive else pc.and_kleene
+    found: Any = pa.scalar(not decisive)
+    operands = node.operands
+    if not can_fail(node):
+        # In any order. What is nested comes first, so that nothing is kept while it is evaluated.
+        operands = sorted(operands, key=lambda operand: not isinstance(operand, LOGIC))
+    for operand in operands:
+        if not can_fail(operand):
+            part = yield operand, data
+        else:
+            undecided = compute.fill_null(compute.not_equal(found, decisive), YES)
+            rows = Where(data, undecided)
+            if rows.picked is None:
+                part = _unevaluated(operand, data)
+            else:
+                part = rows.spread((yield operand, rows.picked))
         found = kernel(found, _as_boolean(part))
     return found
 
@@ -202,7 +234,17 @@ def _as_boolean(datum: Datum) -> Datum:
 
 def can_fail(node: Expression) -> bool:
     """Whether some value could make the evaluation an error."""
-    return any(not isinstance(part, _SAFE) for part in walk(node))
+    # Found for all conditions below at once, and kept for each of them.
+    return node.fact("can fail", lambda: fold_up(node, _can_fail, inside=LOGIC))
+
+
+def _can_fail(node: Expression, operands: Sequence[bool]) -> bool:
+    def find() -> bool:
+        if isinstance(node, LOGIC):
+            return any(operands)
+        return any(not isinstance(part, _SAFE) for part in walk(node))
+
+    return node.fact("can fail", find)
 
 
 def evaluate_where(node: Expression, data: Any, mask: Datum) -> Datum:
@@ -213,17 +255,15 @@ def evaluate_where(node: Expression, data: Any, mask: Datum) -> Datum:
         data: a batch.
         mask: booleans without NULL.
     """
-    if isinstance(mask, pa.Scalar):
-        mask = as_array(mask, data.num_rows)
-    if compute.all(mask, min_count=0).as_py() and data.num_rows:
-        return _evaluate(node, data)
-    if not compute.any(mask, min_count=0).as_py():
-        # `1 / 0` has no columns, so filtering the data would not keep it from being evaluated.
-        return nulls(data.num_rows, _arrow_type_of(node, data.schema))
-    picked = data.filter(mask)
-    values = as_array(_evaluate(node, picked), picked.num_rows)
-    positions = compute.subtract(compute.cumulative_sum(compute.cast(mask, pa.int64())), 1)
-    return values.take(compute.if_else(mask, positions, pa.scalar(None, pa.int64())))
+    rows = Where(data, mask)
+    if rows.picked is None:
+        return _unevaluated(node, data)
+    return rows.spread(_evaluate(node, rows.picked))
+
+
+def _unevaluated(node: Expression, data: Any) -> Datum:
+    # `1 / 0` has no columns, so filtering the data would not keep it from being evaluated.
+    return nulls(data.num_rows, _arrow_type_of(node, data.schema))
 
 
 def _arrow_type_of(node: Expression, schema: pa.Schema) -> Any:
@@ -243,28 +283,35 @@ def _arrow_type_of(node: Expression, schema: pa.Schema) -> Any:
             return to_arrow_type(type_of(node, known))
 
 
-def _not(node: nodes.Not, data: Any) -> Datum:
-    return compute.invert(_as_boolean(_evaluate(node.operand, data)))
-
-
 def _is_null(node: nodes.IsNull, data: Any) -> Datum:
     return compute.is_null(_evaluate(node.operand, data))
 
 
+def _members(node: nodes.In, kind: pa.DataType) -> comparing.Members:
+    """The constants of a list, which is converted once and not for each batch."""
+
+    def find() -> comparing.Members:
+        constants = [option for option in node.options if isinstance(option, Literal)]
+        scalars = [to_scalar(option.value, option.type or VOID) for option in constants]
+        return comparing.members(scalars, kind)
+
+    return node.fact(f"members as {kind}", find)
+
+
 def _in(node: nodes.In, data: Any) -> Datum:
     operand = _evaluate(node.operand, data)
-    constants = [option for option in node.options if isinstance(option, Literal)]
-    found = comparing.is_member(
-        operand, [to_scalar(option.value, option.type or VOID) for option in constants]
-    )
+    found = comparing.is_member(operand, _members(node, operand.type))
     # As in Spark, an option is evaluated only for rows that no option before it equals.
-    for option in node.options:
-        if not isinstance(option, Literal):
-            undecided = compute.fill_null(compute.invert(found), YES)
-            undecided = compute.and_(undecided, compute.is_valid(operand))
-            value = evaluate_where(option, data, undecided)
-            found = pc.or_kleene(found, comparing.compare("=", operand, value))
+    for option in node.fact("computed options", lambda: _computed(node)):
+        undecided = compute.fill_null(compute.invert(found), YES)
+        undecided = compute.and_(undecided, compute.is_valid(operand))
+        value = evaluate_where(option, data, undecided)
+        found = pc.or_kleene(found, comparing.compare("=", operand, value))
     return found
+
+
+def _computed(node: nodes.In) -> list[Expression]:
+    return [option for option in node.options if not isinstance(option, Literal)]
 
 
 def _like(node: nodes.Like, data: Any) -> Datum:
@@ -402,48 +449,13 @@ def _nanvl(node: Call, data: Any) -> Datum:
     return compute.if_else(is_nan, evaluate_where(other, data, is_nan), found)
 
 
-def fold(resolved: Expression) -> Expression:
-    """The expression with every constant part replaced by its value.
-
-    `d >= current_date() - 7` becomes a comparison with a date, which statistics can answer. A part
-    whose evaluation is an error stays: perhaps no row reaches it. Beside FALSE, AND has no other
-    part, and OR none beside TRUE, as in Spark.
-    """
-    if isinstance(resolved, Literal):
-        return resolved
-    node = rebuild(resolved, fold)
-    if isinstance(node, nodes.And | nodes.Or):
-        decides = isinstance(node, nodes.Or)
-        for part in node.operands:
-            if isinstance(part, Literal) and part.value is decides:
-                return part
-    if not _is_constant(node):
-        return node
-    data_type = type_of(node, _NO_COLUMNS)
-    if not isinstance(data_type, PrimitiveType):
-        return node
-    try:
-        # A new table each time: a module constant would import pandas when deltalog is imported,
-        # because pyarrow does that when it converts its first list.
-        value = from_scalar(evaluate(node, pa.table({"": [0]}))[0])
-    except InvalidInputError:
-        return node
-    return Literal(value, data_type)
-
-
-def _is_constant(node: Expression) -> bool:
-    # There are no literals of arrays and structs, so the parts of a node are examined instead.
-    inputs = (Column, nodes.Variable, nodes.Lambda)
-    return bool(children(node)) and not any(isinstance(part, inputs) for part in walk(node))
-
-
 _RULES: Final[dict[type[Expression], Callable[[Any, Any], Datum]]] = {
     Column: _column,
     Literal: _literal,
     nodes.Comparison: _comparison,
-    nodes.And: _and,
-    nodes.Or: _or,
-    nodes.Not: _not,
+    nodes.And: _logic,
+    nodes.Or: _logic,
+    nodes.Not: _logic,
     nodes.IsNull: _is_null,
     nodes.In: _in,
     nodes.Like: _like,

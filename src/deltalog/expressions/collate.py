@@ -23,7 +23,15 @@ from deltalog.expressions.collation_keys import DOTTED_I, TESTS, keys_of
 from deltalog.expressions.functions import OF_CHARACTERS, OF_LENGTH, OF_LOCALES, OF_PARTS, TRIMS
 from deltalog.expressions.nodes import Call, Collate, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.trees import children, columns, rebuild, walk
+from deltalog.expressions.trees import (
+    LOGIC,
+    children,
+    columns,
+    fold_up,
+    rebuild,
+    walk,
+    with_children,
+)
 from deltalog.schema.collation_names import BY_BYTES, RULES
 from deltalog.schema.collations import collation_at, collation_below, own_collation
 from deltalog.schema.columns import find_field, walk_types
@@ -187,7 +195,12 @@ class _Collator:
 
     def other(self, node: Expression) -> Found:
         """A part whose value is no text: its parts are."""
+        if isinstance(node, LOGIC):
+            return fold_up(node, self._combined, inside=LOGIC), None
         return rebuild(node, lambda part: self.visit(part)[0]), None
+
+    def _combined(self, node: Expression, operands: list[Expression]) -> Expression:
+        return with_children(node, operands) if isinstance(node, LOGIC) else self.visit(node)[0]
 
     def comparison(self, node: nodes.Comparison) -> Found:
         left, right = self._sides(node, (node.left, node.right))

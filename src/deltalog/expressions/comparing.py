@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator as operators
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -160,21 +161,44 @@ def identity(value: Any) -> Any:
             return value
 
 
-def is_member(operand: Datum, options: list[pa.Scalar[Any]]) -> Datum:
-    """Whether the operand is one of the constants; NULL if it equals none and one is NULL."""
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The constants of a list, for operands of one type.
+
+    Args:
+        known: those that are not NULL.
+        values: the same as an array; None for types that are compared one by one.
+        has_null: whether there is a NULL too.
+    """
+
+    known: list[pa.Scalar[Any]]
+    values: pa.Array[Any] | None
+    has_null: bool
+
+
+def members(options: list[pa.Scalar[Any]], kind: pa.DataType) -> Members:
+    """Constants as `is_member` looks for them."""
     known = [option for option in options if option.is_valid]
-    if pt.is_nested(operand.type) or pt.is_null(operand.type):
+    values: Any = None
+    if not pt.is_nested(kind) and not pt.is_null(kind):
+        values = array_of(known, kind)
+        if pt.is_floating(kind):
+            values = compute.add(values, pa.scalar(0.0, kind))
+    return Members(known, values, len(known) < len(options))
+
+
+def is_member(operand: Datum, options: Members) -> Datum:
+    """Whether the operand is one of the constants; NULL if it equals none and one is NULL."""
+    if options.values is None:
         found: Any = pa.scalar(NO)
-        for option in known:
+        for option in options.known:
             found = pc.or_kleene(found, compare("=", operand, option))
-        return _null_where_unknown(found, operand, len(known) < len(options))
-    values: Any = array_of(known, operand.type)
+        return _null_where_unknown(found, operand, options.has_null)
     if pt.is_floating(operand.type):
         # `is_in` hashes, and -0.0 and 0.0 have different hashes; adding 0.0 turns -0.0 into 0.0.
         operand = compute.add(operand, pa.scalar(0.0, operand.type))
-        values = compute.add(values, pa.scalar(0.0, operand.type))
-    found = compute.is_in(operand, value_set=values)
-    return _null_where_unknown(found, operand, len(known) < len(options))
+    found = compute.is_in(operand, value_set=options.values)
+    return _null_where_unknown(found, operand, options.has_null)
 
 
 def _null_where_unknown(found: Any, operand: Datum, has_null: bool) -> Datum:  # noqa: FBT001  # private

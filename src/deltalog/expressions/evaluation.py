@@ -46,7 +46,7 @@ def filter_mask(
 
 
 def fold(resolved: Expression) -> Expression:
-    """The expression with every constant part replaced by its value (`arrow.fold`)."""
-    from deltalog.expressions import arrow  # noqa: PLC0415  # as above
+    """The expression with every constant part replaced by its value (`folding.fold`)."""
+    from deltalog.expressions import folding  # noqa: PLC0415  # as above
 
-    return arrow.fold(resolved)
+    return folding.fold(resolved)

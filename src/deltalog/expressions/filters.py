@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
 from deltalog.expressions.analyze import resolve_predicate
+from deltalog.expressions.arrow_filters import from_arrow_expression
 from deltalog.expressions.evaluation import fold
 from deltalog.expressions.nodes import Column, Expression, Literal, col
 from deltalog.expressions.rows import NO, YES
 from deltalog.expressions.sql import parse_sql
-from deltalog.expressions.substrait import as_meant, from_arrow_expression
+from deltalog.expressions.substrait import as_meant
 from deltalog.expressions.text_rules import TextRules
 from deltalog.expressions.trees import conjunction
 from deltalog.kernels import pc

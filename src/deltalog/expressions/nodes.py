@@ -6,10 +6,11 @@ All nodes are immutable values; `==` builds a comparison, so compare trees with 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.node_forms import Node
 from deltalog.schema.collation_names import collation_named
 from deltalog.schema.types import PrimitiveType, as_type
 
@@ -22,7 +23,7 @@ COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "<=>"})
 ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "%"})
 
 
-class Expression:
+class Expression(Node):
     """Any node. Operators build new nodes: `(col("a") > 5) & col("b").is_null()`."""
 
     __slots__ = ()
@@ -57,11 +58,11 @@ class Expression:
 
     def __and__(self, other: Expression) -> And:
         """AND, three-valued."""
-        return And((*(self.operands if isinstance(self, And) else (self,)), lit(other)))
+        return And((*_operands_of(And, self), *_operands_of(And, lit(other))))
 
     def __or__(self, other: Expression) -> Or:
         """OR, three-valued."""
-        return Or((*(self.operands if isinstance(self, Or) else (self,)), lit(other)))
+        return Or((*_operands_of(Or, self), *_operands_of(Or, lit(other))))
 
     def __invert__(self) -> Not:
         """NOT, three-valued."""
@@ -158,25 +159,12 @@ class Expression:
         """
         return Collate(self, collation_named(collation))
 
-    def same_as(self, other: object) -> bool:
-        """Whether both trees are equal, node by node."""
-        if type(self) is not type(other):
-            return False
-        return all(
-            _same(getattr(self, part.name), getattr(other, part.name))
-            for part in fields(self)  # type: ignore[arg-type]  # every node is a dataclass
-        )
+
+def _operands_of(kind: type[And | Or], side: Expression) -> tuple[Expression, ...]:
+    return side.operands if isinstance(side, kind) else (side,)
 
 
-def _same(left: object, right: object) -> bool:
-    if isinstance(left, Expression):
-        return left.same_as(right)
-    if isinstance(left, tuple) and isinstance(right, tuple):
-        return len(left) == len(right) and all(map(_same, left, right))
-    return type(left) is type(right) and left == right
-
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Column(Expression):
     """A column, or a field inside one: `("a", "b")` is `a.b`."""
 
@@ -188,7 +176,7 @@ class Column(Expression):
         return ".".join(self.path)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Literal(Expression):
     """A constant.
 
@@ -217,7 +205,7 @@ class Literal(Expression):
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comparison(Expression):
     """`left op right` with an operator of `COMPARISONS`."""
 
@@ -226,35 +214,35 @@ class Comparison(Expression):
     right: Expression
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class And(Expression):
     """AND of all operands: false if one is false, even beside a NULL."""
 
     operands: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Or(Expression):
     """OR of all operands: true if one is true, even beside a NULL."""
 
     operands: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Not(Expression):
     """NOT; NULL stays NULL."""
 
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IsNull(Expression):
     """Whether the value is NULL."""
 
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class In(Expression):
     """Whether the value is one of the options."""
 
@@ -262,7 +250,7 @@ class In(Expression):
     options: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Like(Expression):
     """`LIKE` (or `ILIKE`) against a pattern."""
 
@@ -272,7 +260,7 @@ class Like(Expression):
     ignore_case: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Arithmetic(Expression):
     """`left op right` with an operator of `ARITHMETIC`."""
 
@@ -281,7 +269,7 @@ class Arithmetic(Expression):
     right: Expression
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cast(Expression):
     """`CAST`, or `TRY_CAST` with `is_try`: NULL where a cast would fail.
 
@@ -294,7 +282,7 @@ class Cast(Expression):
     time_zone: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Collate(Expression):
     """`operand COLLATE name`: a text that is compared by a collation.
 
@@ -310,7 +298,7 @@ class Collate(Expression):
     collation: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Case(Expression):
     """`CASE WHEN condition THEN value … ELSE otherwise END`."""
 
@@ -318,7 +306,7 @@ class Case(Expression):
     otherwise: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Call(Expression):
     """A function by its Spark name in lower case."""
 
@@ -326,7 +314,7 @@ class Call(Expression):
     arguments: tuple[Expression, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Lambda(Expression):
     """`(parameters) -> body`, an argument of a function such as `transform`.
 
@@ -339,7 +327,7 @@ class Lambda(Expression):
     body: Expression
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Variable(Expression):
     """A parameter of a lambda around this node, by its name in lower case."""
 

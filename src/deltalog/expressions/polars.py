@@ -78,8 +78,8 @@ def weaker_than_polars(
         try:
             converted = as_meant(_PolarsConverter(schema).converted(part), schema)
             found.append(resolve_predicate(converted, schema, session, text_rules=TextRules.NONE))
-        except (_InexactError, DeltaError):
-            continue
+        except (_InexactError, DeltaError, RecursionError):
+            continue  # Polars filters by it
     return conjunction(found) if found else None
 
 
@@ -87,13 +87,18 @@ class _InexactError(Exception):
     """A part without an exact counterpart."""
 
 
-def _conjuncts(node: Any) -> list[Any]:
-    match node:
-        case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
-            return [*_conjuncts(left), *_conjuncts(right)]
-        case {"Function": {"input": list(inputs), "function": {"Boolean": "AllHorizontal"}}}:
-            return [part for item in inputs for part in _conjuncts(item)]
-    return [node]
+def _conjuncts(root: Any) -> list[Any]:
+    found, waiting = [], [root]
+    while waiting:
+        node = waiting.pop()
+        match node:
+            case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
+                waiting += [right, left]
+            case {"Function": {"input": list(inputs), "function": {"Boolean": "AllHorizontal"}}}:
+                waiting += reversed(inputs)
+            case _:
+                found.append(node)
+    return found
 
 
 class _PolarsConverter:
@@ -227,6 +232,14 @@ def _values(node: Any) -> list[Any]:
 
 def _literal(node: Any) -> Literal:
     match node:
+        case {"Literal": {"Scalar": {"Boolean": bool(value)} | {"String": str(value)}}}:
+            return Literal(value)
+        case {
+            "Literal": {
+                "Scalar": {"Int8": value} | {"Int16": value} | {"Int32": value} | {"Int64": value}
+            }
+        } if type(value) is int:
+            return Literal(value)
         case {"Literal": {"Scalar": {"Float64": value}}} if value is not None:
             return Literal(value)
         case {"Literal": {"Scalar": {"Float32": value}}} if value is not None:

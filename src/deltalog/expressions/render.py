@@ -47,7 +47,13 @@ from deltalog.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    _Piece = str | tuple[Expression, int]
+    """A text, or a child and how tightly it must bind to stand without brackets."""
+
+    _Rendered = tuple[list[_Piece], int]
+    """The pieces of a node, and how tightly it binds."""
 
 # How tightly an operator binds; a child that binds less tightly stands in brackets.
 (
@@ -82,7 +88,17 @@ _RESERVED: Final = frozenset(
 
 def to_sql(expression: Expression) -> str:
     """The expression as one line of Spark SQL; `parse_sql` parses it to the same tree."""
-    return _render(expression)[0]
+    texts: list[str] = []
+    waiting: list[_Piece] = [(expression, 0)]
+    while waiting:
+        piece = waiting.pop()
+        if isinstance(piece, str):
+            texts.append(piece)
+            continue
+        node, least = piece
+        pieces, binding = _RENDERERS[type(node)](node)
+        waiting += reversed(pieces if binding >= least else ["(", *pieces, ")"])
+    return "".join(texts)
 
 
 def quote_name(name: str) -> str:
@@ -168,102 +184,102 @@ def simple_name_of(field: Field) -> str:
     return name(field.type, ())
 
 
-def _render(expression: Expression) -> tuple[str, int]:
-    return _RENDERERS[type(expression)](expression)
+def _listed(nodes: Iterable[Expression], separator: str, least: int = 0) -> list[_Piece]:
+    found: list[_Piece] = []
+    for node in nodes:
+        found += [separator, (node, least)]
+    return found[1:]
 
 
-def _child(expression: Expression, binding: int) -> str:
-    text, bound = _render(expression)
-    return text if bound >= binding else f"({text})"
-
-
-def _chain(word: str, binding: int, operands: tuple[Expression, ...]) -> tuple[str, int]:
+def _chain(word: str, binding: int, operands: tuple[Expression, ...]) -> _Rendered:
     if len(operands) < 2:
         # No SQL is parsed to AND or OR of fewer than two operands; its value is all that counts.
-        return _render(operands[0]) if operands else (str(word == "AND").upper(), _PRIMARY)
-    return f" {word} ".join(_child(operand, binding + 1) for operand in operands), binding
+        return (
+            [(operands[0], binding + 1)] if operands else [str(word == "AND").upper()]
+        ), _PRIMARY
+    return _listed(operands, f" {word} ", binding + 1), binding
 
 
-def _comparison(node: Comparison) -> tuple[str, int]:
-    left, right = _child(node.left, _BIT_OR), _child(node.right, _BIT_OR)
-    return f"{left} {node.operator} {right}", _COMPARISON
+def _comparison(node: Comparison) -> _Rendered:
+    return [(node.left, _BIT_OR), f" {node.operator} ", (node.right, _BIT_OR)], _COMPARISON
 
 
-def _not(node: Not) -> tuple[str, int]:
+def _not(node: Not) -> _Rendered:
     inner = node.operand
     if isinstance(inner, IsNull):
-        return f"{_child(inner.operand, _COMPARISON)} IS NOT NULL", _PREDICATE
+        return [(inner.operand, _COMPARISON), " IS NOT NULL"], _PREDICATE
     if isinstance(inner, In):
         return _in(inner, "NOT ")
     if isinstance(inner, Like):
         return _like(inner, "NOT ")
-    return f"NOT {_child(inner, _NOT)}", _NOT
+    return ["NOT ", (inner, _NOT)], _NOT
 
 
-def _is_null(node: IsNull) -> tuple[str, int]:
-    return f"{_child(node.operand, _COMPARISON)} IS NULL", _PREDICATE
+def _is_null(node: IsNull) -> _Rendered:
+    return [(node.operand, _COMPARISON), " IS NULL"], _PREDICATE
 
 
-def _in(node: In, negation: str = "") -> tuple[str, int]:
-    options = ", ".join(to_sql(option) for option in node.options)
-    return f"{_child(node.operand, _COMPARISON)} {negation}IN ({options})", _PREDICATE
+def _in(node: In, negation: str = "") -> _Rendered:
+    options = _listed(node.options, ", ")
+    return [(node.operand, _COMPARISON), f" {negation}IN (", *options, ")"], _PREDICATE
 
 
-def _like(node: Like, negation: str = "") -> tuple[str, int]:
+def _like(node: Like, negation: str = "") -> _Rendered:
     word = "ILIKE" if node.ignore_case else "LIKE"
     escape = "" if node.escape == "\\" else f" ESCAPE {quote_text(node.escape)}"
-    operand, pattern = _child(node.operand, _COMPARISON), _child(node.pattern, _BIT_OR)
-    return f"{operand} {negation}{word} {pattern}{escape}", _PREDICATE
+    operand, pattern = (node.operand, _COMPARISON), (node.pattern, _BIT_OR)
+    return [operand, f" {negation}{word} ", pattern, escape], _PREDICATE
 
 
-def _arithmetic(node: Arithmetic) -> tuple[str, int]:
+def _arithmetic(node: Arithmetic) -> _Rendered:
     binding = _SUM if node.operator in "+-" else _PRODUCT
-    left, right = _child(node.left, binding), _child(node.right, binding + 1)
-    return f"{left} {node.operator} {right}", binding
+    return [(node.left, binding), f" {node.operator} ", (node.right, binding + 1)], binding
 
 
-def _cast(node: Cast) -> tuple[str, int]:
+def _cast(node: Cast) -> _Rendered:
     word = "TRY_CAST" if node.is_try else "CAST"
-    return f"{word}({to_sql(node.operand)} AS {type_name(node.to)})", _PRIMARY
+    return [f"{word}(", (node.operand, 0), f" AS {type_name(node.to)})"], _PRIMARY
 
 
-def _collate(node: Collate) -> tuple[str, int]:
+def _collate(node: Collate) -> _Rendered:
     name = quote_name(name_in_sql(node.collation))
-    return f"{_child(node.operand, _PRIMARY)} COLLATE {name}", _PRIMARY
+    return [(node.operand, _PRIMARY), f" COLLATE {name}"], _PRIMARY
 
 
-def _case(node: Case) -> tuple[str, int]:
-    parts = [f"WHEN {to_sql(condition)} THEN {to_sql(value)}" for condition, value in node.branches]
+def _case(node: Case) -> _Rendered:
+    parts: list[_Piece] = ["CASE "]
+    for condition, value in node.branches:
+        parts += ["WHEN ", (condition, 0), " THEN ", (value, 0), " "]
     if node.otherwise is not None:
-        parts.append(f"ELSE {to_sql(node.otherwise)}")
-    return f"CASE {' '.join(parts)} END", _PRIMARY
+        parts += ["ELSE ", (node.otherwise, 0), " "]
+    return [*parts, "END"], _PRIMARY
 
 
-def _call(node: Call) -> tuple[str, int]:
+def _call(node: Call) -> _Rendered:
     arguments = node.arguments
     binding = _BIT_OPERATORS.get(node.function)
     if binding is not None:
-        left, right = _child(arguments[0], binding), _child(arguments[1], binding + 1)
-        return f"{left} {node.function} {right}", binding
+        left, right = arguments
+        return [(left, binding), f" {node.function} ", (right, binding + 1)], binding
     if node.function == "~":
-        return f"~{_child(arguments[0], _UNARY)}", _UNARY
+        return ["~", (arguments[0], _UNARY)], _UNARY
     if node.function == "[]":
-        return f"{_child(arguments[0], _PRIMARY)}[{to_sql(arguments[1])}]", _PRIMARY
+        return [(arguments[0], _PRIMARY), "[", (arguments[1], 0), "]"], _PRIMARY
     if node.function == "interval":
         pairs = zip(arguments[::2], arguments[1::2], strict=True)
         shown = [f"'{_plain(amount)}' {_plain(unit)}" for amount, unit in pairs]
-        return f"INTERVAL {' '.join(shown)}", _PRIMARY
-    shown = [to_sql(argument) for argument in arguments]
+        return [f"INTERVAL {' '.join(shown)}"], _PRIMARY
+    listed = _listed(arguments, ", ")
     if node.function in _UNIT_FIRST and arguments and _is_unit(arguments[0]):
-        shown[0] = shown[0][1:-1]
-    return f"{quote_name(node.function)}({', '.join(shown)})", _PRIMARY
+        listed[0] = _plain(arguments[0])
+    return [f"{quote_name(node.function)}(", *listed, ")"], _PRIMARY
 
 
-def _lambda(node: Lambda) -> tuple[str, int]:
+def _lambda(node: Lambda) -> _Rendered:
     names = ", ".join(map(quote_name, node.parameters))
     if len(node.parameters) > 1:
         names = f"({names})"
-    return f"{names} -> {to_sql(node.body)}", _PRIMARY
+    return [f"{names} -> ", (node.body, 0)], _PRIMARY
 
 
 def _plain(node: Expression) -> str:
@@ -274,11 +290,11 @@ def _is_unit(node: Expression) -> bool:
     return isinstance(node, Literal) and node.value in UNITS
 
 
-def _literal(node: Literal) -> tuple[str, int]:
+def _literal(node: Literal) -> _Rendered:
     text = _constant(node.value, node.type)
     if node.nanos:
         text = _with_nanos(text, node.nanos)
-    return text, _UNARY if text.startswith("-") else _PRIMARY
+    return [text], _UNARY if text.startswith("-") else _PRIMARY
 
 
 def _with_nanos(text: str, nanos: int) -> str:
@@ -342,8 +358,8 @@ def _suffix(data_type: DataType | None) -> str:
     return data_type.primitive.suffix if isinstance(data_type, PrimitiveType) else ""
 
 
-_RENDERERS: Final[dict[type[Expression], Callable[[Any], tuple[str, int]]]] = {
-    Column: lambda node: (".".join(map(quote_name, node.path)), _PRIMARY),
+_RENDERERS: Final[dict[type[Expression], Callable[[Any], _Rendered]]] = {
+    Column: lambda node: ([".".join(map(quote_name, node.path))], _PRIMARY),
     Literal: _literal,
     Comparison: _comparison,
     And: lambda node: _chain("AND", _AND, node.operands),
@@ -358,5 +374,5 @@ _RENDERERS: Final[dict[type[Expression], Callable[[Any], tuple[str, int]]]] = {
     Case: _case,
     Call: _call,
     Lambda: _lambda,
-    Variable: lambda node: (quote_name(node.name), _PRIMARY),
+    Variable: lambda node: ([quote_name(node.name)], _PRIMARY),
 }

@@ -16,7 +16,15 @@ from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand, interval_value
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.expressions.trees import NON_DETERMINISTIC, VARIABLE, walk
+from deltalog.expressions.trees import (
+    LOGIC,
+    NON_DETERMINISTIC,
+    VARIABLE,
+    flattened,
+    fold_up,
+    walk,
+    with_children,
+)
 from deltalog.schema.collations import collation_below
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import (
@@ -89,6 +97,11 @@ class _Resolver:
         return _RULES[type(node)](self, node)
 
     def condition(self, node: Expression) -> Expression:
+        return fold_up(node, self._combined, inside=LOGIC)
+
+    def _combined(self, node: Expression, operands: list[Expression]) -> Expression:
+        if isinstance(node, LOGIC):
+            return flattened(with_children(node, operands))
         resolved, data_type = self.typed(node)
         # A string is a condition too: ANSI mode casts it, and 'abc' is then an error.
         if data_type in {BOOLEAN, VOID, STRING}:
@@ -153,11 +166,8 @@ class _Resolver:
             raise InvalidInputError(f"cannot compare maps in {to_sql(node)}")
         return nodes.Comparison(node.operator, new_left, new_right), BOOLEAN
 
-    def conjunction(self, node: nodes.And | nodes.Or) -> Typed:
-        return type(node)(tuple(map(self.condition, node.operands))), BOOLEAN
-
-    def negation(self, node: nodes.Not) -> Typed:
-        return nodes.Not(self.condition(node.operand)), BOOLEAN
+    def logic(self, node: nodes.And | nodes.Or | nodes.Not) -> Typed:
+        return self.condition(node), BOOLEAN
 
     def is_null(self, node: nodes.IsNull) -> Typed:
         return nodes.IsNull(self.typed(node.operand)[0]), BOOLEAN
@@ -335,10 +345,7 @@ class _Typer(_Resolver):
     def typed(self, node: Expression) -> Typed:
         return _TYPED[type(node)](self, node)
 
-    def comparison(self, node: nodes.Comparison) -> Typed:
-        return node, BOOLEAN
-
-    def membership(self, node: nodes.In) -> Typed:
+    def test(self, node: Expression) -> Typed:
         return node, BOOLEAN
 
     def case(self, node: nodes.Case) -> Typed:
@@ -379,9 +386,9 @@ _RULES: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
     Column: _Resolver.column,
     Literal: _Resolver.literal,
     nodes.Comparison: _Resolver.comparison,
-    nodes.And: _Resolver.conjunction,
-    nodes.Or: _Resolver.conjunction,
-    nodes.Not: _Resolver.negation,
+    nodes.And: _Resolver.logic,
+    nodes.Or: _Resolver.logic,
+    nodes.Not: _Resolver.logic,
     nodes.IsNull: _Resolver.is_null,
     nodes.In: _Resolver.membership,
     nodes.Like: _Resolver.like,
@@ -395,7 +402,6 @@ _RULES: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
 }
 _TYPED: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
     **_RULES,
-    nodes.Comparison: _Typer.comparison,
-    nodes.In: _Typer.membership,
+    **dict.fromkeys((*LOGIC, nodes.Comparison, nodes.In, nodes.IsNull), _Typer.test),
     nodes.Case: _Typer.case,
 }

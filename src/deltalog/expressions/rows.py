@@ -146,3 +146,34 @@ def on_array(function: Callable[[Array], Array], datum: Datum) -> Datum:
 def row_numbers(rows: int) -> Array:
     """0, 1, 2, … as unsigned integers."""
     return compute.indices_nonzero(pa.repeat(YES, rows))
+
+
+class Where:
+    """The rows of a batch for which an expression is evaluated.
+
+    Args:
+        data: a batch.
+        mask: booleans without NULL; true for these rows.
+
+    Attributes:
+        picked: these rows; None if there are none.
+    """
+
+    def __init__(self, data: Any, mask: Datum) -> None:
+        self.picked: Any = data
+        self._mask: Datum | None = None
+        if isinstance(mask, pa.Scalar):
+            mask = as_array(mask, data.num_rows)
+        if compute.all(mask, min_count=0).as_py() and data.num_rows:
+            return
+        self._mask = mask
+        has_some = compute.any(mask, min_count=0).as_py()
+        self.picked = data.filter(mask) if has_some else None
+
+    def spread(self, found: Datum) -> Datum:
+        """The value of these rows, and NULL for the others."""
+        if self._mask is None:
+            return found
+        values = as_array(found, self.picked.num_rows)
+        places = compute.subtract(compute.cumulative_sum(compute.cast(self._mask, pa.int64())), 1)
+        return values.take(compute.if_else(self._mask, places, pa.scalar(None, pa.int64())))

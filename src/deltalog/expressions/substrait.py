@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.protobuf import UnreadableError, fields_of, number_at, signed_64
-from deltalog.expressions.trees import conjunction, rebuild
+from deltalog.expressions.trees import bottom_up
 from deltalog.kernels import pc
 from deltalog.schema.types import (
     DATE,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from deltalog.expressions.protobuf import Message
     from deltalog.schema.types import DataType
 
-_COMPARISONS: Final = {
+COMPARISONS: Final = {
     "equal": "=", "not_equal": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">=",
 }  # fmt: skip
 _VALUE_SET: Final = "value_set"
@@ -49,63 +48,54 @@ _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall-clock time
 _EPOCH_UTC: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expression:
-    """The condition as an expression, not resolved yet.
+def converted(
+    expressions: Sequence[pc.Expression], schema: pa.Schema
+) -> list[Expression | InexactPartError]:
+    """Conditions as expressions, not resolved yet, or what is wrong with each that is none.
 
     Args:
-        expression: a pyarrow filter.
-        schema: of the columns that it names, by exact name.
-
-    Raises:
-        InvalidInputError: pyarrow cannot serialise it, or a part has no exact counterpart.
+        expressions: pyarrow filters, of few functions inside of each other: pyarrow's messages
+            double with each.
+        schema: of the columns that they name, by exact name.
     """
+    if not expressions:
+        return []
     try:
-        return _SubstraitConverter(_serialized(expression, schema), schema).root()
-    except _UNREADABLE as error:
-        raise InvalidInputError(
-            f"cannot read the pyarrow expression {expression}: {error} has no exact counterpart; "
-            'write it as SQL or with deltalog.col("…")'
-        ) from error
+        converter = _SubstraitConverter(_serialized(expressions, schema), schema)
+    except InexactPartError as error:
+        if len(expressions) == 1:
+            return [error]
+        # One that pyarrow cannot serialise is no reason to do without the others.
+        half = len(expressions) // 2
+        return [*converted(expressions[:half], schema), *converted(expressions[half:], schema)]
+    return converter.roots()
 
 
-def weaker_than_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Expression | None:
-    """A condition that is true wherever the filter is, and maybe elsewhere; None if there is none.
-
-    Operands of an outer AND that have no exact counterpart are left out.
-
-    Args:
-        expression: a pyarrow filter.
-        schema: of the columns that it names, by exact name.
-    """
-    try:
-        parts = _SubstraitConverter(_serialized(expression, schema), schema).conjuncts()
-    except (InvalidInputError, *_UNREADABLE):
-        return None
-    return conjunction(parts) if parts else None
-
-
-def _serialized(expression: pc.Expression, schema: pa.Schema) -> Message:
+def _serialized(expressions: Sequence[pc.Expression], schema: pa.Schema) -> Message:
     from pyarrow import substrait  # noqa: PLC0415  # slow to import, and rarely needed
+
+    def message(given: Sequence[pc.Expression]) -> bytes:
+        names = [str(place) for place in range(len(given))]
+        return bytes(substrait.serialize_expressions(list(given), names, known))
 
     try:
         known = pa.schema([field.with_type(_in_substrait(field.type)) for field in schema])
         is_counted = known.types != schema.types
         try:
-            message = bytes(substrait.serialize_expressions([expression], ["it"], known))
+            found = message(expressions)
         except (pa.ArrowException, ValueError):
-            counted = _with_counts(expression)
-            if counted is None:
+            counted = [_with_counts(expression) for expression in expressions]
+            if all(one is None for one in counted):
                 raise
-            message = bytes(substrait.serialize_expressions([counted], ["it"], known))
+            pairs = zip(counted, expressions, strict=True)
+            found = message([one if changed is None else changed for changed, one in pairs])
             is_counted = True
         if is_counted:
-            _check_types(expression, schema)
+            for expression in expressions:
+                _check_types(expression, schema)
     except (pa.ArrowException, ValueError, KeyError) as error:
-        raise InvalidInputError(
-            f"cannot read the pyarrow expression {expression}: {error}; "
-            'write it as SQL or with deltalog.col("…")'
-        ) from error
-    return fields_of(message)
+        raise InexactPartError(f"{error};") from error
+    return fields_of(found)
 
 
 def _check_types(expression: pc.Expression, schema: pa.Schema) -> None:
@@ -169,15 +159,20 @@ def as_meant(expression: Expression, schema: StructType) -> Expression:
         expression: not resolved, with exact names.
         schema: of the table, whose columns of months, spans or nanoseconds Arrow holds as numbers.
     """
-    match expression:
-        case nodes.Comparison(operator, left, right):
-            kind = _counted_type(left, schema) or _counted_type(right, schema)
-            return nodes.Comparison(operator, _meant(left, kind), _meant(right, kind))
-        case nodes.In(operand, options):
-            kind = _counted_type(operand, schema)
-            return nodes.In(operand, tuple(_meant(option, kind) for option in options))
-        case _:
-            return rebuild(expression, lambda child: as_meant(child, schema))
+
+    def meant(node: Expression) -> Expression:
+        match node:
+            case nodes.Comparison(operator, left, right):
+                kind = _counted_type(left, schema) or _counted_type(right, schema)
+                if kind is not None:
+                    return nodes.Comparison(operator, _meant(left, kind), _meant(right, kind))
+            case nodes.In(operand, options):
+                kind = _counted_type(operand, schema)
+                if kind is not None:
+                    return nodes.In(operand, tuple(_meant(option, kind) for option in options))
+        return node
+
+    return bottom_up(expression, meant)
 
 
 def _counted_type(side: Expression, schema: StructType) -> DataType | None:
@@ -216,15 +211,15 @@ def _in_substrait(kind: Any) -> pa.DataType:
     return plain
 
 
-class _UnknownError(UnreadableError):
-    """A part that is not supported."""
+class InexactPartError(Exception):
+    """A part of a filter that has no exact counterpart; its text names it."""
 
 
-_UNREADABLE: Final = (UnreadableError, IndexError, struct.error, OverflowError)
+_UNREADABLE: Final = (InexactPartError, UnreadableError, IndexError, struct.error, OverflowError)
 
 
 class _SubstraitConverter:
-    """Converts the message of one expression."""
+    """Converts the message of some expressions."""
 
     def __init__(self, message: Message, schema: pa.Schema) -> None:
         self._message = message
@@ -235,26 +230,17 @@ class _SubstraitConverter:
                 parts = fields_of(function)
                 self._functions[number_at(parts, 2)] = parts[3][0].decode()
 
-    def root(self) -> Expression:
-        return self._expression(self._root())
-
-    def conjuncts(self) -> list[Expression]:
-        """The operands of the outer AND that have exact counterparts."""
-        found = []
-        waiting = [self._root()]
-        while waiting:
-            node = waiting.pop()
-            if 3 in node and self._name(call := fields_of(node[3][0])) == "and":
-                waiting += reversed(self._operands(call))
-                continue
+    def roots(self) -> list[Expression | InexactPartError]:
+        """Each expression, or what is wrong with it."""
+        found: list[Expression | InexactPartError] = []
+        for one in self._message[3]:
             try:
-                found.append(self._expression(node))
-            except _UNREADABLE:
-                continue
+                found.append(self._expression(fields_of(fields_of(one)[1][0])))
+            except InexactPartError as error:
+                found.append(error)
+            except _UNREADABLE as error:
+                found.append(InexactPartError(str(error)))
         return found
-
-    def _root(self) -> Message:
-        return fields_of(fields_of(self._message[3][0])[1][0])
 
     def _expression(self, node: Message) -> Expression:
         readers: dict[int, Callable[[Message], Expression]] = {
@@ -267,7 +253,7 @@ class _SubstraitConverter:
         for number, read in readers.items():
             if number in node:
                 return read(fields_of(node[number][0]))
-        raise _UnknownError("a cast, or another part")
+        raise InexactPartError("a cast, or another part")
 
     def _path(self, reference: Message) -> tuple[str, ...]:
         names: list[str] = []
@@ -292,8 +278,8 @@ class _SubstraitConverter:
         name = self._name(node)
         arguments = [self._expression(operand) for operand in self._operands(node)]
         options = [fields_of(option) for option in node.get(5, ())]
-        if name in _COMPARISONS:
-            return self._comparison(_COMPARISONS[name], arguments)
+        if name in COMPARISONS:
+            return comparison(COMPARISONS[name], arguments, self._schema)
         if name in _TEXT_TESTS and all(option[2] == [b"CASE_SENSITIVE"] for option in options):
             return Call(_TEXT_TESTS[name], tuple(arguments))
         match name, arguments:
@@ -311,35 +297,7 @@ class _SubstraitConverter:
                 # NULL for NULL in pyarrow, while Spark's isnan() is false.
                 return nodes.Comparison("=", argument, Literal(math.nan))
             case _:
-                raise _UnknownError(f"the function {name!r}")
-
-    def _comparison(self, operator: str, sides: Sequence[Expression]) -> Expression:
-        """A comparison by IEEE 754: NaN equals nothing, while in Spark it is the greatest value."""
-        left, right = sides
-        plain = nodes.Comparison(operator, left, right)
-        constants = [side for side in sides if isinstance(side, Literal)]
-        if any(map(self._may_be_nan, constants)):
-            # A constant true or false for all values, but NULL for NULL.
-            return (nodes.Or if operator == "<>" else nodes.And)((plain, nodes.Not(plain)))
-        nan = [Call("isnan", (side,)) for side in sides if self._may_be_nan(side)]
-        if not nan:
-            return plain
-        tests = nan if operator == "<>" else [nodes.Not(test) for test in nan]
-        found = (nodes.Or if operator == "<>" else nodes.And)((plain, *tests))
-        if any(constant.value is not None for constant in constants):
-            return found
-        # NaN beside a NULL is NULL in pyarrow.
-        return nodes.Case(((nodes.IsNull(plain), Literal(None)),), found)
-
-    def _may_be_nan(self, side: Expression) -> bool:
-        if isinstance(side, Column):
-            kind: Any = self._schema
-            for name in side.path:
-                kind = kind.field(name).type
-            return pa.types.is_floating(kind)
-        if isinstance(side, Literal):
-            return isinstance(side.value, float) and side.value != side.value  # NaN alone
-        return False
+                raise InexactPartError(f"the function {name!r}")
 
     def _membership(self, node: Message) -> Expression:
         operand, options = self._members(node)
@@ -351,10 +309,12 @@ class _SubstraitConverter:
         options = tuple(self._expression(fields_of(option)) for option in node.get(2, ()))
         for option in options:
             if not isinstance(option, Literal) or option.value is None:
-                raise _UnknownError("a list that holds NULL")
-            if isinstance(option.value, float) and (option.value == 0 or self._may_be_nan(option)):
+                raise InexactPartError("a list that holds NULL")
+            if isinstance(option.value, float) and (
+                option.value == 0 or _may_be_nan(option, self._schema)
+            ):
                 # By their bits in pyarrow, in which zeros differ.
-                raise _UnknownError("a list that holds NaN or zero as floating-point numbers")
+                raise InexactPartError("a list that holds NaN or zero as floating-point numbers")
         return operand, options
 
     def _choice(self, node: Message) -> Expression:
@@ -368,18 +328,48 @@ class _SubstraitConverter:
                 operand, options = self._members(fields_of(found[8][0]))
                 if self._expression(condition).same_as(nodes.Not(nodes.IsNull(operand))):
                     return nodes.In(operand, options)
-        raise _UnknownError("if_else")
+        raise InexactPartError("if_else")
+
+
+def comparison(operator: str, sides: Sequence[Expression], schema: pa.Schema) -> Expression:
+    """A comparison by IEEE 754: NaN equals nothing, while in Spark it is the greatest value."""
+    left, right = sides
+    plain = nodes.Comparison(operator, left, right)
+    constants = [side for side in sides if isinstance(side, Literal)]
+    if any(_may_be_nan(side, schema) for side in constants):
+        # A constant true or false for all values, but NULL for NULL.
+        return (nodes.Or if operator == "<>" else nodes.And)((plain, nodes.Not(plain)))
+    nan = [Call("isnan", (side,)) for side in sides if _may_be_nan(side, schema)]
+    if not nan:
+        return plain
+    tests = nan if operator == "<>" else [nodes.Not(test) for test in nan]
+    found = (nodes.Or if operator == "<>" else nodes.And)((plain, *tests))
+    if any(constant.value is not None for constant in constants):
+        return found
+    # NaN beside a NULL is NULL in pyarrow.
+    return nodes.Case(((nodes.IsNull(plain), Literal(None)),), found)
+
+
+def _may_be_nan(side: Expression, schema: pa.Schema) -> bool:
+    if isinstance(side, Column):
+        kind: Any = schema
+        for name in side.path:
+            kind = kind.field(name).type
+        return pa.types.is_floating(kind)
+    if isinstance(side, Literal):
+        return isinstance(side.value, float) and side.value != side.value  # NaN alone
+    return False
 
 
 def _literal(node: Message) -> Expression:
     if 51 in node and number_at(node, 51):
-        raise _UnknownError("a constant of an Arrow type that Delta does not have")
+        raise InexactPartError("a constant of an Arrow type that Delta does not have")
     if 29 in node:
         return Literal(None)
     for number, read in _CONSTANTS.items():
         if number in node:
             return _constant(read, _COUNTED.get(number), node[number][0])
-    raise _UnknownError("a constant of this type")
+    raise InexactPartError("a constant of this type")
 
 
 def _constant(read: Callable[[Any], Any], counted: DataType | None, data: Any) -> Literal:

@@ -1,14 +1,25 @@
 """Traversing and rebuilding expression trees.
 
 Owns what the children of a node are. Knows neither types nor data.
+
+Trees may be deeper than Python's stack, so that no walk here calls itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from deltalog.expressions.nodes import And, Call, Column, Expression, Variable
+from deltalog.expressions.node_forms import parts_of
+from deltalog.expressions.nodes import (
+    And,
+    Call,
+    Column,
+    Expression,
+    Not,
+    Or,
+    Variable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +27,10 @@ if TYPE_CHECKING:
 VARIABLE: Final = "\0"
 """Ahead of a lambda parameter's name, its name among the columns of the rows of the body."""
 
-_PARTS: Final[dict[type, tuple[str, ...]]] = {}
+_Node = TypeVar("_Node")
+_Found = TypeVar("_Found")
+LOGIC: Final = (And, Or, Not)
+"""The nodes of which long filters are made: their operands are conditions."""
 # Spark replaces these by constants when a query starts. Constraints and generated columns are
 # evaluated by many queries, so they must not use them (ledger GEN-04).
 NON_DETERMINISTIC: Final = frozenset(
@@ -27,21 +41,13 @@ NON_DETERMINISTIC: Final = frozenset(
 def children(expression: Expression) -> list[Expression]:
     """The expressions directly inside a node, in order."""
     found: list[Expression] = []
-    for name in _parts(expression):
+    for name in parts_of(expression):
         value = getattr(expression, name)
         if isinstance(value, Expression):
             found.append(value)
         elif isinstance(value, tuple):
             _collect(value, found)
     return found
-
-
-def _parts(expression: Expression) -> tuple[str, ...]:
-    """The names of a node's parts: `dataclasses.fields` takes longer than the rest of a walk."""
-    kind = type(expression)
-    if (known := _PARTS.get(kind)) is None:
-        known = _PARTS[kind] = tuple(part.name for part in fields(kind))  # type: ignore[arg-type]  # every node is a dataclass
-    return known
 
 
 def _collect(values: tuple[Any, ...], found: list[Expression]) -> None:
@@ -64,7 +70,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """The node with every child mapped."""
     changed: dict[str, Any] = {}
-    for name in _parts(expression):
+    for name in parts_of(expression):
         value = getattr(expression, name)
         if isinstance(value, Expression | tuple):
             changed[name] = _change(value, change)
@@ -79,11 +85,89 @@ def _change(value: Any, change: Callable[[Expression], Expression]) -> Any:
     return value
 
 
+def fold_up(
+    expression: Expression,
+    combine: Callable[[Expression, list[_Found]], _Found],
+    *,
+    inside: tuple[type[Expression], ...] = (Expression,),
+) -> _Found:
+    """What is found of a tree, from its leaves up, however deep it is.
+
+    Args:
+        expression: the root.
+        combine: returns what is found of a node, of what was found of its children.
+        inside: the kinds of nodes whose children are looked at; all others are leaves.
+    """
+
+    def parts(node: Expression) -> list[Expression]:
+        return children(node) if isinstance(node, inside) else []
+
+    return fold_tree(expression, parts, combine)
+
+
+def fold_tree(
+    root: _Node,
+    parts: Callable[[_Node], Sequence[_Node]],
+    combine: Callable[[_Node, list[_Found]], _Found],
+) -> _Found:
+    """What is found of any tree, from its leaves up.
+
+    Args:
+        root: of the tree.
+        parts: returns the children of a node.
+        combine: returns what is found of a node, of what was found of its children.
+    """
+    done: list[_Found] = []
+    waiting: list[tuple[_Node, int]] = [(root, -1)]
+    while waiting:
+        node, count = waiting.pop()
+        if count < 0:
+            inner = parts(node)
+            waiting.append((node, len(inner)))
+            waiting += [(part, -1) for part in reversed(inner)]
+            continue
+        found = done[len(done) - count :]
+        del done[len(done) - count :]
+        done.append(combine(node, found))
+    return done[0]
+
+
+def with_children(expression: Expression, changed: Sequence[Expression]) -> Expression:
+    """The node with other children, in the order of `children`."""
+    if all(map(_is_same, children(expression), changed)):
+        return expression
+    following = iter(changed)
+    return rebuild(expression, lambda _: next(following))
+
+
+def _is_same(one: Expression, other: Expression) -> bool:
+    return one is other
+
+
+def bottom_up(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The tree with every node mapped, after its children were."""
+    return fold_up(expression, lambda node, changed: change(with_children(node, changed)))
+
+
+def flattened(node: Expression) -> Expression:
+    """AND of ANDs as one AND, and OR of ORs as one OR."""
+    if not isinstance(node, And | Or) or not any(
+        isinstance(one, type(node)) for one in node.operands
+    ):
+        return node
+    found: list[Expression] = []
+    for operand in node.operands:
+        found += (
+            operand.operands
+            if isinstance(operand, And | Or) and type(operand) is type(node)
+            else (operand,)
+        )
+    return type(node)(tuple(found))
+
+
 def map_columns(expression: Expression, change: Callable[[Column], Expression]) -> Expression:
     """The tree with every column mapped, for example from logical to physical names."""
-    if isinstance(expression, Column):
-        return change(expression)
-    return rebuild(expression, lambda child: map_columns(child, change))
+    return bottom_up(expression, lambda node: change(node) if isinstance(node, Column) else node)
 
 
 def variables(expression: Expression) -> set[str]:
@@ -93,7 +177,19 @@ def variables(expression: Expression) -> set[str]:
 
 def columns(expression: Expression) -> set[tuple[str, ...]]:
     """The paths of all columns that the expression reads."""
-    return {node.path for node in walk(expression) if isinstance(node, Column)}
+    # Found for all conditions below at once, and kept for each of them.
+    return set(expression.fact("columns", lambda: fold_up(expression, _columns, inside=LOGIC)))
+
+
+def _columns(
+    node: Expression, inner: Sequence[frozenset[tuple[str, ...]]]
+) -> frozenset[tuple[str, ...]]:
+    def find() -> frozenset[tuple[str, ...]]:
+        if isinstance(node, LOGIC):
+            return frozenset().union(*inner)
+        return frozenset(part.path for part in walk(node) if isinstance(part, Column))
+
+    return node.fact("columns", find)
 
 
 def conjunction(conditions: Sequence[Expression]) -> Expression:
@@ -108,9 +204,15 @@ def all_of(conditions: Sequence[Expression]) -> Expression | None:
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
     """The operands of AND, at any depth: all of them must be true for the whole to be true."""
-    if not isinstance(expression, And):
-        return (expression,)
-    return tuple(part for operand in expression.operands for part in conjuncts(operand))
+    found: list[Expression] = []
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, And):
+            waiting += reversed(node.operands)
+        else:
+            found.append(node)
+    return tuple(found)
 
 
 def is_deterministic(expression: Expression) -> bool:

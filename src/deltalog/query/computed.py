@@ -43,6 +43,7 @@ from deltalog.query.query_trees import (
     may_fail,
     parts_around,
     replaced,
+    simple_operands,
     with_function,
 )
 from deltalog.query.result_names import name_of_function, result_name
@@ -250,7 +251,8 @@ class _Parts:
     def _structure(self, node: Expr) -> Expr:
         """Visit what a node consists of, that is no expression itself."""
         common = node.args.get("with_")
-        children = [one for one in children_of(node) if one is not common]
+        # Long chains are deeper than Python's stack.
+        children = simple_operands(node) or [one for one in children_of(node) if one is not common]
         for child in [common, *children] if common is not None else children:
             self.visit(child)
         if isinstance(node, exp.SetOperation) and not _is_recursive(node):

@@ -89,6 +89,22 @@ def children_of(node: Expr) -> Iterator[Expr]:
                 yield one
 
 
+def simple_operands(node: Expr) -> list[Expr]:
+    """What AND and OR join, from left to right, at any depth; none if a part may fail."""
+    if not isinstance(node, exp.And | exp.Or) or has_other(node):
+        return []
+    found: list[Expr] = []
+    waiting: list[Expr] = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, exp.And | exp.Or):
+            waiting += [one.expression, one.this]
+        else:
+            found.append(one)
+    # A constant is a condition for DuckDB, whatever its type: its type is checked.
+    return [] if any(isinstance(one, exp.Literal) for one in found) else found
+
+
 def has_other(node: Expr) -> bool:
     """Whether a condition has more than comparisons of columns and constants."""
     return any(not isinstance(one, _SIMPLE) for one in node.walk())
@@ -180,9 +196,9 @@ def inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr
         node: the expression.
         hidden: names of columns that are parameters of a lambda around the node.
     """
-    if isinstance(node, exp.Lambda):
-        hidden |= {name_key(one.name) for one in node.expressions}
-    for child in children_of(node):
+    waiting = [(child, _hidden(node, hidden)) for child in reversed([*children_of(node)])]
+    while waiting:
+        child, hidden = waiting.pop()
         if isinstance(child, exp.Column) and name_key(child.parts[0].name) in hidden:
             continue
         is_over_rows = isinstance(core_of(child), exp.AggFunc | exp.RowNumber) or is_query(child)
@@ -197,4 +213,12 @@ def inputs_of(node: Expr, hidden: frozenset[str] = frozenset()) -> Iterator[Expr
                 start_of(child), "a function that makes rows stands alone: use LATERAL VIEW"
             )
         else:
-            yield from inputs_of(child, hidden)
+            inside = _hidden(child, hidden)
+            waiting += [(one, inside) for one in reversed([*children_of(child)])]
+
+
+def _hidden(node: Expr, hidden: frozenset[str]) -> frozenset[str]:
+    """The names of parameters inside of a node."""
+    if not isinstance(node, exp.Lambda):
+        return hidden
+    return hidden | {name_key(one.name) for one in node.expressions}

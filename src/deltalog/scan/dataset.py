@@ -22,8 +22,13 @@ import pyarrow.types as pt
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import resolve_predicate
+from deltalog.expressions.arrow_filters import (
+    for_arrow,
+    from_arrow_expression,
+    weaker_than_arrow_expression,
+)
 from deltalog.expressions.coercion import is_ordered
-from deltalog.expressions.substrait import as_meant, weaker_than_arrow_expression
+from deltalog.expressions.substrait import as_meant
 from deltalog.scan.plan import Scan, plan_scan
 from deltalog.schema import find_field
 from deltalog.schema.collations import collation_below
@@ -122,9 +127,19 @@ class DeltaDataset(ds.FileSystemDataset):
         scan = self._scan(names, wanted)
         shown = pa.schema([self._shown.field(name) for name in names])
         batches = self._noting(_cast(scan, shown, batch_size))
+        filtered = None if wanted is None else self._for_arrow(wanted)
         return ds.Scanner.from_batches(
-            batches, schema=shown, columns=columns, filter=wanted, batch_size=batch_size
+            batches, schema=shown, columns=columns, filter=filtered, batch_size=batch_size
         )
+
+    def _for_arrow(self, wanted: ds.Expression) -> ds.Expression | None:
+        """The filter as Arrow can follow it; None if the scan leaves out all that it leaves out."""
+        try:
+            return for_arrow(wanted)
+        except InvalidInputError:
+            if self._understood(from_arrow_expression(wanted, self._shown)) is None:
+                raise
+            return None
 
     def _noting(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:

@@ -70,13 +70,11 @@ class FooterPruning:
         self._left: tuple[tuple[int, ...], list[RowRange]] = (), []
         if predicate is None:
             return
-        known = set(data_columns.names)
-        parts = tuple(
-            part for part in conjuncts(predicate) if {path[0] for path in columns(part)} <= known
-        )
-        if parts:
-            facts = _FileFacts(data_columns)
-            self._skipping = plan_skipping(And(parts), facts, is_bounded=has_bounds_in_parquet)
+        # Most files have the same columns, and for a long list a plan takes longer than a file.
+        plans: dict[StructType, Skipping | None] = predicate.fact("plans of files", dict)
+        if data_columns not in plans:
+            plans[data_columns] = _plan(predicate, data_columns)
+        self._skipping = plans[data_columns]
         if self._skipping is not None:
             asked = [path for path, _ in leaves_of_schema(self._skipping.stats_schema)]
             self._leaves = {
@@ -204,6 +202,17 @@ class FooterPruning:
             if values is not None:
                 found.append((path, values))
         return _stats(found, len(counts))
+
+
+def _plan(predicate: Expression, data_columns: StructType) -> Skipping | None:
+    """How to skip rows of a file with some columns, by the conditions on these alone."""
+    known = set(data_columns.names)
+    parts = tuple(
+        part for part in conjuncts(predicate) if {path[0] for path in columns(part)} <= known
+    )
+    if not parts:
+        return None
+    return plan_skipping(And(parts), _FileFacts(data_columns), is_bounded=has_bounds_in_parquet)
 
 
 def _of_cells(

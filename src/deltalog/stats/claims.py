@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
-import pyarrow.types as pt
 
 from deltalog.errors import DeltaError
 from deltalog.expressions.comparing import compare
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from deltalog.schema.types import DataType
     from deltalog.stats.ranges import Datum, Facts, Range
     from deltalog.stats.schema import Path
-
-# Up to here, asking for each option is cheaper than sorting them.
-_FEW_OPTIONS: Final = 16
 
 
 class Claim(Protocol):
@@ -260,43 +256,6 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
-    """Some constant of a list lies in the range.
-
-    Args:
-        value: the range.
-        options: without NULL and NaN, of the range's type.
-    """
-
-    value: Range
-    options: pa.Array[Any]
-
-    def judge(self, facts: Facts) -> Datum:
-        """Return whether the smallest option not below the range is not above it."""
-        low, high = self.value.lower(facts), self.value.upper(facts)
-        if low is None or high is None:
-            return None
-        try:
-            if len(self.options) <= _FEW_OPTIONS:
-                return _any_inside(self.options, low, high)
-            return _nearest_inside(self.options, low, high)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, DeltaError):
-            return None
-
-    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
-        """Return both bounds."""
-        for column in self.value.stored:
-            yield column.low_leaf, column.field.type
-            yield column.high_leaf, column.field.type
-
-    def lines(self) -> Iterator[str]:
-        """Return the range, and how many options there are."""
-        yield (
-            f"one of {len(self.options)} options in [{self.value.low_text}, {self.value.high_text}]"
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Prefix:
     """Some text in the range starts with a prefix; negated: some does not."""
 
@@ -348,32 +307,6 @@ def _join(
     if one is None or other is None:
         return None if all_of else (other if one is None else one)
     return kernel(one, other)
-
-
-def _any_inside(options: pa.Array[Any], low: Datum, high: Datum) -> Datum:
-    found: Datum = pa.scalar(value=False)
-    for option in options:
-        inside = pc.and_kleene(compare("<=", low, option), compare(">=", high, option))
-        found = pc.or_kleene(found, inside)
-    return found
-
-
-def _nearest_inside(options: pa.Array[Any], low: Datum, high: Datum) -> Datum:
-    options = options.take(pc.sort_indices(options))
-    if "search_sorted" not in pc.list_functions():
-        # Before pyarrow 26, only the ends of the list are looked at.
-        return _any_between(options, low, high)
-    if pt.is_floating(options.type):
-        # Searching tells -0.0 from 0.0; adding zero makes them one.
-        options, low = (pc.add(side, pa.scalar(0.0, side.type)) for side in (options, low))
-    position = pc.call_function("search_sorted", [options, low])
-    exists = pc.less(position, pa.scalar(len(options), position.type))
-    nearest = options.take(pc.if_else(exists, position, 0))
-    return pc.and_kleene(exists, compare("<=", nearest, high))
-
-
-def _any_between(options: pa.Array[Any], low: Datum, high: Datum) -> Datum:
-    return pc.and_kleene(compare("<=", low, options[-1]), compare(">=", high, options[0]))
 
 
 def is_nan(value: object) -> bool:

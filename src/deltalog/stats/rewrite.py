@@ -16,12 +16,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import pyarrow as pa
-
 from deltalog.column_mapping import physical_path
 from deltalog.errors import DeltaError
 from deltalog.expressions.comparing import like_parts
-from deltalog.expressions.literals import array_of, to_scalar
 from deltalog.expressions.nodes import (
     And,
     Call,
@@ -37,8 +34,7 @@ from deltalog.expressions.nodes import (
     Not,
     Or,
 )
-from deltalog.expressions.trees import columns
-from deltalog.schema.arrow import to_arrow_type
+from deltalog.expressions.trees import LOGIC, columns, fold_tree
 from deltalog.schema.collations import ruled_collation
 from deltalog.schema.columns import find_field
 from deltalog.schema.types import StructType
@@ -52,13 +48,13 @@ from deltalog.stats.claims import (
     HasNull,
     HasValue,
     Never,
-    OneOf,
     Prefix,
     Unknown,
     is_nan,
 )
 from deltalog.stats.ranges import CastRange, Constant, PartitionValue, Range, Stored
 from deltalog.stats.schema import has_bounds
+from deltalog.stats.spans import FLIPPED, Spans, any_of, ends_of_list, wanted_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,8 +63,12 @@ if TYPE_CHECKING:
     from deltalog.schema.types import DataType, Field
 
 _NEGATED: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-_FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _MANY_OPTIONS: Final = 64
+# From here on, several claims about a column are one.
+_FEW: Final = 16
+# What is asked for one by one costs time for each file and row group.
+_MOST_PARTS: Final = 128
+_MOST_NESTED: Final = 50
 
 
 class TableColumns(Protocol):
@@ -114,30 +114,44 @@ class _Rewriter:
 
     def claim(self, node: Expression, *, negated: bool) -> Claim:
         """Return the claim for rows where `node` is true; negated: where it is false."""
+        return fold_tree((node, negated), self._operands, self._combined)[0]
+
+    def _operands(self, asked: tuple[Expression, bool]) -> list[tuple[Expression, bool]]:
+        node, negated = asked
+        if not isinstance(node, LOGIC) or self._is_exact(node):
+            return []
+        if isinstance(node, Not):
+            return [(node.operand, not negated)]
+        return [(operand, negated) for operand in node.operands]
+
+    def _combined(
+        self, asked: tuple[Expression, bool], parts: list[tuple[Claim, int]]
+    ) -> tuple[Claim, int]:
+        """The claim of a node, and how deep it is."""
+        node, negated = asked
         if self._is_exact(node):
-            return Exact(Not(node) if negated else node)
-        rule = _RULES.get(type(node))
-        found = rule(self, node, negated=negated) if rule else None
-        return Unknown(Not(node) if negated else node) if found is None else found
+            return Exact(Not(node) if negated else node), 1
+        level = 1 + max((nested for _, nested in parts), default=0)
+        if isinstance(node, Not):
+            return parts[0][0], level
+        claims = [claim for claim, _ in parts]
+        found: Claim | None
+        if level > _MOST_NESTED:
+            found, level = None, 1
+        elif isinstance(node, And | Or):
+            found = _any_of(claims) if isinstance(node, And) is negated else _all_of(claims)
+        else:
+            rule = _RULES.get(type(node))
+            found = rule(self, node, negated=negated) if rule else None
+        return (Unknown(Not(node) if negated else node) if found is None else found), level
 
     def _is_exact(self, node: Expression) -> bool:
         return all(path[0] in self._partitions for path in columns(node))
 
-    def negation(self, node: Not, *, negated: bool) -> Claim:
-        return self.claim(node.operand, negated=not negated)
-
-    def conjunction(self, node: And, *, negated: bool) -> Claim:
-        parts = [self.claim(part, negated=negated) for part in node.operands]
-        return AnyOf(tuple(parts)) if negated else _all_of(parts)
-
-    def disjunction(self, node: Or, *, negated: bool) -> Claim:
-        parts = [self.claim(part, negated=negated) for part in node.operands]
-        return _all_of(parts) if negated else AnyOf(tuple(parts))
-
     def comparison(self, node: Comparison, *, negated: bool) -> Claim | None:
         operator, left, right = node.operator, node.left, node.right
         if isinstance(left, Literal):
-            operator, left, right = _FLIPPED.get(operator, operator), right, left
+            operator, left, right = FLIPPED.get(operator, operator), right, left
         if operator == "<=>":
             return self._null_safe(left, right, negated=negated)
         if isinstance(right, Literal) and right.value is None:
@@ -168,11 +182,14 @@ class _Rewriter:
         return _all_of([Compare(operator, one, other), *guards])
 
     def membership(self, node: In, *, negated: bool) -> Claim | None:
-        if not all(isinstance(option, Literal) for option in node.options):
+        if not node.fact("is constant", lambda: all(isinstance(o, Literal) for o in node.options)):
             parts = [Comparison("=", node.operand, option) for option in node.options]
             claims = [self.claim(part, negated=negated) for part in parts]
-            return _all_of(claims) if negated else AnyOf(tuple(claims))
-        literals = [option for option in node.options if isinstance(option, Literal)]
+            return _all_of(claims) if negated else _any_of(claims)
+        literals: Any = node.options
+        if not negated and (ends := ends_of_list(node)) is not None:
+            value = self._range(node.operand)
+            return None if value is None else _all_of([Spans(value, ends), *self._guards(value)])
         known = [option for option in literals if option.value is not None]
         if negated:
             if len(known) < len(literals):
@@ -188,9 +205,8 @@ class _Rewriter:
         if value is None:
             return None
         guards = self._guards(value)
-        if any(is_nan(option.value) for option in known):
-            return _all_of(guards) if guards else None
-        return _all_of([OneOf(value, _array_of(known)), *guards])
+        # There is a NaN among them, of which bounds say nothing, or they have no order.
+        return _all_of(guards) if guards else None
 
     def is_null(self, node: IsNull, *, negated: bool) -> Claim | None:
         return self._has_value(node.operand) if negated else self._has_null(node.operand)
@@ -302,24 +318,67 @@ class _Rewriter:
 
 def _all_of(claims: list[Claim]) -> Claim:
     flat: list[Claim] = []
+    guards: list[Claim] = []
     for claim in claims:
         for part in claim.parts if isinstance(claim, AllOf) else (claim,):
-            # Each condition on a column brings the same guard.
-            if not (isinstance(part, HasNull | HasValue) and part in flat):
+            if not isinstance(part, HasNull | HasValue):
                 flat.append(part)
+            elif part not in guards:
+                # Each condition on a column brings the same guard.
+                guards.append(part)
+                flat.append(part)
+    if len(flat) > _MOST_PARTS:
+        # Whatever is left out could only rule out more files.
+        flat = _tightest(flat)[:_MOST_PARTS]
     return flat[0] if len(flat) == 1 else AllOf(tuple(flat))
 
 
-def _array_of(literals: list[Literal]) -> pa.Array[Any]:
-    first = literals[0].type
-    kind: Any = to_arrow_type(first)  # type: ignore[arg-type]  # `resolve` types constants
-    return array_of([to_scalar(one.value, first) for one in literals], kind)  # type: ignore[arg-type]  # as above
+def _tightest(claims: list[Claim]) -> list[Claim]:
+    """Of many limits of one column, the lowest and the highest alone; what is left comes behind."""
+    found: dict[tuple[Any, ...], tuple[Any, Claim]] = {}
+    others: list[Claim] = []
+    for claim in claims:
+        wanted = wanted_of(claim) if isinstance(claim, Compare) else []
+        if not wanted or None not in wanted[0].spans[0]:
+            others.append(claim)
+            continue
+        first, last = wanted[0].spans[0]
+        key, limit = (*wanted[0].key, first is None), last if first is None else first
+        known = found.get(key)
+        if known is None or (limit < known[0] if first is None else limit > known[0]):
+            found[key] = limit, claim
+    return [*(claim for _, claim in found.values()), *others]
+
+
+def _any_of(claims: list[Claim]) -> Claim | None:
+    flat: list[Claim] = []
+    for claim in claims:
+        flat += claim.parts if isinstance(claim, AnyOf) else (claim,)
+    if len(flat) <= _FEW:
+        return AnyOf(tuple(flat))
+    flat = [claim for claim in flat if not isinstance(claim, Never)] or flat[:1]
+    # Each asks for one column alone: then the spans say all that the parts say.
+    is_same = all(len({one.key for one in wanted_of(part)}) == 1 for part in flat)
+    if is_same or len(flat) > _MOST_PARTS:
+        merged = any_of(flat)
+        if merged is None and len(flat) > _MOST_PARTS:
+            return None
+        if merged is not None:
+            shared = [
+                part
+                for part in (flat[0].parts if isinstance(flat[0], AllOf) else ())
+                if isinstance(part, HasValue)
+                and all(isinstance(one, AllOf) and part in _guards_of(one) for one in flat)
+            ]
+            return _all_of([*merged, *shared])
+    return AnyOf(tuple(flat))
+
+
+def _guards_of(claim: AllOf) -> list[Claim]:
+    return [part for part in claim.parts if isinstance(part, HasValue)]
 
 
 _RULES: Final[dict[type[Expression], Callable[..., Claim | None]]] = {
-    Not: _Rewriter.negation,
-    And: _Rewriter.conjunction,
-    Or: _Rewriter.disjunction,
     Comparison: _Rewriter.comparison,
     In: _Rewriter.membership,
     IsNull: _Rewriter.is_null,

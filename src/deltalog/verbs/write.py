@@ -334,9 +334,9 @@ def _check_partitions(
     transaction: PendingTransaction, rows: RowSource, partition_by: Sequence[str] | None
 ) -> None:
     """Raise if the data lacks partition columns that nobody said are to go."""
-    known = {name.lower() for name in rows.schema.names}
+    known = {name_key(name) for name in rows.schema.names}
     kept = transaction.configuration.partition_columns
-    missing = [name for name in kept if name.lower() not in known]
+    missing = [name for name in kept if name_key(name) not in known]
     if partition_by is None and missing:
         raise InvalidInputError(
             f"cannot overwrite the schema of {transaction.store.root}: it is partitioned by "

@@ -11,11 +11,8 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import evaluate, resolve_predicate
-from deltalog.expressions.substrait import (
-    as_meant,
-    from_arrow_expression,
-    weaker_than_arrow_expression,
-)
+from deltalog.expressions.arrow_filters import from_arrow_expression, weaker_than_arrow_expression
+from deltalog.expressions.substrait import as_meant
 from deltalog.schema import Field, StructType, from_arrow_schema
 
 F: Any = pc.field

@@ -1,0 +1,116 @@
+"""Replacing the constant parts of a condition by their values, and long chains by lists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import nodes
+from deltalog.expressions.analyze import type_of
+from deltalog.expressions.arrow import evaluate
+from deltalog.expressions.literals import from_scalar
+from deltalog.expressions.nodes import Cast, Column, Expression, Literal
+from deltalog.expressions.render import to_sql
+from deltalog.expressions.trees import flattened, fold_up, with_children
+from deltalog.schema.types import PrimitiveType, StructType
+
+if TYPE_CHECKING:
+    from deltalog.schema.types import DataType
+
+_NO_COLUMNS: Final = StructType()
+_INPUTS: Final = (Column, nodes.Variable, nodes.Lambda)
+# Fewer comparisons stay as they were written.
+_MANY: Final = 16
+
+
+def fold(resolved: Expression) -> Expression:
+    """The expression with every constant part replaced by its value.
+
+    `d >= current_date() - 7` becomes a comparison with a date, which statistics can answer. A part
+    whose evaluation is an error stays: perhaps no row reaches it. Beside FALSE, AND has no other
+    part, and OR none beside TRUE, as in Spark. A long OR of `x = constant` becomes `x IN (…)`, and
+    a long AND of `x <> constant` becomes NOT IN: a list is looked up, not compared one by one.
+    """
+    return fold_up(resolved, _folded)[0]
+
+
+def _folded(resolved: Expression, found: list[tuple[Expression, bool]]) -> tuple[Expression, bool]:
+    """A node of folded children, and whether it has no inputs."""
+    if isinstance(resolved, Literal):
+        return resolved, True
+    is_constant = not isinstance(resolved, _INPUTS) and all(known for _, known in found)
+    node = flattened(with_children(resolved, [part for part, _ in found]))
+    if isinstance(node, nodes.And | nodes.Or):
+        decides = isinstance(node, nodes.Or)
+        for part in node.operands:
+            if isinstance(part, Literal) and part.value is decides:
+                return part, True
+        node = _with_lists(node)
+    # There are no literals of arrays and structs, so a constant may still be a node.
+    if not is_constant or not found:
+        return node, is_constant
+    data_type = type_of(node, _NO_COLUMNS)
+    if not isinstance(data_type, PrimitiveType):
+        return node, True
+    try:
+        # A new table each time: a module constant would import pandas when deltalog is imported,
+        # because pyarrow does that when it converts its first list.
+        value = from_scalar(evaluate(node, pa.table({"": [0]}))[0])
+    except InvalidInputError:
+        return node, True
+    return Literal(value, data_type), True
+
+
+def _with_lists(node: nodes.And | nodes.Or) -> Expression:
+    if len(node.operands) <= _MANY:
+        return node
+    lists: dict[tuple[str, DataType | None], list[Literal]] = {}
+    operands: dict[tuple[str, DataType | None], Expression] = {}
+    others: dict[int, Expression] = {}
+    for place, part in enumerate(node.operands):
+        tested = _tested(part, "=" if isinstance(node, nodes.Or) else "<>")
+        if tested is None:
+            others[place] = part
+            continue
+        operand, options = tested
+        key = to_sql(operand), options[0].type
+        if key not in lists:
+            # Where the first one stands: it is evaluated when that was.
+            lists[key], operands[key], others[place] = [], operand, operand
+        lists[key] += options
+    if sum(map(len, lists.values())) - len(lists) < _MANY:
+        return node
+    made = {id(operands[key]): nodes.In(operands[key], tuple(lists[key])) for key in lists}
+    parts: list[Expression] = []
+    for one in others.values():
+        found: Any = made.get(id(one))
+        if found is None:
+            parts.append(one)
+        else:
+            parts.append(found if isinstance(node, nodes.Or) else nodes.Not(found))
+    return parts[0] if len(parts) == 1 else type(node)(tuple(parts))
+
+
+def _tested(part: Expression, operator: str) -> tuple[Expression, list[Literal]] | None:
+    """What a condition looks for in a list of constants, and the constants; None if it does not."""
+    if isinstance(part, nodes.Comparison) and part.operator == operator:
+        operand, option = part.left, part.right
+        if isinstance(operand, Literal):
+            operand, option = option, operand
+        options: tuple[Expression, ...] = (option,)
+    elif operator == "=" and isinstance(part, nodes.In):
+        operand, options = part.operand, part.options
+    elif operator == "<>" and isinstance(part, nodes.Not) and isinstance(part.operand, nodes.In):
+        operand, options = part.operand.operand, part.operand.options
+    else:
+        return None
+    held = operand.operand if isinstance(operand, Cast) else operand
+    constants = [one for one in options if isinstance(one, Literal)]
+    is_plain = isinstance(held, Column) and len(constants) == len(options) > 0
+    # A comparison with a constant of another unit is none of a list.
+    same = {one.type for one in constants}
+    if not is_plain or len(same) != 1 or not isinstance(constants[0].type, PrimitiveType):
+        return None
+    return operand, constants
