@@ -272,7 +272,7 @@ def _between(low: int, high: int, snapshot: Snapshot) -> Any:
 def _bits(vector: dict[str, Any]) -> DeletionBitmap:
     descriptor = descriptor_of({"offset": None, **vector})
     assert descriptor is not None
-    return load_bitmap(logs.DictStore(), descriptor)
+    return load_bitmap(logs.DictStore(), descriptor, num_rows=None)
 
 
 def _numbered(landed: Landed, number: int) -> Landed:

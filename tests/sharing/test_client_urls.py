@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog.deletion_vectors import DeletionBitmap, encode_file
-from deltalog.errors import AccessDeniedError, SharingAccessError
+from deltalog.errors import AccessDeniedError, DeletionVectorError, SharingAccessError
 from deltalog.scan.reader import read_task
 from deltalog.sharing.client import AsyncRestClient, SharedTable, read_profile
 from tests.support.shared_files import (
@@ -255,3 +255,22 @@ def test_deletion_vectors_are_fetched_and_renewed(scripted: ScriptedServer) -> N
     shown = json.dumps(table.snapshot.files(["deletionVector"]).to_pylist())
     assert "geheim" not in shown
     assert pickle.loads(pickle.dumps(list(scan.tasks())[1])).deletion_vector is not None
+
+
+def test_a_vector_of_a_row_beyond_its_file_is_refused(scripted: ScriptedServer) -> None:
+    data = parquet(id=pa.array([1, 2, 3], pa.int64()))
+    vector = {
+        "storageType": "i",
+        # Row 3, which would be the fourth.
+        "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##093",
+        "sizeInBytes": 34,
+        "cardinality": 1,
+    }
+    line = delta_file(scripted, "r", data, deletionVector=vector)
+    scripted.on_table(
+        "POST query",
+        lines(delta_protocol("deletionVectors"), delta_metadata(columns={"id": "long"}), line),
+    )
+    table = SharedTable("s.d.t", profile=scripted.profile(), options=QUICK)
+    with pytest.raises(DeletionVectorError, match="found row 3"):
+        table.scan().to_table()

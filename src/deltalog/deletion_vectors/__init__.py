@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from deltalog.deletion_vectors.bitmap import DeletionBitmap, keep_mask
 from deltalog.deletion_vectors.codec import (
+    INLINE,
     absolute_descriptor,
     byte_range,
     check_file_version,
+    check_rows,
     encode_file,
     encode_z85,
     inline_descriptor,
@@ -22,10 +24,12 @@ from deltalog.deletion_vectors.codec import (
 )
 
 __all__ = [
+    "INLINE",
     "DeletionBitmap",
     "absolute_descriptor",
     "byte_range",
     "check_file_version",
+    "check_rows",
     "encode_file",
     "encode_z85",
     "inline_descriptor",

@@ -33,6 +33,8 @@ UUID_FILE: Final = "u"
 ABSOLUTE_PATH: Final = "p"
 
 _UUID_CHARS: Final = 20
+_MOST_SHOWN: Final = 200
+"""Characters of a vector that messages show: one that is inline may have millions."""
 _INT_BYTES: Final = 4
 # ZeroMQ RFC 32. Python's base85 packs bits in the same way, but with another alphabet.
 _Z85: Final = (
@@ -41,6 +43,7 @@ _Z85: Final = (
 _B85: Final = (
     "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 )
+_MISSING: Final = "#"
 _TO_B85: Final = {ord(char): " " for char in _B85} | str.maketrans(_Z85, _B85)
 _TO_Z85: Final = str.maketrans(_B85, _Z85)
 
@@ -58,34 +61,19 @@ def encode_z85(data: bytes) -> str:
     return base64.b85encode(data).decode("ascii").translate(_TO_Z85)
 
 
-def decode_z85(text: str, size_bytes: int | None = None) -> bytes:
-    """The bytes of a Z85 text.
-
-    Args:
-        text: groups of five characters.
-        size_bytes: how many bytes are meant; None is all of them. If the last group is only partly
-            meant, it may exceed 32 bits: the excess is dropped, as in the reference, because tables
-            of other writers have such a group.
+def decode_z85(text: str) -> bytes:
+    """The bytes of a Z85 text without padding.
 
     Raises:
         DeletionVectorError: the length is not a multiple of five, a character is not in the
-            alphabet, five characters exceed 32 bits, or the bytes are too few.
+            alphabet, or five characters exceed 32 bits.
     """
     if len(text) % 5:
         raise DeletionVectorError(
             f"cannot decode {text!r} as Z85: expected a multiple of 5 characters, found {len(text)}"
         )
-    num_bytes = len(text) // 5 * 4
-    if size_bytes is None:
-        size_bytes = num_bytes
-    if not 0 <= size_bytes <= num_bytes:
-        raise DeletionVectorError(
-            f"cannot decode {text!r} as Z85: expected {size_bytes} bytes, found {num_bytes}"
-        )
-    if 0 < num_bytes - size_bytes < 4:
-        text = text[:-5] + _without_excess(text[-5:])
     try:
-        return base64.b85decode(text.translate(_TO_B85))[:size_bytes]
+        return base64.b85decode(text.translate(_TO_B85))
     except ValueError as error:
         raise DeletionVectorError(
             f"cannot decode {text!r} as Z85: a character is not of its alphabet, or a group of "
@@ -93,12 +81,45 @@ def decode_z85(text: str, size_bytes: int | None = None) -> bytes:
         ) from error
 
 
-def _without_excess(group: str) -> str:
-    """Five characters for the lower 32 bits of a group; the same group if it does not exceed."""
-    number = reduce(lambda found, char: found * 85 + _Z85.find(char), group, 0)
-    if number < 2**32 or not set(group) <= set(_Z85):
-        return group
-    return encode_z85((number % 2**32).to_bytes(4, "big"))
+def decode_padded_z85(text: str, size_bytes: int) -> bytes:
+    """The bytes of a Z85 text that may be padded.
+
+    RFC 32 leaves it to the application how to encode bytes that do not fill a group of four. The
+    reference and this library add zeros. Writers that use Rust's `z85` instead replace each missing
+    byte by a `#` at the start of the last group, and the other characters are the number that the
+    remaining bytes form. A group of plain Z85 never starts with `#`: it would exceed 32 bits.
+
+    Args:
+        text: groups of five characters.
+        size_bytes: how many bytes are meant.
+
+    Raises:
+        DeletionVectorError: `decode_z85` raises, the padding is none of the two, or the bytes are
+            too few, or with `#` too many.
+    """
+    missing = len(text[-5:]) - len(text[-5:].lstrip(_MISSING))
+    if len(text) % 5 or not missing:
+        data = decode_z85(text)
+    else:
+        data = decode_z85(text[:-5]) + _partial_group(text, missing)
+    if len(data) < size_bytes or size_bytes < 0 or (missing and len(data) != size_bytes):
+        raise DeletionVectorError(
+            f"cannot decode {text!r} as Z85: expected {size_bytes} bytes, found {len(data)}"
+        )
+    return data[:size_bytes]
+
+
+def _partial_group(text: str, missing: int) -> bytes:
+    """The bytes of the last group of a text, which starts with a `#` for each missing byte."""
+    digits = [_Z85.find(char) for char in text[-5:][missing:]]
+    number = reduce(lambda found, digit: found * 85 + digit, digits, 0)
+    num_bytes = 4 - missing
+    if num_bytes < 1 or min(digits) < 0 or number >= 256**num_bytes:
+        raise DeletionVectorError(
+            f"cannot decode {text!r} as Z85: expected 1 to 3 {_MISSING!r} in its last group, one "
+            f"for each missing byte, and the number of the others, found {text[-5:]!r}"
+        )
+    return number.to_bytes(num_bytes, "big")
 
 
 def file_name(uuid: UUID, prefix: str = "") -> str:
@@ -154,8 +175,7 @@ def parse_inline(descriptor: DeletionVectorDescriptor) -> DeletionBitmap:
     Raises:
         DeletionVectorError: it is not Z85, is shorter than its size, or is not a bitmap.
     """
-    # Writers pad with zeros to a multiple of four bytes.
-    data = decode_z85(descriptor.path_or_inline_dv, descriptor.size_bytes)
+    data = decode_padded_z85(descriptor.path_or_inline_dv, descriptor.size_bytes)
     bitmap = DeletionBitmap.parse(data)
     return _check_cardinality(bitmap, descriptor)
 
@@ -214,6 +234,29 @@ def parse_file(data: bytes, descriptor: DeletionVectorDescriptor) -> DeletionBit
     """
     check_file_version(data)
     return parse_framed(data, descriptor)
+
+
+def check_rows(
+    bitmap: DeletionBitmap, descriptor: DeletionVectorDescriptor, num_rows: int | None
+) -> None:
+    """Refuse a vector that marks a row beyond the end of its data file.
+
+    Args:
+        bitmap: the rows.
+        descriptor: where they come from, for the message.
+        num_rows: the file's physical rows; None if they are not known.
+
+    Raises:
+        DeletionVectorError: there is such a row; the message says which.
+    """
+    last = bitmap.max_row
+    if last is not None and num_rows is not None and last >= num_rows:
+        raise _unreadable(
+            descriptor,
+            f"expected rows below {num_rows}, which its data file has, found row {last}; another "
+            "row is meant, or the vector belongs to another file: restore the table to an earlier "
+            "version, or write it anew from its source",
+        )
 
 
 def inline_descriptor(bitmap: DeletionBitmap) -> DeletionVectorDescriptor:
@@ -308,4 +351,6 @@ def _check_cardinality(
 
 
 def _unreadable(descriptor: DeletionVectorDescriptor, reason: str) -> DeletionVectorError:
-    return DeletionVectorError(f"cannot read deletion vector {descriptor.unique_id!r}: {reason}")
+    name = descriptor.unique_id
+    shown = name if len(name) <= _MOST_SHOWN else f"{name[:_MOST_SHOWN]}…"
+    return DeletionVectorError(f"cannot read deletion vector {shown!r}: {reason}")

@@ -299,9 +299,10 @@ def _followed(
     _remove(change, vectors, removed | known, set(columns.locations(had_vectors)))
     is_new = pa.array([location not in known for location in added], pa.bool_())
     fresh = adds.filter(is_new)
-    stats = parse_stats(fresh.column("stats"), columns.stats_schema())
-    change.add(_by_hash(columns.data_files(fresh.select(columns.names), stats)))
-    change.add_vectors(_by_hash(write_vectors(io, columns, adds.select(VECTOR_COLUMNS))))
+    stats = parse_stats(adds.column("stats"), columns.stats_schema())
+    change.add(_by_hash(columns.data_files(fresh.select(columns.names), stats.filter(is_new))))
+    counts = stats.column("numRecords")
+    change.add_vectors(_by_hash(write_vectors(io, columns, adds.select(VECTOR_COLUMNS), counts)))
     if change.is_empty:
         return metadata, False
     change.merge_small()
@@ -352,7 +353,8 @@ def _whole(io: StoreIO, metadata: TableMetadata, snapshot: Snapshot) -> TableMet
             yield from columns.data_files(files.take(part), stats.take(part))
 
     change.add(data_files())
-    change.add_vectors(_by_hash(write_vectors(io, columns, files.select(VECTOR_COLUMNS))))
+    counts = stats.column("numRecords")
+    change.add_vectors(_by_hash(write_vectors(io, columns, files.select(VECTOR_COLUMNS), counts)))
     is_first = metadata.current_snapshot_id is None
     operation = Operation.APPEND if is_first else Operation.OVERWRITE
     return with_change(metadata, change, snapshot.commit_timestamp_ms, operation, {})

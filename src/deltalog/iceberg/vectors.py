@@ -24,8 +24,6 @@ from deltalog.scan.plan import descriptor_of
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
 
     from deltalog.actions.model import DeletionVectorDescriptor
@@ -41,6 +39,7 @@ _POSITION_FIELD: Final = 2147483645  # `_pos`, of the rows in their file
 _PATH_FIELD: Final = 2147483546  # `file_path` of position deletes
 _INHERITED: Final = -1
 _AT_A_TIME: Final = 1_000
+_NUM_RECORDS: Final = "numRecords"
 
 
 def has_vectors(files: pa.Table) -> bool:
@@ -49,13 +48,16 @@ def has_vectors(files: pa.Table) -> bool:
     return vectors.null_count < len(vectors)
 
 
-def write_vectors(io: StoreIO, columns: FileColumns, files: pa.Table) -> list[ListedFile]:
+def write_vectors(
+    io: StoreIO, columns: FileColumns, files: pa.Table, num_records: pa.ChunkedArray[Any]
+) -> list[ListedFile]:
     """Write the deletion vectors of files for Iceberg, and return their entries.
 
     Args:
         io: of the table; what is written is stored with its next flush.
         columns: of the table.
         files: with the columns `VECTOR_COLUMNS`; those without a vector are left out.
+        num_records: physical rows of each; NULL without statistics.
 
     Raises:
         DataFileMissingError: the file of a vector is gone.
@@ -65,6 +67,7 @@ def write_vectors(io: StoreIO, columns: FileColumns, files: pa.Table) -> list[Li
     """
     if not has_vectors(files):
         return []
+    files = files.append_column(_NUM_RECORDS, num_records)
     files = files.filter(files.column("deletionVector").is_valid())
     found: list[ListedFile] = []
     for start in range(0, len(files), _AT_A_TIME):
@@ -72,7 +75,7 @@ def write_vectors(io: StoreIO, columns: FileColumns, files: pa.Table) -> list[Li
         rows = zip(
             columns.locations(part),
             columns.partitions(part),
-            _contents(io, part.column("deletionVector").to_pylist()),
+            _contents(io, part),
             strict=True,
         )
         found += [_written(io, *row) for row in rows]
@@ -80,15 +83,18 @@ def write_vectors(io: StoreIO, columns: FileColumns, files: pa.Table) -> list[Li
     return found
 
 
-def _contents(io: StoreIO, vectors: Sequence[dict[str, Any] | None]) -> list[tuple[bytes, int]]:
+def _contents(io: StoreIO, files: pa.Table) -> list[tuple[bytes, int]]:
     """The bitmap of each vector with its magic number, and how many rows it has."""
+    vectors: list[Any] = files.column("deletionVector").to_pylist()
+    counts: list[Any] = files.column(_NUM_RECORDS).to_pylist()
 
-    def content(descriptor: DeletionVectorDescriptor) -> tuple[bytes, int]:
-        bitmap = load_bitmap(io.store, descriptor)
+    def content(one: tuple[DeletionVectorDescriptor, int | None]) -> tuple[bytes, int]:
+        descriptor, num_rows = one
+        bitmap = load_bitmap(io.store, descriptor, num_rows=num_rows)
         return bitmap.encode(), bitmap.cardinality
 
-    found = (descriptor_of(one) for one in vectors)
-    return map_in_pool(content, [one for one in found if one is not None])
+    found = zip(map(descriptor_of, vectors), counts, strict=True)
+    return map_in_pool(content, [(one, count) for one, count in found if one is not None])
 
 
 def _written(io: StoreIO, location: str, partition: Any, content: tuple[bytes, int]) -> ListedFile:

@@ -151,7 +151,8 @@ def _without(task: ScanTask, positions: pa.Int64Array | None) -> ScanTask:
         return task
     bitmap = DeletionBitmap.from_arrow(positions)
     if task.deletion_vector is not None:
-        bitmap |= load_bitmap(task.store, task.deletion_vector)
+        # The reader of the task checks the rows.
+        bitmap |= load_bitmap(task.store, task.deletion_vector, num_rows=None)
     return replace(task, deletion_vector=inline_descriptor(bitmap))
 
 

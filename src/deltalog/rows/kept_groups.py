@@ -333,9 +333,6 @@ class KeptGroups:
     def _kept(
         self, task: ScanTask, changed: DeletionBitmap
     ) -> tuple[_KeptFile, DeletionBitmap] | None:
-        gone = DeletionBitmap()
-        if task.deletion_vector is not None:
-            gone = load_bitmap(task.store, task.deletion_vector)
         reader = open_parquet(
             task.store,
             task.path,
@@ -344,7 +341,9 @@ class KeptGroups:
             footer_only=True,
         )
         try:
-            starts = reader.row_group_starts
+            starts, gone = reader.row_group_starts, DeletionBitmap()
+            if task.deletion_vector is not None:
+                gone = load_bitmap(task.store, task.deletion_vector, num_rows=starts[-1])
             if not any(self._may_keep(gone, changed, ends) for ends in pairwise(starts)):
                 return None  # before the footer is looked through
             native = native_path(task.store, task.path)

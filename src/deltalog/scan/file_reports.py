@@ -178,8 +178,8 @@ def _masks(snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
         descriptor = descriptor_of(row["deletionVector"])
         if descriptor is None:
             continue
-        bitmap = load_bitmap(snapshot.store, descriptor)
         num_rows = row["numRecords"]
+        bitmap = load_bitmap(snapshot.store, descriptor, num_rows=num_rows)
         if num_rows is None:
             last = bitmap.max_row
             num_rows = 0 if last is None else last + 1

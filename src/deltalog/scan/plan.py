@@ -15,12 +15,15 @@ import pyarrow as pa
 
 from deltalog.actions.model import DeletionVectorDescriptor
 from deltalog.cached import cached_property
+from deltalog.deletion_vectors import INLINE
 from deltalog.errors import DeletionVectorError, InvalidInputError
 from deltalog.expressions import to_sql
 from deltalog.features import check_deletion_vectors, check_readable, row_ids
+from deltalog.kernels import compute
 from deltalog.metadata_columns import FILE_NUMBER, ROW_TRACKING
 from deltalog.partition_values import value_of
 from deltalog.paths import check_confined, decode_path
+from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.prune import Pruned, files_in_turn, prune
 from deltalog.scan.reader import read_tasks
 from deltalog.scan.rows import Rows
@@ -160,8 +163,9 @@ class Scan(Rows):
     def count(self) -> int:
         """Count the rows.
 
-        Cost: no data is read if every file has `numRecords` and pruning has decided the predicate
-        exactly; otherwise footers, or the predicate's columns.
+        Cost: nothing is read but the log if every file has `numRecords` and pruning has decided the
+        predicate exactly: deletion vectors in files are taken by their cardinality, and those in
+        the log are checked. Otherwise footers, or the predicate's columns.
         """
         total = self._count_unlimited()
         return total if self.limit is None else min(total, self.limit)
@@ -171,6 +175,7 @@ class Scan(Rows):
         if self.spec.predicate is None or pruned.is_exact:
             known = pruned.num_live_rows()
             if known is not None:
+                _check_inline_vectors(pruned)
                 return known
         bare = replace(self, spec=self.spec.without_output(), limit=None, order=None)
         bare.__dict__["pruned"] = pruned  # the same predicate prunes the same files
@@ -333,6 +338,35 @@ def make_numbered_tasks(
         if are_read is None or are_read[number]:
             constants = ((FILE_NUMBER, pa.scalar(number)),)
             yield make_task(snapshot, spec, row, constants=constants, along=along, footers=footers)
+
+
+def _check_inline_vectors(pruned: Pruned) -> None:
+    """Check the deletion vectors that are in the log: readable, and of rows that the files have.
+
+    A count that reads no file must not trust a number that the log itself refutes.
+
+    Raises:
+        DeletionVectorError: a vector is damaged, or marks a row that its file does not have.
+
+    Cost: no request; some microseconds for each of these vectors.
+    """
+    files = pruned.files(["path", "deletionVector"])
+    kinds = compute.struct_field(files.column("deletionVector"), "storageType")
+    is_inline = compute.fill_null(compute.equal(kinds, INLINE), pa.scalar(value=False))
+    if not compute.any(is_inline).as_py():
+        return
+    files = files.append_column("numRecords", pruned.num_records()).filter(is_inline)
+    store = pruned.snapshot.store
+    for batch in files.to_batches(max_chunksize=4096):
+        for row in batch.to_pylist():
+            descriptor = descriptor_of(row["deletionVector"])
+            if descriptor is None:
+                continue
+            try:
+                load_bitmap(store, descriptor, num_rows=row["numRecords"])
+            except DeletionVectorError as error:
+                error.add_note(f"while counting {row['path']!r} of table {store.root!r}")
+                raise
 
 
 def _rows(files: pa.Table) -> Iterator[dict[str, Any]]:

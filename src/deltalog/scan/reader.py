@@ -148,7 +148,7 @@ def _open(task: ScanTask) -> OpenTask:
         matched = kept_projection(predicate_columns, reader, spec.mode, task.path, spec.time_zone)
         others = kept_projection(other_columns, reader, spec.mode, task.path, spec.time_zone)
         unmapped = _unmapped(spec, reader.arrow_schema, task.path)
-        marked = _marked_rows(task)
+        marked = _marked_rows(task, reader.row_group_starts[-1])
         paged = PagedReader(task.store, reader)
         pruning = FooterPruning(spec.predicate, predicate_columns, matched.leaf_of, reader)
         groups = pruning.row_groups(paged)
@@ -220,10 +220,10 @@ def _with_rows(
     return tuple(filter(has_rows, groups))
 
 
-def _marked_rows(task: ScanTask) -> DeletionBitmap | None:
+def _marked_rows(task: ScanTask, num_rows: int) -> DeletionBitmap | None:
     if task.deletion_vector is None:
         return None
-    bitmap = load_bitmap(task.store, task.deletion_vector)
+    bitmap = load_bitmap(task.store, task.deletion_vector, num_rows=num_rows)
     if task.without is not None:
-        bitmap = bitmap - load_bitmap(task.store, task.without)
+        bitmap = bitmap - load_bitmap(task.store, task.without, num_rows=num_rows)
     return bitmap

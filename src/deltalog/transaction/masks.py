@@ -66,7 +66,10 @@ def write_masks(
 
     Cost: one request for each old vector that is stored in a file; one for all new ones together.
     """
-    wanted = [old_rows(store, files, number) | found for number, found in enumerate(rows)]
+    wanted = [
+        old_rows(store, files, number, num_rows=count) | found
+        for number, (found, count) in enumerate(zip(rows, num_records, strict=True))
+    ]
     left = [
         number
         for number, (bitmap, count) in enumerate(zip(wanted, num_records, strict=True))
@@ -93,8 +96,17 @@ def write_masks(
     )
 
 
-def old_rows(store: Store, files: pa.Table, number: int) -> DeletionBitmap:
-    """Load the rows that a file's deletion vector marks; empty if it has no vector."""
+def old_rows(store: Store, files: pa.Table, number: int, *, num_rows: int) -> DeletionBitmap:
+    """Load the rows that a file's deletion vector marks; empty if it has no vector.
+
+    Args:
+        store: of the table.
+        files: with the column `deletionVector`.
+        number: of the file among them.
+        num_rows: its physical rows, of which the vector may mark some.
+    """
     vector: Any = files.column("deletionVector")[number].as_py()
     descriptor = descriptor_of(vector)
-    return DeletionBitmap() if descriptor is None else load_bitmap(store, descriptor)
+    if descriptor is None:
+        return DeletionBitmap()
+    return load_bitmap(store, descriptor, num_rows=num_rows)

@@ -10,7 +10,9 @@ Protocol: Actions
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
 
 from deltalog._json import JsonObject
 from deltalog.actions.arrow import FILE_SCHEMA
@@ -24,6 +26,7 @@ from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.paths import LOG_DIRECTORY, FileInfo, canonical_path, check_confined, decode_path
 from deltalog.replay import file_keys
 from deltalog.scan.deletion_vectors import load_bitmap
+from deltalog.stats import parse_stats
 from deltalog.storage.pool import map_in_pool
 from deltalog.transaction.journal import APP_VERSION
 from deltalog.transaction.pending import PendingTransaction
@@ -32,12 +35,12 @@ from deltalog.transaction.provenance import COMMIT_INFO_MEMBERS
 from deltalog.transaction.winners import parse_winner
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from deltalog.actions import AddCDCFile, AddFile
     from deltalog.snapshot import Snapshot
     from deltalog.transaction.journal import PreparedCommit
     from deltalog.transaction.winners import WinningCommit
+
+_NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
 def pending_again(prepared: PreparedCommit, snapshot: Snapshot, app_id: str) -> PendingTransaction:
@@ -187,12 +190,15 @@ def _check_file(pending: PendingTransaction, file: AddFile | AddCDCFile) -> None
 
 def _check_vectors(pending: PendingTransaction, again: pa.Table) -> None:
     """Read the vectors: one that is damaged, or of another table, must not be committed."""
-    vectors: list[Any] = again.column("deletionVector").drop_null().to_pylist()
+    files = again.filter(again.column("deletionVector").is_valid())
+    vectors: list[Any] = files.column("deletionVector").to_pylist()
+    counts: list[Any] = parse_stats(files.column("stats"), _NUM_RECORDS)[0].to_pylist()
 
-    def check(vector: dict[str, Any]) -> None:
+    def check(one: tuple[dict[str, Any], int | None]) -> None:
+        vector, num_rows = one
         descriptor = descriptor_from_json(JsonObject(vector, "journal: deletionVector"))
         if descriptor.storage_type == "p":
             check_confined(decode_path(descriptor.path_or_inline_dv), allow_absolute=False)
-        load_bitmap(pending.store, descriptor)
+        load_bitmap(pending.store, descriptor, num_rows=num_rows)
 
-    map_in_pool(check, vectors)
+    map_in_pool(check, list(zip(vectors, counts, strict=True)))

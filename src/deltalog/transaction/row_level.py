@@ -100,8 +100,9 @@ def _are_disjoint(
     store: Store, masks: Masks, number: int, winner: WinningCommit, place: int
 ) -> bool:
     """Whether the winner only added rows to the vector, none of them ours."""
-    theirs = old_rows(store, winner.adds, place)
-    before = old_rows(store, masks.files, number)
+    num_rows = masks.num_records[number]
+    theirs = old_rows(store, winner.adds, place, num_rows=num_rows)
+    before = old_rows(store, masks.files, number, num_rows=num_rows)
     return theirs.is_superset(before) and not theirs & masks.rows[number]
 
 

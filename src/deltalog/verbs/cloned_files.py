@@ -16,7 +16,13 @@ import pyarrow as pa
 
 from deltalog.actions.arrow import DELETION_VECTOR_TYPE, FILE_SCHEMA
 from deltalog.actions.codec import deletion_vector_to_json
-from deltalog.deletion_vectors import absolute_descriptor, encode_z85, location
+from deltalog.deletion_vectors import (
+    absolute_descriptor,
+    check_rows,
+    encode_z85,
+    location,
+    parse_inline,
+)
 from deltalog.errors import (
     AlreadyExistsError,
     InternalError,
@@ -27,6 +33,7 @@ from deltalog.kernels import compute
 from deltalog.paths import canonical_path, decode_path, encode_path, is_absolute, join
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import descriptor_of
+from deltalog.stats import parse_stats
 from deltalog.storage.parquet import check_is_parquet
 from deltalog.storage.pool import Background
 
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
 
 ABSOLUTE: Final = r"^(?:/|[A-Za-z][A-Za-z0-9+.-]*:/)"
 _COPIED_AT_ONCE: Final = 2  # whole files are in memory
+_NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
 
 class FileNames:
@@ -69,13 +77,18 @@ class FileNames:
         return pa.Table.from_arrays(columns, schema=FILE_SCHEMA)
 
     def copies(self, files: pa.Table, added: pa.Table) -> dict[str, FileCopy]:
-        """The physical files to copy, by decoded path in the source."""
+        """The physical files to copy, by decoded path in the source.
+
+        Raises:
+            DeletionVectorError: a vector in the log is damaged; `FileCopy` checks the others.
+        """
         if self._is_shallow:
             return {}
         new = set(added.column("path").to_pylist())
         found: dict[str, FileCopy] = {}
         rows: list[dict[str, Any]] = files.select(["path", "deletionVector"]).to_pylist()
-        for row in rows:
+        counts: list[Any] = parse_stats(files.column("stats"), _NUM_RECORDS)[0].to_pylist()
+        for row, num_rows in zip(rows, counts, strict=True):
             path = decode_path(row["path"])
             target = self._copy_of(path)
             if encode_path(target) not in new and row["path"] not in new:
@@ -83,10 +96,12 @@ class FileNames:
             found[path] = FileCopy(target)
             descriptor = descriptor_of(row["deletionVector"])
             place = None if descriptor is None else location(descriptor)
-            if descriptor is not None and place is not None:
+            if descriptor is not None and place is None:
+                check_rows(parse_inline(descriptor), descriptor, num_rows)
+            elif descriptor is not None and place is not None:
                 target = location(self._vector(descriptor)) or place
                 known = found.get(place, FileCopy(target)).vectors
-                found[place] = FileCopy(target, (*known, descriptor))
+                found[place] = FileCopy(target, (*known, (descriptor, num_rows)))
         return found
 
     def _paths(self, encoded: Any) -> Any:
@@ -146,11 +161,12 @@ class FileCopy:
 
     Args:
         target: decoded path in the clone.
-        vectors: that are in the file; none for a data file.
+        vectors: that are in the file, each with the physical rows of its data file if the log has
+            them; none for a data file.
     """
 
     target: str
-    vectors: tuple[DeletionVectorDescriptor, ...] = ()
+    vectors: tuple[tuple[DeletionVectorDescriptor, int | None], ...] = ()
 
     def read(self, source: Store, path: str) -> bytes:
         """The bytes of the file, which is what the log says that it is.
@@ -159,8 +175,8 @@ class FileCopy:
             DataFileUnreadableError: it is no Parquet file.
             DeletionVectorError: it does not hold the deletion vectors.
         """
-        for descriptor in self.vectors:
-            load_bitmap(source, descriptor)
+        for descriptor, num_rows in self.vectors:
+            load_bitmap(source, descriptor, num_rows=num_rows)
         data = source.read(path)
         if not self.vectors:
             check_is_parquet(data, join(source.root, path))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from deltalog.deletion_vectors import (
     DeletionBitmap,
     absolute_descriptor,
     byte_range,
+    check_rows,
     encode_file,
     encode_z85,
     inline_descriptor,
@@ -17,12 +19,13 @@ from deltalog.deletion_vectors import (
     parse_framed,
     parse_inline,
 )
-from deltalog.deletion_vectors.codec import decode_z85, parse_file
+from deltalog.deletion_vectors.codec import decode_padded_z85, decode_z85, parse_file
 from deltalog.errors import DeletionVectorError, UnsafePathError, UnsupportedFeatureError
 
 SIX = DeletionBitmap([3, 4, 7, 11, 18, 29])
 SIX_Z85 = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
 SPEC_EXAMPLE = "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
+ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 ID = UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61")
 
 
@@ -58,35 +61,114 @@ def test_z85_refuses_what_is_none(text: str) -> None:
         decode_z85(text)
 
 
-# Version 6 of the kernel's table cdf-table-with-dv. `##093` is 2^32 + 0x086eb2d8.
-EXCEEDING = "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##093"
+# Version 6 of the kernel's table cdf-table-with-dv: `##` stands for two missing bytes, and `093` is
+# 9 * 85 + 3 = 768, the bytes 03 00.
+PADDED = "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##093"
+
+
+def padded(data: bytes) -> str:
+    """Z85 with a `#` for each byte that the last group lacks, by the definition."""
+    whole = len(data) // 4 * 4
+    text, rest = encode_z85(data[:whole]), data[whole:]
+    if not rest:
+        return text
+    number, digits = int.from_bytes(rest, "big"), ""
+    for _ in range(len(rest) + 1):
+        number, digit = divmod(number, 85)
+        digits = ALPHABET[digit] + digits
+    return text + "#" * (4 - len(rest)) + digits
 
 
 @pytest.mark.protocol("DV-16", "DV-17")
-def test_a_last_group_that_exceeds_its_bits_in_the_padding_is_read_as_the_reference_does() -> None:
-    found = decode_z85(EXCEEDING, 34)
-    assert found.hex() == ("d1d339640100000000000000000000003a300000010000000000000010000000086e")
-    assert parse_inline(descriptor("i", EXCEEDING, size=34, cardinality=1)) == DeletionBitmap(
-        [0x6E08]
-    )
+def test_missing_bytes_of_the_last_group_are_read_as_their_writer_meant_them() -> None:
+    found = decode_padded_z85(PADDED, 34)
+    assert found.hex() == "d1d339640100000000000000000000003a3000000100000000000000100000000300"
+    assert padded(found) == PADDED
+    assert parse_inline(descriptor("i", PADDED, size=34, cardinality=1)) == DeletionBitmap([3])
+
+
+@pytest.mark.protocol("DV-16", "DV-17")
+@pytest.mark.parametrize("num_bytes", range(28, 60))
+def test_every_length_is_read_with_either_padding(num_bytes: int) -> None:
+    data = bytes((n * 37 + 11) % 256 for n in range(num_bytes))
+    zeros = encode_z85(data + bytes(-num_bytes % 4))
+    assert decode_padded_z85(zeros, num_bytes) == data
+    assert decode_padded_z85(padded(data), num_bytes) == data
+    last = data[:-3] + b"\xff\xff\xff"  # the greatest number of the last group
+    assert decode_padded_z85(padded(last), num_bytes) == last
+
+
+@pytest.mark.protocol("DV-16", "DV-17")
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        # Runs: 5 to 104.
+        ("d1d339640100000000000000 00000000 3b300000 01 0000 6300 0100 0500 6300", range(5, 105)),
+        # Two keys of 32 bits: 3, and 2^32 + 7 to 2^32 + 9.
+        (
+            (
+                "d1d339640200000000000000 00000000 3a300000 01000000 0000 0000 10000000 0300"
+                "01000000 3b300000 01 0000 0200 0100 0700 0200"
+            ),
+            [3, 2**32 + 7, 2**32 + 8, 2**32 + 9],
+        ),
+        # The highest key: row 2^63 - 1.
+        (
+            "d1d339640100000000000000 ffffff7f 3a300000 01000000 ffff 0000 10000000 ffff",
+            [2**63 - 1],
+        ),
+        # No bucket at all, and one that is empty.
+        ("d1d339640000000000000000", []),
+        ("d1d339640100000000000000 00000000 3a300000 00000000", []),
+    ],
+)
+def test_vectors_with_missing_bytes_have_the_rows_that_were_written(
+    content: str, rows: Iterable[int]
+) -> None:
+    data, expected = bytes.fromhex(content), list(rows)
+    told = descriptor("i", padded(data), size=len(data), cardinality=len(expected))
+    assert parse_inline(told).to_arrow().to_pylist() == expected
+    with pytest.raises(DeletionVectorError, match=f"found {len(expected)} rows"):
+        parse_inline(replace(told, cardinality=len(expected) + 1))
 
 
 @pytest.mark.protocol("DV-16")
 @pytest.mark.parametrize(
     ("text", "size"),
     [
-        (EXCEEDING, 36),
-        (EXCEEDING, None),
-        (EXCEEDING, 32),
+        (PADDED, 36),
+        (PADDED, 35),
+        (PADDED, 33),  # contradicts the number of `#`
+        (PADDED, 32),
+        (PADDED[:-1], 34),
+        (PADDED[:-5], 34),
         ("#####00000", 6),
-        ("00000####~", 6),
-        ("00000#####", 9),
+        ("##093#0000", 6),  # only the last group may lack bytes
+        ("00000####9", 4),  # a group without bytes
+        ("00000#####", 4),
+        ("00000###31", 5),  # 256 in one byte
+        ("00000##961", 6),  # 65536 in two
+        ("00000#r~00", 7),
+        ("00000#rr91", 7),  # 2^24 in three
+        ("0000$0000000", 8),
+        ("00000$0000", 5),  # exceeds 32 bits, and has no `#`
+        ("00000%nSc1", 6),
+        ("00000##0_0", 6),
         ("0000000000", -1),
     ],
 )
-def test_any_other_excess_is_refused(text: str, size: int | None) -> None:
+def test_any_other_excess_is_refused(text: str, size: int) -> None:
     with pytest.raises(DeletionVectorError, match="Z85"):
-        decode_z85(text, size)
+        decode_padded_z85(text, size)
+
+
+@pytest.mark.protocol("DV-16", "DV-03")
+@pytest.mark.parametrize("text", [PADDED, "#####", "##093"])
+def test_a_name_of_a_file_lacks_no_bytes(text: str) -> None:
+    with pytest.raises(DeletionVectorError, match="Z85"):
+        decode_z85(text)
+    with pytest.raises(DeletionVectorError, match="Z85"):
+        location(descriptor("u", encode_z85(ID.bytes)[:15] + text[-5:]))
 
 
 @pytest.mark.protocol("DV-16")
@@ -250,3 +332,21 @@ def test_a_clone_names_the_same_file_by_its_absolute_path() -> None:
     assert absolute_descriptor(seen, "file:///other") == seen
     inline = inline_descriptor(SIX)
     assert absolute_descriptor(inline, "file:///other") == inline
+
+
+@pytest.mark.protocol("DV-08")
+def test_a_row_beyond_the_file_is_refused_by_its_number() -> None:
+    told = inline_descriptor(SIX)
+    check_rows(SIX, told, 30)
+    check_rows(DeletionBitmap(), told, 0)
+    with pytest.raises(
+        DeletionVectorError, match="rows below 29, which its data file has, found row 29"
+    ):
+        check_rows(SIX, told, 29)
+
+
+def test_messages_do_not_show_a_whole_vector() -> None:
+    told = inline_descriptor(DeletionBitmap(range(0, 100_000, 2)))
+    with pytest.raises(DeletionVectorError) as caught:
+        check_rows(DeletionBitmap([99_998]), told, 5)
+    assert len(str(caught.value)) < 1000

@@ -20,7 +20,7 @@ from pyiceberg.table.puffin import PuffinFile
 
 from deltalog import DeltaTable, convert_to_deltalake, write_deltalake
 from deltalog.clock import SystemClock
-from deltalog.errors import InvalidInputError
+from deltalog.errors import DeletionVectorError, InvalidInputError
 from deltalog.iceberg import IcebergVersion, sync
 from deltalog.snapshot import load_snapshot
 
@@ -168,6 +168,20 @@ def test_deletion_vectors_are_shown_and_replaced(tmp_path: Path) -> None:
         assert version is not None
         expected: list[Any] = DeltaTable(path, version=version).to_pyarrow_table()["id"].to_pylist()
         assert ids(made, snapshot.snapshot_id) == sorted(expected)
+
+
+def test_a_vector_of_a_row_beyond_its_file_is_not_shown(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    append(path, *range(40))
+    append(path, *range(10))
+    DeltaTable(path).delete("id = 30")
+    log = path / "_delta_log" / "00000000000000000002.json"
+    text = log.read_text("utf-8")
+    told, wrong = 'numRecords\\":40', 'numRecords\\":20'
+    assert told in text
+    log.write_text(text.replace(told, wrong), "utf-8")
+    with pytest.raises(DeletionVectorError, match=r"below 20, .* found row 30"):
+        synced(path)
 
 
 def test_a_restore_takes_deletions_back(tmp_path: Path) -> None:

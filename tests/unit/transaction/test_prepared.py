@@ -213,6 +213,26 @@ def test_a_damaged_vector_is_refused() -> None:
         again(store, broken)
 
 
+def test_a_vector_of_another_file_is_refused() -> None:
+    """It marks a row that the file does not have."""
+    store = DictStore()
+    write_deltalake(store, DATA, configuration=VECTORS)
+    what = prepared(store, OPERATIONS["delete some"])
+    # Row 28168.
+    vector = {
+        "storageType": "i",
+        "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg2YoRx",
+        "sizeInBytes": 34,
+        "cardinality": 1,
+    }
+
+    def exchange(lines: list[dict[str, Any]]) -> None:
+        of_kind(lines, "add")["deletionVector"] = vector
+
+    with pytest.raises(DeletionVectorError, match="found row 28168"):
+        again(store, edited(what, exchange))
+
+
 @pytest.mark.parametrize("place", ["/etc/vector", "file:///x", "s3://b/x"])
 def test_a_vector_elsewhere_is_refused(place: str) -> None:
     store = DictStore()

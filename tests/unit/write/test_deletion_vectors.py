@@ -48,7 +48,11 @@ def mask(store: DictStore, *bitmaps: DeletionBitmap, **options: Any) -> MaskedFi
 def vectors(store: DictStore, masked: MaskedFiles) -> list[DeletionBitmap]:
     rows: list[Any] = masked.files.column("deletionVector").to_pylist()
     found = [descriptor_of(row) for row in rows]
-    return [load_bitmap(store, descriptor) for descriptor in found if descriptor is not None]
+    return [
+        load_bitmap(store, descriptor, num_rows=None)
+        for descriptor in found
+        if descriptor is not None
+    ]
 
 
 def kinds(masked: MaskedFiles) -> list[str]:

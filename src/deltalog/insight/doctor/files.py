@@ -169,7 +169,7 @@ def _vector_problems(patient: Patient, row: dict[str, Any]) -> list[Finding]:
         descriptor = descriptor_of(row["deletionVector"])
         if descriptor is None:
             return []
-        bitmap = load_bitmap(patient.store, descriptor)
+        bitmap = load_bitmap(patient.store, descriptor, num_rows=None)
     except DeltaError as error:
         return [
             Finding(
@@ -198,6 +198,19 @@ def _vector_problems(patient: Patient, row: dict[str, Any]) -> list[Finding]:
                 severity=Severity.ERROR,
                 message=f"the deletion vector of {path} names row {last}, and the log says that "
                 f"it has {count}",
+                advice="restore a version before it, or write the table anew from its source: "
+                "nobody knows which row is meant",
+                path=path,
+            )
+        ]
+    if descriptor.max_row_index is not None and descriptor.max_row_index != last:
+        return [
+            Finding(
+                check="deletion-vector",
+                severity=Severity.WARNING,
+                message=f"the deletion vector of {path} has maxRowIndex "
+                f"{descriptor.max_row_index}, and its last row is {last}",
+                advice="rows are right; optimize.purge() writes the file anew",
                 path=path,
             )
         ]

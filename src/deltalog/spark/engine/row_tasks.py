@@ -230,5 +230,6 @@ def copy_task(job: CopyJob, number: int) -> RowsDone:
 
 def _without(task: ScanTask, gone: DeletionBitmap) -> ScanTask:
     if task.deletion_vector is not None:
-        gone |= load_bitmap(task.store, task.deletion_vector)
+        # The reader of the task checks the rows.
+        gone |= load_bitmap(task.store, task.deletion_vector, num_rows=None)
     return replace(task, deletion_vector=inline_descriptor(gone))

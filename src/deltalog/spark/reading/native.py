@@ -136,6 +136,8 @@ def plan_read(scan: Scan, *, objection: str | None = None) -> ReadPlan:
         return ReadPlan(scan=scan, groups=(), unfit=files, reasons=why, num_vectors=0)
     odd, reasons = are_unfit(scan.snapshot.store, spec, files)
     has_vector = _has_vector(scan, files)
+    if has_vector.true_count:  # of the rows that files have, vectors may name some
+        files = files.append_column("numRecords", scan.pruned.num_records())
     fit = compute.invert(odd)
     groups, rest, num_vectors = [], [files.filter(odd)], 0
     for mask in (compute.and_(fit, compute.invert(has_vector)), compute.and_(fit, has_vector)):

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
+from deltalog.errors import DeltaError
 from deltalog.kernels import compute
+from deltalog.paths import decode_path
 from deltalog.scan.deletion_vectors import load_bitmap
 from deltalog.scan.plan import descriptor_of
 from deltalog.spark.reading.file_keys import KEY
 from deltalog.spark.session.tasks import numbered_frame
+from deltalog.storage.parquet import read_footer
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from deltalog.actions.model import DeletionVectorDescriptor
+    from deltalog.deletion_vectors import DeletionBitmap
     from deltalog.scan import ScanTask
     from deltalog.spark.reading.file_keys import FileKey
     from deltalog.storage.store import Store
@@ -36,6 +40,7 @@ ROW: Final = "__deltalog_row"
 NUMBER: Final = "__deltalog_number"
 """Column with the number of the task that wants a row."""
 _POSITION: Final = "__deltalog_position"
+_VECTOR_COLUMNS: Final = ("path", "size", "deletionVector", "numRecords")
 MOST_READ_HERE: Final = 200_000
 """Most deleted rows for which the driver reads the vectors itself: 3 MB."""
 MOST_BROADCAST: Final = 10_000_000
@@ -50,6 +55,9 @@ class _Vector:
         descriptor: of the deletion vector.
         key: that identifies the file.
         modulus: of the keys, if they are numbers.
+        path: of the file, decoded.
+        size_bytes: of the file.
+        num_rows: physical rows of the file; None if the log does not say.
         without: marks rows that do not count.
         number: goes with each row, as `NUMBER`.
     """
@@ -57,14 +65,24 @@ class _Vector:
     descriptor: DeletionVectorDescriptor
     key: str | int
     modulus: int
+    path: str
+    size_bytes: int | None
+    num_rows: int | None = None
     without: DeletionVectorDescriptor | None = None
     number: int | None = None
 
     def positions(self, store: Store) -> pa.Table:
-        """Return the columns by which a scan is joined."""
-        bitmap = load_bitmap(store, self.descriptor)
-        if self.without is not None:
-            bitmap = bitmap - load_bitmap(store, self.without)
+        """Return the columns by which a scan is joined.
+
+        A join would pass over a row that the file does not have, so that the rows are checked here.
+
+        Cost: the footer of the file, if the number of its rows is not known.
+        """
+        try:
+            bitmap = self._bitmap(store)
+        except DeltaError as error:
+            error.add_note(f"while reading {self.path!r} of table {store.root!r}")
+            raise
         rows = bitmap.to_arrow().cast(pa.int64())
         found: dict[str, Any] = {KEY: _repeated(str(self.key), len(rows)), ROW: rows}
         if self.modulus:
@@ -74,6 +92,15 @@ class _Vector:
         if self.number is not None:
             found[NUMBER] = pa.repeat(pa.scalar(self.number, pa.int64()), len(rows))
         return pa.table(found)
+
+    def _bitmap(self, store: Store) -> DeletionBitmap:
+        num_rows = self.num_rows
+        if num_rows is None:
+            num_rows = read_footer(store, self.path, size_bytes=self.size_bytes).num_rows
+        bitmap = load_bitmap(store, self.descriptor, num_rows=num_rows)
+        if self.without is None:
+            return bitmap
+        return bitmap - load_bitmap(store, self.without, num_rows=num_rows)
 
 
 def without_deleted(
@@ -85,13 +112,19 @@ def without_deleted(
         frame: rows of files with deletion vectors.
         spark: the session.
         store: of the table.
-        files: `deletionVector`, `size` and `name` of each.
+        files: `deletionVector`, `path`, `size` and `name` of each, and `numRecords` if it is known.
         key: what tells them apart.
     """
     keys: list[Any] = key.of_files(files).to_pylist()
-    rows = files.column("deletionVector").to_pylist()
-    found = ((descriptor_of(row), one) for row, one in zip(rows, keys, strict=True))
-    vectors = [_Vector(vector, one, key.modulus) for vector, one in found if vector is not None]
+    names = [name for name in _VECTOR_COLUMNS if name in files.column_names]
+    rows: list[dict[str, Any]] = files.select(names).to_pylist()
+    vectors = [
+        _Vector(
+            vector, one, key.modulus, decode_path(row["path"]), row["size"], row.get("numRecords")
+        )
+        for row, one in zip(rows, keys, strict=True)
+        if (vector := descriptor_of(row["deletionVector"])) is not None
+    ]
     return _joined(frame, spark, store, vectors, key, how="left_anti")
 
 
@@ -114,7 +147,15 @@ def only_marked(
         key: what tells files apart.
     """
     vectors = [
-        _Vector(task.deletion_vector, one, key.modulus, task.without, number)
+        _Vector(
+            task.deletion_vector,
+            one,
+            key.modulus,
+            task.path,
+            task.size_bytes,
+            without=task.without,
+            number=number,
+        )
         for number, (task, one) in enumerate(zip(tasks, keys, strict=True))
         if task.deletion_vector is not None
     ]
