@@ -30,7 +30,7 @@ from deltalog.expressions import (
     to_sql,
     type_of,
 )
-from deltalog.expressions.arrow import fold
+from deltalog.expressions.evaluation import fold
 from deltalog.expressions.arrow_filters import from_arrow_expression
 from deltalog.expressions.nodes import (
     And,

@@ -57,7 +57,7 @@ def _stats(ranges: list[tuple[Any, Any]], kind: Any) -> pa.Table:
             "numRecords": pa.array([10] * len(ranges), pa.int64()),
             "minValues": pa.array(lows, of_values),
             "maxValues": pa.array(highs, of_values),
-            "nullCount": pa.array([{"x": 0}] * len(ranges), pa.struct({"x": pa.int64()})),
+            "nullCount": pa.array([{"x": 0}] * len(ranges), pa.struct([("x", pa.int64())])),
         }
     )
 
