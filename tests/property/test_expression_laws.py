@@ -30,8 +30,8 @@ from deltalog.expressions import (
     to_sql,
     type_of,
 )
-from deltalog.expressions.evaluation import fold
 from deltalog.expressions.arrow_filters import from_arrow_expression
+from deltalog.expressions.evaluation import fold
 from deltalog.expressions.nodes import (
     And,
     Arithmetic,
