@@ -377,7 +377,7 @@ class Snapshot:
         self.protocol = state["protocol"]
         self.metadata = state["metadata"]
         self._state = LogState(
-            self.store, state["segment"], unreadable=state["unreadable"], head=state["head"]
+            self.store, state["segment"], unreadable=state["unreadable"], head=state.get("head")
         )
         self._knows_file_time = state["knows_file_time"]
 

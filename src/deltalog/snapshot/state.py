@@ -270,7 +270,7 @@ class LogState:
         if self._unchecked is not None:
             from deltalog.snapshot.totals import check_totals  # noqa: PLC0415  # with these alone
 
-            check_totals(self._unchecked)
+            check_totals(self._unchecked, names)
             self._unchecked = None
         live = self._live  # `forget` may replace them meanwhile
         missing = [name for name in names if name not in live]

@@ -16,9 +16,11 @@ from deltalog.errors import CheckpointUnreadableError, ObjectNotFoundError
 from deltalog.kernels import compute
 from deltalog.log.checksum import parse_checksum
 from deltalog.log.hint import read_hint
+from deltalog.storage.pool import while_waiting
+from deltalog.storage.store import is_local
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
@@ -51,6 +53,11 @@ class Told(Protocol):
         ...
 
     @property
+    def names_files(self) -> bool:
+        """Whether the commits after it name any file."""
+        ...
+
+    @property
     def live_commit_adds(self) -> pa.Table:
         """The live adds of the commits after it."""
         ...
@@ -66,18 +73,27 @@ class Told(Protocol):
         ...
 
 
-def check_totals(state: Told) -> None:
+def check_totals(state: Told, names: Sequence[str] = ()) -> None:
     """Compare the live files of a version with its checksum.
 
     Args:
         state: of the log, read by way of a checkpoint or a compaction.
+        names: columns that are wanted next, and are read together with what is needed here.
 
     Raises:
         CheckpointUnreadableError: they differ, and nothing else says that the log is right.
 
-    Cost: the sizes of all files, and a request for the checksum.
+    Cost: the sizes of all files, and a request for the checksum while they are read.
     """
-    checksum = _checksum_of(state)
+    checkpoint = state.checkpoint
+    if checkpoint is None or is_local(state.store):
+        checksum = _checksum_of(state)
+    else:
+        wanted = [*names, "size", *(("path", "deletionVector") if state.names_files else ())]
+        checksum = while_waiting(
+            lambda: _checksum_of(state),
+            lambda: checkpoint.columns("add", list(dict.fromkeys(wanted))),
+        )
     if checksum is None:
         return
     tables = [state.live_commit_adds.select(["size"])]

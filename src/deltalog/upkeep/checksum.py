@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from deltalog.snapshot.state import LogState
 
 logger: logging.Logger = logging.getLogger(__name__)
+
+_MOST_BYTES: Final = (1 << 63) - 1
 
 
 def write_checksum(
@@ -62,7 +64,7 @@ def write_checksum(
     found = None if previous is None else _carried_on(previous, snapshot)
     if found is None and (whole or snapshot.version == 0):
         found = count_checksum(snapshot)
-    if found is None:
+    if found is None or found.table_size_bytes > _MOST_BYTES:
         return None
     in_commit = snapshot.configuration.in_commit_timestamps is not None
     found = replace(
@@ -116,7 +118,9 @@ class _VersionFacts:
 
     def __init__(self, files: pa.Table) -> None:
         self.sizes: pa.ChunkedArray[Any] = files.column("size")
-        self.size_bytes: int = compute.sum(self.sizes).as_py() or 0
+        # Exact also where 64 bits do not hold the sum.
+        exact = compute.sum(self.sizes.cast(pa.decimal128(38, 0))).as_py()
+        self.size_bytes: int = int(exact or 0)
         vectors = files.column("deletionVector")
         hidden = compute.struct_field(vectors, "cardinality")
         self.num_vectors: int = len(vectors) - vectors.null_count

@@ -288,3 +288,18 @@ def test_two_structs_may_have_fields_of_one_name() -> None:
     write_deltalake(store, pa.table({"a": [1]}), mode="append")
     assert DeltaTable(store).count() == 1
     assert commit_path(1) in store.files
+
+
+@pytest.mark.parametrize("configuration", [{}, {"delta.checkpointInterval": "1"}])
+def test_a_size_that_no_checksum_holds_is_left_out(configuration: dict[str, str]) -> None:
+    store = table(configuration=configuration)
+    commit(pending(store, replace(new_file("a"), size_bytes=LAST)))
+    commit(pending(store, replace(new_file("b"), size_bytes=LAST)))
+    commit(pending(store, replace(new_file("c"), size_bytes=3)))
+    sizes = [
+        json.loads(data)["tableSizeBytes"]
+        for path, data in store.files.items()
+        if path.endswith(".crc")
+    ]
+    assert sizes == ([LAST] if configuration else [])
+    assert DeltaTable(store).snapshot.num_files == 3
