@@ -41,6 +41,7 @@ class ColumnPages(NamedTuple):
         pages: where its pages are, and which rows they hold.
         plain_bytes: of each page, before it was compressed.
         bounds: what is known of the values of each page; None if it is not.
+        is_proven: whether checksums show that the pages are what was written.
     """
 
     source: ByteSource
@@ -48,6 +49,7 @@ class ColumnPages(NamedTuple):
     pages: Pages
     plain_bytes: Sequence[int]
     bounds: Sequence[ColumnChunk] | None
+    is_proven: bool
 
     @property
     def num_rows(self) -> int:
@@ -85,7 +87,7 @@ def column_pages(
     if has_dictionary(chunk) or place is None or place[1] > source.size_bytes:
         return None
     pages = parse_offset_index(source.read(*place), known, num_rows)
-    found = flat_pages(chunk, num_rows, source)
+    found, is_proven = flat_pages(chunk, num_rows, source)
     rows = tuple(accumulate((one.num_values for one in found), initial=0))
     offsets = (*(one.page.start for one in found), chunk.end)
     # An index that leaves out a row of one page would put rows of two columns together.
@@ -97,7 +99,8 @@ def column_pages(
         bounds = parse_column_index(
             source.read(*place), pages, has_order=has_order, fixed_bytes=fixed_bytes
         )
-    return ColumnPages(source, chunk, pages, [one.plain_bytes for one in found], bounds)
+    plain_bytes = [one.plain_bytes for one in found]
+    return ColumnPages(source, chunk, pages, plain_bytes, bounds, is_proven)
 
 
 def encoded_pages(rows: pa.Table, **options: Any) -> list[ColumnPages | None]:

@@ -1,13 +1,21 @@
 """The pages of column chunks that are copied, found by their headers.
 
-Nothing that a footer says of them is trusted: pages are where it says, and as many values.
+Nothing that a footer says of them is trusted: pages are where it says, and as many values. Where
+a page has a checksum, its bytes are what was written; a column chunk all of whose pages have one,
+and headers that agree with their bytes, is proven, and of others only decoding shows that they can
+be read.
 
 Protocol: none; Apache Parquet's `parquet.thrift` (PageHeader)
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+import struct
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from zlib import crc32
+
+import pyarrow as pa
 
 from deltalog.errors import DataFileUnreadableError
 from deltalog.storage import thrift, thrift_fields
@@ -15,18 +23,48 @@ from deltalog.storage.parquet_groups import DAMAGES
 from deltalog.storage.parquet_schema import flat_leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from deltalog.storage.parquet_groups import ByteSource, StoredChunk, StoredGroup
     from deltalog.storage.parquet_schema import SchemaElement
+    from deltalog.storage.thrift import Struct
 
 _HEADER_BYTES: Final = 512
 _LONGEST_HEADER_BYTES: Final = 1024 * 1024
 _DATA_PAGES: Final = {0: 5, 3: 8}  # type of page → field of its header
-_INDEX_PAGE, _DICTIONARY_PAGE = 1, 2
+_INDEX_PAGE, _DICTIONARY_PAGE, _NEWER_DATA_PAGE = 1, 2, 3
 _MOST_PAGE_BYTES: Final = 1 << 31  # its length is a number of four bytes
 _NUM_VALUES_OF_PAGE: Final = 100  # no field of a page's header itself
-_DATA_AT: Final = 9  # of ColumnMetaData
+_CHECKSUM: Final = 4
+_MASK: Final = 0xFFFFFFFF
+_DATA_AT, _ENCODING_STATISTICS = 9, 13  # of ColumnMetaData
+_ENCODINGS_OF_LEVELS: Final = frozenset({3, 4})  # of runs, of bits
+_DICTIONARY_HEADER: Final = 7
+_NUM_ENTRIES: Final = 1
+_PLAIN_DICTIONARIES: Final = frozenset({0, 2})  # encodings
+_LENGTH: Final = struct.Struct("<I")
+_TYPE: Final = 1  # of ColumnMetaData
+_WIDTHS: Final = {1: 4, 2: 8, 3: 12, 4: 4, 5: 8}  # of physical types
+# Of the header of a data page of version 1, and of version 2.
+_ENCODING, _LEVEL_ENCODINGS = 2, (3, 4)
+_NULLS, _ROWS, _ENCODING_2, _LEVEL_BYTES, _IS_PACKED = 2, 3, 4, (5, 6), 7
+_PLAIN, _SNAPPY, _GZIP, _ZSTANDARD = 0, 1, 2, 6  # compressions
+_CODEC_NAMES: Final[dict[int, Any]] = {_SNAPPY: "snappy", _GZIP: "gzip", _ZSTANDARD: "zstd"}
+# What fields of a header may be, by number: kinds, or fields of a struct; below 0 is not required.
+_INT, _LONG = frozenset({thrift.INT32}), frozenset({thrift.INT64})
+_TEXTS: Final = frozenset({thrift.BINARY})
+_STATISTICS_FORM: Final = {
+    **dict.fromkeys((-1, -2, -5, -6), _TEXTS),
+    **dict.fromkeys((-3, -4), _LONG),
+    **dict.fromkeys((-7, -8), thrift.BOOLEANS),
+}
+_HEADER_FORM: Final[dict[int, Any]] = dict.fromkeys((1, 2, 3, 4), _INT)
+_FORMS: Final[dict[int, dict[int, Any]]] = {
+    5: {**dict.fromkeys((1, 2, 3, 4), _INT), -5: _STATISTICS_FORM},
+    7: {**dict.fromkeys((1, 2), _INT), -3: thrift.BOOLEANS},
+    8: {**dict.fromkeys(range(1, 7), _INT), -7: thrift.BOOLEANS, -8: _STATISTICS_FORM},
+}
+_MAGICS: Final = {_GZIP: b"\x1f\x8b", _ZSTANDARD: b"\x28\xb5\x2f\xfd"}
 
 
 class Page(NamedTuple):
@@ -55,7 +93,24 @@ class PageFacts(NamedTuple):
     plain_bytes: int
 
 
-def flat_pages(chunk: StoredChunk, num_rows: int, source: ByteSource) -> list[PageFacts]:
+class ChunkPages(NamedTuple):
+    """The data pages of a column chunk.
+
+    Attributes:
+        facts: of each.
+        is_proven: whether checksums show that they are what was written.
+    """
+
+    facts: list[PageFacts]
+    is_proven: bool
+
+    @property
+    def pages(self) -> tuple[Page, ...]:
+        """Where they are."""
+        return tuple(one.page for one in self.facts)
+
+
+def flat_pages(chunk: StoredChunk, num_rows: int, source: ByteSource) -> ChunkPages:
     """The data pages of a column chunk with one value for each row, by their headers.
 
     Raises and costs as `check_pages`.
@@ -66,18 +121,21 @@ def flat_pages(chunk: StoredChunk, num_rows: int, source: ByteSource) -> list[Pa
         raise DataFileUnreadableError(f"cannot copy a row group: {error!r}") from error
 
 
-def check_pages(group: StoredGroup, schema: Sequence[SchemaElement], source: ByteSource) -> Pages:
+def check_pages(
+    group: StoredGroup, schema: Sequence[SchemaElement], source: ByteSource
+) -> tuple[ChunkPages, ...]:
     """The data pages of each column chunk of a row group, after a look at all page headers.
 
     Raises:
-        DataFileUnreadableError: pages are not where the footer says, or have not as many values.
+        DataFileUnreadableError: pages are not where the footer says, have not as many values, or
+            are not what their checksums say.
 
-    Cost: a read and some ten microseconds per page.
+    Cost: a read and some ten microseconds per page; pages with a checksum are read whole.
     """
     is_flat = flat_leaves(schema)
     try:
         return tuple(
-            _pages(chunk, source, group.num_rows if flat else None)
+            _walk_pages(chunk, source, group.num_rows if flat else None)
             for chunk, flat in zip(group.chunks, is_flat, strict=True)
         )
     except DAMAGES as error:
@@ -88,22 +146,18 @@ Pages = tuple[tuple[Page, ...], ...]
 """By leaf column."""
 
 
-def _pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) -> tuple[Page, ...]:
-    return tuple(one.page for one in _walk_pages(chunk, source, num_rows))
-
-
-def _walk_pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) -> list[PageFacts]:
+def _walk_pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) -> ChunkPages:
     found: list[PageFacts] = []
-    position, num_values = chunk.start, 0
+    position, num_values, is_proven = chunk.start, 0, True
+    encodings: Counter[tuple[bool, int]] = Counter()
     if num_rows is not None and chunk.num_values != num_rows:
         raise ValueError(f"{chunk.num_values} values in {num_rows} rows")
     while position < chunk.end:
         header = _page_header(source, position, chunk.end)
-        end = position + header.num_bytes + header.body_bytes
-        if end > chunk.end or header.body_bytes < 0:
-            raise ValueError(f"a page from {position} to {end} in pages up to {chunk.end}")
-        if not 0 <= header.plain_bytes < _MOST_PAGE_BYTES:
-            raise ValueError(f"a page of {header.plain_bytes} bytes at {position}")
+        end = _end_of_page(header, position, chunk)
+        is_proven = _is_proven(header, source, position, chunk) and is_proven
+        if is_proven:
+            encodings[header.kind in _DATA_PAGES, header.encoding] += 1
         if header.kind in _DATA_PAGES:
             num_values += header.num_values
             page = Page(position, end - position)
@@ -119,7 +173,41 @@ def _walk_pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) ->
     if found and first not in {found[0].page.start, chunk.start}:
         start = found[0].page.start
         raise ValueError(f"expected the first data page at {first}, found it at {start}")
+    return ChunkPages(found, is_proven and encodings == _stated_encodings(chunk))
+
+
+def _stated_encodings(chunk: StoredChunk) -> Counter[tuple[bool, int]] | None:
+    """How many pages the footer says there are; None if it does not.
+
+    Counted by whether they are data pages, of which Arrow does not tell the version, and encoding.
+    """
+    if _ENCODING_STATISTICS not in chunk.meta:
+        return None
+    found: Counter[tuple[bool, int]] = Counter()
+    for one in thrift_fields.structs(chunk.meta, _ENCODING_STATISTICS):
+        kind, encoding, count = (thrift_fields.natural(one, number) for number in (1, 2, 3))
+        found[kind in _DATA_PAGES, encoding] += count
     return found
+
+
+def _end_of_page(header: _PageHeader, position: int, chunk: StoredChunk) -> int:
+    end = position + header.num_bytes + header.body_bytes
+    if end > chunk.end or header.body_bytes < 0:
+        raise ValueError(f"a page from {position} to {end} in pages up to {chunk.end}")
+    if not 0 <= header.plain_bytes < _MOST_PAGE_BYTES:
+        raise ValueError(f"a page of {header.plain_bytes} bytes at {position}")
+    return end
+
+
+def _is_proven(header: _PageHeader, source: ByteSource, position: int, chunk: StoredChunk) -> bool:
+    """Whether a page's checksum shows that it is what was written; False if it has none."""
+    if header.checksum is None:
+        return False
+    start = position + header.num_bytes
+    body = source.read(start, start + header.body_bytes)
+    if crc32(body) != header.checksum & _MASK:
+        raise ValueError(f"a page at {position} that is not what its checksum says")
+    return _agrees(header, body, chunk)
 
 
 class _PageHeader(NamedTuple):
@@ -128,6 +216,96 @@ class _PageHeader(NamedTuple):
     body_bytes: int
     plain_bytes: int
     num_values: int
+    checksum: int | None
+    data: bytes
+
+    @property
+    def encoding(self) -> int:
+        """Of its values; -1 if it does not say."""
+        number = _ENCODING_2 if self.kind == _NEWER_DATA_PAGE else _ENCODING
+        fields, _ = thrift.read_plain(self.data)
+        inner = fields.get(_DATA_PAGES.get(self.kind, _DICTIONARY_HEADER))
+        found = inner.get(number) if isinstance(inner, dict) else None
+        return found if isinstance(found, int) else -1
+
+
+def _agrees(header: _PageHeader, body: bytes, chunk: StoredChunk) -> bool:
+    """Whether a header, which no checksum covers, says what the bytes of its page are.
+
+    False where that cannot be told.
+    """
+    found, _ = thrift.read_struct(header.data)
+    inner_number = _DATA_PAGES.get(header.kind, _DICTIONARY_HEADER)
+    if not _has_form(found, {**_HEADER_FORM, inner_number: _FORMS[inner_number]}):
+        return False  # Arrow would not read it, or nobody knows it
+    fields, _ = thrift.read_plain(header.data)
+    inner = fields.get(inner_number, {})
+    codec, level_bytes = chunk.codec, 0
+    if header.kind == _NEWER_DATA_PAGE:
+        lengths = [inner.get(number, -1) for number in _LEVEL_BYTES]
+        level_bytes = sum(lengths)
+        counts = [inner.get(number, -1) for number in (_NULLS, _ROWS)]
+        if min(*lengths, *counts) < 0 or max(counts) > header.num_values:
+            return False
+        if not inner.get(_IS_PACKED, True):
+            codec = _PLAIN
+    elif header.kind in _DATA_PAGES:
+        levels = {inner.get(number) for number in _LEVEL_ENCODINGS}
+        if not levels <= _ENCODINGS_OF_LEVELS:
+            return False
+    is_dictionary = header.kind == _DICTIONARY_PAGE
+    if level_bytes > len(body):
+        return False
+    if not _is_packed_as(codec, body[level_bytes:], header.plain_bytes - level_bytes):
+        return False
+    if not is_dictionary:
+        return True
+    is_plain = inner.get(_ENCODING) in _PLAIN_DICTIONARIES
+    return is_plain and inner.get(_NUM_ENTRIES) == _num_entries(chunk, body, header.plain_bytes)
+
+
+def _has_form(found: Struct, form: Mapping[int, Any]) -> bool:
+    """Whether a struct has fields of these kinds and no others, and all that are required."""
+    for number, value in found.items():
+        kind = form.get(number, form.get(-number))
+        if isinstance(kind, dict):
+            if value.kind != thrift.STRUCT or not _has_form(value.value, kind):
+                return False
+        elif kind is None or value.kind not in kind:
+            return False
+    return all(number in found for number in form if number > 0)
+
+
+def _num_entries(chunk: StoredChunk, body: bytes, plain_bytes: int) -> int | None:
+    """How many entries a dictionary has; None if its bytes do not tell."""
+    width = _WIDTHS.get(thrift_fields.number(chunk.meta, _TYPE) or 0)
+    if width is not None:
+        return plain_bytes // width if plain_bytes % width == 0 else None
+    name = _CODEC_NAMES.get(-1 if chunk.codec is None else chunk.codec)
+    if not chunk.is_text or (chunk.codec != _PLAIN and name is None):
+        return None
+    data: Any = body
+    if name is not None:
+        try:
+            data = pa.Codec(name).decompress(body, plain_bytes)
+        except (pa.ArrowException, OSError):
+            return None
+    view, count, position = memoryview(data), 0, 0
+    unpack = _LENGTH.unpack_from
+    while position + _LENGTH.size <= plain_bytes:
+        position += _LENGTH.size + unpack(view, position)[0]
+        count += 1
+    return count if position == plain_bytes else None
+
+
+def _is_packed_as(codec: int | None, data: bytes, plain_bytes: int) -> bool:
+    """Whether bytes begin as a compression's do, and expand to so many where they tell."""
+    if codec == _PLAIN:
+        return len(data) == plain_bytes
+    if codec == _SNAPPY:
+        return not data or thrift.varint(data, 0)[0] == plain_bytes
+    magic = _MAGICS.get(-1 if codec is None else codec)
+    return magic is not None and data.startswith(magic)
 
 
 def _page_header(source: ByteSource, position: int, end: int) -> _PageHeader:
@@ -163,5 +341,12 @@ def _parsed_header(data: bytes) -> _PageHeader:
                 raise TypeError("a data page without a number of values")
             numbers[_NUM_VALUES_OF_PAGE], _ = thrift.integer(data, position + 1)
         position = thrift.pass_value(data, position, kind)
-    num_values = numbers.get(_NUM_VALUES_OF_PAGE, -1)
-    return _PageHeader(position + 1, numbers[1], numbers[3], numbers[2], num_values)
+    return _PageHeader(
+        num_bytes=position + 1,
+        kind=numbers[1],
+        body_bytes=numbers[3],
+        plain_bytes=numbers[2],
+        num_values=numbers.get(_NUM_VALUES_OF_PAGE, -1),
+        checksum=numbers.get(_CHECKSUM),
+        data=data[: position + 1],
+    )

@@ -157,6 +157,7 @@ class PagedLeaf:
         null_count: how many of them are NULL; None if the footer did not say.
         bounds: by those of the pages; None if they are not known.
         arrow_type: of the values.
+        is_proven: whether checksums show that the old pages are what was written.
     """
 
     def __init__(
@@ -170,6 +171,7 @@ class PagedLeaf:
     ) -> None:
         self._old = old
         self.arrow_type: pa.DataType = arrow_type
+        self.is_proven: bool = old.is_proven
         # Pages that follow each other: of which column chunk, from which page to which.
         parts: list[tuple[ColumnPages, int, int]] = []
         position = 0

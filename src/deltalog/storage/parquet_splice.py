@@ -49,12 +49,15 @@ class GroupsToCopy:
         footer: its footer.
         numbers: of the row groups, ascending.
         pages: of each of them; None was not looked at, because this process has written it.
+        unproven: row group and leaf column of each column chunk of which only decoding shows that
+            it can be read.
     """
 
     source: ByteSource
     footer: StoredFooter
     numbers: tuple[int, ...]
     pages: tuple[Pages | None, ...]
+    unproven: tuple[tuple[int, int], ...] = ()
 
     @property
     def num_rows(self) -> int:
@@ -68,10 +71,21 @@ def checked_groups(
     """Row groups of a file, after a look at their pages.
 
     Raises:
-        DataFileUnreadableError: pages are not where the footer says.
+        DataFileUnreadableError: pages are not where the footer says, or not what was written.
     """
-    pages = tuple(check_pages(footer.groups[n], footer.schema, source) for n in numbers)
-    return GroupsToCopy(source, footer, tuple(numbers), pages)
+    found = [check_pages(footer.groups[n], footer.schema, source) for n in numbers]
+    return GroupsToCopy(
+        source,
+        footer,
+        tuple(numbers),
+        tuple(tuple(chunk.pages for chunk in chunks) for chunks in found),
+        unproven=tuple(
+            (number, leaf)
+            for number, chunks in zip(numbers, found, strict=True)
+            for leaf, chunk in enumerate(chunks)
+            if not chunk.is_proven
+        ),
+    )
 
 
 def encoded_groups(

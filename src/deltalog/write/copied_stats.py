@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog.errors import DataFileUnreadableError
 from deltalog.schema import PrimitiveType
 from deltalog.stats.schema import box_of, find_leaf
 from deltalog.storage.parquet_bounds import decode_bounds
@@ -43,7 +44,7 @@ def collect_copied(
     schema: pa.Schema,
     segments: Segments | None = None,
     cuts_nothing: bool = False,
-) -> None:
+) -> frozenset[tuple[int, int]]:
     """Add the statistics of some row groups of a file.
 
     Args:
@@ -55,6 +56,9 @@ def collect_copied(
         segments: with all column chunks of these row groups; None fetches those that are decoded.
         cuts_nothing: whether the writer is known to have cut no bounds off; else the footer says.
 
+    Returns:
+        Row group and leaf column of each column chunk that was decoded.
+
     Raises:
         DataFileUnreadableError: a column that has to be decoded is damaged.
 
@@ -64,7 +68,7 @@ def collect_copied(
     leaves = list(leaf_columns(schema))
     paths = [leaf.parts for leaf in leaves]
     leaf_of = {path: leaf for leaf, path in enumerate(paths)}
-    columns = stats.columns()
+    columns, decoded = stats.columns(), set()
     for number, (path, field) in enumerate(columns):
         has_bounds = stats.has_bounds(number)
         leaf = leaf_of[path] if are_bounds_enough(stats, number, field) else None
@@ -86,11 +90,32 @@ def collect_copied(
                 stats.update_column(number, found[0], null_count=found[1])
                 continue
             # One at a time: files of other writers may hold any number of rows.
-            table = reader.read_leaves([_first_leaf(paths, path)], [group], segments)
+            first = _first_leaf(paths, path)
+            table = reader.read_leaves([first], [group], segments)
+            decoded.add((group, first))
             values = find_leaf(table, path)
             for chunk in () if values is None else values.chunks:
                 stats.update_column(number, chunk)
     stats.count_rows(sum(footer.groups[group].num_rows for group in groups))
+    return frozenset(decoded)
+
+
+def check_decoding(
+    reader: ParquetReader, group: int, leaf: int, num_rows: int, segments: Segments | None
+) -> None:
+    """Decode a column chunk that is to be copied as it is stored: what is damaged is not spread.
+
+    Raises:
+        DataFileUnreadableError: it cannot be decoded, or has other rows.
+
+    Cost: decoding it; it is held in memory.
+    """
+    found = reader.read_leaves([leaf], [group], segments).num_rows
+    if found != num_rows:
+        raise DataFileUnreadableError(
+            f"cannot copy row group {group} of {reader.path!r}: expected {num_rows} rows in its "
+            f"leaf column {leaf}, found {found}"
+        )
 
 
 def are_bounds_enough(stats: StatsCollector, number: int, field: Field) -> bool:

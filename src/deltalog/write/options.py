@@ -168,6 +168,8 @@ def parquet_options(
         # Without the Arrow schema: it would contain logical names and types, which readers must
         # not use.
         "store_schema": False,
+        # So that pages can be copied into other files without a look at their values.
+        "write_page_checksum": True,
         # Small decimals as integers, as Spark writes them and every reader supports.
         "store_decimal_as_integer": True,
         # So that readers need decode no more than the pages that hold the rows they want.

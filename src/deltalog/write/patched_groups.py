@@ -25,7 +25,7 @@ from deltalog.storage.parquet_pages import DamagedPageError
 from deltalog.storage.parquet_parts import leaf_columns
 from deltalog.storage.parquet_patch import EncodedLeaf, PagedLeaf, Run, patched_group
 from deltalog.storage.parquet_splice import CUTS_NOTHING, encoded_groups
-from deltalog.write.copied_stats import are_bounds_enough
+from deltalog.write.copied_stats import are_bounds_enough, check_decoding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -175,7 +175,8 @@ class GroupPatch:
             DataFileUnreadableError: a page or a column is damaged.
 
         Cost: decoding and encoding the pages with rows that are gone, and the columns whose pages
-            cannot be replaced; decoding the columns whose bounds are not known.
+            cannot be replaced; decoding the columns whose bounds are not known, and those whose
+            pages have no checksums.
         """
         paged = self._paged_leaves()
         whole = {leaf.parts[0] for n, leaf in enumerate(self._leaves) if n not in paged}
@@ -184,6 +185,10 @@ class GroupPatch:
         roots = whole | {path[0] for number, (path, _) in columns if number not in known}
         wanted = [n for n, leaf in enumerate(self._leaves) if leaf.parts[0] in roots]
         table = self._left(self._reader.read_leaves(wanted, [self._number], self._segments), 0)
+        for number, leaf in paged.items():
+            if not leaf.is_proven and number not in wanted:
+                rows = self._group.num_rows
+                check_decoding(self._reader, self._number, number, rows, self._segments)
         for number, (path, _) in columns:
             if number in known:
                 bounds, null_count = known[number]

@@ -2,7 +2,8 @@
 
 Owns the order of row groups, which is that of the calls, and that a file of the target size is
 followed by another. Which row groups are copied is decided by the caller. Row groups are encoded,
-and those that are copied are checked, in the background, several at a time.
+and those that are copied are checked, in the background, several at a time: column chunks whose
+pages have checksums by these, others by decoding them once.
 
 Protocol: Data Files, Per-file Statistics
 """
@@ -29,7 +30,7 @@ from deltalog.storage.parquet_splice import (
 )
 from deltalog.storage.pool import Background
 from deltalog.storage.store import is_local, native_path
-from deltalog.write.copied_stats import collect_copied
+from deltalog.write.copied_stats import check_decoding, collect_copied
 from deltalog.write.open_files import FinishedFile
 from deltalog.write.patched_groups import GroupPatch
 from deltalog.write.rows_to_files import WaitingRows, pieces
@@ -413,9 +414,12 @@ class _Copy:
                 self._groups = patch.encode(self._stats)
                 return
             self._groups = checked_groups(self._bytes, stored, numbers)
-            collect_copied(
+            decoded = collect_copied(
                 self._stats, reader, stored, numbers, schema=self._schema, segments=segments
             )
+            for group, leaf in self._groups.unproven:
+                if (group, leaf) not in decoded:
+                    check_decoding(reader, group, leaf, stored.groups[group].num_rows, segments)
         finally:
             reader.close()
 

@@ -30,6 +30,7 @@ from deltalog.insight.doctor.log import (
     check_length,
     check_live_paths,
 )
+from deltalog.insight.doctor.pages import check_stored_pages
 from deltalog.insight.doctor.patient import Patient
 from deltalog.insight.doctor.protocol import (
     check_access,
@@ -72,6 +73,7 @@ _OF_TABLES: Final[Mapping[str, Check]] = {
     "paths": check_paths,
     "vectors": check_vectors,
     "statistics": check_statistics,
+    "pages": check_stored_pages,
     "orphans": check_orphans,
 }
 CHECKS: Final = (*_OF_LOGS, *_OF_TABLES)
