@@ -11,6 +11,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from deltalog.escaping import printable, printable_lines
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -28,7 +30,7 @@ class CardPiece(str):
 
 def card(title: str, *pieces: CardPiece) -> str:
     """A card of pieces below a title; without one if it is empty."""
-    head = f"<strong>{escape(title)}</strong>" if title else ""
+    head = f"<strong>{escape(printable(title))}</strong>" if title else ""
     return f'<div style="{_SHEET}">{head}{"".join(pieces)}</div>'
 
 
@@ -60,15 +62,17 @@ def indented(text: object, depth: int) -> CardPiece:
 def folding(summary: str, piece: CardPiece, *, is_open: bool = True) -> CardPiece:
     """A piece that can be folded away, and is so at first unless it is open."""
     opened = " open" if is_open else ""
-    return CardPiece(f"<details{opened}><summary>{escape(summary)}</summary>{piece}</details>")
+    return CardPiece(
+        f"<details{opened}><summary>{escape(printable(summary))}</summary>{piece}</details>"
+    )
 
 
 def plain(text: str) -> CardPiece:
     """A text with its lines as they are."""
-    return CardPiece(f'<pre style="{_SHEET}">{escape(text)}</pre>')
+    return CardPiece(f'<pre style="{_SHEET}">{escape(printable_lines(text))}</pre>')
 
 
 def _text(cell: object) -> str:
     if isinstance(cell, CardPiece):
         return cell
-    return "" if cell is None else escape(str(cell))
+    return "" if cell is None else escape(printable_lines(str(cell)))

@@ -7,7 +7,6 @@ Protocol: none
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -225,4 +224,6 @@ def _column(field: Field, snapshot: Snapshot) -> tuple[str, str, str, str]:
 
 
 def _moment(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(" ", "seconds")
+    from deltalog.schema.readable import readable_moment  # noqa: PLC0415  # only in notebooks
+
+    return readable_moment(time_ms)

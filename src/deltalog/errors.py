@@ -32,12 +32,14 @@ The branches follow what a caller does about it:
     └── InternalError                               a bug in deltalog
 
 A message says what was attempted, on what, what was expected, what was found and what to do.
-This module imports nothing of deltalog; `deltalog.spark` adds errors of its own.
+`deltalog.spark` adds errors of its own.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from deltalog.escaping import printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,6 +60,10 @@ class DeltaError(Exception):
     """
 
     code: ClassVar[str] = "delta-error"
+
+    def __str__(self) -> str:
+        """The message, in which nothing that a table holds can steer a terminal."""
+        return printable_lines(super().__str__())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by state, because constructors differ: Spark sends errors between processes."""

@@ -240,7 +240,7 @@ def test_a_card_without_rows_says_why(store: logs.DictStore, tmp_path: Path) -> 
     late = pa.table({"at": pa.array([2**60], pa.timestamp("us")), "n": [7]})
     write_deltalake(tmp_path, late)
     at, number = _Cells(DeltaTable(tmp_path)._repr_html_()).rows[-1]
-    assert (at.startswith("<value out of range"), number) == (True, "7")
+    assert (at, number) == ("+38504-08-17 21:30:06.846976", "7")
 
 
 def test_what_is_made_of_a_table_is_no_markup_either(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, ParamSpec
 import typer
 
 from deltalog._version import __version__
-from deltalog.cli.output import OutputFormat, harmless
+from deltalog.cli.output import OutputFormat
 from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.escaping import printable
 from deltalog.progress import progress_bar
 from deltalog.table import DeltaTable
 
@@ -83,7 +84,7 @@ def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
                 function(*args, **options)
             except DeltaError as error:
                 for line in [f"error: {error}", *_indented(getattr(error, "__notes__", ()))]:
-                    typer.echo("\n".join(map(harmless, line.split("\n"))), err=True)
+                    typer.echo("\n".join(map(printable, line.split("\n"))), err=True)
                 code = 2 if isinstance(error, InvalidInputError) else 3
                 raise typer.Exit(code) from None
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -22,15 +21,19 @@ from rich.cells import cell_len, set_cell_size
 
 from deltalog._json import dumps
 from deltalog.display import readable_size
-from deltalog.schema.readable import readable_rows, readable_tuples, readable_values
+from deltalog.escaping import printable, printable_json, printable_lines
+from deltalog.schema.readable import (
+    readable_moment,
+    readable_rows,
+    readable_tuples,
+    readable_values,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _MOST_LETTERS: Final = 60
 _FEWEST_LETTERS: Final = 20
-# Categories of letters that do something: controls, directions, lone surrogates, line ends.
-_CONTROLS: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 class OutputFormat(StrEnum):
@@ -47,7 +50,7 @@ def print_rows(rows: list[dict[str, Any]], form: OutputFormat) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row))
     if form is OutputFormat.JSON:
         for row in rows:
-            typer.echo(dumps(_plain(row)).decode())
+            typer.echo(printable_json(dumps(_plain(row)).decode()))
     elif form is OutputFormat.TABLE:
         _draw_facts(names, [[row.get(name) for name in names] for row in rows])
     else:
@@ -77,7 +80,7 @@ def print_facts(table: pa.Table, form: OutputFormat) -> None:
 def print_text(text: str) -> None:
     """Lines for people; what a log put into them cannot steer their terminal."""
     for line in text.split("\n"):
-        typer.echo(harmless(line))
+        typer.echo(printable(line))
 
 
 def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: OutputFormat) -> None:
@@ -86,7 +89,7 @@ def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: Ou
         case OutputFormat.JSON:
             for batch in batches:
                 for row in readable_rows(batch):
-                    typer.echo(dumps(_plain(row)).decode())
+                    typer.echo(printable_json(dumps(_plain(row)).decode()))
         case OutputFormat.TABLE:
             rows = [
                 [as_text(value) for value in row]
@@ -105,15 +108,22 @@ def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: Ou
 def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     from pyarrow import csv  # noqa: PLC0415  # only here
 
-    flat = [_flat_field(field) for field in schema]
+    # Values of CSV are data, which a file or a program gets as they are; a person at a terminal
+    # gets the escapes of what would steer it.
+    is_shown = sys.stdout.isatty()
+    names = [printable(name) if is_shown else name for name in schema.names]
+    flat = [_flat_field(field).with_name(name) for field, name in zip(schema, names, strict=True)]
     with csv.CSVWriter(_out(), pa.schema(flat)) as writer:
         for batch in batches:
-            columns: list[Any] = [
-                column
-                if field.type.equals(column.type)
-                else pa.array([as_text(value) for value in readable_values(column)], field.type)
-                for field, column in zip(flat, batch.columns, strict=True)
-            ]
+            columns: list[Any] = []
+            for field, column in zip(flat, batch.columns, strict=True):
+                held: Any = column
+                if not field.type.equals(column.type):
+                    held = pa.array([as_text(one) for one in readable_values(column)], field.type)
+                if is_shown and field.type in {pa.string(), pa.large_string()}:
+                    texts = held.to_pylist()
+                    held = pa.array([one and printable_lines(one) for one in texts], field.type)
+                columns.append(held)
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=pa.schema(flat)))
 
 
@@ -167,7 +177,7 @@ def lay_out(
     Returns:
         The lines, and how many columns were left out.
     """
-    lines = [[harmless(cell or "") for cell in row] for row in [names, *rows]]
+    lines = [[printable(cell or "") for cell in row] for row in [names, *rows]]
     if not names:
         return [], 0
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
@@ -203,21 +213,6 @@ def _cut(text: str, letters: int) -> str:
     # A path tells most by how it begins, and differs from others by how it ends.
     half = (letters - 1) // 2
     return text[: letters - 1 - half] + "…" + text[len(text) - half :]
-
-
-def harmless(text: str) -> str:
-    r"""Return the text on one line, control characters as their escapes: a log could hold any.
-
-    >>> print(harmless("a\x1b[2J"))
-    a\x1b[2J
-    """
-    if text.isprintable():
-        return text
-    line = text.replace("\n", " ")
-    return "".join(
-        letter if unicodedata.category(letter) not in _CONTROLS else repr(letter)[1:-1]
-        for letter in line
-    )
 
 
 def humane(name: str, value: object) -> str | None:
@@ -262,7 +257,7 @@ def _plain(value: Any) -> Any:
 def _moment_text(moment: Any) -> str:
     """A moment as people read it, UTC; a number is milliseconds."""
     if not isinstance(moment, datetime):
-        moment = datetime.fromtimestamp(moment / 1000, UTC)
+        return readable_moment(int(moment)).replace("+00:00", "Z")
     return str(moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ"))
 
 

@@ -5,12 +5,12 @@ Protocol: Commit Provenance Information
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import dumps
 from deltalog.cards import card, grid
 from deltalog.scan.rows import require_library
+from deltalog.schema.readable import readable_moment
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,8 @@ class CommitHistory(list[dict[str, Any]]):
         pandas = require_library("pandas")
         frame: pd.DataFrame = pandas.DataFrame(list(self))
         if "timestamp" in frame:
-            moments = pandas.to_datetime(frame["timestamp"], unit="ms", utc=True)
+            # A log may say a time that pandas does not have: it is unknown then.
+            moments = pandas.to_datetime(frame["timestamp"], unit="ms", utc=True, errors="coerce")
             frame["timestamp"] = moments
         return frame
 
@@ -36,7 +37,7 @@ class CommitHistory(list[dict[str, Any]]):
         rows = [
             (
                 row["version"],
-                datetime.fromtimestamp(row["timestamp"] / 1000, UTC).isoformat(" ", "seconds"),
+                readable_moment(row["timestamp"]),
                 row.get("operation"),
                 _told(row.get("operationParameters")),
                 _told(row.get("operationMetrics")),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.cards import card, grid
+from deltalog.escaping import printable
 from deltalog.kernels import compute
 from deltalog.partition_values import extract, parse_column
 from deltalog.scan.plan import check_rows_readable
@@ -117,7 +118,7 @@ class TableDescription(Rows):
         for row in self.to_table().to_pylist():
             facts = [f"{name} {row[name]}" for name in _SCHEMA.names[2:] if row[name] is not None]
             lines.append(f"  {row['column']}: {row['type']}, {', '.join(facts)}".rstrip(", "))
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
     def _repr_html_(self) -> str:
         """Return the notebook card."""

@@ -18,6 +18,7 @@ import pyarrow as pa
 from deltalog.cached import cached_property
 from deltalog.cards import card, folding, grid
 from deltalog.errors import InvalidInputError
+from deltalog.escaping import printable
 from deltalog.insight.metadata_diff import schema_changes, setting_changes, shared_columns
 from deltalog.kernels import compute
 from deltalog.metadata_columns import CHANGE_TYPE, ROW_ID
@@ -167,7 +168,7 @@ class TableDiff(Rows):
         lines.append(f"  rows: matched by {by}")
         if self.left_out:
             lines.append(f"  not compared: {', '.join(self.left_out)}")
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
     def _repr_html_(self) -> str:
         """Return the notebook card. Cost: as the summary."""

@@ -10,7 +10,7 @@ Protocol: In-Commit Timestamps, Commit Provenance Information
 from __future__ import annotations
 
 from bisect import bisect_right
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ from deltalog._json import iter_objects
 from deltalog.errors import MalformedLogError, ObjectNotFoundError, VersionNotFoundError
 from deltalog.log.checksum import parse_checksum
 from deltalog.log.reader import read_in_batches
+from deltalog.schema.readable import readable_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -260,8 +261,4 @@ def _no_version(
 
 
 def _shown(time_ms: int) -> str:
-    try:
-        moment = _EPOCH + timedelta(milliseconds=time_ms)
-    except OverflowError:
-        return f"{time_ms} ms"
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return readable_moment(time_ms, timespec="milliseconds").replace(" ", "T")[:-6] + "Z"

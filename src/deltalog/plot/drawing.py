@@ -167,7 +167,10 @@ def draw_commits(figure: Any, data: pa.Table) -> None:
 
 
 def _moment(time_ms: int) -> datetime:
-    return datetime.fromtimestamp(time_ms / 1000, UTC)
+    # A log may say a time that no axis has: it stands at the end.
+    ends = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
+    least, most = (round(end.timestamp() * 1000) for end in ends)
+    return datetime.fromtimestamp(min(max(time_ms, least), most - 1000) / 1000, UTC)
 
 
 def draw_file_sizes(figure: Any, data: pa.Table) -> None:

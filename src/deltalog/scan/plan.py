@@ -17,6 +17,7 @@ from deltalog.actions.model import DeletionVectorDescriptor
 from deltalog.cached import cached_property
 from deltalog.deletion_vectors import INLINE
 from deltalog.errors import DeletionVectorError, InvalidInputError
+from deltalog.escaping import printable
 from deltalog.expressions import to_sql
 from deltalog.features import check_deletion_vectors, check_readable, row_ids
 from deltalog.kernels import compute
@@ -197,7 +198,8 @@ class Scan(Rows):
             lines.append(f"  order: {', '.join(map(str, self.order.keys))}")
         from deltalog.scan.explanation import Explanation  # noqa: PLC0415  # few scans need it
 
-        text = "\n".join([*lines, *(f"  {line}" for line in self.pruned.explain())])
+        lines += (f"  {line}" for line in self.pruned.explain())
+        text = "\n".join(map(printable, lines))
         return Explanation(text, self.pruned)
 
     def __repr__(self) -> str:

@@ -86,3 +86,8 @@ def python_values(values: Array, what: str, advice: str) -> list[Any]:
         raise InvalidInputError(
             f"cannot give the values of {what} as Python's: {error}; {advice}"
         ) from error
+
+
+def readable_moment(time_ms: int, *, timespec: str = "seconds") -> str:
+    """Return milliseconds since 1970 as a moment in UTC, of any year: a log may say anything."""
+    return f"{moment_text(time_ms * 1000, sep=' ', timespec=timespec)}+00:00"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog._json import loads
 from deltalog.errors import InvalidInputError
+from deltalog.escaping import printable
 from deltalog.frozen import FrozenList
 from deltalog.names import name_key
 from deltalog.schema.collation_names import BY_BYTES, collation_named, name_in_sql
@@ -325,7 +326,8 @@ class Field(SchemaPart):
         named = self.metadata.get(COLLATIONS_KEY)
         collation = named.get(self.name) if isinstance(named, dict) else None
         collate = "" if collation is None else f" collate {name_in_sql(str(collation))}"
-        return f"{self.name}: {self.type}{collate}{'' if self.nullable else ' not null'}"
+        not_null = "" if self.nullable else " not null"
+        return f"{printable(self.name)}: {self.type}{collate}{not_null}"
 
     def __repr__(self) -> str:
         """As it is made, without what is so by default."""
@@ -397,7 +399,7 @@ class StructType(SchemaPart):
 
     def __str__(self) -> str:
         """Spark's short name of the type."""
-        inner = ",".join(f"{column.name}:{column.type}" for column in self.fields)
+        inner = ",".join(f"{printable(column.name)}:{column.type}" for column in self.fields)
         return f"struct<{inner}>"
 
     def __repr__(self) -> str:

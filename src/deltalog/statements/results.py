@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from deltalog.cards import card, cell_of_row, grid, plain
 from deltalog.errors import InvalidInputError
+from deltalog.escaping import printable, printable_lines
 from deltalog.scan.pandas import to_frame
 from deltalog.schema.readable import python_values, readable_tuples
 from deltalog.write.source import open_batches
@@ -124,7 +125,8 @@ class SqlResult:
             return f"SqlResult({self._statement!r}, rows taken)"
         text = _text_table(head)
         if self.metrics:
-            text += "\n" + ", ".join(f"{name}: {value}" for name, value in self.metrics.items())
+            told = ", ".join(f"{name}: {value}" for name, value in self.metrics.items())
+            text += f"\n{printable(told)}"
         return text + ("\n…" if more else "")
 
     def _repr_html_(self) -> str:
@@ -172,7 +174,12 @@ def _text_table(rows: pa.Table) -> str:
     names = rows.column_names
     if not names:
         return "done"
-    lines = [names, *([cell_of_row(one) for one in row] for row in readable_tuples(rows))]
+    cells = [[cell_of_row(one) for one in row] for row in readable_tuples(rows)]
+    if len(names) == len(cells) == 1:  # such as the lines of SHOW CREATE TABLE
+        (shown_name,), ((cell,),) = map(printable, names), cells
+        width = max(len(shown_name), *map(len, cell.split("\n")))
+        return "\n".join([shown_name, "-" * width, printable_lines(cell)])
+    lines = [list(map(printable, line)) for line in (names, *cells)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
     shown = [
         "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()

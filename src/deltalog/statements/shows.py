@@ -379,4 +379,9 @@ def _shown(value: Any) -> str | None:
 
 
 def _moment(millis: Any) -> datetime | None:
-    return None if millis is None else datetime.fromtimestamp(millis / 1000, UTC)
+    if millis is None:
+        return None
+    try:
+        return datetime.fromtimestamp(millis / 1000, UTC)
+    except (OverflowError, ValueError):  # a log may say a time of no year that Python has
+        return None

@@ -25,7 +25,7 @@ from deltalog.expressions import parse_sql
         ("f(ALL a)", 7, r"expected \)"),
         ("f(a) IGNORE NULLS", 6, "expected the end"),
         ("a + NOT b", 5, "keyword"),
-        ("(a, b)", 3, r"expected \)"),
+        ("(a, b", 6, r"expected \)"),
         ("(a b)", 4, r"expected \)"),
         ("a.(b)", 3, "expected a value"),
         ("a.'b'", 3, "expected a name"),

@@ -14,6 +14,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 from deltalog.cards import card, grid
+from deltalog.escaping import printable, printable_lines
 
 
 class Severity(StrEnum):
@@ -49,8 +50,9 @@ class Finding:
 
     def __str__(self) -> str:
         """One line, and another with the advice."""
-        line = f"{self.severity.upper():7} {self.check}: {self.message}"
-        return line if self.advice is None else f"{line}\n        → {self.advice}"
+        line = f"{self.severity.upper():7} {self.check}: {printable_lines(self.message)}"
+        advice = None if self.advice is None else printable_lines(self.advice)
+        return line if advice is None else f"{line}\n        → {advice}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,7 @@ class Report:
 
     def __repr__(self) -> str:
         """The summary, and every finding."""
-        return "\n".join([self.summary, *(str(finding) for finding in self.findings)])
+        return "\n".join([printable(self.summary), *(str(finding) for finding in self.findings)])
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
