@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -161,6 +162,7 @@ class Server:
 
         Raises:
             Fault: 413 or 408.
+            ClientGoneError: the client left before all of it came.
         """
         limits = self.services.config.limits
         most = limits.body_bytes
@@ -171,6 +173,8 @@ class Server:
                     found += piece
                     if len(found) > most:
                         raise Fault(413, codes.TOO_LARGE, f"the body is longer than {most} bytes")
+        except ClientDisconnect:
+            raise ClientGoneError from None
         except TimeoutError:
             raise Fault(408, "REQUEST_TIMEOUT", "the body did not arrive in time") from None
         return bytes(found)

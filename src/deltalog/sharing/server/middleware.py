@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from deltalog._json import dumps
@@ -24,6 +25,7 @@ from deltalog.clock import now_ms
 from deltalog.observing import WorkKind, observed
 from deltalog.sharing.server.faults import Fault, internal
 from deltalog.sharing.server.tokens import decode_base64
+from deltalog.sharing.server.work import ClientGoneError
 from deltalog.sharing.wire import errors as codes
 from deltalog.sharing.wire.codec import encode_timestamp
 from deltalog.sharing.wire.errors import ErrorBody, encode_error
@@ -78,9 +80,11 @@ class RequestMiddleware:
     async def _answer(self, scope: Scope, receive: Receive, sent: _SentResponse) -> None:
         self._metrics.begin()
         try:
-            fault = _size_fault(scope, self._limits())
+            fault = _framing_fault(scope) or _size_fault(scope, self._limits())
             app: ASGIApp = self._app if fault is None else fault_response(fault)
             await app(scope, receive, sent.send)
+        except (ClientDisconnect, ClientGoneError):
+            pass  # nobody waits for an answer
         except Exception as error:  # noqa: BLE001 -- the web server would log its text
             log_defect(scope, error)
             if not sent.status:
@@ -141,6 +145,7 @@ class _SentResponse:
 
         Raises:
             TimeoutError: the client does not read the response.
+            ClientGoneError: the client is gone.
         """
         if message["type"] == "http.response.start":
             self.status = message["status"]
@@ -150,7 +155,10 @@ class _SentResponse:
             headers["X-Content-Type-Options"] = "nosniff"
             headers.setdefault("Cache-Control", "no-store")
         with anyio.fail_after(self._seconds):
-            await self._send(message)
+            try:
+                await self._send(message)
+            except OSError as error:  # of servers that tell it
+                raise ClientGoneError from error
         if message["type"] == "http.response.body":
             self.num_bytes += len(message.get("body", b""))
             self.is_complete = not message.get("more_body", False)
@@ -218,6 +226,22 @@ def _asked(scope: Scope) -> str:
     elif not found:
         found = [str(scope.get("path", ""))]
     return "/".join(found)[:_MOST_ASKED].encode("utf-8", "replace").decode()
+
+
+def _framing_fault(scope: Scope) -> Fault | None:
+    """Return the fault of a request that ends at one place or another, as one reads it.
+
+    A proxy before the server may have taken what we take for the next request for a part of this
+    one, so the connection ends with the answer.
+
+    Protocol: RFC 9112, 6.1 (Transfer-Encoding)
+    """
+    names = [name.lower() for name, _ in scope["headers"]]
+    lengths = names.count(b"content-length")
+    if lengths > 1 or (lengths and b"transfer-encoding" in names):
+        text = "the request says in two ways how long its body is"
+        return Fault(400, codes.MALFORMED_REQUEST, text, {"Connection": "close"})
+    return None
 
 
 def _size_fault(scope: Scope, limits: RequestLimits) -> Fault | None:
