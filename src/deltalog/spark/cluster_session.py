@@ -17,8 +17,9 @@ from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.expressions.render import quote_text
 from deltalog.locations import named_table
 from deltalog.log.listing import has_table
+from deltalog.query.located import located
 from deltalog.query.names import QualifiedName
-from deltalog.query.translate import TableChangesCall, bound, located
+from deltalog.query.translate import TableChangesCall, bound
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.by_options import frame_by_options
 from deltalog.spark.session.catalogs import catalogs_of, shown_by
@@ -28,10 +29,12 @@ from deltalog.spark.session.settings import enforces_retention
 from deltalog.spark.session.spark_tables import (
     drop_entry,
     find_entry,
+    full_name,
     look_up,
     make_entry,
     rename_entry,
 )
+from deltalog.spark.session.splicing import TableFrame, spliced
 from deltalog.spark.session.types import quoted
 from deltalog.spark.table import DeltaTable as SparkTable
 from deltalog.spark.tending import delete_table
@@ -105,6 +108,7 @@ class ClusterSession:
         self._read: set[str] = set()
         self._placed: dict[tuple[str, ...], NamedPlace] = {}
         self._located: dict[tuple[str, ...], str | None] = {}
+        self._full: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def is_concerned(self, statement: SqlStatement) -> bool:
         """Whether a statement is about a table of ours: one of its names, or of its query's."""
@@ -292,23 +296,18 @@ class ClusterSession:
 
     def select(self, query: Query) -> DataFrame:
         """Return the rows of a query, in which our tables are views that Spark plans."""
-        text, tables = located(query.text)
+        found = located(query.text)
         frames: dict[str, DataFrame] = {}
-        parts: list[str] = []
-        copied = 0
-        for one in tables:
-            frame = self._frame_of(bound(one.table, query.parameters))
-            if frame is None:
-                continue
-            name = f"deltalog_table_{len(frames)}"
-            frames[name] = frame
-            own = one.table.table if isinstance(one.table, TableChangesCall) else one.table
-            alias = "" if one.is_aliased else f" AS `{own.parts[-1].replace('`', '``')}`"
-            parts += _escaped(text[copied : one.start]), f"{{{name}}}", _escaped(alias)
-            copied = one.end
-        parts.append(_escaped(text[copied:]) if frames else text)
-        # PySpark knows the frames by their names in braces, also on Spark Connect.
-        return self._spark.sql("".join(parts), args=dict(query.parameters), **frames)
+        tables: list[TableFrame] = []
+        for one in found.tables:
+            table = bound(one.table, query.parameters)
+            frame = self._frame_of(table, one.options)
+            if frame is not None:
+                name = f"deltalog_table_{len(frames)}"
+                frames[name] = frame
+                tables.append(TableFrame(one, name, self._full_name(table)))
+        text = spliced(found, tables)
+        return self._spark.sql(text, args=dict(query.parameters), **frames)
 
     def values(self, query: Query) -> pa.Table:
         """Return the rows of a query in a condition."""
@@ -374,7 +373,9 @@ class ClusterSession:
             return self._spark.sql("SELECT 1 AS done WHERE false").select()
         return self._spark.createDataFrame(rows)
 
-    def _frame_of(self, table: QualifiedName | TableChangesCall) -> DataFrame | None:
+    def _frame_of(
+        self, table: QualifiedName | TableChangesCall, more: Mapping[str, str]
+    ) -> DataFrame | None:
         """Return the rows of a table of ours; None if Spark is to find the name."""
         name = table.table if isinstance(table, TableChangesCall) else table
         named = self._named(name)
@@ -382,7 +383,7 @@ class ClusterSession:
         if location is None:
             return None
         given = {} if named is not None else self._storage_options or {}
-        options: dict[str, str] = {**given, "path": location}
+        options: dict[str, str] = {**more, **given, "path": location}
         if isinstance(table, TableChangesCall):
             options["readChangeFeed"] = "true"
             for side, bound in (("starting", table.start), ("ending", table.end)):
@@ -403,6 +404,14 @@ class ClusterSession:
         if found is None:
             found = self._spark.read.format(_FORMAT).options(**options).load()
         return found
+
+    def _full_name(self, table: QualifiedName | TableChangesCall) -> tuple[str, ...]:
+        """Return all parts of a table's name in its catalog, in lower case."""
+        if isinstance(table, TableChangesCall):
+            return table.table.key[-1:]
+        if table.location is not None:
+            return (_SPARKS, *table.key)
+        return self._full.get(table.key, table.key)
 
     def _root_of(self, named: NamedTable | None, location: str) -> str:
         if named is not None:
@@ -428,6 +437,8 @@ class ClusterSession:
             # A view of ours, or nothing that has a location.
             found = view_location(self._spark, str(bare))
             return found if found is not None and self._context_at(found) is not None else None
+        if entry is not None:
+            self._full[bare.key] = full_name(self._spark, bare)
         if entry is not None and entry.provider in _OWN_FORMATS - self._own:
             return None  # of another library, such as Delta's jar
         try:
@@ -435,8 +446,3 @@ class ClusterSession:
         except TableNotFoundError:
             return None
         return found if self._context_at(found) is not None else None
-
-
-def _escaped(text: str) -> str:
-    """A part of a query in which braces stand for themselves."""
-    return text.replace("{", "{{").replace("}", "}}")
