@@ -22,7 +22,9 @@ from deltalog.query.names import QualifiedName
 from deltalog.query.translate import TableChangesCall, bound
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.by_options import frame_by_options
+from deltalog.spark.reading.conditions import as_spark_condition
 from deltalog.spark.session.catalogs import catalogs_of, shown_by
+from deltalog.spark.session.foreign import foreign_text
 from deltalog.spark.session.names import find_location, note_location, view_location
 from deltalog.spark.session.opening import open_latest, session_time_zone
 from deltalog.spark.session.settings import enforces_retention
@@ -39,9 +41,13 @@ from deltalog.spark.session.types import quoted
 from deltalog.spark.table import DeltaTable as SparkTable
 from deltalog.spark.tending import delete_table
 from deltalog.spark.writing.fitted import fitted
+from deltalog.spark.writing.frame import replacing_by_spark
 from deltalog.spark.writing.named import NO_PLACE, place_of_name
 from deltalog.spark.writing.plan import open_to_write
+from deltalog.statements.changes import DeleteStatement, MergeStatement, UpdateStatement
+from deltalog.statements.conditions import resolved
 from deltalog.statements.create import ConvertStatement, CreateStatement
+from deltalog.statements.insert import InsertStatement
 from deltalog.statements.mentioned import names_in
 from deltalog.statements.namespaces import NamespaceStatement
 from deltalog.statements.slices import Query
@@ -60,11 +66,14 @@ if TYPE_CHECKING:
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
     from deltalog.spark.writing.named import NamedPlace
-    from deltalog.statements.statement import SqlStatement
+    from deltalog.statements.slices import SqlCondition
+    from deltalog.statements.statement import Qualifiers, SqlStatement
     from deltalog.table import DeltaTable
+    from deltalog.verbs.write import Write
 
 _FORMAT: Final = "deltalog"
 _SPARKS: Final = "spark_catalog"
+_CHANGES: Final = (DeleteStatement, InsertStatement, MergeStatement, UpdateStatement)
 _OWN_FORMATS: Final = frozenset({"delta", "deltalog"})
 
 
@@ -138,6 +147,24 @@ class ClusterSession:
     def enforces_retention(self) -> bool:
         """Whether VACUUM refuses a retention shorter than the table's."""
         return enforces_retention(self._spark)
+
+    def completed(self, statement: SqlStatement) -> SqlStatement:
+        """Return a change with all parts of its tables' names, which may stand before columns.
+
+        Those of tables of ours in Spark's catalog.
+        """
+        if not isinstance(statement, _CHANGES):
+            return statement
+        named: dict[str, Any] = {"table": self._completed(statement.table)}
+        if isinstance(statement, MergeStatement) and isinstance(statement.source, QualifiedName):
+            named["source"] = self._completed(statement.source)
+        return replace(statement, **named)
+
+    def _completed(self, name: QualifiedName) -> QualifiedName:
+        if self._location(name) is None or name.location is not None:
+            return name
+        full = self._full.get(name.key, name.key)
+        return replace(name, parts=(*full[:-1], name.parts[-1]))
 
     # --- tables by their names
 
@@ -312,6 +339,31 @@ class ClusterSession:
     def values(self, query: Query) -> pa.Table:
         """Return the rows of a query in a condition."""
         return self.select(query).toArrow()
+
+    def expression(
+        self,
+        given: SqlCondition,
+        columns: Sequence[str] = (),
+        qualifiers: Qualifiers = (),
+        *,
+        keeps_last: bool = False,
+    ) -> Expression | str:
+        """Return the expression of a condition; a text if only Spark knows what it says."""
+        if not given.is_foreign:
+            return resolved(self.values, given, columns)
+        return foreign_text(self.values, given, columns, qualifiers, keeps_last=keeps_last)
+
+    def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
+        """Return the part of a condition by which files are found; None if there is none."""
+        if condition is None:
+            return None
+        schema, session = table.snapshot.configuration.schema, table.snapshot.context.session
+        found = as_spark_condition(condition, schema, session, by_spark=True)
+        return condition if found.is_known else found.pruning
+
+    def replacing(self, write: Write, table: DeltaTable) -> Write:
+        """Return the verb that replaces those rows of a table that match a predicate."""
+        return replacing_by_spark(write, table)
 
     def source(
         self,

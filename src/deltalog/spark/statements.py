@@ -63,7 +63,7 @@ def sql(
     check_session(spark)
     session = ClusterSession(spark, storage_options)
     try:
-        found = parse_statement(statement, parameters)
+        found = parse_statement(statement, parameters, takes_foreign=True)
     except InvalidInputError as error:
         return _by_spark(spark, statement, parameters, error)
     rows = _answer(spark, session, found)
@@ -86,7 +86,7 @@ def run_statement(
     """
     session = ClusterSession(spark, None, own=own)
     try:
-        found = parse_statement(statement, parameters)
+        found = parse_statement(statement, parameters, takes_foreign=True)
     except InvalidInputError as error:
         if _OF_DELTA.search(statement) is None:
             return None
@@ -103,7 +103,7 @@ def _answer(spark: SparkSession, session: ClusterSession, found: SqlStatement) -
             catalogs_of(spark).names.leave()
         return None
     with as_spark_does(), session_defaults(spark):
-        answer = found.run(session)
+        answer = session.completed(found).run(session)
     if isinstance(answer.rows, DataFrame):
         return answer.rows
     return session.frame(answer.rows)
