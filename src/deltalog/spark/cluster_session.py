@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
@@ -27,7 +28,7 @@ from deltalog.spark.session.catalogs import catalogs_of, shown_by
 from deltalog.spark.session.foreign import foreign_text
 from deltalog.spark.session.names import find_location, note_location, view_location
 from deltalog.spark.session.opening import open_latest, session_time_zone
-from deltalog.spark.session.settings import enforces_retention
+from deltalog.spark.session.settings import enforces_retention, session_settings
 from deltalog.spark.session.spark_tables import (
     drop_entry,
     find_entry,
@@ -98,6 +99,7 @@ class ClusterSession:
         spark: the session, classic or remote.
         storage_options: of tables that are named by their location.
         own: the formats that are deltalog's.
+        frames: that a statement calls by these names.
     """
 
     def __init__(
@@ -106,7 +108,9 @@ class ClusterSession:
         storage_options: Mapping[str, Any] | None,
         *,
         own: frozenset[str] = _OWN_FORMATS,
+        frames: Mapping[str, DataFrame] = MappingProxyType({}),
     ) -> None:
+        self._frames = {(name,): frame for name, frame in frames.items()}
         self._spark = spark
         self._own = own
         self._catalogs = catalogs_of(spark).names
@@ -134,6 +138,7 @@ class ClusterSession:
             or self._shown(name) is not None
             or self._location(name) is not None
             for name in names_in(statement)
+            if name.key not in self._frames
         )
 
     def makes(self, statement: CreateStatement) -> bool:
@@ -149,15 +154,19 @@ class ClusterSession:
         return enforces_retention(self._spark)
 
     def completed(self, statement: SqlStatement) -> SqlStatement:
-        """Return a change with all parts of its tables' names, which may stand before columns.
+        """Return a change with what the session says of it.
 
-        Those of tables of ours in Spark's catalog.
+        That is whether it adds columns, and all parts of its tables' names in Spark's catalog,
+        which may stand before columns.
         """
         if not isinstance(statement, _CHANGES):
             return statement
         named: dict[str, Any] = {"table": self._completed(statement.table)}
         if isinstance(statement, MergeStatement) and isinstance(statement.source, QualifiedName):
             named["source"] = self._completed(statement.source)
+        if isinstance(statement, InsertStatement | MergeStatement):
+            merges = session_settings(self._spark).merge_schema
+            named["evolves"] = statement.evolves or bool(merges)
         return replace(statement, **named)
 
     def _completed(self, name: QualifiedName) -> QualifiedName:
@@ -430,6 +439,8 @@ class ClusterSession:
     ) -> DataFrame | None:
         """Return the rows of a table of ours; None if Spark is to find the name."""
         name = table.table if isinstance(table, TableChangesCall) else table
+        if name.key in self._frames:
+            return self._frames[name.key]
         named = self._named(name)
         location = str(name) if named is not None else self._location(name)
         if location is None:
@@ -478,6 +489,8 @@ class ClusterSession:
         """
         if name.location is not None:
             return name.location if name.format in self._own else None
+        if name.key in self._frames:
+            return None
         bare = replace(name, version=None)
         if bare.key not in self._located:
             self._located[bare.key] = self._look_up(bare)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.spark.cluster_session import ClusterSession
@@ -23,6 +23,7 @@ from deltalog.spark.session.settings import session_defaults
 from deltalog.statements.create import CreateStatement
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.namespaces import UseStatement
+from deltalog.statements.shows import SelectStatement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +72,12 @@ def sql(
 
 
 def run_statement(
-    spark: SparkSession, statement: str, parameters: Parameters, *, own: frozenset[str]
+    spark: SparkSession,
+    statement: str,
+    parameters: Parameters,
+    *,
+    own: frozenset[str],
+    frames: Mapping[str, DataFrame],
 ) -> DataFrame | None:
     """Return the rows of a statement about tables in formats of ours; None if Spark must run it.
 
@@ -80,13 +86,17 @@ def run_statement(
         statement: as `spark.sql` got it.
         parameters: likewise.
         own: the formats that are deltalog's in the session.
+        frames: that the statement names.
 
     Raises:
         DeltaError: as the verb that it does.
     """
-    session = ClusterSession(spark, None, own=own)
+    session = ClusterSession(spark, None, own=own, frames=frames)
     try:
         found = parse_statement(statement, parameters, takes_foreign=True)
+        if not isinstance(found, SelectStatement) and _has_columns(parameters):
+            known = _with_values(spark, parameters)
+            found = parse_statement(statement, known, takes_foreign=True)
     except InvalidInputError as error:
         if _OF_DELTA.search(statement) is None:
             return None
@@ -94,6 +104,23 @@ def run_statement(
     if isinstance(found, CreateStatement) and not session.makes(found):
         return None
     return _answer(spark, session, found)
+
+
+def _has_columns(parameters: Parameters) -> bool:
+    given = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
+    return any(isinstance(value, Column) for value in given)
+
+
+def _with_values(spark: SparkSession, parameters: Any) -> Parameters:
+    """Return parameters with the values of those that are columns of Spark."""
+    names = list(parameters) if isinstance(parameters, Mapping) else range(len(parameters))
+    asked = [name for name in names if isinstance(parameters[name], Column)]
+    columns = [parameters[name].alias(f"c{place}") for place, name in enumerate(asked)]
+    (row,) = spark.range(1).select(*columns).collect()
+    values = dict(zip(asked, row, strict=True))
+    if isinstance(parameters, Mapping):
+        return {**parameters, **values}
+    return [values.get(place, value) for place, value in enumerate(parameters)]
 
 
 def _answer(spark: SparkSession, session: ClusterSession, found: SqlStatement) -> DataFrame | None:

@@ -86,7 +86,7 @@ class InsertStatement(SqlStatement):
             columns=columns,
             constants=constants,
             target=self.table,
-            evolves=self.evolves,
+            evolves=self.evolves and self.columns is None,
         )
         replaced = self._replaced(session, table, constants)
         overwrites = self.replaces is not Replaces.NOTHING
