@@ -18,6 +18,7 @@ from deltalog.actions.descriptors import check_column
 from deltalog.kernels import arrow, compute
 from deltalog.partition_values import encode_value
 from deltalog.schema import from_arrow_type
+from deltalog.schema.primitives.moments import values_or_counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -139,9 +140,13 @@ def texts_of_values(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
     if actions.type.get_field_index(PARTITION_VALUES_PARSED) < 0:
         return chunked([], STRING_MAP)
     values: Any = compute.struct_field(actions, PARTITION_VALUES_PARSED)
-    types = {field.name: from_arrow_type(field.type) for field in values.type}
+    columns = [
+        [encode_value(value, from_arrow_type(field.type)) for value in values_or_counts(column)]
+        for field, column in zip(values.type, values.flatten(), strict=True)
+    ]
+    names = [field.name for field in values.type]
     rows = [
-        None if row is None else {name: encode_value(row[name], types[name]) for name in types}
-        for row in values.to_pylist()
+        dict(zip(names, (column[row] for column in columns), strict=True)) if is_valid else None
+        for row, is_valid in enumerate(values.is_valid().to_pylist())
     ]
     return chunked([map_array(rows)], STRING_MAP)

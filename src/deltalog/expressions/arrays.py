@@ -15,8 +15,8 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import strings
 from deltalog.expressions.comparing import identity, sort_key
 from deltalog.expressions.rows import as_array, by_row, check_volume, loosened, row_numbers
-from deltalog.expressions.texts import MICROS_PER_DAY
 from deltalog.kernels import Array, Datum, compute
+from deltalog.schema.primitives.civil import MICROS_PER_DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

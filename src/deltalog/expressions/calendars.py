@@ -10,8 +10,9 @@ import pyarrow as pa
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
 from deltalog.expressions.rows import by_row, is_constant
-from deltalog.expressions.texts import MICROS_PER_DAY, MICROS_PER_SECOND
 from deltalog.kernels import Datum, compute
+from deltalog.schema.primitives import civil
+from deltalog.schema.primitives.civil import MICROS_PER_DAY, MICROS_PER_SECOND
 from deltalog.schema.primitives.moments import instants, wall_clocks
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ def _months_between(end: int, start: int, is_rounded: bool) -> float:  # noqa: F
     )
     months = float((year - from_year) * 12 + month - from_month)
     # Of the same day, or of two last days of months, the time of day is ignored.
-    is_last = day == texts.days_in_month(year, month)
-    is_from_last = from_day == texts.days_in_month(from_year, from_month)
+    is_last = day == civil.days_in_month(year, month)
+    is_from_last = from_day == civil.days_in_month(from_year, from_month)
     if day == from_day or (is_last and is_from_last):
         return months
     rest = (day - from_day) * 86_400 + seconds - from_seconds
@@ -71,7 +72,7 @@ def _months_between(end: int, start: int, is_rounded: bool) -> float:  # noqa: F
 
 def _parts(micros: int) -> tuple[int, int, int, int]:
     days, clock = divmod(micros, MICROS_PER_DAY)
-    return *texts.civil_from_days(days), clock // MICROS_PER_SECOND
+    return *civil.civil_from_days(days), clock // MICROS_PER_SECOND
 
 
 def make_timestamp(*parts: Datum) -> Datum:
@@ -86,7 +87,7 @@ def make_timestamp(*parts: Datum) -> Datum:
 def _micros(
     year: int, month: int, day: int, hour: int, minute: int, second: decimal.Decimal
 ) -> int:
-    days = texts.days_from_civil(year, month, day)
+    days = civil.days_from_civil(year, month, day)
     in_range = 0 <= hour < 24 and 0 <= minute < 60 and (0 <= second < 60 or second == 60)
     if days is None or not in_range:
         shown = f"{year}-{month}-{day} {hour}:{minute}:{second}"

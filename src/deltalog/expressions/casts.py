@@ -27,9 +27,9 @@ from deltalog.expressions.coercion import (
 )
 from deltalog.expressions.nested import cast_nested, nested_texts
 from deltalog.expressions.rows import NO, as_array, nulls
-from deltalog.expressions.texts import MICROS_PER_SECOND
 from deltalog.kernels import Array, Datum, compute, pc
 from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.primitives.civil import MICROS_PER_SECOND
 from deltalog.schema.primitives.moments import (
     NANOS_OF_MICRO,
     instants,

@@ -15,10 +15,10 @@ from deltalog.expressions.rows import (
     by_row,
     loosened,
     on_array,
-    python_values,
     row_numbers,
 )
 from deltalog.kernels import Array, Datum, compute, pc
+from deltalog.schema.primitives.moments import value_or_count, values_or_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,7 +160,7 @@ def make_array(*values: Datum) -> Datum:
     # The parts may differ in whether their own parts can be NULL; those of the result can be.
     element = pa.field("element", loosened(values[0].type))
     if rows is None:
-        return pa.scalar([value.as_py() for value in values], pa.list_(element))
+        return pa.scalar([value_or_count(value) for value in values], pa.list_(element))
     columns = [as_array(value, rows).cast(element.type) for value in values]
     flat = pa.concat_arrays(columns)
     # From column by column to row by row: slot n of the result belongs to row n // width.
@@ -183,7 +183,7 @@ def make_map(*values: Datum) -> Datum:
         return pa.scalar([], pa.map_(pa.null(), pa.null()))
     result = pa.map_(values[0].type, values[1].type)
     rows = max((len(value) for value in values if not isinstance(value, pa.Scalar)), default=None)
-    columns = [python_values(value, rows or 1) for value in values]
+    columns = [values_or_counts(as_array(value, rows or 1)) for value in values]
     maps = [_pairs(row) for row in zip(*columns, strict=True)]
     return pa.scalar(maps[0], result) if rows is None else pa.array(maps, result)
 

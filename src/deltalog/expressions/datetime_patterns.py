@@ -7,6 +7,7 @@ zone is UTC, and names are English.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
@@ -14,8 +15,9 @@ import pyarrow as pa
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
 from deltalog.expressions.rows import as_array, by_row
-from deltalog.expressions.texts import MICROS_PER_DAY, MICROS_PER_SECOND
 from deltalog.kernels import Datum, compute, pc
+from deltalog.schema.primitives import civil
+from deltalog.schema.primitives.civil import MICROS_PER_DAY, MICROS_PER_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +87,8 @@ def format_timestamps(wall: Datum, pattern: str) -> Datum:
     if fast is not None and _is_four_digits(wall):
         seconds = compute.cast(pc.floor_temporal(wall, unit="second"), pa.timestamp("s"))
         return pc.strftime(seconds, format=fast)
-    writers = [_writer(part, pattern) for part in parts]
+    of_era = any(part.letter == "G" for part in parts)
+    writers = [_writer(part, pattern, of_era=of_era) for part in parts]
 
     def row(micros: int) -> str:
         at = _fields(micros)
@@ -95,7 +98,8 @@ def format_timestamps(wall: Datum, pattern: str) -> Datum:
 
 
 def _is_four_digits(wall: Datum) -> bool:
-    texts.check_years(wall)
+    if texts.has_far_years(wall):
+        return False
     year = compute.min_max(pc.year(as_array(wall, 1)))
     low, high = year["min"].as_py(), year["max"].as_py()
     return low is None or (low >= 1000 and high <= 9999)
@@ -117,10 +121,10 @@ def _strftime(parts: list[Segment]) -> str | None:
 def _fields(micros: int) -> DateTimeFields:
     days, clock = divmod(micros, MICROS_PER_DAY)
     second, fraction = divmod(clock, MICROS_PER_SECOND)
-    return DateTimeFields(*texts.civil_from_days(days), days, second, fraction)
+    return DateTimeFields(*civil.civil_from_days(days), days, second, fraction)
 
 
-def _writer(part: Segment, pattern: str) -> Callable[[DateTimeFields], str]:
+def _writer(part: Segment, pattern: str, *, of_era: bool) -> Callable[[DateTimeFields], str]:
     if not part.letter:
         return lambda _: part.text
     number = _NUMBERS.get(part.letter)
@@ -128,7 +132,7 @@ def _writer(part: Segment, pattern: str) -> Callable[[DateTimeFields], str]:
         return lambda at: f"{number.value(at):0{part.width}d}"
     write = _WRITERS.get((part.letter, part.width))
     if write is None and part.letter == "y" and part.width <= 6:
-        return lambda at: f"{at.year:0{part.width}d}"
+        return partial(_year, width=part.width, of_era=of_era)
     if write is None and part.letter == "S" and part.width <= 9:
         return lambda at: f"{at.micros:06d}000"[: part.width]
     if write is None:
@@ -138,13 +142,20 @@ def _writer(part: Segment, pattern: str) -> Callable[[DateTimeFields], str]:
     return write
 
 
+def _year(at: DateTimeFields, *, width: int, of_era: bool) -> str:
+    """A year as Java writes it: from four letters on, one with more digits has a sign."""
+    year = 1 - at.year if of_era and at.year < 1 else at.year
+    sign = "-" if year < 0 else "+" if width >= 4 and year >= 10**width else ""
+    return f"{sign}{abs(year):0{width}d}"
+
+
 class _Number(NamedTuple):
     value: Callable[[DateTimeFields], int]
     most: int
 
 
 def _day_of_year(at: DateTimeFields) -> int:
-    first = texts.days_from_civil(at.year, 1, 1) or 0
+    first = civil.days_from_civil(at.year, 1, 1) or 0
     return at.days - first + 1
 
 
@@ -167,7 +178,7 @@ def _day_name(at: DateTimeFields) -> str:
 
 
 _WRITERS: Final[dict[tuple[str, int], Callable[[DateTimeFields], str]]] = {
-    ("y", 2): lambda at: f"{at.year % 100:02d}",
+    ("y", 2): lambda at: f"{abs(at.year) % 100:02d}",
     **{(letter, 3): lambda at: _MONTHS[at.month - 1][:3] for letter in "ML"},
     **{(letter, 4): lambda at: _MONTHS[at.month - 1] for letter in "ML"},
     **{(letter, 3): lambda at: f"Q{(at.month + 2) // 3}" for letter in "qQ"},
@@ -244,7 +255,7 @@ def _micros(fields: dict[str, str | None]) -> int | None:
     month = _month(fields)
     hour = _hour(fields)
     minute, second = int(fields.get("m") or 0), int(fields.get("s") or 0)
-    days = None if month is None else texts.days_from_civil(year, month, int(fields.get("d") or 1))
+    days = None if month is None else civil.days_from_civil(year, month, int(fields.get("d") or 1))
     offset = texts.offset_micros(fields.get("zone") or "")
     if days is None or hour is None or minute > 59 or second > 59 or offset is None:
         return None

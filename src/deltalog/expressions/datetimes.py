@@ -16,8 +16,9 @@ from deltalog.expressions.datetime_patterns import (
     parse_timestamps,
 )
 from deltalog.expressions.rows import by_row, on_array, refusing
-from deltalog.expressions.texts import MICROS_PER_DAY, MICROS_PER_SECOND
 from deltalog.kernels import Array, Datum, compute, pc
+from deltalog.schema.primitives import civil
+from deltalog.schema.primitives.civil import MICROS_PER_DAY, MICROS_PER_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -228,7 +229,7 @@ def _whole_months(first: int, last: int, factor: int) -> int:
 
 def _fields(micros: int) -> tuple[int, int, int, int]:
     days, clock = divmod(micros, MICROS_PER_DAY)
-    year, month, day = texts.civil_from_days(days)
+    year, month, day = civil.civil_from_days(days)
     return year, month, day, clock
 
 
@@ -244,7 +245,7 @@ def make_date(year: Datum, month: Datum, day: Datum) -> Datum:
     """A date from its parts. Cost: by row."""
 
     def row(*parts: int) -> int:
-        days = texts.days_from_civil(*parts)
+        days = civil.days_from_civil(*parts)
         if days is None:
             raise InvalidInputError(f"there is no date {'-'.join(map(str, parts))}")
         return days

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.rows import python_values
+from deltalog.expressions.rows import as_array, python_values
 from deltalog.kernels import Datum
 from deltalog.schema.arrow import from_arrow_type
+from deltalog.schema.primitives.moments import values_or_counts
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
@@ -209,7 +210,19 @@ def _double_bits(value: float) -> int:
     return int.from_bytes(word, "big")
 
 
-def _micros(value: dt.datetime) -> int:
+def _values(argument: Datum, rows: int) -> list[Any]:
+    if pa.types.is_date(argument.type) or pa.types.is_timestamp(argument.type):
+        return values_or_counts(as_array(argument, rows))
+    return python_values(argument, rows)
+
+
+def _days(value: dt.date | int) -> int:
+    return value if isinstance(value, int) else (value - _DAY_ZERO).days
+
+
+def _micros(value: dt.datetime | int) -> int:
+    if isinstance(value, int):  # of a year that Python does not have
+        return value
     return (value.replace(tzinfo=None) - _MOMENT_ZERO) // _MICRO
 
 
@@ -238,7 +251,7 @@ _PRIMITIVES: Final[dict[DataType, Callable[[Any], Hash]]] = {
     BOOLEAN: lambda method: lambda value, seed: method.of_int(int(value), seed),
     FLOAT: lambda method: lambda value, seed: method.of_int(_float_bits(value), seed),
     DOUBLE: lambda method: lambda value, seed: method.of_long(_double_bits(value), seed),
-    DATE: lambda method: lambda value, seed: method.of_int((value - _DAY_ZERO).days, seed),
+    DATE: lambda method: lambda value, seed: method.of_int(_days(value), seed),
     TIMESTAMP: _moment,
     TIMESTAMP_NTZ: _moment,
     STRING: lambda method: lambda value, seed: method.of_bytes(value.encode(), seed),
@@ -253,7 +266,7 @@ def _hash(method: Any, result: pa.DataType) -> Callable[..., Datum]:
     def run(*values: Datum) -> Datum:
         parts = [_hash_of(from_arrow_type(value.type), method) for value in values]
         sizes = [len(value) for value in values if not isinstance(value, pa.Scalar)]
-        columns = [python_values(value, sizes[0] if sizes else 1) for value in values]
+        columns = [_values(value, sizes[0] if sizes else 1) for value in values]
         half = 1 << (method.bits - 1)
         found = [
             (_folded(parts, list(row), _SEED) + half) % (2 * half) - half

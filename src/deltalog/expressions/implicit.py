@@ -128,7 +128,8 @@ class Casts:
             source = _MICROSECONDS[source]
             value = from_scalar(pa.scalar(micros, pa.int64()).cast(to_arrow_type(source)))
         moved = self.literal(Literal(value, source), plain)
-        fine = micros_of(moved.value) * NANOS_OF_MICRO + nanos
+        far = moved.value if isinstance(moved.value, int) else None
+        fine = (micros_of(moved.value) if far is None else far) * NANOS_OF_MICRO + nanos
         return Literal(fine, to) if -_MOST_NANOS <= fine < _MOST_NANOS else moved
 
     def coerce(self, node: Expression, source: DataType, to: DataType) -> Expression:
@@ -184,7 +185,10 @@ class Casts:
         common: DataType | None = first
         if not all(coercion.has_same_structure(first, other) for other in others):
             for other in others:
-                common = coercion.common_type(common, other) if common else None
+                # Names do not matter beside NULL, as they do not where all types are alike.
+                is_alike = common is not None and coercion.has_same_structure(common, other)
+                if common is not None and not is_alike:
+                    common = coercion.common_type(common, other)
         if common is None:
             return None
         types = {data_type for node, data_type in sides if not isinstance(node, Literal)}

@@ -12,16 +12,18 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import common_type
 from deltalog.schema.arrow import from_arrow_type, to_arrow_type
 from deltalog.schema.primitives import worded_literal
-from deltalog.schema.primitives.moments import NANOS_OF_MICRO, micros_of
+from deltalog.schema.primitives.moments import NANOS_OF_MICRO, micros_of, value_or_count
 from deltalog.schema.primitives.numbers import MAX_DIGITS
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
+    DATE,
     DAY_TO_SECOND,
     DOUBLE,
     INTEGER,
@@ -51,6 +53,7 @@ _OF_PYTHON: Final = frozenset(
 # The kind and the unit of a moment or span of NumPy; Python has no nanoseconds and no months.
 _NUMPY_UNIT: Final = re.compile(r"[<>=|]?([mM])8\[(\d*)(\w+)\]")
 _MONTHS: Final = {"Y": 12, "M": 1}
+_DAYS: Final = frozenset({"Y", "M", "W", "D"})
 _FINEST: Final = frozenset({"ps", "fs", "as"})
 _DAY: Final = dt.timedelta(days=1)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
@@ -98,7 +101,7 @@ def _of_scalar(scalar: pa.Scalar[Any]) -> tuple[Any, DataType]:
         return _of_interval(found) if scalar.is_valid else (None, VOID)
     data_type = from_arrow_type(scalar.type, declared=True)
     try:
-        return scalar.cast(to_arrow_type(data_type)).as_py(), data_type
+        return value_or_count(scalar.cast(to_arrow_type(data_type))), data_type
     except (pa.ArrowInvalid, OverflowError) as error:
         if isinstance(scalar, pa.DurationScalar) and scalar.type.unit == "ns":
             raise _too_fine(scalar) from error
@@ -114,7 +117,7 @@ def _of_nanos(nanos: int, *, has_zone: bool) -> tuple[Any, DataType]:
     if nanos % NANOS_OF_MICRO:
         return nanos, TIMESTAMP_NANOS if has_zone else TIMESTAMP_NANOS_NTZ
     kind = pa.timestamp("us", "UTC" if has_zone else None)
-    value = pa.scalar(nanos // NANOS_OF_MICRO, kind).as_py()
+    value = pa.scalar(nanos // NANOS_OF_MICRO, kind).as_py()  # 64 bits of them end in 2262
     return value, natural_type(value)
 
 
@@ -126,10 +129,24 @@ def _of_numpy(value: object, count: int, kind: str, step: str, unit: str) -> tup
     if unit in _FINEST or (kind == "m" and unit == "ns" and count % NANOS_OF_MICRO):
         raise _too_fine(value)
     if unit != "ns":  # NumPy gives Python's own values where Python has them
-        raise _outside(value, DAY_TO_SECOND if kind == "m" else TIMESTAMP_NTZ)
+        if kind == "m":
+            raise _outside(value, DAY_TO_SECOND)
+        return _far_of_numpy(value, is_day=unit in _DAYS)
     if kind == "M":
         return _of_nanos(count, has_zone=False)
     return dt.timedelta(microseconds=count // NANOS_OF_MICRO), DAY_TO_SECOND
+
+
+def _far_of_numpy(value: Any, *, is_day: bool) -> tuple[int, DataType]:
+    """A moment of a year that Python does not have: the days or microseconds since 1970."""
+    data_type = DATE if is_day else TIMESTAMP_NTZ
+    counted = value.astype("datetime64[D]" if is_day else "datetime64[us]")
+    count = int(counted.astype("int64"))
+    bits = 32 if is_day else 64
+    # NumPy wraps around where a number is too large.
+    if counted.astype(value.dtype) != value or not -(1 << bits - 1) <= count < 1 << bits - 1:
+        raise _outside(value, data_type)
+    return count, data_type
 
 
 def _of_interval(value: pa.MonthDayNano) -> tuple[Any, DataType]:
@@ -157,8 +174,11 @@ def _too_fine(value: object) -> InvalidInputError:
 
 
 def _outside(value: object, data_type: DataType) -> InvalidInputError:
-    is_span = data_type == DAY_TO_SECOND
-    most = "a span of less than a billion days" if is_span else "a day of the years 1 to 9999"
+    most = (
+        "a span of less than a billion days"
+        if data_type == DAY_TO_SECOND
+        else f"a {data_type} of 32 bits of days or 64 bits of microseconds"
+    )
     return InvalidInputError(f"cannot use {_shown(value)} in an expression: expected {most}")
 
 
@@ -264,13 +284,15 @@ def to_scalar(value: object, data_type: DataType) -> pa.Scalar[Any]:
 def from_scalar(scalar: pa.Scalar[Any]) -> Any:
     """The Python value of an Arrow scalar; timestamps keep UTC, nanoseconds are a number.
 
+    A date or timestamp outside of the years 1 to 9999 is its number of days or microseconds.
+
     Raises:
-        InvalidInputError: Python has no such value (dates outside of years 1 to 9999).
+        InvalidInputError: Python has no such value.
     """
     if isinstance(scalar, pa.TimestampScalar) and scalar.type.unit == "ns":
         return scalar.value
     try:
-        value = scalar.as_py()
+        value = value_or_count(scalar)
     except (OverflowError, ValueError) as error:
         raise InvalidInputError(
             f"a {scalar.type} is outside of what Python can hold: {error}"
@@ -282,6 +304,5 @@ def from_scalar(scalar: pa.Scalar[Any]) -> Any:
 
 def array_of(values: Sequence[pa.Scalar[Any]], arrow_type: pa.DataType) -> pa.Array[Any]:
     """An array of constants of one type."""
-    fine = isinstance(arrow_type, pa.TimestampType) and arrow_type.unit == "ns"
-    counted = fine or isinstance(arrow_type, pa.DurationType)
+    counted = pt.is_temporal(arrow_type)  # as numbers, which Python has of all years
     return pa.array([one.value if counted else one.as_py() for one in values], arrow_type)  # type: ignore[attr-defined]  # moments and spans have it

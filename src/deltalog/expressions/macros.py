@@ -141,10 +141,17 @@ def _locate(part: Expression, text: Expression, start: Expression) -> Expression
     return nodes.Case(((nodes.IsNull(start), Literal(0)),), found)
 
 
+def names_of_fields(values: Sequence[Expression]) -> list[str]:
+    """The names that values have as fields of a struct, where none is given."""
+    return [
+        value.path[-1] if isinstance(value, Column) else f"col{place}"
+        for place, value in enumerate(values, 1)
+    ]
+
+
 def _struct(arguments: Sequence[Expression]) -> Expression:
     named: list[Expression] = []
-    for place, argument in enumerate(arguments, 1):
-        name = argument.path[-1] if isinstance(argument, Column) else f"col{place}"
+    for name, argument in zip(names_of_fields(arguments), arguments, strict=True):
         named += [Literal(name), argument]
     return Call("named_struct", tuple(named))
 

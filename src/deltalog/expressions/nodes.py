@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from deltalog.errors import InvalidInputError
 from deltalog.schema.collation_names import collation_named
-from deltalog.schema.types import as_type
+from deltalog.schema.types import PrimitiveType, as_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -195,7 +195,8 @@ class Literal(Expression):
     Args:
         value: None, bool, int, float, Decimal, str, bytes, date, datetime (aware: `timestamp`,
             naive: `timestamp_ntz`), timedelta, list or dict. Nanoseconds since 1970 and months
-            are an int of their type.
+            are an int of their type, and so are the days or microseconds since 1970 of a date or
+            timestamp outside of the years 1 to 9999.
         type: its type; None lets `resolve` choose it from the other operand.
         nanos: what the text of a moment has below its microseconds, which counts beside a column
             of nanoseconds only.
@@ -204,6 +205,16 @@ class Literal(Expression):
     value: Any
     type: DataType | None = None
     nanos: int = 0
+
+    @property
+    def is_far_moment(self) -> bool:
+        """Whether the value is the number of a moment that Python does not have."""
+        kind = self.type
+        return (
+            isinstance(self.value, int)
+            and isinstance(kind, PrimitiveType)
+            and kind.primitive.counted is not None
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -320,6 +320,9 @@ def _as_cast(text: str, data_type: DataType | None) -> str:
 
 
 def _number(value: float | Decimal, data_type: DataType | None) -> str:
+    row = data_type.primitive if isinstance(data_type, PrimitiveType) else None
+    if row is not None and row.counted is not None:
+        return f"{row.sql_words[0]}'{row.counted(int(value))}'"
     if isinstance(value, float) and (word := java_word(value)) is not None:
         return f"CAST('{word}' AS {type_name(data_type or DOUBLE)})"
     if isinstance(value, float) and data_type in {None, *coercion.FRACTIONALS}:

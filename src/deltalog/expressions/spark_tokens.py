@@ -20,7 +20,7 @@ from deltalog.expressions.render import begins_literal, begins_number
 from deltalog.expressions.sql_constants import NUMBER
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
 NAME: Final = re.compile(r"[^\W\d]\w*")
 _GAP: Final = re.compile(r"\s*")
@@ -187,3 +187,21 @@ def _no_token(sql: str, position: int) -> InvalidInputError:
     else:
         problem = f"{char!r} has no meaning in an expression"
     return error_at(sql, position, char, problem)
+
+
+def check_double_quotes(sql: str, tokens: list[Token], columns: Mapping[str, str]) -> None:
+    """Refuse texts in double quotes that are names of columns.
+
+    Raises:
+        InvalidInputError: one is.
+    """
+    for token in tokens:
+        if token.token_type is not TokenType.STRING or sql[token.start] != '"':
+            continue
+        column = columns.get(token.text.lower())
+        if column is not None:
+            raise error_at(
+                sql, token.start, sql[token.start : token.end + 1],
+                f"double quotes make a text, and {column!r} is a column: write `{column}` for the "
+                f"column, or '{token.text}' for the text",
+            )  # fmt: skip

@@ -61,6 +61,7 @@ class SparkValues(SparkParser):
         "SUBSTRING": lambda self: self._closed(self._parse_substring_call()),
         "SUBSTR": lambda self: self._closed(self._parse_substring_call()),
         "POSITION": lambda self: self._closed(self._parse_position_call()),
+        "STRUCT": lambda self: self._closed(self._parse_struct_call()),
     }
     ARRAY_CONSTRUCTORS: ClassVar[dict[Any, Any]] = {}
     RESERVED_TOKENS: ClassVar[set[TokenType]] = {*TokenType} - {
@@ -208,12 +209,40 @@ class SparkValues(SparkParser):
         return self._parse_column_ops(self.expression(number, self._prev))
 
     def _parse_paren(self) -> None:
-        """Nothing: `_parse_brackets` parses brackets, which hold neither queries nor tuples."""
+        """Nothing: `_parse_brackets` parses brackets, which hold no queries."""
 
-    def _parse_brackets(self) -> exp.Paren:
+    def _parse_brackets(self) -> exp.Paren | exp.Tuple:
         found = self.expression(exp.Paren(this=self._parse_disjunction()))
+        if self._curr.token_type in {TokenType.COMMA, TokenType.ALIAS}:
+            first = self._parse_name_of_field(found.this)
+            self._expect(TokenType.COMMA, "a comma" if isinstance(first, exp.Alias) else ")")
+            parts = [first, *self._parse_csv(self._parse_field_of_row)]
+            if parts[-1] is first:
+                self._expect_value()
+            self._expect(TokenType.R_PAREN, ")")
+            return self.expression(exp.Tuple(expressions=parts))
         self._expect(TokenType.R_PAREN, ")")
         return found
+
+    def _parse_struct_call(self) -> exp.Anonymous:
+        parts = [] if self._curr.token_type is TokenType.R_PAREN else (
+            self._parse_csv(self._parse_field_of_row)
+        )  # fmt: skip
+        return self.expression(exp.Anonymous(this="struct", expressions=parts))
+
+    def _parse_field_of_row(self) -> Expr | None:
+        """A value of a row `(a, b AS c)` or of `struct(…)`, which may have a name."""
+        found = self._parse_disjunction()
+        return None if found is None else self._parse_name_of_field(found)
+
+    def _parse_name_of_field(self, value: Expr) -> Expr:
+        is_said = self._match(TokenType.ALIAS)
+        if not self._match_set(NAMES):
+            if is_said:
+                self.raise_error("expected a name")
+            return value
+        name = exp.to_identifier(self._prev.text).update_positions(self._prev)
+        return self.expression(exp.Alias(this=value, alias=name))
 
     def _parse_name_of_parameter(self) -> exp.Placeholder | None:
         if not self._match_set(self.COLON_PLACEHOLDER_TOKENS):

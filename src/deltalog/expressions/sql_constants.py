@@ -19,7 +19,7 @@ from deltalog.expressions.literals import type_of_decimal
 from deltalog.expressions.nodes import Literal
 from deltalog.expressions.render import UNITS
 from deltalog.schema.arrow import to_arrow_type
-from deltalog.schema.primitives import PRIMITIVES, Family, primitive_in_sql
+from deltalog.schema.primitives import PRIMITIVES, Family, civil, primitive_in_sql
 from deltalog.schema.primitives.numbers import MAX_DIGITS
 from deltalog.schema.types import PrimitiveType
 
@@ -113,20 +113,22 @@ def datetime_literal(word: str, text: str) -> Literal:
             return Literal(value, kind)
         except (ValueError, OverflowError) as error:
             raise InvalidInputError(f"this is no {word}") from error
+    days = None
     if row.has_zone is None:
         days = texts.days_of(text)
-        micros = None if days is None else days * texts.MICROS_PER_DAY
+        micros = None if days is None else days * civil.MICROS_PER_DAY
     else:
         micros = texts.micros_of(text, has_zone=row.has_zone)
     if micros is None:
         raise InvalidInputError(f"this is no {word}")
+    nanos = 0 if row.has_zone is None else texts.below_micros(text)
     try:
         found = _EPOCH + dt.timedelta(microseconds=micros)
     except OverflowError:
-        raise InvalidInputError("the year is outside of 1 to 9999") from None
+        kind = PrimitiveType(row.name)
+        return Literal(micros if days is None else days, kind, nanos=nanos)
     if row.has_zone is None:
         return Literal(found.date())
-    nanos = texts.below_micros(text)
     return Literal(found.replace(tzinfo=dt.UTC) if row.has_zone else found, nanos=nanos)
 
 

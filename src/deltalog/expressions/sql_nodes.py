@@ -17,8 +17,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes, sql_constants, sql_types
 from deltalog.expressions.nodes import Call, Column, Expression, Literal, lit
+from deltalog.expressions.row_values import equal_rows, is_one_of_rows, row_of
 from deltalog.expressions.spark_dialect import node_of, tokens_of
-from deltalog.expressions.spark_tokens import error_at, retag_for_deltalake
+from deltalog.expressions.spark_tokens import check_double_quotes, error_at, retag_for_deltalake
 from deltalog.schema.collation_names import collation_named
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ _CHAINS: Final[dict[type[Expr], type[nodes.And | nodes.Or]]] = {
     exp.And: nodes.And,
     exp.Or: nodes.Or,
 }
+_EQUALITIES: Final = frozenset({exp.EQ, exp.NEQ, exp.NullSafeEQ})
 _BINARY: Final = frozenset({*_COMPARISONS, *_ARITHMETIC, *_CALLS, *_CHAINS})
 _BARE_CALLS: Final = frozenset({"current_date", "current_timestamp", "localtimestamp"})
 _UNIT_FIRST: Final = frozenset(
@@ -80,7 +82,7 @@ def read(
     if quotes_names:
         retag_for_deltalake(sql, tokens, known)
     else:
-        _check_double_quotes(sql, tokens, known)
+        check_double_quotes(sql, tokens, known)
     try:
         return _NodeConverter(sql, tokens, parameters).whole(node_of(sql, tokens, exp.Condition))
     except RecursionError:
@@ -120,19 +122,6 @@ def _type_node(sql: str) -> exp.DataType:
     if not isinstance(node, exp.DataType):
         raise error_at(sql, 0, "", "expected a type")
     return node
-
-
-def _check_double_quotes(sql: str, tokens: list[Token], columns: Mapping[str, str]) -> None:
-    for token in tokens:
-        if token.token_type is not TokenType.STRING or sql[token.start] != '"':
-            continue
-        column = columns.get(token.text.lower())
-        if column is not None:
-            raise error_at(
-                sql, token.start, sql[token.start : token.end + 1],
-                f"double quotes make a text, and {column!r} is a column: write `{column}` for the "
-                f"column, or '{token.text}' for the text",
-            )  # fmt: skip
 
 
 class _NodeConverter:
@@ -204,7 +193,7 @@ class _NodeConverter:
             node = spine.pop()
             kind = _CHAINS.get(type(node))
             if kind is None:
-                found = _joined(type(node), found, self.read(node.expression))
+                found = _joined(node, found, self.read(node.expression))
                 continue
             operands = [found, self.read(node.expression)]
             while spine and type(spine[-1]) is type(node):
@@ -303,6 +292,8 @@ class _NodeConverter:
         name = node.name.lower()
         if name in _OPERATORS:
             self._refuse(node, f"there is no function {name!r}")
+        if name == "struct":
+            return self.row(node)
         arguments = [self.read(argument) for argument in node.expressions]
         # The unit of DATEADD(DAY, …) is a bare word, which sqlglot takes for a column.
         if name in _UNIT_FIRST and len(arguments) > 1:
@@ -311,6 +302,13 @@ class _NodeConverter:
             unit = sql_constants.unit_of(first.name) if is_word else None
             arguments[0] = Literal(unit) if unit else arguments[0]
         return Call(name, tuple(arguments))
+
+    def row(self, node: Expr) -> Expression:
+        """`struct(a, b AS c)`, or the row `(a, b AS c)`."""
+        parts = node.expressions
+        names = [part.alias if isinstance(part, exp.Alias) else None for part in parts]
+        values = [part.this if isinstance(part, exp.Alias) else part for part in parts]
+        return row_of(tuple(map(self.read, values)), names)
 
     def cast(self, node: Expr) -> Expression:
         to = node.args["to"]
@@ -357,7 +355,11 @@ class _NodeConverter:
         return nodes.Comparison("<=>", operand, self.read(node.expression))
 
     def membership(self, node: Expr) -> Expression:
-        return nodes.In(self.read(node.this), tuple(map(self.read, node.expressions)))
+        options = tuple(map(self.read, node.expressions))
+        operand = self.read(node.this)
+        if all(isinstance(one, exp.Tuple) for one in (node.this, *node.expressions)):
+            return is_one_of_rows(operand, options)
+        return nodes.In(operand, options)
 
     def between(self, node: Expr) -> Expression:
         operand = self.read(node.this)
@@ -385,7 +387,12 @@ class _NodeConverter:
         return (nodes.And if isinstance(patterns, exp.All) else nodes.Or)(tuple(likes))
 
 
-def _joined(kind: type[Expr], left: Expression, right: Expression) -> Expression:
+def _joined(node: Expr, left: Expression, right: Expression) -> Expression:
+    kind = type(node)
+    if kind in _EQUALITIES and isinstance(node.this, exp.Tuple):
+        equal = equal_rows(left, right) if isinstance(node.expression, exp.Tuple) else None
+        if equal is not None:
+            return nodes.Not(equal) if kind is exp.NEQ else equal
     if kind in _COMPARISONS:
         return nodes.Comparison(_COMPARISONS[kind], left, right)
     if kind in _ARITHMETIC:
@@ -415,6 +422,7 @@ _CONVERTERS: Final[
     exp.Dot: (_NodeConverter.field, _THIS_AND_OTHER),
     exp.Bracket: (_NodeConverter.item, _LISTED),
     exp.Anonymous: (_NodeConverter.call, _LISTED),
+    exp.Tuple: (_NodeConverter.row, _arguments("expressions")),
     exp.Lambda: (_NodeConverter.lambda_, _LISTED),
     exp.Cast: (_NodeConverter.cast, _arguments("this", "to")),
     exp.TryCast: (_NodeConverter.cast, _arguments("this", "to")),

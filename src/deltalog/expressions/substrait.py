@@ -22,16 +22,23 @@ import pyarrow.types as pt
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
+from deltalog.expressions.protobuf import UnreadableError, fields_of, number_at, signed_64
 from deltalog.expressions.trees import conjunction, rebuild
 from deltalog.kernels import pc
-from deltalog.schema.types import DAY_TO_SECOND, PrimitiveType, StructType
+from deltalog.schema.types import (
+    DATE,
+    DAY_TO_SECOND,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    PrimitiveType,
+    StructType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from deltalog.expressions.protobuf import Message
     from deltalog.schema.types import DataType
-
-_Fields = dict[int, list[Any]]
 
 _COMPARISONS: Final = {
     "equal": "=", "not_equal": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">=",
@@ -77,7 +84,7 @@ def weaker_than_arrow_expression(expression: pc.Expression, schema: pa.Schema) -
     return conjunction(parts) if parts else None
 
 
-def _serialized(expression: pc.Expression, schema: pa.Schema) -> _Fields:
+def _serialized(expression: pc.Expression, schema: pa.Schema) -> Message:
     from pyarrow import substrait  # noqa: PLC0415  # slow to import, and rarely needed
 
     try:
@@ -98,7 +105,7 @@ def _serialized(expression: pc.Expression, schema: pa.Schema) -> _Fields:
             f"cannot read the pyarrow expression {expression}: {error}; "
             'write it as SQL or with deltalog.col("…")'
         ) from error
-    return _fields(message)
+    return fields_of(message)
 
 
 def _check_types(expression: pc.Expression, schema: pa.Schema) -> None:
@@ -209,24 +216,24 @@ def _in_substrait(kind: Any) -> pa.DataType:
     return plain
 
 
-class _UnknownError(Exception):
+class _UnknownError(UnreadableError):
     """A part that is not supported."""
 
 
-_UNREADABLE: Final = (_UnknownError, IndexError, struct.error, OverflowError)
+_UNREADABLE: Final = (UnreadableError, IndexError, struct.error, OverflowError)
 
 
 class _SubstraitConverter:
     """Converts the message of one expression."""
 
-    def __init__(self, message: _Fields, schema: pa.Schema) -> None:
+    def __init__(self, message: Message, schema: pa.Schema) -> None:
         self._message = message
         self._schema = schema
         self._functions: dict[int, str] = {}
         for declaration in message.get(2, ()):
-            for function in _fields(declaration).get(3, ()):
-                parts = _fields(function)
-                self._functions[_number(parts, 2)] = parts[3][0].decode()
+            for function in fields_of(declaration).get(3, ()):
+                parts = fields_of(function)
+                self._functions[number_at(parts, 2)] = parts[3][0].decode()
 
     def root(self) -> Expression:
         return self._expression(self._root())
@@ -237,7 +244,7 @@ class _SubstraitConverter:
         waiting = [self._root()]
         while waiting:
             node = waiting.pop()
-            if 3 in node and self._name(call := _fields(node[3][0])) == "and":
+            if 3 in node and self._name(call := fields_of(node[3][0])) == "and":
                 waiting += reversed(self._operands(call))
                 continue
             try:
@@ -246,11 +253,11 @@ class _SubstraitConverter:
                 continue
         return found
 
-    def _root(self) -> _Fields:
-        return _fields(_fields(self._message[3][0])[1][0])
+    def _root(self) -> Message:
+        return fields_of(fields_of(self._message[3][0])[1][0])
 
-    def _expression(self, node: _Fields) -> Expression:
-        readers: dict[int, Callable[[_Fields], Expression]] = {
+    def _expression(self, node: Message) -> Expression:
+        readers: dict[int, Callable[[Message], Expression]] = {
             1: _literal,
             2: lambda reference: Column(self._path(reference)),
             3: self._call,
@@ -259,32 +266,32 @@ class _SubstraitConverter:
         }
         for number, read in readers.items():
             if number in node:
-                return read(_fields(node[number][0]))
+                return read(fields_of(node[number][0]))
         raise _UnknownError("a cast, or another part")
 
-    def _path(self, reference: _Fields) -> tuple[str, ...]:
+    def _path(self, reference: Message) -> tuple[str, ...]:
         names: list[str] = []
         kind: Any = self._schema
-        segment: _Fields | None = _fields(reference[1][0])
+        segment: Message | None = fields_of(reference[1][0])
         while segment is not None:
-            step = _fields(segment[2][0])
-            field = kind.field(_number(step, 1))
+            step = fields_of(segment[2][0])
+            field = kind.field(number_at(step, 1))
             names.append(field.name)
             kind = field.type
-            segment = _fields(step[2][0]) if 2 in step else None
+            segment = fields_of(step[2][0]) if 2 in step else None
         return tuple(names)
 
-    def _name(self, call: _Fields) -> str:
-        return self._functions[_number(call, 1)]
+    def _name(self, call: Message) -> str:
+        return self._functions[number_at(call, 1)]
 
     @staticmethod
-    def _operands(call: _Fields) -> list[_Fields]:
-        return [_fields(_fields(item)[3][0]) for item in call.get(4, ())]
+    def _operands(call: Message) -> list[Message]:
+        return [fields_of(fields_of(item)[3][0]) for item in call.get(4, ())]
 
-    def _call(self, node: _Fields) -> Expression:
+    def _call(self, node: Message) -> Expression:
         name = self._name(node)
         arguments = [self._expression(operand) for operand in self._operands(node)]
-        options = [_fields(option) for option in node.get(5, ())]
+        options = [fields_of(option) for option in node.get(5, ())]
         if name in _COMPARISONS:
             return self._comparison(_COMPARISONS[name], arguments)
         if name in _TEXT_TESTS and all(option[2] == [b"CASE_SENSITIVE"] for option in options):
@@ -334,14 +341,14 @@ class _SubstraitConverter:
             return isinstance(side.value, float) and side.value != side.value  # NaN alone
         return False
 
-    def _membership(self, node: _Fields) -> Expression:
+    def _membership(self, node: Message) -> Expression:
         operand, options = self._members(node)
         # In pyarrow, `isin` is false for NULL, never NULL.
         return nodes.And((nodes.Not(nodes.IsNull(operand)), nodes.In(operand, options)))
 
-    def _members(self, node: _Fields) -> tuple[Expression, tuple[Expression, ...]]:
-        operand = self._expression(_fields(node[1][0]))
-        options = tuple(self._expression(_fields(option)) for option in node.get(2, ()))
+    def _members(self, node: Message) -> tuple[Expression, tuple[Expression, ...]]:
+        operand = self._expression(fields_of(node[1][0]))
+        options = tuple(self._expression(fields_of(option)) for option in node.get(2, ()))
         for option in options:
             if not isinstance(option, Literal) or option.value is None:
                 raise _UnknownError("a list that holds NULL")
@@ -350,93 +357,60 @@ class _SubstraitConverter:
                 raise _UnknownError("a list that holds NaN or zero as floating-point numbers")
         return operand, options
 
-    def _choice(self, node: _Fields) -> Expression:
+    def _choice(self, node: Message) -> Expression:
         """`if_else`, of which DuckDB makes the IN of SQL: NULL for NULL."""
-        clauses = [_fields(clause) for clause in node[1]]
+        clauses = [fields_of(clause) for clause in node[1]]
         if len(clauses) == 1 and 2 in node:
             condition, found, otherwise = (
-                _fields(data) for data in (clauses[0][1][0], clauses[0][2][0], node[2][0])
+                fields_of(data) for data in (clauses[0][1][0], clauses[0][2][0], node[2][0])
             )
-            if 8 in found and 1 in otherwise and 29 in _fields(otherwise[1][0]):
-                operand, options = self._members(_fields(found[8][0]))
+            if 8 in found and 1 in otherwise and 29 in fields_of(otherwise[1][0]):
+                operand, options = self._members(fields_of(found[8][0]))
                 if self._expression(condition).same_as(nodes.Not(nodes.IsNull(operand))):
                     return nodes.In(operand, options)
         raise _UnknownError("if_else")
 
 
-def _literal(node: _Fields) -> Expression:
-    if 51 in node and _number(node, 51):
+def _literal(node: Message) -> Expression:
+    if 51 in node and number_at(node, 51):
         raise _UnknownError("a constant of an Arrow type that Delta does not have")
     if 29 in node:
         return Literal(None)
     for number, read in _CONSTANTS.items():
         if number in node:
-            return Literal(read(node[number][0]))
+            return _constant(read, _COUNTED.get(number), node[number][0])
     raise _UnknownError("a constant of this type")
 
 
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >> 63 else value
+def _constant(read: Callable[[Any], Any], counted: DataType | None, data: Any) -> Literal:
+    try:
+        return Literal(read(data))
+    except OverflowError:  # outside of the years 1 to 9999
+        if counted is None:
+            raise
+        return Literal(signed_64(data), counted)
 
 
 def _decimal(data: bytes) -> Decimal:
-    parts = _fields(data)
+    parts = fields_of(data)
     unscaled = int.from_bytes(parts[1][0], "little", signed=True)
-    return Context(prec=50).scaleb(Decimal(unscaled), -_number(parts, 3))
+    return Context(prec=50).scaleb(Decimal(unscaled), -number_at(parts, 3))
 
 
 _CONSTANTS: Final[dict[int, Callable[[Any], Any]]] = {
     1: bool,
-    2: _signed,
-    3: _signed,
-    5: _signed,
-    7: _signed,
+    2: signed_64,
+    3: signed_64,
+    5: signed_64,
+    7: signed_64,
     10: lambda data: struct.unpack("<f", data)[0],
     11: lambda data: struct.unpack("<d", data)[0],
     12: lambda data: data.decode(),
     13: bytes,
-    14: lambda micros: _EPOCH + dt.timedelta(microseconds=_signed(micros)),
-    16: lambda days: (_EPOCH + dt.timedelta(days=_signed(days))).date(),
+    14: lambda micros: _EPOCH + dt.timedelta(microseconds=signed_64(micros)),
+    16: lambda days: (_EPOCH + dt.timedelta(days=signed_64(days))).date(),
     24: _decimal,
-    27: lambda micros: _EPOCH_UTC + dt.timedelta(microseconds=_signed(micros)),
+    27: lambda micros: _EPOCH_UTC + dt.timedelta(microseconds=signed_64(micros)),
 }
 """The field numbers of Substrait's literals."""
-
-
-def _number(fields: _Fields, number: int) -> int:
-    """A number; protobuf omits zeros."""
-    value = fields.get(number, [0])[0]
-    return int(value)
-
-
-def _fields(data: bytes) -> _Fields:
-    """The fields of a protobuf message: numbers as int, everything else as bytes."""
-    found: _Fields = {}
-    position = 0
-    while position < len(data):
-        key, position = _varint(data, position)
-        number, wire = key >> 3, key & 7
-        value: Any
-        if wire == 0:
-            value, position = _varint(data, position)
-        elif wire == 2:
-            size, position = _varint(data, position)
-            value, position = data[position : position + size], position + size
-        elif wire in {1, 5}:
-            size = 8 if wire == 1 else 4
-            value, position = data[position : position + size], position + size
-        else:
-            raise _UnknownError("a field of this form")
-        found.setdefault(number, []).append(value)
-    return found
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, position
+_COUNTED: Final[dict[int, DataType]] = {14: TIMESTAMP_NTZ, 16: DATE, 27: TIMESTAMP}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -16,15 +15,20 @@ import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import Array, Datum, compute, pc
+from deltalog.schema.primitives.civil import (
+    MICROS_PER_DAY,
+    MICROS_PER_SECOND,
+    date_text,
+    days_from_civil,
+    moment_text,
+    region_offset_micros,
+)
 from deltalog.schema.primitives.moments import NANOS_OF_MICRO
 
 _SPACE: Final = "".join(map(chr, range(0x21))) + "\x7f"
 _EXACT: Final = Context(prec=100)
-MICROS_PER_SECOND: Final = 1_000_000
-MICROS_PER_DAY: Final = 86_400 * MICROS_PER_SECOND
 _FIRST_DAY: Final = -12_687_428
 _LAST_DAY: Final = 11_248_737
-_DAYS_OF_MONTH: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 # Spark accepts a year or a month for its first day, and ignores what follows a date after T or a
 # space; a timestamp may lack any of its last fields.
@@ -177,8 +181,10 @@ def of_decimals(array: Array) -> Array:
 
 
 def of_dates(array: Array) -> Array:
-    """Dates as `2024-01-31`; years after 9999 have a plus sign."""
-    check_years(array)
+    """Dates as `2024-01-31`; years after 9999 have a plus sign. Cost: very far ones by row."""
+    if has_far_years(array):
+        days = compute.cast(array, pa.int32()).to_pylist()
+        return pa.array([None if day is None else date_text(day) for day in days], pa.string())
     return _signed(compute.cast(array, pa.string()))
 
 
@@ -188,15 +194,24 @@ def check_years(moments: Datum) -> None:
     Raises:
         InvalidInputError: a date or timestamp is outside of the years -32767 to 32767.
     """
+    if has_far_years(moments):
+        raise InvalidInputError(
+            "cannot tell year, month and day of a moment outside of the years -32767 to 32767"
+        )
+
+
+def has_far_years(moments: Datum) -> bool:
+    """Whether a date or timestamp is outside of the years -32767 to 32767."""
     days = compute.cast(moments, pa.date32(), safe=False)
     if isinstance(days, pa.Scalar):
         days = pa.array([days], pa.date32())
     extremes = compute.min_max(compute.cast(days, pa.int32()))
     low, high = extremes["min"].as_py(), extremes["max"].as_py()
-    if low is not None and (low < _FIRST_DAY or high > _LAST_DAY):
-        raise InvalidInputError(
-            "cannot tell year, month and day of a moment outside of the years -32767 to 32767"
-        )
+    return low is not None and (low < _FIRST_DAY or high > _LAST_DAY)
+
+
+def _moment(micros: int) -> str:
+    return moment_text(micros, sep=" ").rstrip("0").rstrip(".")
 
 
 def _signed(texts: Array) -> Array:
@@ -204,8 +219,10 @@ def _signed(texts: Array) -> Array:
 
 
 def of_timestamps(array: Array) -> Array:
-    """Timestamps as `2024-01-31 10:00:00.5`, in UTC."""
-    check_years(array)
+    """Timestamps as `2024-01-31 10:00:00.5`, in UTC. Cost: very far ones by row."""
+    if has_far_years(array):
+        micros = compute.cast(array, pa.int64()).to_pylist()
+        return pa.array([None if one is None else _moment(one) for one in micros], pa.string())
     printed = compute.cast(compute.cast(array, pa.timestamp("us")), pa.string())
     trimmed = pc.utf8_rtrim(pc.utf8_rtrim(printed, characters="0"), characters=".")
     # Trimming zeros never touches the seconds: Arrow always prints a fraction of six digits.
@@ -248,36 +265,6 @@ def to_micros(array: Array, *, has_zone: bool) -> tuple[Array, Array | None]:
     ]
     values = pa.array(rows, pa.int64())
     return values, compute.and_(compute.is_null(values), compute.is_valid(array))
-
-
-def days_from_civil(year: int, month: int, day: int) -> int | None:
-    """Days since 1970 of a date of the proleptic Gregorian calendar; None if it does not exist."""
-    if not 1 <= month <= 12 or not 1 <= day <= days_in_month(year, month):
-        return None
-    shifted = year - (month <= 2)
-    era, year_of_era = divmod(shifted, 400)
-    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
-    return era * 146_097 + day_of_era - 719_468
-
-
-def civil_from_days(days: int) -> tuple[int, int, int]:
-    """Year, month and day of a number of days since 1970."""
-    era, day_of_era = divmod(days + 719_468, 146_097)
-    year_of_era = (
-        day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096
-    ) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    march = (5 * day_of_year + 2) // 153
-    month = march + 3 if march < 10 else march - 9
-    day = day_of_year - (153 * march + 2) // 5 + 1
-    return year_of_era + era * 400 + (month <= 2), month, day
-
-
-def days_in_month(year: int, month: int) -> int:
-    """The number of days of a month."""
-    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return 29 if month == 2 and is_leap else _DAYS_OF_MONTH[month - 1]
 
 
 def days_of(text: str) -> int | None:
@@ -372,9 +359,6 @@ def arrow_zone(zone: str) -> str | None:
 
 def _region_offset_micros(zone: str, local: int) -> int | None:
     try:
-        info = ZoneInfo(_SHORT_ZONES.get(zone, zone))
-        moment = datetime(1970, 1, 1, tzinfo=info) + timedelta(microseconds=local)
-    except (LookupError, OSError, OverflowError, ValueError):
+        return region_offset_micros(ZoneInfo(_SHORT_ZONES.get(zone, zone)), local)
+    except (LookupError, OSError, ValueError):
         return None
-    offset = moment.utcoffset()
-    return None if offset is None else offset // timedelta(microseconds=1)

@@ -17,9 +17,9 @@ import struct
 import zlib
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import pyarrow as pa
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.manifest import DataFileContent, FileFormat, ManifestContent
 from pyiceberg.serializers import FromInputFile
@@ -42,6 +42,8 @@ from deltalog.iceberg.source_schema import delta_schema, equality_column
 from deltalog.iceberg.store_io import METADATA_DIRECTORY, StoreIO
 from deltalog.partition_values import encode_value
 from deltalog.paths import FileInfo, canonical_path, check_confined, is_absolute
+from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.primitives.moments import value_or_count
 from deltalog.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
 
 if TYPE_CHECKING:
@@ -64,8 +66,6 @@ _FAILURES: Final = (
     MemoryError, RecursionError, NotImplementedError, SystemError, struct.error, zlib.error,
 )  # fmt: skip
 _NO_SNAPSHOT: Final = (None, -1)
-_EPOCH_DAY: Final = date(1970, 1, 1)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PATH_FIELD: Final = 2147483546  # `file_path` of position deletes
 _FORMATS: Final = {
     DataFileContent.DATA: (FileFormat.PARQUET,),
@@ -374,11 +374,8 @@ class _Reading:
             )
         kind = self._types[name]
         try:
-            if kind == DATE:
-                value = _EPOCH_DAY + timedelta(days=value)
-            elif kind in {TIMESTAMP, TIMESTAMP_NTZ}:
-                moment = _EPOCH + timedelta(microseconds=value)
-                value = moment if kind == TIMESTAMP else moment.replace(tzinfo=None)
+            if kind in {DATE, TIMESTAMP, TIMESTAMP_NTZ}:
+                value = value_or_count(pa.scalar(value, to_arrow_type(kind)))
             return encode_value(value, kind)
         except (ArithmeticError, TypeError, ValueError, DeltaError) as error:
             raise self._refused(

@@ -19,6 +19,7 @@ from deltalog.scan.plan import check_rows_readable
 from deltalog.scan.rows import Rows
 from deltalog.schema import leaf_columns
 from deltalog.schema.primitives import Family
+from deltalog.schema.readable import readable_values
 from deltalog.schema.types import BINARY, STRING, PrimitiveType
 from deltalog.stats import has_bounds, stats_schema
 from deltalog.stats.bounds import is_taken_as_stored
@@ -298,6 +299,8 @@ def _sum(counts: Any) -> int | None:
 
 
 def _extremes(lows: Any, highs: Any) -> tuple[Any, Any]:
-    least, most = compute.min(lows).as_py(), compute.max(highs).as_py()
+    least, most = readable_values(pa.array([compute.min(lows)], lows.type)) + readable_values(
+        pa.array([compute.max(highs)], highs.type)
+    )
     # A writer says -0.0 for a zero of either sign.
     return (0.0 if isinstance(least, float) and least == 0 else least), most

@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalog.errors import InvalidInputError, InvalidPartitionValueError
 from deltalog.kernels import pc
 from deltalog.schema.arrow import to_arrow_type
-from deltalog.schema.primitives.moments import EPOCH, offset_of
+from deltalog.schema.primitives.moments import offset_micros_of, value_or_count
 from deltalog.schema.types import VOID, PrimitiveType
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ def parse_value(text: str | None, data_type: DataType, *, time_zone: str, column
         column: its name, for messages.
         time_zone: of timestamps that do not name one: an IANA name or `+02:00`.
 
+    Returns:
+        A Python value; of a date or timestamp before the year 1 or after 9999 the days or
+        microseconds since 1970, which Arrow takes as well.
+
     Raises:
         InvalidPartitionValueError: the text is no value of the type.
 
@@ -43,10 +47,7 @@ def parse_value(text: str | None, data_type: DataType, *, time_zone: str, column
     """
     texts = pa.array([text], pa.string())
     typed = parse_column(texts, data_type, column=column, time_zone=time_zone)
-    try:
-        return typed[0].as_py()
-    except (OverflowError, ValueError) as error:
-        raise _invalid(text, data_type, column) from error
+    return value_or_count(typed[0])
 
 
 def parse_column(
@@ -88,7 +89,7 @@ def parse_column(
     if row is None or row.codec.parse is None:
         raise _invalid(distinct.drop_null()[0].as_py(), data_type, column)
     if row.has_zone:
-        offset_of(time_zone, EPOCH)  # an unknown zone is the caller's mistake, not the table's
+        offset_micros_of(time_zone, 0)  # an unknown zone is the caller's mistake, not the table's
     try:
         typed: pa.Array[Any] = row.codec.parse(distinct, arrow_type, time_zone)
     except (pa.ArrowInvalid, ValueError, OverflowError) as error:
@@ -105,7 +106,7 @@ def encode_value(value: Any, data_type: DataType) -> str | None:
     """Return the serialised form of a partition value; None, "" and b"" are NULL.
 
     Args:
-        value: as Arrow's `as_py` gives it.
+        value: as Arrow's `as_py` gives it, or the count that `parse_value` returns.
         data_type: of the column.
 
     Raises:

@@ -160,8 +160,16 @@ class TextParts:
         self._add(by, start)
         self._copied = end
 
-    def done(self, end: int) -> TextOfParts:
-        """Copy up to a character, and return the text."""
+    def add(self, text: str, origin: int) -> None:
+        """Put a text between parts that are copied; `skip_to` says where copying goes on."""
+        self._add(text, origin)
+
+    def skip_to(self, start: int) -> None:
+        """Go on with copying at another character, before or after the last one."""
+        self._copied = start
+
+    def done(self, end: int = 0) -> TextOfParts:
+        """Copy up to a character, if it is behind what was copied, and return the text."""
         self._add(self._text[self._copied : end], self._copied)
         return TextOfParts("".join(self._parts), tuple(self._origins) or ((0, self._copied),))
 

@@ -17,6 +17,7 @@ from deltalog.errors import InvalidInputError
 from deltalog.expressions import evaluate, parse_sql, resolve
 from deltalog.expressions.render import quote_name
 from deltalog.schema import StructType
+from deltalog.schema.readable import readable_values
 from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class VersionExpression:
         session = SqlSession(now=utc_moment(now_ms()), time_zone="UTC")
         read = parse_sql(self.sql, parameters=parameters)
         found: Any
-        (found,) = evaluate(resolve(read, StructType(()), session), _ONE_ROW).to_pylist()
+        (found,) = readable_values(evaluate(resolve(read, StructType(()), session), _ONE_ROW))
         if isinstance(found, date) and not isinstance(found, datetime):
             found = found.isoformat()
         elif isinstance(found, datetime):

@@ -137,7 +137,9 @@ def _means_the_same(resolved: Expression, schema: StructType) -> bool:
         case Literal(type=kind) if kind == YEAR_TO_MONTH:
             return False  # to DuckDB it is an interval, which has days as well
         case Literal():
-            is_small = isinstance(resolved.value, int) and abs(resolved.value) < _TOO_LARGE
+            # A moment that is a number has a year that DuckDB writes in another way.
+            is_whole = isinstance(resolved.value, int) and not resolved.is_far_moment
+            is_small = is_whole and abs(resolved.value) < _TOO_LARGE
             return is_small or isinstance(resolved.value, _NATIVE_CONSTANTS)
         case nodes.Comparison():
             return _are_compared((resolved.left, resolved.right), schema)

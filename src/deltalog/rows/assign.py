@@ -352,6 +352,7 @@ def updating_enforcer(
         time_zone=spec.time_zone,
         now_ms=spec.now_ms,
         keeps_identities=True,
+        as_before=set(schema.names) - given - generated.keys(),
     )
     return enforcer, kept
 
@@ -385,7 +386,11 @@ def _compute(node: Node, old: Array, data_type: DataType, scope: pa.RecordBatch)
     kind: Any = to_arrow_type(data_type)
     loose = [field.with_nullable(nullable=True) for field in kind]
     made = pa.StructArray.from_arrays(children, fields=loose, mask=mask)
-    return made if made.type == kind else made.cast(kind)
+    if made.type == kind:
+        return made
+    # A cast refuses NULL in a field that is NOT NULL, which the enforcer reports by its name.
+    parts = [made.field(place) for place in range(made.type.num_fields)]
+    return pa.Array.from_buffers(kind, len(made), made.buffers()[:1], children=parts)
 
 
 def _columns_of(node: Node) -> set[Path]:

@@ -62,10 +62,20 @@ def to_frame(
         if is_mapped:  # by the caller, whose error it may be
             raise
         raise InvalidInputError(
-            f"cannot make a data frame of {table.num_rows:,} rows with the columns "
-            f"{', '.join(map(repr, table.column_names))}: {error}; take dtype_backend='pyarrow', "
-            "or the rows as Arrow data"
+            f"cannot make a data frame of {table.num_rows:,} rows with "
+            f"{_culprit(table, options)}: {error}; take dtype_backend='pyarrow', or the rows as "
+            "Arrow data"
         ) from error
+
+
+def _culprit(table: pa.Table, options: dict[str, Any]) -> str:
+    """The column that pandas cannot take, or all of them."""
+    for place, name in enumerate(table.column_names):
+        try:
+            table.select([place]).to_pandas(**options)
+        except (ValueError, ArithmeticError, pa.ArrowException):
+            return f"the column {name!r}"
+    return f"the columns {', '.join(map(repr, table.column_names))}"
 
 
 def types_mapper(dtype_backend: DtypeBackend) -> Callable[[pa.DataType], Any]:

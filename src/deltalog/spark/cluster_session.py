@@ -48,7 +48,7 @@ from deltalog.spark.writing.plan import open_to_write
 from deltalog.statements.changes import DeleteStatement, MergeStatement, UpdateStatement
 from deltalog.statements.conditions import resolved
 from deltalog.statements.create import ConvertStatement, CreateStatement
-from deltalog.statements.insert import InsertStatement
+from deltalog.statements.insert import InsertStatement, SeveralInserts
 from deltalog.statements.mentioned import names_in
 from deltalog.statements.namespaces import NamespaceStatement
 from deltalog.statements.slices import Query
@@ -159,6 +159,9 @@ class ClusterSession:
         That is whether it adds columns, and all parts of its tables' names in Spark's catalog,
         which may stand before columns.
         """
+        if isinstance(statement, SeveralInserts):
+            inserts: Any = tuple(map(self.completed, statement.inserts))
+            return replace(statement, inserts=inserts)
         if not isinstance(statement, _CHANGES):
             return statement
         named: dict[str, Any] = {"table": self._completed(statement.table)}

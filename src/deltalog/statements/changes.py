@@ -252,8 +252,15 @@ def read_merge(reader: StatementReader) -> SqlStatement:
     table, alias = reader.table(), reader.alias("USING")
     reader.expect("USING")
     source: QualifiedName | Query
-    source = reader.bracketed_query() if reader.is_at("(") else reader.table_at_version()
+    named: Query | None = None
+    if reader.is_at("("):
+        source, name = reader.bracketed_query(), None
+    else:
+        source = reader.table_at_version()
+        named, name = reader.named_query(source), source.parts[0]
     source_alias = reader.alias("ON")
+    if named is not None:
+        source, source_alias = named, source_alias or name
     reader.expect("ON")
     condition = reader.condition("WHEN", by_engine=True)
     clauses: list[MergeClause] = []

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, Literal, lit, parse_sql
-from deltalog.expressions.nodes import In
+from deltalog.expressions.nodes import And, Comparison, In, Or
+from deltalog.expressions.row_values import values_of_row
 from deltalog.expressions.trees import rebuild
 from deltalog.schema.arrow import type_of_query
-from deltalog.schema.primitives.moments import has_nanoseconds
 from deltalog.schema.readable import python_values
 from deltalog.statements.slices import SubqueryKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from deltalog.statements.slices import Query, SqlCondition, Subquery
 
@@ -56,8 +57,7 @@ def resolved(
         if isinstance(node, In) and len(node.options) == 1:
             (option,) = node.options
             if isinstance(option, Literal) and option.value in answers:
-                values = answers[option.value]
-                return In(node.operand, tuple(map(lit, values))) if values else Literal(value=False)
+                return _is_in(node.operand, *answers[option.value])
         if isinstance(node, Literal) and isinstance(node.value, str) and node.value in answers:
             return lit(answers[node.value])
         return rebuild(node, answered)
@@ -82,21 +82,50 @@ def answer_of(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any
         raise
     if subquery.kind is SubqueryKind.EXISTS:
         return rows.num_rows > 0
+    if subquery.kind is SubqueryKind.LIST:
+        return text, [_values(text, rows, place) for place in range(rows.num_columns)]
     if rows.num_columns != 1:
         raise InvalidInputError(
             f"the query ({text}) stands for one value, and has {rows.num_columns} columns"
         )
-    found = rows.column(0)
-    # Python has no nanoseconds; constants take Arrow's scalars, too.
-    is_fine = has_nanoseconds(found.type)
-    values = list(found) if is_fine else python_values(found, f"the query ({text})", _ADVICE)
-    kind = type_of_query(rows.schema.field(0))
-    if kind is not None:
-        values = [Literal(value, kind) for value in values]
-    if subquery.kind is SubqueryKind.LIST:
-        return values
+    values = _values(text, rows, 0)
     if len(values) > 1:
         raise InvalidInputError(
             f"the query ({text}) stands for one value, and has {len(values)} rows"
         )
     return values[0] if values else None
+
+
+def _is_in(operand: Expression, text: str, columns: Sequence[Sequence[Any]]) -> Expression:
+    """Whether a value, or a row of values, is in the columns of a query's answer.
+
+    Unlike rows that are written, NULL beside a row of a query is unknown, as in Spark.
+    """
+    if len(columns) == 1:
+        (values,) = columns
+        return In(operand, tuple(map(lit, values))) if values else Literal(value=False)
+    parts = values_of_row(operand) or ()
+    if len(parts) != len(columns):
+        raise InvalidInputError(
+            f"the query ({text}) has {len(columns)} columns, and is compared with "
+            f"{len(parts) or 1}: write as many values in brackets, such as (a, b) IN (…)"
+        )
+    rows = [
+        And(
+            tuple(Comparison("=", part, lit(value)) for part, value in zip(parts, row, strict=True))
+        )
+        for row in zip(*columns, strict=True)
+    ]
+    if not rows:
+        return Literal(value=False)
+    return rows[0] if len(rows) == 1 else Or(tuple(rows))
+
+
+def _values(text: str, rows: pa.Table, place: int) -> list[Any]:
+    """Return the values of a column of a query's answer as constants."""
+    found = rows.column(place)
+    # Python has no nanoseconds and not all years; constants take Arrow's scalars, too.
+    is_arrow = pt.is_timestamp(found.type) or pt.is_date(found.type)
+    values = list(found) if is_arrow else python_values(found, f"the query ({text})", _ADVICE)
+    kind = type_of_query(rows.schema.field(place))
+    return values if kind is None else [Literal(value, kind) for value in values]

@@ -16,7 +16,7 @@ from deltalog.statements.create import (
     read_drop,
     read_replace,
 )
-from deltalog.statements.insert import read_insert
+from deltalog.statements.insert import read_insert, read_inserts
 from deltalog.statements.namespaces import read_use
 from deltalog.statements.reader import Parameters, StatementReader
 from deltalog.statements.shows import (
@@ -94,6 +94,8 @@ def parse_statement(
 
 
 def _read(reader: StatementReader) -> SqlStatement:
+    if reader.take_clauses(_STATEMENTS):
+        return read_inserts(reader)
     if reader.is_at_query:
         return SelectStatement(reader.query())
     for keyword, read in _STATEMENTS.items():

@@ -5,11 +5,11 @@ Protocol: none; Spark's SQL reference
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from deltalog.errors import InvalidInputError
+from deltalog.errors import InvalidInputError, SchemaMismatchError
 from deltalog.expressions.nodes import Column, Comparison, IsNull
 from deltalog.expressions.trees import conjunction
 from deltalog.rows.request import logged_condition
@@ -26,6 +26,7 @@ from deltalog.statements.statement import (
     qualifiers_of,
 )
 from deltalog.verbs.write import Write
+from deltalog.write.source import RereadableRows, open_batches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,6 +74,10 @@ class InsertStatement(SqlStatement):
 
     def run(self, session: Session) -> StatementAnswer:
         """Write the rows, and return their number."""
+        return _written(session, *self.prepared(session))
+
+    def prepared(self, session: Session) -> tuple[DeltaTable, Write]:
+        """Return the table, and what is written to it."""
         table = session.open(self.table)
         self._check_partition(table)
         constants = self._constants(session, table)
@@ -80,13 +85,15 @@ class InsertStatement(SqlStatement):
         query = self.query
         if columns is not None and self.defaults:
             query, columns = self._with_defaults(table, columns)
+        if columns is not None and self.columns is not None and self.evolves:
+            self._check_count(session, query, table, columns)
         data = session.insertable(
             query,
             table,
             columns=columns,
             constants=constants,
             target=self.table,
-            evolves=self.evolves and self.columns is None,
+            evolves=self.evolves,
         )
         replaced = self._replaced(session, table, constants)
         overwrites = self.replaces is not Replaces.NOTHING
@@ -99,12 +106,22 @@ class InsertStatement(SqlStatement):
                 "mode": "Overwrite", "partitionBy": [], "predicate": logged_condition(replaced),
             },
         )  # fmt: skip
-        ran = carry_out(
-            session, table, verb if replaced is None else session.replacing(verb, table)
-        )
-        rows = 0 if ran.value is None else ran.value.written.num_rows
-        metrics = {} if ran.value is None else dict(ran.value.metrics())
-        return counted(metrics, num_affected_rows=rows, num_inserted_rows=rows)
+        return table, verb if replaced is None else session.replacing(verb, table)
+
+    def _check_count(
+        self, session: Session, query: Query, table: DeltaTable, columns: Sequence[str]
+    ) -> None:
+        """Refuse more values than there are names: a list of columns names columns that there are.
+
+        Raises:
+            SchemaMismatchError: the query has more columns.
+        """
+        given = session.columns(session.source(query, target=self.table))
+        if len(given) > len(columns):
+            raise SchemaMismatchError(
+                f"cannot insert into {table.table_uri}: expected {len(columns)} columns "
+                f"({', '.join(columns)}), found {len(given)} ({', '.join(given)})"
+            )
 
     def _check_partition(self, table: DeltaTable) -> None:
         own = table.metadata().partition_columns
@@ -190,7 +207,50 @@ class InsertStatement(SqlStatement):
         return conjunction(parts) if parts else None
 
 
-def read_insert(reader: StatementReader) -> SqlStatement:
+@dataclass(frozen=True, slots=True)
+class SeveralInserts(SqlStatement):
+    """`FROM relation INSERT … SELECT … INSERT … SELECT …`.
+
+    Each INSERT is a version of its own; all read the tables as they were before the first.
+    """
+
+    inserts: tuple[InsertStatement, ...]
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Write the rows of all, and return their number."""
+        prepared = [one.prepared(session) for one in self.inserts]
+        if len(prepared) > 1:
+            # A later query may read a table that an earlier INSERT changes.
+            prepared = [(table, _opened(verb)) for table, verb in prepared]
+        answers = [_written(session, table, verb) for table, verb in prepared]
+        if len(answers) == 1:
+            return answers[0]
+        rows = sum(answer.num_affected_rows or 0 for answer in answers)
+        return counted({}, num_affected_rows=rows, num_inserted_rows=rows)
+
+
+def _opened(verb: Write) -> Write:
+    is_open = not isinstance(verb.data, RereadableRows)
+    return verb if is_open else replace(verb, data=open_batches(verb.data))
+
+
+def _written(session: Session, table: DeltaTable, verb: Write) -> StatementAnswer:
+    ran = carry_out(session, table, verb)
+    rows = 0 if ran.value is None else ran.value.written.num_rows
+    metrics = {} if ran.value is None else dict(ran.value.metrics())
+    return counted(metrics, num_affected_rows=rows, num_inserted_rows=rows)
+
+
+def read_inserts(reader: StatementReader) -> SqlStatement:
+    """Read one or more `INSERT … SELECT …` behind the relation that they read."""
+    found: list[InsertStatement] = []
+    while not found or not reader.is_at_end:
+        reader.expect("INSERT")
+        found.append(read_insert(reader))
+    return SeveralInserts(tuple(found))
+
+
+def read_insert(reader: StatementReader) -> InsertStatement:
     """Read what follows `INSERT`."""
     evolves = reader.take("WITH SCHEMA EVOLUTION")
     overwrites = reader.expect_one("INTO", "OVERWRITE") == "OVERWRITE"

@@ -5,7 +5,7 @@ Protocol: none
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.schema import DataType
+    from deltalog.schema import DataType, Field
     from deltalog.statements.slices import Query
     from deltalog.statements.statement import Session
     from deltalog.table import DeltaTable
@@ -94,7 +94,8 @@ class FittedRows(RereadableRows):
         table: whose columns and types they get.
         columns: of the table, by the place of the rows' columns; None goes by name.
         constants: column → its value in each row.
-        evolves: whether columns stay that the table does not have.
+        evolves: whether columns and fields stay that the table does not have: by name, or by
+            their place those behind the table's.
     """
 
     rows: Any
@@ -110,33 +111,13 @@ class FittedRows(RereadableRows):
             SchemaMismatchError: there are more or fewer columns, or others than the table's.
         """
         reader = open_batches(self.rows)
-        configuration = self.table.snapshot.configuration
-        known = {name.lower(): name for name in configuration.schema.names}
-        given = [field.name for field in reader.schema]
-        columns = self.columns
-        if columns is not None and len(columns) != len(given):
-            raise SchemaMismatchError(
-                f"cannot insert into {self.table.table_uri}: expected {len(columns)} columns "
-                f"({', '.join(columns)}), found {len(given)} ({', '.join(given)})"
-            )
         source = pa.schema(
             [field.with_name(f"c{place}") for place, field in enumerate(reader.schema)]
         )
-        values: dict[str, Any] = {}
-        extra: list[int] = []
-        for place, name in enumerate(given if columns is None else columns):
-            if name.lower() in known:
-                values[known[name.lower()]] = Column((f"c{place}",))
-            elif columns is None and self.evolves:
-                extra.append(place)
-            else:
-                raise SchemaMismatchError(
-                    f"cannot insert into {self.table.table_uri}: it has no column {name!r}"
-                )
-        for name, value in self.constants.items():
-            values[known.get(name.lower(), name)] = value
-        values |= absent_partitions(self.table, values)
-        schema = configuration.schema
+        values, extra = self._placed(reader.schema.names)
+        schema = self.table.snapshot.configuration.schema
+        if self.columns is not None and self.evolves:
+            schema = self._evolved_schema(source, values)
         types = self._types_of(source, schema, values)
         cut = _cut_columns(source, types)
         told = reader.schema.names
@@ -146,7 +127,9 @@ class FittedRows(RereadableRows):
             schema,
             {
                 name: scope.value(
-                    self._cast(value, source, name), find_field(schema, (name,)), name
+                    self._cast(value, source, find_field(schema, (name,))),
+                    find_field(schema, (name,)),
+                    name,
                 )
                 for name, value in values.items()
             },
@@ -190,17 +173,108 @@ class FittedRows(RereadableRows):
             ]
         )
 
-    def _cast(self, value: Any, source: pa.Schema, name: str) -> Any:
+    def _placed(self, given: Sequence[str]) -> tuple[dict[str, Any], list[int]]:
+        """Return the value of each column of the table, and the places of the rows' other columns.
+
+        Raises:
+            SchemaMismatchError: there are more or fewer columns, or others than the table's.
+        """
+        known = {name.lower(): name for name in self.table.snapshot.configuration.schema.names}
+        values: dict[str, Any] = {}
+        extra: list[int] = []
+        for place, name in enumerate(self._columns_of(given)):
+            if name.lower() in known:
+                values[known[name.lower()]] = Column((f"c{place}",))
+            elif self.evolves and (self.columns is None or place >= len(self.columns)):
+                extra.append(place)
+            else:
+                raise SchemaMismatchError(
+                    f"cannot insert into {self.table.table_uri}: it has no column {name!r}"
+                )
+        for name, value in self.constants.items():
+            values[known.get(name.lower(), name)] = value
+        return values | absent_partitions(self.table, values), extra
+
+    def _columns_of(self, given: Sequence[str]) -> Sequence[str]:
+        """Return the table's columns for those of the rows, and behind them those that it gains.
+
+        Raises:
+            SchemaMismatchError: there are more or fewer, or it has one of the new ones already.
+        """
+        columns = self.columns
+        if columns is None:
+            return given
+        if len(columns) != len(given) and not (self.evolves and len(columns) < len(given)):
+            raise SchemaMismatchError(
+                f"cannot insert into {self.table.table_uri}: expected {len(columns)} columns "
+                f"({', '.join(columns)}), found {len(given)} ({', '.join(given)})"
+            )
+        own = {name.lower() for name in self.table.snapshot.configuration.schema.names}
+        new = given[len(columns) :]
+        for name in new:
+            if name.lower() in own:
+                raise SchemaMismatchError(
+                    f"cannot insert into {self.table.table_uri}: rows go by the place of their "
+                    f"columns, and the column {name!r} stands behind those of the table, which "
+                    "has one of that name; give it another name, or say BY NAME"
+                )
+            own.add(name.lower())
+        return [*columns, *new]
+
+    def _evolved_schema(self, source: pa.Schema, values: Mapping[str, Any]) -> StructType:
+        """Return the table's schema with the fields that structs of the rows have besides."""
+        given = from_arrow_schema(source, declared=True)
+        fields = []
+        for field in self.table.snapshot.configuration.schema:
+            value = values.get(field.name)
+            if isinstance(value, Column):
+                kind = find_field(given, value.path).type
+                field = replace(field, type=_evolved(kind, field.type, field.name))  # noqa: PLW2901
+            fields.append(field)
+        return StructType(fields)
+
+    def _cast(self, value: Any, source: pa.Schema, field: Field) -> Any:
         """Return a nested value with a cast: without names, fields of structs go by their place."""
         if not isinstance(value, Column):
             return value
-        target = find_field(self.table.snapshot.configuration.schema, (name,)).type
+        target = field.type
         given = from_arrow_schema(source, declared=True).fields_named(value.path[0])[0].type
         is_nested = isinstance(given, StructType | ArrayType | MapType)
         if self.columns is None:
-            _check_order(given, target, self.table.table_uri, name)
+            _check_order(given, target, self.table.table_uri, field.name)
             return value
         return Cast(value, target) if is_nested and given != target else value
+
+
+def _evolved(given: DataType, target: DataType, path: str) -> DataType:
+    """The type of a column with the fields that structs of given values have behind its own."""
+    match given, target:
+        case StructType(), StructType():
+            pairs = zip(given, target, strict=False)
+            known = [
+                replace(own, type=_evolved(one.type, own.type, f"{path}.{own.name}"))
+                for one, own in pairs
+            ]
+            own_names = {field.name.lower() for field in target}
+            new = [replace(field, nullable=True) for field in given.fields[len(target) :]]
+            for field in new:
+                if field.name.lower() in own_names:
+                    raise SchemaMismatchError(
+                        f"cannot insert: fields of structs go by their place, and {field.name!r} "
+                        f"stands behind those of {path!r}, which has one of that name; give it "
+                        "another name, or say BY NAME"
+                    )
+            return StructType([*known, *target.fields[len(known) :], *new])
+        case ArrayType(), ArrayType():
+            element = _evolved(given.element_type, target.element_type, f"{path}.element")
+            return replace(target, element_type=element)
+        case MapType(), MapType():
+            return replace(
+                target,
+                key_type=_evolved(given.key_type, target.key_type, f"{path}.key"),
+                value_type=_evolved(given.value_type, target.value_type, f"{path}.value"),
+            )
+    return target
 
 
 def _cut_columns(source: pa.Schema, types: StructType) -> list[int]:

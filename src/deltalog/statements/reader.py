@@ -8,25 +8,24 @@ Protocol: none
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Literal, parse_sql
-from deltalog.expressions.render import type_name
+from deltalog.expressions.render import quote_name, type_name
 from deltalog.expressions.sql import length_limits, parse_collated_type
 from deltalog.query.lexer import (
     SyntaxProblem,
     TextParts,
-    Word,
     begins_query,
     error_at,
-    split,
 )
-from deltalog.query.names import QualifiedName, Version, unquoted, version_of
+from deltalog.query.names import QualifiedName, Version, version_of
 from deltalog.query.translate import check_query
 from deltalog.schema.types import STRING
+from deltalog.statements.clauses import LeadingClauses, Span, leading_clauses
 from deltalog.statements.slices import (
     CLOSING,
     OPENING,
@@ -40,6 +39,7 @@ from deltalog.statements.slices import (
     items_of_values,
     stops_at,
 )
+from deltalog.statements.words import WordReader
 
 if TYPE_CHECKING:
     from deltalog.expressions import Expression
@@ -47,13 +47,14 @@ if TYPE_CHECKING:
 Parameters = Sequence[object] | Mapping[str, object] | None
 T = TypeVar("T")
 
+_AFTER_WITH: Final = ("INSERT", "MERGE", "UPDATE", "DELETE")
 _LIMITED: Final = re.compile(r"\b(?:varchar|character|char)\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _PARAMETER: Final = "deltalog_parameter_"
 _SUBQUERY: Final = "deltalog_query_"
 _DEFAULT: Final = "deltalog_default_"
 
 
-class StatementReader:
+class StatementReader(WordReader):
     """Reads a statement word by word; keywords ignore case.
 
     Args:
@@ -76,10 +77,9 @@ class StatementReader:
                 "parameters: expected a list of values for `?`, or a mapping for `:name`, found a "
                 f"{type(parameters).__name__}"
             )
-        self.sql = sql
+        super().__init__(sql)
+        self._clauses: LeadingClauses | None = None
         self._takes_foreign = takes_foreign
-        self._words = split(sql)
-        self._place = 0
         # For each word, the first one from it on that opens no bracket.
         self._after_brackets = list(range(len(self._words)))
         for place in range(len(self._words) - 2, -1, -1):
@@ -102,89 +102,9 @@ class StatementReader:
         }
 
     @property
-    def word(self) -> Word:
-        """The next word."""
-        return self._words[self._place]
-
-    @property
-    def is_at_end(self) -> bool:
-        """Whether nothing is left but semicolons."""
-        rest = self._words[self._place :]
-        return all(word.says(";") or word.kind == "end" for word in rest)
-
-    def is_at(self, keywords: str) -> bool:
-        """Whether these keywords or signs come next, such as `GROUP BY`."""
-        return stops_at(self._words, self._place, (keywords,))
-
-    @property
     def is_at_query(self) -> bool:
         """Whether a query comes next, in brackets or not."""
         return self._begins_query(self._place)
-
-    def take(self, keywords: str) -> bool:
-        """Read these keywords or signs if they come next, and return whether they did."""
-        found = self.is_at(keywords)
-        self._place += len(keywords.split()) if found else 0
-        return found
-
-    def take_one(self, *options: str) -> str | None:
-        """Read that of these keywords which comes next, and return it; None if none does."""
-        return next((option for option in options if self.take(option)), None)
-
-    def expect(self, keywords: str) -> None:
-        """Read these keywords or signs; anything else is an error."""
-        if not self.take(keywords):
-            self.fail(f"expected {keywords}")
-
-    def expect_one(self, *options: str) -> str:
-        """Read one of these keywords, and return it; anything else is an error."""
-        found = self.take_one(*options)
-        if found is None:
-            self.fail(f"expected {', '.join(options[:-1])} or {options[-1]}")
-        return found
-
-    def expect_end(self) -> None:
-        """Refuse what is left of the statement."""
-        if not self.is_at_end:
-            self.fail("expected the end of the statement")
-
-    def fail(self, expected: str) -> NoReturn:
-        """Raise the error that something else was expected here."""
-        found = self.word.text or "the end"
-        raise error_at(self.sql, self.word.start, f"{expected}, found {found}")
-
-    def fail_at(self, word: Word, problem: str) -> NoReturn:
-        """Raise an error about a word that was read."""
-        raise error_at(self.sql, word.start, problem)
-
-    def name(self, what: str = "a name") -> str:
-        """Read a name, in backticks or not."""
-        word = self.word
-        if word.kind == "quoted" and len(word.text) > 2:
-            self._place += 1
-            return unquoted(word.text)
-        if word.kind != "word":
-            self.fail(f"expected {what}")
-        self._place += 1
-        return word.text
-
-    def path(self, what: str = "a column") -> tuple[str, ...]:
-        """Read a name with its parts: `a.b.c`."""
-        parts = [self.name(what)]
-        while self.take("."):
-            parts.append(self.name("a name after the dot"))
-        return tuple(parts)
-
-    def listed(self, read: Callable[[], T], *, is_bracketed: bool = True) -> list[T]:
-        """Read one or more things that commas divide, in brackets unless it is said otherwise."""
-        if is_bracketed:
-            self.expect("(")
-        found = [read()]
-        while self.take(","):
-            found.append(read())
-        if is_bracketed:
-            self.expect(")")
-        return found
 
     def table(self) -> QualifiedName:
         """Read the name of a table: a path, or a name with its parts; `@v3` is a version."""
@@ -327,7 +247,35 @@ class StatementReader:
         """Read a query: up to the bracket that closes it, or to the end of the statement."""
         if not self.is_at_query:
             self.fail("expected a query")
-        return self._checked(self._slice(self._end_of_slice((), ends_at_comma=False)))
+        stops = () if self._clauses is None else self._clauses.ends
+        return self._checked(self._composed(self._end_of_slice(stops, ends_at_comma=False)))
+
+    def take_clauses(self, keywords: Collection[str]) -> bool:
+        """Read `WITH …` and `FROM …` before a statement that is no query, if they come next.
+
+        Args:
+            keywords: with which statements begin.
+
+        Returns:
+            Whether a relation was read, for which statements of INSERT follow.
+        """
+        found = leading_clauses(self._words, self._place, keywords)
+        if found is None:
+            return False
+        self._clauses, self._place = found, found.end
+        if found.relation is None and not any(map(self.word.says, _AFTER_WITH)):
+            shown = f"{', '.join(_AFTER_WITH[:-1])} or {_AFTER_WITH[-1]}"
+            self.fail(f"expected a query, {shown} after WITH")
+        return found.relation is not None
+
+    def named_query(self, name: QualifiedName) -> Query | None:
+        """Return the query to which `WITH` gives a name; None if it gives the name to none."""
+        if self._clauses is None or not self._clauses.has_named(name):
+            return None
+        if name.version is not None:
+            self.fail(f"{name.parts[0]!r} is a query of WITH, which has no versions")
+        pieces = self._clauses.of_named(quote_name(name.parts[0]))
+        return self._checked(self._joined(pieces, self._place))
 
     def rows(self) -> tuple[Query, Defaults]:
         """Read a query; in VALUES, an item may be the keyword DEFAULT.
@@ -336,7 +284,7 @@ class StatementReader:
             The query, in which parameters without a value stand for DEFAULT; and for each row its
             items: the name of such a parameter, or None.
         """
-        if not self.is_at("VALUES") or not self.is_at_query:
+        if not self.is_at("VALUES") or not self.is_at_query or self._has_relation:
             return self.query(), ()
         start, end = self._place, self._end_of_slice((), ends_at_comma=False)
         found: list[list[str | None]] = []
@@ -361,6 +309,10 @@ class StatementReader:
         found = self.query()
         self.expect(")")
         return found
+
+    @property
+    def _has_relation(self) -> bool:
+        return self._clauses is not None and self._clauses.relation is not None
 
     def _end_of_constant(self) -> int:
         place = self._place
@@ -401,6 +353,18 @@ class StatementReader:
         """Read up to a word; queries in brackets become parameters if `subqueries` is given."""
         parts = TextParts(self.sql, self.word.start)
         parameters: dict[str, object] = {}
+        self._copy(end, parts, parameters, subqueries)
+        found = parts.done(self._words[end - 1].end)
+        return Query(found.text, parameters, found)
+
+    def _copy(
+        self,
+        end: int,
+        parts: TextParts,
+        parameters: dict[str, object],
+        subqueries: dict[str, Subquery] | None = None,
+    ) -> None:
+        """Read up to a word, and replace what is not SQL of a query."""
         while self._place < end:
             word, before = self.word, self._words[self._place - 1]
             if word.start in self._marked:
@@ -414,7 +378,32 @@ class StatementReader:
                 parts.replace(word.start, self._words[self._place - 1].end, by)
                 continue
             self._place += 1
-        found = parts.done(self._words[end - 1].end)
+
+    def _composed(self, end: int) -> Query:
+        """Read a query up to a word, with what the clauses before the statement give it."""
+        if self._clauses is None:
+            return self._slice(end)
+        try:
+            pieces = self._clauses.of_query(self._words, Span(self._place, end))
+        except SyntaxProblem as error:
+            raise error_at(self.sql, error.place, error.problem) from error
+        return self._joined(pieces, end)
+
+    def _joined(self, pieces: Sequence[Span | str], end: int) -> Query:
+        """Put a query together of words of the statement and texts, and go on at a word."""
+        start = self.word.start
+        parts, parameters = TextParts(self.sql), dict[str, object]()
+        for piece in pieces:
+            if isinstance(piece, str):
+                parts.add(piece, start)
+                continue
+            self._place = piece.start
+            parts.skip_to(self.word.start)
+            self._copy(piece.end, parts, parameters)
+            last = self._words[piece.end - 1].end
+            parts.replace(last, last, "")
+        self._place = end
+        found = parts.done()
         return Query(found.text, parameters, found)
 
     def _checked(self, found: Query) -> Query:
@@ -441,7 +430,10 @@ class StatementReader:
             kind = SubqueryKind.EXISTS
         self.expect("(")
         name = f"{_SUBQUERY}{len(subqueries)}"
-        found = self._checked(self._slice(self._end_of_slice((), ends_at_comma=False)))
+        clauses = self._clauses
+        self._clauses = None if clauses is None else clauses.inside
+        found = self._checked(self._composed(self._end_of_slice((), ends_at_comma=False)))
+        self._clauses = clauses
         self.expect(")")
         subqueries[name] = Subquery(kind, found)
         return f"(:{name})" if is_list else f":{name}"

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from deltalog.cards import card, cell_of_row, grid, plain
 from deltalog.errors import InvalidInputError
+from deltalog.scan.pandas import to_frame
 from deltalog.schema.readable import python_values, readable_tuples
 from deltalog.write.source import open_batches
 
@@ -68,9 +69,12 @@ class SqlResult:
         return self.to_reader().read_all()
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a pandas data frame."""
-        found: pd.DataFrame = self.to_arrow().to_pandas()
-        return found
+        """Return the rows as a pandas data frame.
+
+        Raises:
+            InvalidInputError: they were taken before, or pandas has no such value.
+        """
+        return to_frame(self.to_arrow())
 
     def to_polars(self) -> pl.DataFrame:
         """Return the rows as a Polars data frame."""

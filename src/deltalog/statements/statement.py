@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
     from deltalog.transaction.commit import Ran
     from deltalog.verbs.verb import OutcomeT_co, Verb
-    from deltalog.verbs.write import RowsWritten, Write
+    from deltalog.verbs.write import Write
 
 Path = tuple[str, ...]
 Qualifiers = tuple[Path, ...]
@@ -171,7 +171,7 @@ class Session(Protocol):
         """Return the part of a condition by which files are found; None if there is none."""
         ...
 
-    def replacing(self, write: Write, table: DeltaTable) -> Verb[RowsWritten]:
+    def replacing(self, write: Write, table: DeltaTable) -> Write:
         """Return the verb that replaces those rows of a table that match a predicate."""
         ...
 
@@ -389,10 +389,18 @@ def default_of(table: DeltaTable, column: tuple[str, ...]) -> Expression:
 
 
 def default_value(table: DeltaTable, column: tuple[str, ...]) -> Any:
-    """Return the value of a column's default now; None if it has none."""
+    """Return the value of a column's default now; None if it has none.
+
+    Returns:
+        A Python value, or Arrow's where Python has none.
+    """
     schema = StructType(())
     found = resolve(default_of(table, column), schema, table.snapshot.context.session)
-    return evaluate(found, _ONE_ROW).to_pylist()[0]
+    value = evaluate(found, _ONE_ROW)[0]
+    try:
+        return value.as_py()
+    except (ArithmeticError, ValueError):  # such as a day after the year 9999
+        return value
 
 
 def computed_columns(table: DeltaTable) -> list[str]:

@@ -29,6 +29,7 @@ from deltalog.schema import (
 )
 from deltalog.schema.columns import leaf_columns, loosened
 from deltalog.schema.evolve import merge_schemas
+from deltalog.schema.primitives.moments import values_or_counts
 from deltalog.schema.types import DATE, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ
 from deltalog.storage.parquet import read_footer
 from deltalog.storage.pool import map_in_pool
@@ -183,7 +184,7 @@ def partition_values(
         )
         stored = {
             text: encode_value(value, field.type)
-            for text, value in zip(distinct, typed.to_pylist(), strict=True)
+            for text, value in zip(distinct, values_or_counts(typed), strict=True)
         }
         columns[field.name] = [stored[text] for text in raw]
     return [
@@ -265,10 +266,10 @@ def _guessed(texts: Iterable[str]) -> DataType:
     values = list(texts)
     for kind in (LONG, DATE):
         try:
-            typed = parse_column(pa.array(values, pa.string()), kind, time_zone="UTC").to_pylist()
+            typed = parse_column(pa.array(values, pa.string()), kind, time_zone="UTC")
         except DeltaError:
             continue
-        if values and [encode_value(value, kind) for value in typed] == values:
+        if values and [encode_value(value, kind) for value in values_or_counts(typed)] == values:
             return kind
     return STRING
 

@@ -270,6 +270,7 @@ class Write(Verb[RowsWritten]):
                 f"cannot overwrite partitions of {transaction.store.root}: it has no partition "
                 "columns"
             )
+        self._merge_schema(transaction, rows)
         written = self._add(transaction, engine, rows)
         removed = _files_in_partitions(transaction.read_snapshot, written)
         transaction.record_read(None)

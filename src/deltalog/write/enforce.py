@@ -25,7 +25,7 @@ from deltalog.write.nested_paths import not_null_paths, rows_where, values_at
 from deltalog.write.violations import violation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from deltalog.configuration import TableConfiguration
     from deltalog.write.rules import Rules
@@ -46,6 +46,7 @@ class Enforcer:
         has_partitions: whether a partition column that the data lacks is refused; only MERGE leaves
             out columns on purpose.
         casts: whether columns are cast, see `fit.Fit`.
+        as_before: columns whose values were in the table before, which may break NOT NULL.
 
     Attributes:
         schema: of the batches that `apply` returns.
@@ -72,6 +73,7 @@ class Enforcer:
         keeps_identities: bool = False,
         has_partitions: bool = False,
         casts: bool = False,
+        as_before: Collection[str] = (),
     ) -> None:
         self._table = table
         self._logical = configuration.schema
@@ -113,7 +115,11 @@ class Enforcer:
                 time_zone=time_zone,
                 now_ms=now_ms,
             )
-        self._not_null = list(not_null_paths(self._logical))
+        # Rows that a change gives as they were may have been written before a rule was made, or by
+        # writers that take a NULL struct for one without fields.
+        self._not_null = [
+            path for path in not_null_paths(self._logical) if path[0] not in as_before
+        ]
         self._limits = _limits(configuration)
         steps = (self._identities, self._rules, self._not_null, self._limits, missing)
         self.sources: tuple[int, ...] | None = None if any(steps) else self._fit.sources

@@ -15,6 +15,7 @@ import pyarrow as pa
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import Array, compute, pc
 from deltalog.partition_values import encode_value
+from deltalog.schema.primitives.moments import values_or_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +85,7 @@ def _numbered(array: Array, field: Field) -> tuple[Array, list[str | None]]:
     encoded: Array = pc.dictionary_encode(array, null_encoding="encode")
     numbers: dict[str | None, int] = {}
     try:
-        texts = [encode_value(value, field.type) for value in encoded.dictionary.to_pylist()]
+        texts = [encode_value(value, field.type) for value in values_or_counts(encoded.dictionary)]
     except (InvalidInputError, ValueError, OverflowError) as error:
         raise InvalidInputError(f"partition column {field.name!r}: {error}") from error
     mapped = [numbers.setdefault(text, len(numbers)) for text in texts]

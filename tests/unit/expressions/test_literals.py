@@ -10,7 +10,16 @@ import pyarrow as pa
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import Literal, col, evaluate, lit, parse_type, resolve
+from deltalog.expressions import (
+    Literal,
+    col,
+    evaluate,
+    lit,
+    parse_sql,
+    parse_type,
+    resolve,
+    to_sql,
+)
 from deltalog.expressions.literals import (
     array_of,
     from_scalar,
@@ -18,7 +27,7 @@ from deltalog.expressions.literals import (
     plain_value,
     to_scalar,
 )
-from deltalog.schema import Field, StructType
+from deltalog.schema import Field, StructType, to_arrow_type
 
 INTERVAL: Any = pa.MonthDayNano  # the stubs know other arguments
 
@@ -77,7 +86,7 @@ def test_a_value_of_another_type_is_an_error() -> None:
     with pytest.raises(InvalidInputError, match="'x' is no value of type integer"):
         resolve(Literal("x", parse_type("int")), StructType())
     with pytest.raises(InvalidInputError, match="outside of what Python can hold"):
-        from_scalar(pa.scalar(10**7, pa.date32()))
+        from_scalar(pa.scalar([10**7], pa.list_(pa.date32())))
 
 
 def test_constants_go_to_arrow_and_back() -> None:
@@ -166,14 +175,11 @@ def test_what_is_finer_than_its_type_is_refused(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        (np.datetime64("20000-01-01"), "20000-01-01 in an expression: .* the years 1 to 9999"),
-        (np.datetime64("12000", "Y"), "the years 1 to 9999"),
-        (np.datetime64("-0100-01-01T00:00", "s"), "the years 1 to 9999"),
-        (np.datetime64(10**18, "us"), "the years 1 to 9999"),
-        (pa.scalar(10**18, pa.timestamp("us")), r"timestamp\[us\] 10+ in .* the years 1 to 9999"),
-        (pa.scalar(10**15, pa.timestamp("s", "UTC")), "the years 1 to 9999"),
-        (pa.scalar(-(10**7), pa.date32()), "the years 1 to 9999"),
-        (pa.scalar(86_400_000 * 10**7, pa.date64()), "the years 1 to 9999"),
+        (np.datetime64(10**17, "D"), "a date of 32 bits"),
+        (np.datetime64(10**18, "s"), "64 bits of microseconds"),
+        (pa.scalar(10**15, pa.timestamp("s", "UTC")), "64 bits of microseconds"),
+        (pa.scalar(2**62, pa.timestamp("ms")), r"timestamp\[ms\] 4611"),
+        (pa.scalar(86_400_000 * 2**31, pa.date64()), "lose data"),
         (pa.scalar(1, pa.date64()), r"date64\[ms\] 1 in an expression: .* lose data"),
         (np.timedelta64(10**9 + 1, "D"), "less than a billion days"),
         (pa.scalar(2**62, pa.duration("s")), "less than a billion days"),
@@ -185,6 +191,31 @@ def test_what_is_finer_than_its_type_is_refused(value: Any) -> None:
 def test_what_python_or_the_type_cannot_hold_is_told(value: Any, why: str) -> None:
     with pytest.raises(InvalidInputError, match=why):
         plain_value(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.datetime64("20000-01-01"), "DATE'+20000-01-01'"),
+        (np.datetime64("12000", "Y"), "DATE'+12000-01-01'"),
+        (np.datetime64("-0100-01-01T00:00", "s"), "TIMESTAMP_NTZ'-0100-01-01 00:00:00.000000'"),
+        (np.datetime64(10**18, "us"), "TIMESTAMP_NTZ'+33658-09-27 01:46:40.000000'"),
+        (pa.scalar(10**18, pa.timestamp("us")), "TIMESTAMP_NTZ'+33658-09-27 01:46:40.000000'"),
+        (pa.scalar(10**12, pa.timestamp("s", "UTC")), "TIMESTAMP'+33658-09-27 01:46:40.000000Z'"),
+        (pa.scalar(-(10**7), pa.date32()), "DATE'-25410-12-06'"),
+        (pa.scalar(2**31 - 1, pa.date32()), "DATE'+5881580-07-11'"),
+        (pa.scalar(86_400_000 * 2_932_897, pa.date64()), "DATE'+10000-01-01'"),
+    ],
+)
+def test_moments_of_years_that_python_does_not_have(value: Any, expected: str) -> None:
+    literal = Literal(*plain_value(value))
+    assert to_sql(literal) == expected
+    again = resolve(parse_sql(expected), StructType())
+    assert again.same_as(literal)
+    assert literal.type is not None
+    if isinstance(value, pa.Scalar):
+        kind = to_arrow_type(literal.type)
+        assert to_scalar(literal.value, literal.type) == value.cast(kind)
 
 
 def test_an_interval_is_of_months_or_of_days() -> None:

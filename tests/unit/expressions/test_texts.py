@@ -12,6 +12,7 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
+from deltalog.schema.primitives import civil
 
 
 @pytest.mark.parametrize(
@@ -59,8 +60,17 @@ def test_dates_and_timestamps() -> None:
         "1970-01-01 00:01:00",
         None,
     ]
+    # What Spark prints of the ends of both types.
+    ends: Any = pa.array([-(1 << 31), None, (1 << 31) - 1], pa.int32()).cast(pa.date32())
+    assert texts.of_dates(ends).to_pylist() == ["-5877641-06-23", None, "+5881580-07-11"]
+    ends = pa.array([-(1 << 63), None, (1 << 63) - 1]).cast(pa.timestamp("us", "UTC"))
+    assert texts.of_timestamps(ends).to_pylist() == [
+        "-290308-12-21 19:59:05.224192",
+        None,
+        "+294247-01-10 04:00:54.775807",
+    ]
     with pytest.raises(InvalidInputError, match="-32767 to 32767"):
-        texts.of_dates(pa.array([20_000_000], pa.int32()).cast(pa.date32()))
+        texts.check_years(pa.array([20_000_000], pa.int32()).cast(pa.date32()))
 
 
 @pytest.mark.parametrize(
@@ -132,11 +142,11 @@ def test_zones(zone: str, minutes: int | None, name: str | None) -> None:
 
 def test_dates_and_days_are_inverse() -> None:
     for days in (*range(-800_000, 800_000, 997), 11_016, 11_017):
-        assert texts.days_from_civil(*texts.civil_from_days(days)) == days
+        assert civil.days_from_civil(*civil.civil_from_days(days)) == days
         expected = dt.date(1970, 1, 1) + dt.timedelta(days) if days > -719_163 else None
         if expected is not None:
-            assert texts.civil_from_days(days) == (expected.year, expected.month, expected.day)
-    assert [texts.days_in_month(year, 2) for year in (1900, 2000, 2023, 2024)] == [28, 29, 28, 29]
+            assert civil.civil_from_days(days) == (expected.year, expected.month, expected.day)
+    assert [civil.days_in_month(year, 2) for year in (1900, 2000, 2023, 2024)] == [28, 29, 28, 29]
 
 
 def test_white_space_and_plus_signs() -> None:

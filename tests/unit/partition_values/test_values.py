@@ -13,6 +13,8 @@ from deltalog.errors import InvalidInputError, InvalidPartitionValueError, Unsup
 from deltalog.partition_values import encode_value, extract, parse_column, parse_value, value_of
 from deltalog.schema import ArrayType, PrimitiveType, UnknownType, VariantType, to_arrow_type
 
+DAY_US = 86_400_000_000
+
 
 @pytest.mark.protocol("PART-01", "PART-02", "PART-03", "PART-05", "D-07", "D-08", "B-36")
 @pytest.mark.parametrize(
@@ -76,7 +78,10 @@ def test_binary_is_text_where_it_can_be() -> None:
         ("string", "\ud800"),
         ("date", datetime(2024, 1, 1, tzinfo=UTC)),
         ("timestamp", date(2024, 1, 1)),
-        ("timestamp", datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1)))),
+        ("date", 0),
+        ("date", 2_932_896),  # the last day of 9999, which Python has
+        ("timestamp", 0),
+        ("timestamp_ntz", True),
         ("timestamp_ntz", datetime(2024, 1, 1, tzinfo=UTC)),
         ("decimal(5,2)", Decimal("1.505")),
         ("decimal(5,2)", Decimal(1000)),
@@ -92,6 +97,54 @@ def test_a_value_of_another_type_is_refused(name: str, value: object) -> None:
 def test_containers_are_no_partition_columns() -> None:
     with pytest.raises(InvalidInputError, match="cannot be a partition column"):
         encode_value([1], ArrayType("long"))
+
+
+FAR = [
+    # What Delta Spark 4.4 writes; of timestamps before the year 1 it drops the sign, for which
+    # there is the form of Spark's casts.
+    ("date", 3_671_726, "+12022-11-05"),
+    ("date", -735_525, "-0044-03-15"),
+    ("date", -719_528, "0000-01-01"),
+    ("date", (1 << 31) - 1, "+5881580-07-11"),
+    ("date", -(1 << 31), "-5877641-06-23"),
+    ("timestamp", 3_671_726 * DAY_US + 3_723_500_000, "+12022-11-05T01:02:03.500000Z"),
+    ("timestamp", -735_525 * DAY_US, "-0044-03-15T00:00:00.000000Z"),
+    ("timestamp", (1 << 63) - 1, "+294247-01-10T04:00:54.775807Z"),
+    ("timestamp", -(1 << 63), "-290308-12-21T19:59:05.224192Z"),
+    ("timestamp_ntz", 3_671_726 * DAY_US + 3_723_500_000, "+12022-11-05 01:02:03.500000"),
+    ("timestamp_ntz", -735_525 * DAY_US, "-0044-03-15 00:00:00"),
+    ("timestamp_ntz", -719_528 * DAY_US + 1, "0000-01-01 00:00:00.000001"),
+]
+
+
+@pytest.mark.parametrize(("name", "count", "text"), FAR)
+def test_moments_of_years_that_python_does_not_have(name: str, count: int, text: str) -> None:
+    kind = PrimitiveType(name)
+    assert encode_value(count, kind) == text
+    assert parse_value(text, kind, time_zone="UTC") == count
+    usual = "2024-02-29 00:00:00"[: 10 if name == "date" else None]
+    column = parse_column(pa.array([text, None, usual, text]), kind, time_zone="UTC")
+    wide = pa.int32() if name == "date" else pa.int64()
+    days = 19_782 * (1 if name == "date" else DAY_US)
+    assert column.cast(wide).to_pylist() == [count, None, days, count]
+
+
+def test_other_forms_of_far_years_and_their_zones() -> None:
+    date, moment = PrimitiveType("date"), PrimitiveType("timestamp")
+    assert parse_value("12022-11-5", date, time_zone="UTC") == 3_671_726
+    year = 3_671_726 * DAY_US
+    hour = DAY_US // 24
+    assert parse_value("+12022-11-05 00:00:00", moment, time_zone="+02:00") == year - 2 * hour
+    # November is winter in Berlin, whatever the year; July is summer.
+    assert parse_value("12022-11-05 00:00", moment, time_zone="Europe/Berlin") == year - hour
+    summer = (3_671_726 - 127) * DAY_US
+    assert parse_value("12022-07-01 00:00", moment, time_zone="Europe/Berlin") == summer - 2 * hour
+    # Before there were zones, clocks in Berlin were 53 minutes and 28 seconds ahead.
+    local = -735_525 * DAY_US - 3_208_000_000
+    assert parse_value("-0044-03-15 00:00", moment, time_zone="Europe/Berlin") == local
+    # An hour before the year 1 in UTC: Python has the wall clock, and not the moment.
+    early = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1)))
+    assert encode_value(early, moment) == "0000-12-31T23:00:00.000000Z"
 
 
 def test_a_naive_datetime_is_no_instant() -> None:
@@ -287,7 +340,10 @@ def test_binary_is_utf_8() -> None:
         ("boolean", "yes"),
         ("date", "2024-02-30"),
         ("date", "2024-01-31T00:00:00"),
-        ("date", "0000-01-01"),
+        ("date", "+2024-01-01"),
+        ("date", "044-01-01"),
+        ("date", "+5881580-07-12"),
+        ("date", "-5877641-06-22"),
         ("date", "20240131"),
         ("timestamp", "2024-02-30 00:00:00"),
         ("timestamp", "2024-01-01 24:00:00"),
@@ -295,8 +351,8 @@ def test_binary_is_utf_8() -> None:
         ("timestamp", "2024-01-01 00:00:00.1234567"),
         ("timestamp", "2024-01-01 00:00:00 Europe/Berlin"),
         ("timestamp", "2024-01-01 00:00:00+99:00"),
-        ("timestamp", "0000-01-01 00:00:00"),
-        ("timestamp", "0001-01-01 00:00:00+01:00"),
+        ("timestamp", "+294247-01-10 04:00:54.775808"),
+        ("timestamp", "-290308-12-21 20:59:05.224191+01:00"),
         ("timestamp", "1704067200"),
         ("timestamp_ntz", "2024-01-01 00:00:00+01:00"),
         ("timestamp_ntz", "now"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -17,15 +20,33 @@ def test_rows_for_people_have_all_values() -> None:
             "n": [1, 2],
         }
     )
-    late = f"<value out of range: {2**60}>"
+    late = "+38504-08-17 21:30:06.846976"
     assert readable_rows(rows) == [
         {"fine": "1970-01-01 00:00:00.000000005", "late": late, "n": 1},
-        {"fine": None, "late": "1970-01-01 00:00:00.000000", "n": 2},
+        {"fine": None, "late": dt.datetime(1970, 1, 1), "n": 2},  # noqa: DTZ001  # no zone
     ]
-    nested = pa.table(
-        {"s": pa.array([{"late": 2**60}] * 2, pa.struct([rows.schema.field("late")]))}
-    )
-    assert readable_rows(nested) == [{"s": "…"}, {"s": "…"}]
+    early = pa.scalar(-735_525, pa.date32())
+    instant = pa.timestamp("us", "UTC")
+    maps: Any = pa.MapArray
+    parts: dict[str, pa.Array[Any]] = {
+        "s": pa.StructArray.from_arrays(
+            [pa.array([2**60, None], instant), pa.array([1, 2])], ["late", "n"]
+        ),
+        "l": pa.ListArray.from_arrays([0, 2, 2], pa.array([early, None], pa.date32())),
+        "m": maps.from_arrays([0, 1, 1], ["k"], pa.array([early], pa.date32())),
+        "f": pa.StructArray.from_arrays([pa.array([5, None], pa.timestamp("ns"))], ["fine"]),
+        "t": pa.ListArray.from_arrays([0, 1, 1], pa.array([b"\xff"]).view(pa.string())),
+    }
+    assert readable_rows(pa.table(parts)) == [
+        {
+            "s": {"late": f"{late}+00:00", "n": 1},
+            "l": ["-0044-03-15", None],
+            "m": [("k", "-0044-03-15")],
+            "f": parts["f"][0].as_py(),
+            "t": ["…"],
+        },
+        {"s": {"late": None, "n": 2}, "l": [], "m": [], "f": {"fine": None}, "t": []},
+    ]
 
 
 def test_rows_are_shown_whatever_bytes_their_texts_are() -> None:

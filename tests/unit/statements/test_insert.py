@@ -305,3 +305,164 @@ def test_structs_by_name_keep_the_order_of_the_table(db: SqlTables) -> None:
     with pytest.raises(InvalidInputError, match="give them in its order"):
         db.run("INSERT INTO t BY NAME SELECT named_struct('y', 'b', 'x', 'a') AS s")
     assert db.rows("SELECT s.x, s.y FROM t") == [("a", "b")]
+
+
+_S = "WITH s AS (SELECT 3 AS id, 'c' AS name, 'z' AS p)"
+
+
+@pytest.mark.parametrize(
+    ("statement", "rows"),
+    [
+        (f"{_S} INSERT INTO t SELECT * FROM s", [(1, "a"), (2, "b"), (3, "c")]),
+        (f"{_S} INSERT OVERWRITE t SELECT * FROM s", [(3, "c")]),
+        (f"{_S} INSERT INTO t (p, id) SELECT p, id FROM s", [(1, "a"), (2, "b"), (3, "none")]),
+        (f"{_S} INSERT INTO t BY NAME SELECT p, id FROM s", [(1, "a"), (2, "b"), (3, "none")]),
+        (f"{_S} INSERT INTO t REPLACE WHERE p = 'z' SELECT * FROM s", None),
+        (f"{_S}, u AS (SELECT id + 1 AS i, p FROM s) INSERT INTO t SELECT i, 'u', p FROM u", None),
+        ("WITH t(a, b, c) AS (SELECT 3, 'c', 'z') INSERT INTO t SELECT * FROM t", None),
+        (f"{_S} INSERT INTO t WITH s AS (SELECT 9) SELECT 3, 'c', 'z' FROM s", None),
+        (f"{_S} INSERT INTO t (SELECT * FROM s)", None),
+        (f"{_S} INSERT INTO t SELECT * FROM s UNION ALL SELECT 4, 'd', 'z'", None),
+        (
+            (
+                "WITH RECURSIVE r AS (SELECT 3 AS id UNION ALL SELECT id + 1 FROM r WHERE id < 5) "
+                "INSERT INTO t SELECT id, 'r', 'z' FROM r"
+            ),
+            [(1, "a"), (2, "b"), (3, "r"), (4, "r"), (5, "r")],
+        ),
+        (f"{_S} UPDATE t SET name = 'u' WHERE id < (SELECT id FROM s) - 1", [(1, "u"), (2, "b")]),
+        (f"{_S} DELETE FROM t WHERE id + 2 IN (SELECT id FROM s)", [(2, "b")]),
+        (f"{_S} MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *", None),
+        (
+            (
+                f"{_S} MERGE INTO t USING s AS x ON t.id = x.id - 1 "
+                "WHEN MATCHED THEN UPDATE SET name = x.name"
+            ),
+            [(1, "a"), (2, "c")],
+        ),
+        (
+            (
+                f"{_S} MERGE INTO t USING (SELECT * FROM s) x ON t.id = x.id "
+                "WHEN NOT MATCHED THEN INSERT *"
+            ),
+            None,
+        ),
+        (
+            (
+                "WITH t AS (SELECT 3 AS id, 'c' AS name, 'z' AS p) MERGE INTO t USING t AS x "
+                "ON t.id = x.id WHEN NOT MATCHED THEN INSERT *"
+            ),
+            None,
+        ),
+    ],
+)
+def test_queries_of_with_are_known_to_a_change(
+    parted: SqlTables, statement: str, rows: list[tuple[int, str]] | None
+) -> None:
+    parted.run(statement)
+    found = parted.rows("SELECT id, name FROM t")
+    assert found == rows or (rows is None and len(found) > 2 and found[:2] == [(1, "a"), (2, "b")])
+
+
+def test_values_of_parameters_stand_in_with(parted: SqlTables) -> None:
+    parted.run("WITH s AS (SELECT ? AS id) INSERT INTO t SELECT id, ?, 'z' FROM s", [3, "c"])
+    parted.run("WITH s AS (SELECT :a AS id) DELETE FROM t WHERE id IN (SELECT id FROM s)", {"a": 1})
+    assert parted.rows("SELECT id, name FROM t") == [(2, "b"), (3, "c")]
+    # Positions are those of the statement.
+    with pytest.raises(DeltaError, match=r"character 19: .*nothing"):
+        parted.run("WITH s AS (SELECT nothing(1)) INSERT INTO t SELECT 4, 'a', 'x' FROM s")
+
+
+@pytest.fixture
+def pair(db: SqlTables) -> SqlTables:
+    """Two tables with the same columns, the first with two rows."""
+    for name in ("t", "u"):
+        db.create(name, "(id INT, v STRING)")
+    db.run("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    return db
+
+
+@pytest.mark.parametrize(
+    ("statement", "rows"),
+    [
+        ("FROM t INSERT INTO u SELECT id, v", [(1, "a"), (2, "b")]),
+        ("FROM t AS x INSERT INTO u SELECT x.id + 1, x.v WHERE x.id = 2", [(3, "b")]),
+        ("FROM (SELECT 5 AS id, 'e' AS v) x INSERT INTO u SELECT id, v", [(5, "e")]),
+        ("FROM (SELECT 5 AS id, 'e' AS v) x INSERT INTO TABLE u BY NAME SELECT v, id", [(5, "e")]),
+        ("FROM t INSERT INTO u (v, id) SELECT v, id LIMIT 0", []),
+        ("FROM t INSERT OVERWRITE u SELECT max(id), v GROUP BY v HAVING v > 'a'", [(2, "b")]),
+        ("FROM t, (SELECT 7 AS k) y INSERT INTO u SELECT k, v ORDER BY v LIMIT 1", [(7, "a")]),
+        ("FROM t JOIN t AS z ON t.id = z.id INSERT INTO u SELECT t.id, z.v", [(1, "a"), (2, "b")]),
+        ("FROM VALUES (9, 'w') AS x(id, v) INSERT INTO u SELECT *", [(9, "w")]),
+        ("WITH s AS (SELECT 4 AS id) FROM s INSERT INTO u SELECT id, 'q'", [(4, "q")]),
+        ("FROM t INSERT INTO u REPLACE WHERE id = 1 SELECT id, v WHERE id = 1", [(1, "a")]),
+    ],
+)
+def test_a_relation_stands_before_insert(
+    pair: SqlTables, statement: str, rows: list[tuple[int, str]]
+) -> None:
+    assert pair.run(statement).num_affected_rows == len(rows)
+    assert pair.rows("SELECT * FROM u") == rows
+
+
+def test_several_inserts_read_the_tables_as_they_were(pair: SqlTables) -> None:
+    found = pair.run(
+        "FROM t INSERT INTO t SELECT id + 10, v WHERE id = 1 "
+        "INSERT INTO u SELECT id, v INSERT INTO t SELECT id + 20, v"
+    )
+    assert found.num_affected_rows == 5
+    assert pair.values("SELECT id FROM t") == [1, 11, 2, 21, 22]
+    assert pair.values("SELECT id FROM u") == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("insert", "names", "row"),
+    [
+        ("INTO t SELECT 3, 'c', 'z', 7 AS more", ["more"], (3, "c", "z", 7)),
+        ("INTO t SELECT 3 AS x, 'c' AS y, 'z' AS w, 7 AS a, 8 AS b", ["a", "b"], (3, "c", "z", 7)),
+        ("INTO t VALUES (3, 'c', 'z', 7)", ["col4"], (3, "c", "z", 7)),
+        ("OVERWRITE t SELECT 3, 'c', 'z', 7 AS more", ["more"], (3, "c", "z", 7)),
+        ("INTO t PARTITION (p = 'z') SELECT 3, 'c', 7 AS more", ["more"], (3, "c", "z", 7)),
+        ("INTO t REPLACE WHERE p = 'z' SELECT 3, 'c', 'z', 7 AS m", ["m"], (3, "c", "z", 7)),
+        ("INTO t BY NAME SELECT 7 AS more, 3 AS id, 'z' AS p", ["more"], (3, "none", "z", 7)),
+    ],
+)
+def test_columns_behind_those_of_the_table_are_added(
+    parted: SqlTables, insert: str, names: list[str], row: tuple[Any, ...]
+) -> None:
+    parted.run(f"INSERT WITH SCHEMA EVOLUTION {insert}")
+    assert list(parted.table("t").schema().names) == ["id", "name", "p", *names]
+    shown = f"SELECT id, name, p, {names[0]} FROM t WHERE id = 3"  # of this test
+    assert parted.rows(shown) == [row]
+
+
+@pytest.mark.parametrize(
+    ("insert", "problem"),
+    [
+        ("INTO t SELECT 3, 'c'", "expected 3 columns"),
+        ("INTO t SELECT 3, 'c', 'z', 7 AS Name", "'Name' stands behind those of the table"),
+        ("INTO t SELECT 3, 'c', 'z', 7 AS a, 8 AS A", "'A' stands behind"),
+        ("INTO t (id, p) SELECT 3, 'z', 7 AS more", "expected 2 columns"),
+        ("INTO t (id, p, more) SELECT 3, 'z', 7", "no column 'more'"),
+    ],
+)
+def test_columns_that_cannot_be_added_are_refused(
+    parted: SqlTables, insert: str, problem: str
+) -> None:
+    with pytest.raises(SchemaMismatchError, match=problem):
+        parted.run(f"INSERT WITH SCHEMA EVOLUTION {insert}")
+
+
+def test_fields_behind_those_of_the_table_are_added(db: SqlTables) -> None:
+    db.create("t", "(id INT, s STRUCT<a: INT, in: ARRAY<STRUCT<b: INT>>>)")
+    insert = "INSERT WITH SCHEMA EVOLUTION INTO t"
+    inner = "array(named_struct('x', 2, 'new', 3))"
+    db.run(f"{insert} SELECT 1, named_struct('y', 1, 'z', {inner}, 'c', 4)")
+    db.run(f"{insert} (id, s) SELECT 2, named_struct('a', 1, 'in', {inner}, 'c', 4, 'd', 5)")
+    inside = [{"b": 2, "new": 3}]
+    assert db.values("SELECT s FROM t ORDER BY id") == [
+        {"a": 1, "in": inside, "c": 4, "d": 5},
+        {"a": 1, "in": inside, "c": 4, "d": None},
+    ]
+    with pytest.raises(SchemaMismatchError, match="'A' stands behind those of 's'"):
+        db.run(f"{insert} SELECT 1, named_struct('y', 1, 'z', {inner}, 'c', 4, 'd', 5, 'A', 4)")

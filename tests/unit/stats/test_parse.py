@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -118,12 +119,38 @@ def test_dates() -> None:
         ("2024-01-01", datetime(2024, 1, 1, tzinfo=UTC)),
         ("2024-01-01T00:00:00.123456789Z", datetime(2024, 1, 1, 0, 0, 0, 123_456, UTC)),
         ("0001-01-01T00:00:00Z", datetime(1, 1, 1, tzinfo=UTC)),
-        ("+10000-01-01T00:00:00.000Z", None),
+        ("10000-01-01T00:00:00.000Z+", None),
+        ("+294247-01-10T04:00:54.775808Z", None),
+        ("-290308-12-21T19:59:05.224Z", None),
         ("2024-01-01T25:00:00Z+", None),
     ],
 )
 def test_timestamps_in_every_writers_form(text: str, expected: datetime | None) -> None:
     assert minima([f'"{text}"'], pa.timestamp("us", "UTC")) == [expected]
+
+
+@pytest.mark.protocol("D-15")
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("+10000-01-01T00:00:00.000Z", 2_932_897),
+        ("-0044-03-15 00:00:00", -735_525),
+        ("0000-01-01", -719_528),
+        ("+12022-11-05", 3_671_726),
+    ],
+)
+def test_bounds_of_years_that_python_does_not_have(text: str, days: int) -> None:
+    leaves = [
+        (("minValues", name), kind)
+        for name, kind in (("d", pa.date32()), ("t", pa.timestamp("us", "UTC")))
+    ]
+    parsed = parse_stats(
+        pa.array([f'{{"minValues":{{"d":"{text}","t":"{text}"}}}}'], pa.string()),
+        schema_of_leaves(leaves),
+    )
+    low: Any = parsed.column("minValues").combine_chunks()
+    assert low.field("d").cast(pa.int32()).to_pylist() == [days]
+    assert low.field("t").cast(pa.int64()).to_pylist() == [days * 86_400_000_000]
 
 
 @pytest.mark.protocol("D-15")

@@ -27,6 +27,7 @@ from deltalog.errors import (
     SchemaMismatchError,
     TableExistsError,
 )
+from deltalog.log.names import commit_path
 from deltalog.testing import FaultyStore, InjectedFault
 from tests.support.facade import BusyStore, fresh_rows, last, make, rows, store_of, unchanged
 from tests.support.logs import DictStore
@@ -408,3 +409,49 @@ def test_a_schema_that_is_overwritten_where_a_predicate_holds_only_grows() -> No
         write_deltalake(table, new, partition_by=["v"], **options)
     with unchanged(table), pytest.raises(SchemaMismatchError):
         write_deltalake(table, [{**new[0], "more": "text"}], **options)
+
+
+def test_dynamic_overwrite_adds_columns() -> None:
+    table = make({"p": ["x", "y"], "v": [1, 2]}, partition_by=["p"])
+    new: dict[str, Any] = {"p": ["x"], "v": [100], "w": ["new"]}
+    options: dict[str, Any] = {"mode": "overwrite", "partition_overwrite": "dynamic"}
+    with pytest.raises(SchemaMismatchError, match="'w'"):
+        write_deltalake(table, pa.table(new), **options)
+    write_deltalake(table, pa.table(new), schema_mode="merge", **options)
+    assert rows(table) == [("x", 100, "new"), ("y", 2, None)]
+    # Columns that the data lacks are NULL.
+    write_deltalake(table, pa.table({"p": ["y"]}), schema_mode="merge", **options)
+    assert rows(table) == [("x", 100, "new"), ("y", None, None)]
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_other_columns_change_beside_a_null_struct_whose_field_is_not_null(vectors: str) -> None:
+    struct = pa.struct([("a", pa.int32()), ("b", pa.int32())])
+    data = pa.table(
+        {
+            "id": pa.array([1, 2], pa.int32()),
+            "s": pa.array([None, {"a": 1, "b": 2}], struct),
+            "v": pa.array([1, 2], pa.int32()),
+        }
+    )
+    made = make(data, configuration={"delta.enableDeletionVectors": vectors})
+    # Other writers take the struct of such a row for one without fields.
+    store = store_of(made)
+    path = commit_path(0)
+    text = store.files[path].decode()
+    field = r"{\"name\":\"a\",\"type\":\"integer\",\"nullable\":"
+    assert text.count(f"{field}true") == 1
+    store.files[path] = text.replace(f"{field}true", f"{field}false").encode()
+    store.files.pop("_delta_log/00000000000000000000.crc", None)
+    made = DeltaTable(store)
+    assert made.update(updates={"v": "v + 1"})["num_updated_rows"] == 2
+    source = pa.table({"id": pa.array([1], pa.int32())})
+    merge = made.merge(source, "t.id = x.id", source_alias="x", target_alias="t")
+    merge.when_matched_update({"v": "t.v + 10"}).execute()
+    made.update(predicate="id = 2", updates={"s.b": "7"})
+    expected: list[Any] = [(1, None, 12), (2, {"a": 1, "b": 7}, 3)]
+    assert rows(made) == expected
+    for given in ({"s": "NULL"}, {"s.a": "NULL"}, {"s": "named_struct('a', NULL, 'b', 1)"}):
+        with pytest.raises(ConstraintViolationError, match=r"NOT NULL of column 's\.a'"):
+            made.update(predicate="id = 2", updates=given)
+    assert rows(made) == expected

@@ -5,15 +5,19 @@ Protocol: Schema Serialization Format, Type Widening
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltalog.errors import SchemaMismatchError
 from deltalog.expressions.nodes import col
 from deltalog.rows.merge.names import Names
-from deltalog.schema import StructType, find_field, merge_schemas
+from deltalog.schema import Field, StructType, find_field, merge_schemas
 from deltalog.table_change import changed_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from deltalog.configuration import TableConfiguration
     from deltalog.rows.request import ChangeRequest, Clause
 
@@ -37,13 +41,16 @@ def configuration_after(
                 "merge_schema=True adds them, and merge(…) leaves them out"
             )
         return configuration
-    taken = StructType([find_field(source, (name,)) for name in wanted])
-    merged = merge_schemas(
-        configuration.schema,
-        taken,
-        allow_widening=configuration.is_active("typeWidening"),
-        casts=True,  # each new value is, to the type of its column
+    widens = configuration.is_active("typeWidening")
+    merged = _with_fields(
+        configuration.schema, [find_field(source, (name,)) for name in wanted], widens=widens
     )
+    for path in _assigned(request, configuration.schema, source):
+        field = _along(source, path)
+        if field is not None:
+            # Where the types differ, the value that is assigned is made of other columns.
+            with suppress(SchemaMismatchError):
+                merged = _with_fields(merged, [field], widens=False)
     if merged == configuration.schema:
         return configuration
     return changed_table(configuration, schema=merged)
@@ -68,6 +75,43 @@ def names_of(request: ChangeRequest, target: StructType, source: StructType) -> 
         source_alias=request.source_alias,
         parameters=request.named_parameters,
     )
+
+
+def _with_fields(schema: StructType, fields: Sequence[Field], *, widens: bool) -> StructType:
+    return merge_schemas(
+        schema,
+        StructType(fields),
+        allow_widening=widens,
+        casts=True,  # each new value is, to the type of its column
+    )
+
+
+def _assigned(
+    request: ChangeRequest, target: StructType, source: StructType
+) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of the table's own columns that clauses name, and give values of their own.
+
+    They gain the fields that the source's column of the same path has, as in Delta Spark: whatever
+    the value, and whether or not a row is changed.
+    """
+    known = {name.lower() for name in target.names}
+    names = names_of(request, target, source)
+    for clause in request.clauses:
+        for key in () if clause.is_star else clause.values or ():
+            path = key if isinstance(key, tuple) else names.target_path(key, col(key).path)
+            if path[0].lower() in known:
+                yield path
+
+
+def _along(source: StructType, path: tuple[str, ...]) -> Field | None:
+    """Return the source's column with nothing but the field at a path; None if it has none."""
+    found = source.fields_named(path[0])
+    if len(found) != 1 or len(path) == 1:
+        return found[0] if len(found) == 1 else None
+    if not isinstance(found[0].type, StructType):
+        return None
+    inner = _along(found[0].type, path[1:])
+    return None if inner is None else replace(found[0], type=StructType([inner]))
 
 
 def _wanted(request: ChangeRequest, target: StructType, source: StructType) -> list[str]:

@@ -15,6 +15,14 @@ import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import Array, Datum, compute
+from deltalog.schema.primitives.civil import (
+    MICROS_PER_DAY,
+    MICROS_PER_SECOND,
+    date_text,
+    days_from_civil,
+    moment_text,
+    region_offset_micros,
+)
 from deltalog.schema.primitives.row import Bounds, ValueCodec
 from deltalog.schema.primitives.texts import all_match, check_kind, check_match, join
 
@@ -22,22 +30,24 @@ EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall clock; the zone i
 NANOS_OF_MICRO: Final = 1_000
 _FINE: Final = "TIMESTAMP_NANOS"
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
-_DAY_US: Final = 86_400_000_000
 _ANY_MOMENT: Final = re.compile(
-    r"(\d{4})-(\d{1,2})-(\d{1,2})"
+    r"(\d{4}|\+?\d{5,6}|-\d{4,6})-(\d{1,2})-(\d{1,2})"
     r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s?(Z|UTC|[+-]\d{2}:?\d{2})?)?",
     re.ASCII,
 )
+_ANY_DATE: Final = r"(?:\d{4}|\+?\d{5,7}|-\d{4,7})-\d{1,2}-\d{1,2}"
 _DATE: Final = r"\d{4}-\d{2}-\d{2}"
 _MOMENT: Final = _DATE + r"[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?Z?"
 _BOUND: Final = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)"
+    r"(\d{4}|\+?\d{5,7}|-\d{4,7})-(\d\d)-(\d\d)"
     r"(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,18}))?)?)?"
     r"\s*(Z|UTC|[+-]\d\d(?::?\d\d(?::\d\d)?)?)?"
 )
-# An ISO text has no year beyond 9999, and a bound may be left out.
+# A text of ISO 8601 has no other years without a sign, and many readers of bounds know no sign: a
+# bound may be left out.
 _YEAR_1_US: Final = -62_135_596_800_000_000
 _YEAR_9999_US: Final = 253_402_300_799_999_999
+_LEAST_INT64: Final = -(1 << 63)
 
 
 def instant_micros(text: str, time_zone: str) -> int:
@@ -45,32 +55,32 @@ def instant_micros(text: str, time_zone: str) -> int:
 
     Raises:
         ValueError: the text is no date and time.
-        OverflowError: the moment is not in the years 1 to 9999.
+        OverflowError: the moment has no 64 bits.
         InvalidInputError: there is no such time zone.
     """
     micros, zone = _wall_clock_micros(text)
-    wall_clock = EPOCH + dt.timedelta(microseconds=micros)
-    # A moment that leaves the years 1 to 9999 overflows here.
-    instant = wall_clock - offset_of(zone or time_zone, wall_clock)
-    return (instant - EPOCH) // _MICROSECOND
+    return _in_64_bits(micros - offset_micros_of(zone or time_zone, micros))
 
 
-def offset_of(zone: str, wall_clock: dt.datetime) -> dt.timedelta:
-    """Return how far a zone is ahead of UTC at a wall-clock time.
+def offset_micros_of(zone: str, wall_clock: int) -> int:
+    """Return how far a zone is ahead of UTC, in microseconds, at a wall-clock time.
+
+    Args:
+        zone: an IANA name, or an offset such as `+02:00`.
+        wall_clock: microseconds since 1970 on the zone's own clocks.
 
     Raises:
         InvalidInputError: there is no such time zone.
     """
     if zone in {"Z", "UTC"}:
-        return dt.timedelta(0)
+        return 0
     fixed = re.fullmatch(r"([+-])(\d{2}):?(\d{2})", zone)
     if fixed is not None:
-        size = dt.timedelta(hours=int(fixed[2]), minutes=int(fixed[3]))
-        if size > dt.timedelta(hours=18):
+        minutes = int(fixed[2]) * 60 + int(fixed[3])
+        if minutes > 18 * 60:
             raise ValueError(f"{zone} is no offset from UTC")
-        return -size if fixed[1] == "-" else size
-    # In a gap, Python's offset is the one before it: the clock is put forward, as Java does.
-    return wall_clock.replace(tzinfo=_zone(zone)).utcoffset() or dt.timedelta(0)
+        return (-minutes if fixed[1] == "-" else minutes) * 60 * MICROS_PER_SECOND
+    return region_offset_micros(_zone(zone), wall_clock)
 
 
 def instants(wall_clocks: Array, zone: str) -> Array:
@@ -86,7 +96,7 @@ def instants(wall_clocks: Array, zone: str) -> Array:
     found = _in_zone(wall_clocks, zone)
     is_there = compute.equal(compute.local_timestamp(found), wall_clocks)
     if not compute.all(is_there, min_count=0).as_py():
-        day = pa.scalar(_DAY_US, pa.duration("us"))
+        day = pa.scalar(MICROS_PER_DAY, pa.duration("us"))
         skipped = compute.add(_in_zone(compute.subtract(wall_clocks, day), zone), day)
         found = compute.if_else(is_there, found, skipped)
     return compute.cast(found, pa.timestamp("us", "UTC"))
@@ -126,6 +136,49 @@ def fine_constant(nanos: int, *, has_zone: bool) -> str:
     moment = EPOCH + dt.timedelta(microseconds=micros)
     text = f"{moment.isoformat(sep=' ', timespec='microseconds')}{rest:03}"
     return f"CAST('{text}Z' AS {_FINE})" if has_zone else f"CAST('{text}' AS {_FINE}_NTZ)"
+
+
+def counted_date(days: int) -> str:
+    """Return the text of `DATE'…'` of days since 1970."""
+    return date_text(days)
+
+
+def counted_wall_clock(micros: int) -> str:
+    """Return the text of `TIMESTAMP_NTZ'…'` of microseconds since 1970."""
+    return moment_text(micros, sep=" ")
+
+
+def counted_instant(micros: int) -> str:
+    """Return the text of `TIMESTAMP'…'` of microseconds since 1970, which names UTC."""
+    return f"{moment_text(micros, sep=' ')}Z"
+
+
+def values_or_counts(array: Array) -> list[Any]:
+    """Return Python values of an array, in which a moment that Python lacks is its count.
+
+    Returns:
+        What `to_pylist` gives; instead of a date before the year 1 or after 9999 the days since
+        1970, and instead of such a timestamp the microseconds.
+    """
+    try:
+        return list(array.to_pylist())
+    except (OverflowError, ValueError):
+        return [value_or_count(one) for one in array]
+
+
+def value_or_count(scalar: pa.Scalar[Any]) -> Any:
+    """Return the Python value of a scalar, as `values_or_counts` does.
+
+    Raises:
+        OverflowError: a value in a list or struct is a moment that Python does not have.
+    """
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        if not isinstance(scalar, pa.Date32Scalar | pa.TimestampScalar):
+            raise
+        counted: Any = scalar
+        return counted.value
 
 
 def micros_of(moment: dt.datetime) -> int:
@@ -175,8 +228,17 @@ def _wall_clock_micros(text: str) -> tuple[int, str | None]:
     fraction = (match[7] or "").ljust(6, "0")
     if fraction[6:].strip("0"):
         raise ValueError(f"{text!r} is finer than a microsecond")
-    moment = dt.datetime(year, month, day, hour, minute, second)  # noqa: DTZ001  # wall clock
-    return (moment - EPOCH) // _MICROSECOND + int(fraction[:6]), match[8]
+    days = days_from_civil(year, month, day)
+    if days is None or hour > 23 or minute > 59 or second > 59:
+        raise ValueError(f"{text!r} is no date and time")
+    clock = (hour * 60 + minute) * 60 + second
+    return days * MICROS_PER_DAY + clock * MICROS_PER_SECOND + int(fraction[:6]), match[8]
+
+
+def _in_64_bits(micros: int) -> int:
+    if not _LEAST_INT64 <= micros < -_LEAST_INT64:
+        raise OverflowError("the moment has no 64 bits of microseconds")
+    return micros
 
 
 def _conform_date(array: Array, target: Any) -> Array | None:
@@ -197,24 +259,21 @@ def _conform_moment(array: Array, target: Any) -> Array | None:
 
 
 def _parse_date(texts: pa.StringArray, arrow_type: pa.DataType, _zone: str) -> Array:
-    check_match(texts, r"\d{4}-\d{1,2}-\d{1,2}")
+    check_match(texts, _ANY_DATE)
     if all_match(texts, _DATE):
-        days: Array = texts.cast(arrow_type)
-    else:
-        days = pa.array([None if text is None else _day(text) for text in texts.to_pylist()])
-    _check_years(days)
+        plain: Array = texts.cast(arrow_type)
+        return plain
+    days = [None if text is None else _day(text) for text in texts.to_pylist()]
+    counted: Array = pa.array(days, pa.int32()).cast(arrow_type)
+    return counted
+
+
+def _day(text: str) -> int:
+    year, month, day = text.rsplit("-", 2)
+    days = days_from_civil(int(year), int(month), int(day))
+    if days is None:
+        raise ValueError(f"there is no day {text!r}")
     return days
-
-
-def _day(text: str) -> dt.date:
-    year, month, day = text.split("-")
-    return dt.date(int(year), int(month), int(day))
-
-
-def _check_years(values: Array) -> None:
-    # The texts have four digits, so 9999 needs no check.
-    if compute.any(compute.less(compute.year(values), pa.scalar(1))).as_py():
-        raise ValueError("expected a year from 1 to 9999")
 
 
 def _parse_instant(texts: pa.StringArray, arrow_type: pa.DataType, zone: str) -> Array:
@@ -235,16 +294,23 @@ def _wall_clock_only(text: str) -> int:
     micros, zone = _wall_clock_micros(text)
     if zone not in {None, "Z", "UTC"}:
         raise ValueError(f"{text!r} has a time zone")
-    return micros
+    return _in_64_bits(micros)
 
 
 def _wall_clock(texts: pa.StringArray) -> Array:
-    moments = compute.ascii_rtrim(texts, "Z").cast(pa.timestamp("us"))
-    _check_years(moments)
-    return moments
+    return compute.ascii_rtrim(texts, "Z").cast(pa.timestamp("us"))
+
+
+def _is_count(value: Any, *, per_day: int) -> TypeGuard[int]:
+    """Whether a value stands for a moment that Python does not have; see `values_or_counts`."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return not _YEAR_1_US <= value * (MICROS_PER_DAY // per_day) <= _YEAR_9999_US
 
 
 def _encode_date(value: Any, _arrow_type: pa.DataType) -> str:
+    if _is_count(value, per_day=1):
+        return date_text(value)
     check_kind(value, dt.date)
     if isinstance(value, dt.datetime):
         raise TypeError("found a datetime")
@@ -252,15 +318,20 @@ def _encode_date(value: Any, _arrow_type: pa.DataType) -> str:
 
 
 def _encode_instant(value: Any, _arrow_type: pa.DataType) -> str:
+    if _is_count(value, per_day=MICROS_PER_DAY):
+        return f"{moment_text(value, sep='T')}Z"
     check_kind(value, dt.datetime)
     offset = value.utcoffset()
     if offset is None:
         raise TypeError("found a datetime without a time zone")
-    moment = value.replace(tzinfo=None) - offset
-    return f"{moment.isoformat(timespec='microseconds')}Z"
+    micros = (value.replace(tzinfo=None) - EPOCH - offset) // _MICROSECOND
+    return f"{moment_text(micros, sep='T')}Z"
 
 
 def _encode_wall_clock(value: Any, _arrow_type: pa.DataType) -> str:
+    if _is_count(value, per_day=MICROS_PER_DAY):
+        timespec = "microseconds" if value % MICROS_PER_SECOND else "seconds"
+        return moment_text(value, sep=" ", timespec=timespec)
     check_kind(value, dt.datetime)
     if value.utcoffset() is not None:
         raise TypeError("found a datetime with a time zone")
@@ -301,20 +372,21 @@ def _bound_micros(text: str, *, naive: bool) -> int | None:
     offset = _bound_offset(zone)
     if naive and offset:
         return None
-    try:
-        midnight = dt.datetime(int(year), int(month), int(day))  # noqa: DTZ001  # wall clock
-    except ValueError:
+    days = days_from_civil(int(year), int(month), int(day))
+    if days is None:
         return None
-    passed = dt.timedelta(hours=int(hour or 0), minutes=int(minute or 0), seconds=int(second or 0))
+    clock = (int(hour or 0) * 60 + int(minute or 0)) * 60 + int(second or 0)
     micros = int((fraction or "").ljust(6, "0")[:6])
-    return ((midnight - EPOCH) + passed - offset) // _MICROSECOND + micros
+    found = days * MICROS_PER_DAY + (clock - offset) * MICROS_PER_SECOND + micros
+    return found if _LEAST_INT64 < found < -_LEAST_INT64 else None
 
 
-def _bound_offset(zone: str | None) -> dt.timedelta:
+def _bound_offset(zone: str | None) -> int:
+    """The seconds that a zone is ahead of UTC."""
     if zone is None or zone in {"Z", "UTC"}:
-        return dt.timedelta()
+        return 0
     digits = zone[1:].replace(":", "").ljust(6, "0")
-    offset = dt.timedelta(hours=int(digits[:2]), minutes=int(digits[2:4]), seconds=int(digits[4:]))
+    offset = (int(digits[:2]) * 60 + int(digits[2:4])) * 60 + int(digits[4:])
     return -offset if zone[0] == "-" else offset
 
 

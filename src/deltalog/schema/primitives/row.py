@@ -106,6 +106,8 @@ class Primitive:
         suffix: of a number's literal, as the L of 5L.
         literal: from a Python value to the text in the quotes of a literal such as DATE'…', None
             if the value is of another type; None for a type without such literals.
+        counted: from the number that stands for a moment which Python does not have to the text
+            in the quotes of such a literal.
         spark_name: in Spark's JSON of schemas, if it is not the log's name.
         name_in_sql: from its name with parameters to what SQL calls it; None if SQL has the same
             parameters.
@@ -150,6 +152,7 @@ class Primitive:
     sql_words: tuple[str, ...] = ()
     suffix: str = ""
     literal: Callable[[Any], str | None] | None = None
+    counted: Callable[[int], str] | None = None
     spark_name: str = ""
     name_in_sql: Callable[[str], str] | None = None
     stored_as: Callable[..., pa.DataType] | None = None

@@ -144,6 +144,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             widens_to=frozenset({"timestamp_ntz"}),
             stored_in=frozenset({"timestamp_ntz"}),
             literal=moments.date_literal,
+            counted=moments.counted_date,
         ),
         Primitive(
             name="timestamp_ntz",
@@ -157,6 +158,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             stored_in=_MOMENTS,
             feature="timestampNtz",
             literal=moments.wall_clock_literal,
+            counted=moments.counted_wall_clock,
         ),
         Primitive(
             name="timestamp",
@@ -169,6 +171,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             stored_in=_MOMENTS,
             sql_words=("TIMESTAMP", "TIMESTAMP_LTZ"),
             literal=moments.instant_literal,
+            counted=moments.counted_instant,
         ),
         _nanos(
             name="timestamp_nanos_ntz",

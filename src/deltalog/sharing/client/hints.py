@@ -104,7 +104,7 @@ def _sql_operand(node: Expression) -> str | None:
     if isinstance(node, Column):
         is_plain = len(node.path) == 1 and _NAME.fullmatch(node.path[0])
         return node.path[0] if is_plain else None
-    value = node.value if isinstance(node, Literal) else None
+    value = node.value if isinstance(node, Literal) and not node.is_far_moment else None
     match value:
         case bool():
             return "true" if value else "false"

@@ -292,7 +292,9 @@ def _literal_type(literal: Literal) -> str | None:
     kind = literal.type
     if literal.value is None or (isinstance(literal.value, float) and not isfinite(literal.value)):
         return None
-    return _TYPE_NAMES.get(kind.type) if isinstance(kind, PrimitiveType) else None
+    if not isinstance(kind, PrimitiveType) or literal.is_far_moment:
+        return None
+    return _TYPE_NAMES.get(kind.type)
 
 
 def _literal_text(value: Any) -> str:

@@ -1,0 +1,86 @@
+"""Days and microseconds since 1970 as texts of the calendar, for years that Python does not have.
+
+Owns the proleptic Gregorian calendar of all years: Python's ends with the years 1 and 9999, Arrow's
+dates and timestamps do not. A moment that Python does not have is a count of days or microseconds.
+
+Protocol: Partition Value Serialization, Per-file Statistics
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+from zoneinfo import ZoneInfo
+
+MICROS_PER_SECOND: Final = 1_000_000
+MICROS_PER_DAY: Final = 86_400 * MICROS_PER_SECOND
+# The calendar repeats after 400 years, days of the week included.
+_ERA_DAYS: Final = 146_097
+_ERA_US: Final = _ERA_DAYS * MICROS_PER_DAY
+_TO_MARCH_OF_0: Final = 719_468
+_DAYS_OF_MONTH: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # wall clock
+_MICROSECOND: Final = dt.timedelta(microseconds=1)
+# The years 1 to 9999, less a day on both sides for the offset of a zone.
+_FIRST_US: Final = -62_135_596_800_000_000 + MICROS_PER_DAY
+_LAST_US: Final = 253_402_300_799_999_999 - MICROS_PER_DAY
+
+
+def days_from_civil(year: int, month: int, day: int) -> int | None:
+    """Days since 1970 of a date of the proleptic Gregorian calendar; None if it does not exist."""
+    if not 1 <= month <= 12 or not 1 <= day <= days_in_month(year, month):
+        return None
+    shifted = year - (month <= 2)
+    era, year_of_era = divmod(shifted, 400)
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
+    return era * _ERA_DAYS + day_of_era - _TO_MARCH_OF_0
+
+
+def civil_from_days(days: int) -> tuple[int, int, int]:
+    """Year, month and day of a number of days since 1970."""
+    era, day_of_era = divmod(days + _TO_MARCH_OF_0, _ERA_DAYS)
+    year_of_era = (
+        day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096
+    ) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    march = (5 * day_of_year + 2) // 153
+    month = march + 3 if march < 10 else march - 9
+    day = day_of_year - (153 * march + 2) // 5 + 1
+    return year_of_era + era * 400 + (month <= 2), month, day
+
+
+def days_in_month(year: int, month: int) -> int:
+    """The number of days of a month."""
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return 29 if month == 2 and is_leap else _DAYS_OF_MONTH[month - 1]
+
+
+def date_text(days: int) -> str:
+    """A date as Java writes it: `+12022-11-05`, `2024-01-31`, `-0044-03-15`."""
+    year, month, day = civil_from_days(days)
+    sign = "+" if year > 9999 else "-" if year < 0 else ""
+    return f"{sign}{abs(year):04}-{month:02}-{day:02}"
+
+
+def moment_text(micros: int, *, sep: str, timespec: str = "microseconds") -> str:
+    """A moment as `date_text` and a clock, with whole seconds, milliseconds or microseconds."""
+    days, rest = divmod(micros, MICROS_PER_DAY)
+    clock = (_EPOCH + rest * _MICROSECOND).time()
+    return f"{date_text(days)}{sep}{clock.isoformat(timespec=timespec)}"
+
+
+def region_offset_micros(zone: ZoneInfo, local_micros: int) -> int:
+    """How far a zone is ahead of UTC, in microseconds, when its clocks show a moment.
+
+    Before the year 1 a zone has the offset of its first years, after 9999 the rules that it has
+    then: those of the same day of a year that the calendar repeats.
+    """
+    micros = local_micros
+    if micros < _FIRST_US:
+        micros += -((micros - _FIRST_US) // _ERA_US) * _ERA_US
+    elif micros > _LAST_US:
+        micros -= -((_LAST_US - micros) // _ERA_US) * _ERA_US
+    # In a gap, Python's offset is the one before it: the clock is put forward, as Java does.
+    moment = (_EPOCH + micros * _MICROSECOND).replace(tzinfo=zone)
+    return (moment.utcoffset() or dt.timedelta()) // _MICROSECOND
