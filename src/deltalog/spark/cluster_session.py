@@ -28,7 +28,7 @@ from deltalog.spark.session.catalogs import catalogs_of, shown_by
 from deltalog.spark.session.foreign import foreign_text
 from deltalog.spark.session.names import find_location, note_location, view_location
 from deltalog.spark.session.opening import open_latest, session_time_zone
-from deltalog.spark.session.settings import enforces_retention, session_settings
+from deltalog.spark.session.settings import enforces_retention
 from deltalog.spark.session.spark_tables import (
     drop_entry,
     find_entry,
@@ -45,10 +45,8 @@ from deltalog.spark.writing.fitted import fitted
 from deltalog.spark.writing.frame import replacing_by_spark
 from deltalog.spark.writing.named import NO_PLACE, place_of_name
 from deltalog.spark.writing.plan import open_to_write
-from deltalog.statements.changes import DeleteStatement, MergeStatement, UpdateStatement
 from deltalog.statements.conditions import resolved
 from deltalog.statements.create import ConvertStatement, CreateStatement
-from deltalog.statements.insert import InsertStatement, SeveralInserts
 from deltalog.statements.mentioned import names_in
 from deltalog.statements.namespaces import NamespaceStatement
 from deltalog.statements.slices import Query
@@ -74,7 +72,6 @@ if TYPE_CHECKING:
 
 _FORMAT: Final = "deltalog"
 _SPARKS: Final = "spark_catalog"
-_CHANGES: Final = (DeleteStatement, InsertStatement, MergeStatement, UpdateStatement)
 _OWN_FORMATS: Final = frozenset({"delta", "deltalog"})
 
 
@@ -123,7 +120,7 @@ class ClusterSession:
         self._located: dict[tuple[str, ...], str | None] = {}
         self._full: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def is_concerned(self, statement: SqlStatement) -> bool:
+    def is_concerned(self, statement: SqlStatement | QualifiedName) -> bool:
         """Whether a statement is about a table of ours: one of its names, or of its query's."""
         if isinstance(statement, CreateStatement) and statement.clauses.uses_delta:
             return True
@@ -153,26 +150,8 @@ class ClusterSession:
         """Whether VACUUM refuses a retention shorter than the table's."""
         return enforces_retention(self._spark)
 
-    def completed(self, statement: SqlStatement) -> SqlStatement:
-        """Return a change with what the session says of it.
-
-        That is whether it adds columns, and all parts of its tables' names in Spark's catalog,
-        which may stand before columns.
-        """
-        if isinstance(statement, SeveralInserts):
-            inserts: Any = tuple(map(self.completed, statement.inserts))
-            return replace(statement, inserts=inserts)
-        if not isinstance(statement, _CHANGES):
-            return statement
-        named: dict[str, Any] = {"table": self._completed(statement.table)}
-        if isinstance(statement, MergeStatement) and isinstance(statement.source, QualifiedName):
-            named["source"] = self._completed(statement.source)
-        if isinstance(statement, InsertStatement | MergeStatement):
-            merges = session_settings(self._spark).merge_schema
-            named["evolves"] = statement.evolves or bool(merges)
-        return replace(statement, **named)
-
-    def _completed(self, name: QualifiedName) -> QualifiedName:
+    def full_name(self, name: QualifiedName) -> QualifiedName:
+        """Return all parts of a table's name if Spark's catalog has it; else the name."""
         if self._location(name) is None or name.location is not None:
             return name
         full = self._full.get(name.key, name.key)

@@ -34,7 +34,8 @@ class _Formatter(string.Formatter):
     ) -> tuple[Any, int | str]:
         found, first = super().get_field(field_name, args, kwargs)
         if not isinstance(found, DataFrame):
-            return self._other.get_field(field_name, args, kwargs)
+            shown: tuple[Any, int | str] = self._other.get_field(field_name, args, kwargs)
+            return shown
         for name, frame in self.frames.items():
             if frame is found:
                 return name, first

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 # Statements that name no table of ours, whatever follows.
 _OF_SPARK: Final = frozenset(
-    "set reset add list cache uncache load declare begin call execute clear refresh analyze msck "  # noqa: SIM905  # words
+    "set reset add list uncache load declare begin call clear refresh analyze msck "  # noqa: SIM905  # words
     "grant revoke".split()
 )
 _CREATING: Final = frozenset({"create", "replace"})
 _WORD: Final = re.compile(r"(?:\s|/\*.*?\*/|--[^\n]*\n|\()*([A-Za-z]+)", re.DOTALL)
 _NAMES_DELTA: Final = re.compile(r"\bdelta\s*\.\s*`|\busing\s+`?delta`?(?!\w)", re.IGNORECASE)
-_NAMES_OURS: Final = re.compile(r"delta|\bclone\b", re.IGNORECASE)
+_NAMES_OURS: Final = re.compile(r"delta|\bclone\b|\bview\b", re.IGNORECASE)
 
 
 def statement_rows(
