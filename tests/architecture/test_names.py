@@ -21,7 +21,7 @@ OTHER_WORDS = {
     "iceberg/source.py", "query/computed.py", "query/dialect.py", "query/names.py",
     "query/pruning.py", "query/query_trees.py", "query/result_names.py", "query/translate.py",
     "schema/collation_names.py", "schema/primitives/places.py", "sharing/client/pages.py",
-    "sharing/server/work.py", "spark/reading/by_options.py", "spark/reading/options.py",
+    "sharing/server/middleware.py", "sharing/server/work.py", "spark/reading/by_options.py", "spark/reading/options.py",
     "spark/session/hadoop.py", "spark/sharing/options.py", "spark/spellings/frames.py",
     "spark/writing/options.py", "storage/filesystems.py", "store_kinds.py",
     "verbs/convert_files.py", "write/options.py",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.query.lexer import split
-from deltalog.query.translate import located
+from deltalog.query.located import located
 from deltalog.statements import parse_statement
 from deltalog.statements.script import is_complete, statements_of
 from tests.support.sql_statements import STATEMENTS

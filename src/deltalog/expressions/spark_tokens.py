@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.comments import without_comments
 from deltalog.expressions.render import begins_literal, begins_number
 from deltalog.expressions.sql_constants import NUMBER
 from deltalog.names import name_key
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 NAME: Final = re.compile(r"[^\W\d]\w*")
-_GAP: Final = re.compile(r"(?:\s+|--[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
+_GAP: Final = re.compile(r"\s*")
 _CHARACTERS: Final = "()[],.-+*/%=<>&|^~!?:'\"`"
 _OPERATORS: Final = ("==", "<>", "!=", "<=", ">=", "<=>", "||", "::", "->")
 # Keywords of the grammar. The soft ones may be names too.
@@ -86,6 +87,7 @@ class SparkTokenizer(Spark.Tokenizer):
         Raises:
             InvalidInputError: a character starts no token, or a quote is not closed.
         """
+        sql = without_comments(sql)
         try:
             raw = super().tokenize(sql)
         except TokenError as error:

@@ -16,13 +16,14 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.comments import COMMENT_LINE, end_of_comment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _WORD: Final = re.compile(
-    r"""
-    (?P<gap> (?: \s+ | --[^\r\n]* )+ )
+    rf"""
+    (?P<gap> (?: \s+ | {COMMENT_LINE} )+ )
   | (?P<text> [rR]'[^']*' | [rR]"[^"]*" | '(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" )
   | (?P<quoted> `(?:[^`]|``)*` )
   | (?P<number> (?:\d+(?:\.\d*)?|\.\d+) (?:[eE][+-]?\d+)? [A-Za-z]* )
@@ -32,7 +33,6 @@ _WORD: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_COMMENT: Final = re.compile(r"/\*|\*/")
 _EXCERPT: Final = 120
 _QUOTES: Final = {"'": "a text", '"': "a text", "`": "a name in backticks"}
 _NAMES: Final = frozenset({"word", "quoted"})
@@ -194,12 +194,10 @@ def error_at(sql: str, place: int, problem: str, *, attempt: str = "read") -> In
 
 def _end_of_comment(sql: str, start: int) -> int:
     """Return the character after a comment, which may hold others."""
-    depth = 0
-    for sign in _COMMENT.finditer(sql, start):
-        depth += 1 if sign[0] == "/*" else -1
-        if not depth:
-            return sign.end()
-    raise error_at(sql, start, "a comment is not closed: expected */")
+    end = end_of_comment(sql, start)
+    if end is None:
+        raise error_at(sql, start, "a comment is not closed: expected */")
+    return end
 
 
 def _unclosed(sql: str, place: int) -> str:

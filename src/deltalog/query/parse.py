@@ -18,15 +18,23 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.comments import without_comments
 from deltalog.query.lexer import SyntaxProblem, TextOfParts, TextParts, begins_query, split
 from deltalog.query.names import version_of
+from deltalog.query.relations import end_of_version, options_in, place_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from sqlglot.expressions import Expr
 
+    from deltalog.query.lexer import Word
+    from deltalog.query.relations import RelationOptions
+
 _SPAN: Final = "deltalog_span"
+OPTIONS: Final = "deltalog_options"
+"""The mark of a table's options, without its version, in the tree."""
+_OPTIONS: Final = re.compile(r"\bwith\s*\(", re.IGNORECASE)
 _BEFORE_QUERY: Final = ("(", ")", "UNION", "EXCEPT", "INTERSECT", "MINUS", "ALL", "DISTINCT")
 _DOUBLED: Final = frozenset("'\"")
 _ESCAPE: Final = re.compile(r"\\.|''|\"\"", re.DOTALL)
@@ -48,10 +56,19 @@ FAILURES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ReadQuery:
-    """The tree of a query, and the text that sqlglot read."""
+    """The tree of a query, and the text that sqlglot read.
+
+    Args:
+        tree: of the query.
+        source: the text.
+        plain: the text with spaces in place of comments and of the options of tables.
+        options: of tables, by the character after the table's name and version.
+    """
 
     tree: Expr
     source: TextOfParts
+    plain: str
+    options: Mapping[int, RelationOptions]
 
 
 @lru_cache(maxsize=256)
@@ -62,8 +79,15 @@ def read_query(text: str) -> ReadQuery:
         SyntaxProblem: the text is none.
     """
     source = _in_words_of_sqlglot(text)
+    plain = without_comments(source.text)
     try:
-        trees = _DIALECT.parse(source.text)
+        options = _options_of_tables(plain)
+    except SyntaxProblem as problem:
+        raise SyntaxProblem(source.origin(problem.place), problem.problem) from problem
+    for one in options.values():
+        plain = plain[: one.start] + " " * (one.end - one.start) + plain[one.end :]
+    try:
+        trees = _DIALECT.parse(plain)
     except RecursionError:
         raise SyntaxProblem(0, TOO_DEEP) from None
     except FAILURES as error:
@@ -79,7 +103,36 @@ def read_query(text: str) -> ReadQuery:
             raise SyntaxProblem(source.origin(start_of(node)), "expected a query that only reads")
         if isinstance(node, exp.Column) and node.parts[0].meta.get("start") is not None:
             node.meta[_SPAN] = (node.parts[0].meta["start"], node.parts[-1].meta["end"] + 1)
-    return ReadQuery(tree, source)
+    if options:
+        _note_options(tree, split(plain), options, source)
+    return ReadQuery(tree, source, plain, options)
+
+
+def _options_of_tables(plain: str) -> dict[int, RelationOptions]:
+    """Return the options of tables, by the character after what they stand behind."""
+    if _OPTIONS.search(plain) is None:
+        return {}
+    words = split(plain)
+    return {words[place_from(words, one.start) - 1].end: one for one in options_in(words)}
+
+
+def _note_options(
+    tree: Expr,
+    words: Sequence[Word],
+    options: Mapping[int, RelationOptions],
+    source: TextOfParts,
+) -> None:
+    """Note at the tables of a tree what their options say."""
+    left = dict(options)
+    for node in tree.find_all(exp.Table):
+        end = node.parts[-1].meta.get("end") if node.parts else None
+        if end is not None:
+            behind = end_of_version(words, place_from(words, end + 1))
+            found = left.pop(words[behind - 1].end, None)
+            if found is not None:
+                node.meta[OPTIONS] = dict(found.values)
+    for one in left.values():
+        raise SyntaxProblem(source.origin(one.start), "expected WITH (…) behind a table's name")
 
 
 def start_of(node: Expr) -> int:

@@ -20,9 +20,9 @@ from deltalog.names import name_key, path_key
 from deltalog.query.computed import divided
 from deltalog.query.dialect import as_duckdb_does
 from deltalog.query.joins import number_naturals
-from deltalog.query.lexer import SyntaxProblem, Word, error_at, split
+from deltalog.query.lexer import SyntaxProblem, error_at
 from deltalog.query.names import QualifiedName, VersionExpression
-from deltalog.query.parse import FAILURES, TOO_DEEP, ReadQuery, read_query, start_of
+from deltalog.query.parse import FAILURES, OPTIONS, TOO_DEEP, read_query, start_of
 from deltalog.query.pruning import EVERYTHING, TableRead, names_in, names_looked_into, read_of
 from deltalog.query.selections import Selection, selection_of
 
@@ -33,9 +33,12 @@ if TYPE_CHECKING:
 
     from deltalog.query.computed import Part
 
-_CHANGES: Final = frozenset({"table_changes", "table_changes_by_path"})
+CHANGES: Final = frozenset({"table_changes", "table_changes_by_path"})
+"""The functions that are tables."""
 _PREFIX: Final = "deltalog_table_"
-_KINDS: Final = ("VERSION", "TIMESTAMP", "SYSTEM_VERSION", "SYSTEM_TIME")
+_VERSION: Final = "versionasof"
+_TIMESTAMP: Final = "timestampasof"
+_TRAVELLING: Final = frozenset({_VERSION, _TIMESTAMP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +86,6 @@ class TranslatedQuery:
     selection: Selection | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LocatedTable:
-    """A table in the text of a query.
-
-    Args:
-        table: what is named.
-        start: its first character.
-        end: the character after it, and after its version.
-        is_aliased: whether an alias follows.
-    """
-
-    table: TableReference
-    start: int
-    end: int
-    is_aliased: bool
-
-
 @lru_cache(maxsize=256)
 def check_query(text: str) -> frozenset[str]:
     """Return the names of a query's parameters; a text that is no query is refused.
@@ -138,9 +124,10 @@ def translated(text: str) -> TranslatedQuery:
         number_naturals(tree)
         aliases = _qualified(tree)
         for node in list(tree.find_all(exp.Table)):
-            if not _is_cte(node):
+            if not is_cte(node):
                 name = f"{prefix}{len(tables)}"
-                tables[name] = _reference(node)
+                tables[name] = reference_of(node)
+                _refuse_options(node)
                 read = needed.get(id(node), EVERYTHING)
                 reads[name] = replace(read, looked_into=looked_into, named=named)
                 alias = aliases.get(id(node)) or _name_of(tables[name]).parts[-1]
@@ -158,22 +145,6 @@ def translated(text: str) -> TranslatedQuery:
     return TranslatedQuery(
         whole.text, tables, reads, names, whole.parts, _spelled(found.tree), selection_of(found)
     )
-
-
-@lru_cache(maxsize=256)
-def located(text: str) -> tuple[str, tuple[LocatedTable, ...]]:
-    """Return a query in Spark's dialect, and where it names tables, in the order of the text.
-
-    Raises:
-        InvalidInputError: the text is no query; the message has the position.
-    """
-    try:
-        found = read_query(text)
-        return found.source.text, tuple(_places(found))
-    except RecursionError:
-        raise error_at(text, 0, TOO_DEEP) from None
-    except SyntaxProblem as problem:
-        raise error_at(text, problem.place, problem.problem) from problem
 
 
 def bound(reference: TableReference, parameters: Mapping[str, object]) -> TableReference:
@@ -200,55 +171,7 @@ def _spelled(tree: Any) -> tuple[str | None, ...]:
     return tuple(one.name if isinstance(one, exp.Column) else None for one in selected)
 
 
-def _places(found: ReadQuery) -> Iterator[LocatedTable]:
-    text = found.source.text
-    words = split(text)
-    numbers = {word.start: number for number, word in enumerate(words)}
-    tables: list[LocatedTable] = []
-    for node in found.tree.find_all(exp.Table):
-        is_call = isinstance(node.this, exp.Func)
-        if _is_cte(node) or (is_call and _name_of_call(node.this) not in _CHANGES):
-            continue
-        reference = _reference(node)  # refuses what has no place, such as `FROM @x`
-        if is_call:
-            first = start_of(node)
-            while words[numbers[first]].text.lower() not in _CHANGES:
-                first = words[numbers[first] - 1].start
-            end = _end_of_value(words, numbers[first])
-        else:
-            first = node.parts[0].meta["start"]
-            end = _end_of_version(words, numbers[node.parts[-1].meta["start"]] + 1)
-        alias = bool(node.args.get("alias"))
-        tables.append(LocatedTable(reference, first, words[end - 1].end, alias))
-    yield from sorted(tables, key=lambda one: one.start)
-
-
-def _end_of_version(words: list[Word], place: int) -> int:
-    """Return the place of the word after a table's version, if it has one."""
-    start = place + words[place].says("FOR")
-    is_version = any(map(words[start].says, _KINDS)) and words[start + 1].says("AS")
-    return _end_of_value(words, start + 3) if is_version else place
-
-
-def _end_of_value(words: list[Word], place: int) -> int:
-    """Return the place of the word after a constant, a parameter or a call."""
-    place += any(map(words[place].says, ("-", "+", ":")))
-    if words[place].kind == "word" and words[place + 1].kind == "text":
-        return place + 2
-    if not words[place].says("("):
-        place += 1
-    if not words[place].says("("):
-        return place
-    depth = 0
-    while words[place].kind != "end":
-        depth += words[place].says("(") - words[place].says(")")
-        place += 1
-        if not depth:
-            break
-    return place
-
-
-def _is_cte(node: exp.Table) -> bool:
+def is_cte(node: exp.Table) -> bool:
     """Whether a name is that of a common table expression around it."""
     if node.args.get("db") or not isinstance(node.this, exp.Identifier):
         return False
@@ -272,7 +195,12 @@ def _visible(node: Expr) -> Iterator[Expr]:
         at = at.parent
 
 
-def _reference(node: exp.Table) -> TableReference:
+def reference_of(node: exp.Table) -> TableReference:
+    """Return what a table of a tree stands for.
+
+    Raises:
+        SyntaxProblem: its name or its version is none.
+    """
     if isinstance(node.this, exp.Func):
         return _changes(node.this)
     # sqlglot has three places for a name: what is longer is in the last one, with dots.
@@ -280,8 +208,11 @@ def _reference(node: exp.Table) -> TableReference:
         raise SyntaxProblem(start_of(node), "expected the name of a table")
     version = node.args.get("version")
     parts = tuple(part.name for part in node.parts)
+    options = node.meta.get(OPTIONS, {})
+    if options.keys() & _TRAVELLING and (version is not None or options.keys() >= _TRAVELLING):
+        raise SyntaxProblem(start_of(node), "expected one version of the table")
     if version is None:
-        return QualifiedName(parts)
+        return QualifiedName(parts, _version_of_options(node, options))
     value = version.expression
     if isinstance(value, exp.Literal):
         if version.this != "VERSION":
@@ -293,18 +224,41 @@ def _reference(node: exp.Table) -> TableReference:
     return QualifiedName(parts, VersionExpression(version.this == "VERSION", value.sql("spark")))
 
 
+def options_of(node: exp.Table) -> dict[str, str]:
+    """Return what the options of a table say, without its version."""
+    found = node.meta.get(OPTIONS, {})
+    return {name: value for name, value in found.items() if name not in _TRAVELLING}
+
+
+def _refuse_options(node: exp.Table) -> None:
+    for name in options_of(node):
+        raise SyntaxProblem(
+            start_of(node), f"expected versionAsOf or timestampAsOf in WITH (…), found {name!r}"
+        )
+
+
+def _version_of_options(node: exp.Table, options: Mapping[str, str]) -> int | str | None:
+    number = options.get(_VERSION)
+    if number is None:
+        return options.get(_TIMESTAMP)
+    if not number.isdecimal():
+        raise SyntaxProblem(start_of(node), f"expected the number of a version, found {number}")
+    return int(number)
+
+
 def _name_of(reference: TableReference) -> QualifiedName:
     return reference.table if isinstance(reference, TableChangesCall) else reference
 
 
-def _name_of_call(call: Any) -> str:
+def name_of_call(call: Any) -> str:
+    """Return the name of a function, in lower case."""
     name: str = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
     return name.lower()
 
 
 def _changes(call: Any) -> TableChangesCall:
-    name = _name_of_call(call)
-    if name not in _CHANGES:
+    name = name_of_call(call)
+    if name not in CHANGES:
         raise SyntaxProblem(
             start_of(call), f"expected a table or table_changes(…), found {name}(…)"
         )

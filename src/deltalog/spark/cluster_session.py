@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
@@ -17,26 +18,33 @@ from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.expressions.render import quote_text
 from deltalog.locations import named_table
 from deltalog.log.listing import has_table
+from deltalog.query.located import located
 from deltalog.query.names import QualifiedName
-from deltalog.query.translate import TableChangesCall, bound, located
+from deltalog.query.translate import TableChangesCall, bound
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.by_options import frame_by_options
+from deltalog.spark.reading.conditions import as_spark_condition
 from deltalog.spark.session.catalogs import catalogs_of, shown_by
+from deltalog.spark.session.foreign import foreign_text
 from deltalog.spark.session.names import find_location, note_location, view_location
 from deltalog.spark.session.opening import open_latest, session_time_zone
 from deltalog.spark.session.settings import enforces_retention
 from deltalog.spark.session.spark_tables import (
     drop_entry,
     find_entry,
+    full_name,
     look_up,
     make_entry,
     rename_entry,
 )
+from deltalog.spark.session.splicing import TableFrame, spliced
 from deltalog.spark.session.types import quoted
 from deltalog.spark.table import DeltaTable as SparkTable
 from deltalog.spark.tending import forget_table
 from deltalog.spark.writing.fitted import fitted
+from deltalog.spark.writing.frame import replacing_by_spark
 from deltalog.spark.writing.named import NO_PLACE, place_of_name
+from deltalog.statements.conditions import resolved
 from deltalog.statements.create import ConvertStatement, CreateStatement
 from deltalog.statements.mentioned import names_in
 from deltalog.statements.namespaces import NamespaceStatement
@@ -56,8 +64,10 @@ if TYPE_CHECKING:
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
     from deltalog.spark.writing.named import NamedPlace
-    from deltalog.statements.statement import NewNames, SqlStatement
+    from deltalog.statements.slices import SqlCondition
+    from deltalog.statements.statement import NewNames, Qualifiers, SqlStatement
     from deltalog.table import DeltaTable
+    from deltalog.verbs.write import Write
 
 _FORMAT: Final = "deltalog"
 _SPARKS: Final = "spark_catalog"
@@ -71,6 +81,7 @@ class ClusterSession:
         spark: the session, classic or remote.
         storage_options: of tables that are named by their location.
         own: the formats that are deltalog's.
+        frames: that a statement calls by these names.
     """
 
     def __init__(
@@ -79,7 +90,9 @@ class ClusterSession:
         storage_options: Mapping[str, Any] | None,
         *,
         own: frozenset[str] = _OWN_FORMATS,
+        frames: Mapping[str, DataFrame] = MappingProxyType({}),
     ) -> None:
+        self._frames = {(name,): frame for name, frame in frames.items()}
         self._spark = spark
         self._own = own
         self._catalogs = catalogs_of(spark).names
@@ -90,8 +103,9 @@ class ClusterSession:
         self._read: set[str] = set()
         self._placed: dict[tuple[str, ...], NamedPlace] = {}
         self._located: dict[tuple[str, ...], str | None] = {}
+        self._full: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def is_concerned(self, statement: SqlStatement) -> bool:
+    def is_concerned(self, statement: SqlStatement | QualifiedName) -> bool:
         """Whether a statement is about a table of ours: one of its names, or of its query's."""
         if isinstance(statement, CreateStatement) and statement.clauses.uses_delta:
             return True
@@ -106,6 +120,7 @@ class ClusterSession:
             or self._shown(name) is not None
             or self._location(name) is not None
             for name in names_in(statement)
+            if name.key not in self._frames
         )
 
     def makes(self, statement: CreateStatement) -> bool:
@@ -119,6 +134,13 @@ class ClusterSession:
     def enforces_retention(self) -> bool:
         """Whether VACUUM refuses a retention shorter than the table's."""
         return enforces_retention(self._spark)
+
+    def full_name(self, name: QualifiedName) -> QualifiedName:
+        """Return all parts of a table's name if Spark's catalog has it; else the name."""
+        if self._location(name) is None or name.location is not None:
+            return name
+        full = self._full.get(name.key, name.key)
+        return replace(name, parts=(*full[:-1], name.parts[-1]))
 
     # --- tables by their names
 
@@ -288,27 +310,47 @@ class ClusterSession:
 
     def select(self, query: Query) -> DataFrame:
         """Return the rows of a query, in which our tables are views that Spark plans."""
-        text, tables = located(query.text)
+        found = located(query.text)
         frames: dict[str, DataFrame] = {}
-        parts: list[str] = []
-        copied = 0
-        for one in tables:
-            frame = self._frame_of(bound(one.table, query.parameters))
-            if frame is None:
-                continue
-            name = f"deltalog_table_{len(frames)}"
-            frames[name] = frame
-            own = one.table.table if isinstance(one.table, TableChangesCall) else one.table
-            alias = "" if one.is_aliased else f" AS `{own.parts[-1].replace('`', '``')}`"
-            parts += _escaped(text[copied : one.start]), f"{{{name}}}", _escaped(alias)
-            copied = one.end
-        parts.append(_escaped(text[copied:]) if frames else text)
-        # PySpark knows the frames by their names in braces, also on Spark Connect.
-        return self._spark.sql("".join(parts), args=dict(query.parameters), **frames)
+        tables: list[TableFrame] = []
+        for one in found.tables:
+            table = bound(one.table, query.parameters)
+            frame = self._frame_of(table, one.options)
+            if frame is not None:
+                name = f"deltalog_table_{len(frames)}"
+                frames[name] = frame
+                tables.append(TableFrame(one, name, self._full_name(table)))
+        text = spliced(found, tables)
+        return self._spark.sql(text, args=dict(query.parameters), **frames)
 
     def values(self, query: Query) -> pa.Table:
         """Return the rows of a query in a condition."""
         return self.select(query).toArrow()
+
+    def expression(
+        self,
+        given: SqlCondition,
+        columns: Sequence[str] = (),
+        qualifiers: Qualifiers = (),
+        *,
+        keeps_last: bool = False,
+    ) -> Expression | str:
+        """Return the expression of a condition; a text if only Spark knows what it says."""
+        if not given.is_foreign:
+            return resolved(self.values, given, columns)
+        return foreign_text(self.values, given, columns, qualifiers, keeps_last=keeps_last)
+
+    def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
+        """Return the part of a condition by which files are found; None if there is none."""
+        if condition is None:
+            return None
+        schema, session = table.snapshot.configuration.schema, table.snapshot.context.session
+        found = as_spark_condition(condition, schema, session, by_spark=True)
+        return condition if found.is_known else found.pruning
+
+    def replacing(self, write: Write, table: DeltaTable) -> Write:
+        """Return the verb that replaces those rows of a table that match a predicate."""
+        return replacing_by_spark(write, table)
 
     def source(
         self,
@@ -370,15 +412,19 @@ class ClusterSession:
             return self._spark.sql("SELECT 1 AS done WHERE false").select()
         return self._spark.createDataFrame(rows)
 
-    def _frame_of(self, table: QualifiedName | TableChangesCall) -> DataFrame | None:
+    def _frame_of(
+        self, table: QualifiedName | TableChangesCall, more: Mapping[str, str]
+    ) -> DataFrame | None:
         """Return the rows of a table of ours; None if Spark is to find the name."""
         name = table.table if isinstance(table, TableChangesCall) else table
+        if name.key in self._frames:
+            return self._frames[name.key]
         named = self._named(name)
         location = str(name) if named is not None else self._location(name)
         if location is None:
             return None
         given = {} if named is not None else self._storage_options or {}
-        options: dict[str, str] = {**given, "path": location}
+        options: dict[str, str] = {**more, **given, "path": location}
         if isinstance(table, TableChangesCall):
             options["readChangeFeed"] = "true"
             for side, bound in (("starting", table.start), ("ending", table.end)):
@@ -400,6 +446,14 @@ class ClusterSession:
             found = self._spark.read.format(_FORMAT).options(**options).load()
         return found
 
+    def _full_name(self, table: QualifiedName | TableChangesCall) -> tuple[str, ...]:
+        """Return all parts of a table's name in its catalog, in lower case."""
+        if isinstance(table, TableChangesCall):
+            return table.table.key[-1:]
+        if table.location is not None:
+            return (_SPARKS, *table.key)
+        return self._full.get(table.key, table.key)
+
     def _root_of(self, named: NamedTable | None, location: str) -> str:
         if named is not None:
             return named.catalog.open(named.name).store.root
@@ -413,6 +467,8 @@ class ClusterSession:
         """
         if name.location is not None:
             return name.location if name.format in self._own else None
+        if name.key in self._frames:
+            return None
         bare = replace(name, version=None)
         if bare.key not in self._located:
             self._located[bare.key] = self._look_up(bare)
@@ -424,6 +480,8 @@ class ClusterSession:
             # A view of ours, or nothing that has a location.
             found = view_location(self._spark, str(bare))
             return found if found is not None and self._context_at(found) is not None else None
+        if entry is not None:
+            self._full[bare.key] = full_name(self._spark, bare)
         if entry is not None and entry.provider in _OWN_FORMATS - self._own:
             return None  # of another library, such as Delta's jar
         try:
@@ -431,8 +489,3 @@ class ClusterSession:
         except TableNotFoundError:
             return None
         return found if self._context_at(found) is not None else None
-
-
-def _escaped(text: str) -> str:
-    """A part of a query in which braces stand for themselves."""
-    return text.replace("{", "{{").replace("}", "}}")

@@ -142,7 +142,7 @@ def _noting(noting: type, asked: Callable[[Any], object]) -> Callable[[Any], Any
 def _sql(before: Any) -> Any:
     @wraps(before)
     def sql(spark: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803  # PySpark's
-        found = None if kwargs else statement_rows(spark, sqlQuery, args)
+        found = statement_rows(spark, sqlQuery, args, kwargs)
         return before(spark, sqlQuery, args, **kwargs) if found is None else found
 
     return sql

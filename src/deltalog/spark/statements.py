@@ -10,19 +10,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
-from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.errors import DeltaError, InvalidInputError, TableNotFoundError
 from deltalog.spark.cluster_session import ClusterSession
+from deltalog.spark.others import other_rows, refuse_view
 from deltalog.spark.session.catalogs import catalogs_of
+from deltalog.spark.session.completing import completed
 from deltalog.spark.session.failures import as_spark_does, check_session
 from deltalog.spark.session.formats import left_to_spark
-from deltalog.spark.session.settings import session_defaults
+from deltalog.spark.session.settings import session_defaults, session_settings
 from deltalog.statements.create import CreateStatement
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.namespaces import UseStatement
+from deltalog.statements.shows import SelectStatement
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,7 +67,7 @@ def sql(
     check_session(spark)
     session = ClusterSession(spark, storage_options)
     try:
-        found = parse_statement(statement, parameters)
+        found = parse_statement(statement, parameters, takes_foreign=True)
     except InvalidInputError as error:
         return _by_spark(spark, statement, parameters, error)
     rows = _answer(spark, session, found)
@@ -71,7 +75,12 @@ def sql(
 
 
 def run_statement(
-    spark: SparkSession, statement: str, parameters: Parameters, *, own: frozenset[str]
+    spark: SparkSession,
+    statement: str,
+    parameters: Parameters,
+    *,
+    own: frozenset[str],
+    frames: Mapping[str, DataFrame],
 ) -> DataFrame | None:
     """Return the rows of a statement about tables in formats of ours; None if Spark must run it.
 
@@ -80,20 +89,68 @@ def run_statement(
         statement: as `spark.sql` got it.
         parameters: likewise.
         own: the formats that are deltalog's in the session.
+        frames: that the statement names.
 
     Raises:
         DeltaError: as the verb that it does.
     """
-    session = ClusterSession(spark, None, own=own)
+    session = ClusterSession(spark, None, own=own, frames=frames)
     try:
-        found = parse_statement(statement, parameters)
+        found = parse_statement(statement, parameters, takes_foreign=True)
+        if not isinstance(found, SelectStatement) and _has_columns(parameters):
+            known = _with_values(spark, parameters)
+            found = parse_statement(statement, known, takes_foreign=True)
     except InvalidInputError as error:
+        rows = _of_others(spark, session, statement, parameters, own)
+        if rows is not None:
+            return rows
         if _OF_DELTA.search(statement) is None:
             return None
         return _by_spark(spark, statement, parameters, error)
     if isinstance(found, CreateStatement) and not session.makes(found):
         return None
-    return _answer(spark, session, found)
+    check = partial(refuse_view, spark, found) if "delta" in own else None
+    try:
+        rows = _answer(spark, session, found)
+    except TableNotFoundError:
+        if check is not None:
+            check()
+        raise
+    if rows is None and check is not None:
+        check()
+    return rows
+
+
+def _of_others(
+    spark: SparkSession,
+    session: ClusterSession,
+    statement: str,
+    parameters: Parameters,
+    own: frozenset[str],
+) -> DataFrame | None:
+    """Return the rows of a statement that holds others; None if it is none."""
+
+    def run(text: str, given: Parameters) -> DataFrame | None:
+        return run_statement(spark, text, given, own=own, frames={})
+
+    return other_rows(spark, session, statement, parameters, run)
+
+
+def _has_columns(parameters: Parameters) -> bool:
+    given = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
+    return any(isinstance(value, Column) for value in given)
+
+
+def _with_values(spark: SparkSession, parameters: Any) -> Parameters:
+    """Return parameters with the values of those that are columns of Spark."""
+    names = list(parameters) if isinstance(parameters, Mapping) else range(len(parameters))
+    asked = [name for name in names if isinstance(parameters[name], Column)]
+    columns = [parameters[name].alias(f"c{place}") for place, name in enumerate(asked)]
+    (row,) = spark.range(1).select(*columns).collect()
+    values = dict(zip(asked, row, strict=True))
+    if isinstance(parameters, Mapping):
+        return {**parameters, **values}
+    return [values.get(place, value) for place, value in enumerate(parameters)]
 
 
 def _answer(spark: SparkSession, session: ClusterSession, found: SqlStatement) -> DataFrame | None:
@@ -103,7 +160,8 @@ def _answer(spark: SparkSession, session: ClusterSession, found: SqlStatement) -
             catalogs_of(spark).names.leave()
         return None
     with as_spark_does(), session_defaults(spark):
-        answer = found.run(session)
+        merges = bool(session_settings(spark).merge_schema)
+        answer = completed(found, session.full_name, merges=merges).run(session)
     if isinstance(answer.rows, DataFrame):
         return answer.rows
     return session.frame(answer.rows)

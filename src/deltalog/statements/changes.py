@@ -6,14 +6,13 @@ Protocol: none; Spark's SQL reference
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import map_columns
+from deltalog.expressions import Expression, map_columns
 from deltalog.expressions.nodes import Column
 from deltalog.names import name_key, path_key
 from deltalog.rows.request import Action, ChangeRequest, Clause, When
-from deltalog.statements.conditions import resolved
 from deltalog.statements.slices import Query, SqlCondition
 from deltalog.statements.statement import (
     Qualifiers,
@@ -39,7 +38,6 @@ from deltalog.verbs.update import Update
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deltalog.expressions import Expression
     from deltalog.query.lexer import Word
     from deltalog.query.names import QualifiedName
     from deltalog.statements.reader import StatementReader
@@ -173,9 +171,12 @@ class MergeStatement(SqlStatement):
             source_alias = alias_of(self.source, None)
             names.append(self.source)
         qualifiers = qualifiers_of(self.table, self.alias)
+        longer = tuple(one for name in names for one in qualifiers_of(name) if len(one) > 1)
 
-        def expression(given: SqlCondition) -> Expression:
-            return _with_short_names(resolved(session.values, given), names)
+        def expression(given: SqlCondition) -> Any:
+            found = session.expression(given, (), longer, keeps_last=True)
+            is_ours = isinstance(found, Expression)
+            return _with_short_names(found, longer) if is_ours else found
 
         source = session.source(self.source, target=self.table, alias=source_alias)
         left_out = () if self.evolves else self._left_out(session.columns(source), table)
@@ -227,7 +228,7 @@ def read_delete(reader: StatementReader) -> SqlStatement:
     """Read what follows `DELETE`."""
     reader.expect("FROM")
     table, alias = reader.table(), reader.alias("WHERE")
-    return DeleteStatement(table, alias, reader.condition() if reader.take("WHERE") else None)
+    return DeleteStatement(table, alias, _read_where(reader))
 
 
 def read_update(reader: StatementReader) -> SqlStatement:
@@ -235,7 +236,7 @@ def read_update(reader: StatementReader) -> SqlStatement:
     table, alias = reader.table(), reader.alias("SET")
     reader.expect("SET")
     values = _read_values(reader, "WHERE")
-    where = reader.condition() if reader.take("WHERE") else None
+    where = _read_where(reader)
     return UpdateStatement(table, alias, values, where)
 
 
@@ -262,7 +263,7 @@ def read_merge(reader: StatementReader) -> SqlStatement:
     if named is not None:
         source, source_alias = named, source_alias or name
     reader.expect("ON")
-    condition = reader.condition("WHEN")
+    condition = reader.condition("WHEN", by_engine=True)
     clauses: list[MergeClause] = []
     while not clauses or reader.is_at("WHEN"):
         clauses.append(_read_clause(reader))
@@ -285,7 +286,7 @@ def _read_clause(reader: StatementReader) -> MergeClause:
     when = {"MATCHED": When.MATCHED, "NOT MATCHED BY SOURCE": When.NOT_MATCHED_BY_SOURCE}.get(
         kind, When.NOT_MATCHED
     )
-    condition = reader.condition("THEN") if reader.take("AND") else None
+    condition = reader.condition("THEN", by_engine=True) if reader.take("AND") else None
     reader.expect("THEN")
     if when is When.NOT_MATCHED:
         reader.expect("INSERT")
@@ -319,9 +320,15 @@ def _read_values(reader: StatementReader, *stops: str) -> dict[Path, SqlConditio
 
 
 def _read_value(reader: StatementReader, *stops: str) -> SqlCondition | None:
-    # It may be the name of a schema as well, as in `default.orders.price`.
-    is_schema = reader.is_at("DEFAULT .")
-    return _DEFAULT if not is_schema and reader.take("DEFAULT") else reader.condition(*stops)
+    # `default` may be a schema: `default.sales.amount`.
+    is_default = reader.is_at("DEFAULT") and not reader.is_at("DEFAULT .")
+    if is_default and reader.take("DEFAULT"):
+        return _DEFAULT
+    return reader.condition(*stops, by_engine=True)
+
+
+def _read_where(reader: StatementReader) -> SqlCondition | None:
+    return reader.condition(by_engine=True) if reader.take("WHERE") else None
 
 
 def _once(
@@ -340,15 +347,14 @@ def _columns(
     return {bare(path, qualifiers, names): value for path, value in values.items()}
 
 
-def _with_short_names(condition: Expression, names: Sequence[QualifiedName]) -> Expression:
+def _with_short_names(condition: Expression, longer: Qualifiers) -> Expression:
     """Return a condition of a MERGE in which `schema.table.column` is `table.column`."""
 
     def short(column: Column) -> Column:
         key = path_key(column.path)
-        for name in names:
-            size = len(name.key)
-            if name.location is None and len(key) > size > 1 and key[:size] == name.key:
-                return Column(column.path[size - 1 :])
+        for one in longer:
+            if len(key) > len(one) and key[: len(one)] == one:
+                return Column(column.path[len(one) - 1 :])
         return column
 
     return map_columns(condition, short)

@@ -51,7 +51,7 @@ def resolved(
     marks = {named[name]: one for name, one in condition.subqueries.items()}
     parameters = {**condition.parameters, **named}
     found = parse_sql(condition.text, parameters=parameters, columns=columns)
-    answers = {mark: _answer(values_of, one) for mark, one in marks.items()}
+    answers = {mark: answer_of(values_of, one) for mark, one in marks.items()}
 
     def answered(node: Expression) -> Expression:
         if isinstance(node, In) and len(node.options) == 1:
@@ -65,8 +65,12 @@ def resolved(
     return answered(found) if marks else found
 
 
-def _answer(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any:
-    """Return the value or the values that a query stands for."""
+def answer_of(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any:
+    """Return the value or the values that a query stands for.
+
+    Raises:
+        InvalidInputError: it gives more columns or rows than its place allows.
+    """
     text = subquery.query.text.strip()
     try:
         rows = values_of(subquery.query)

@@ -71,17 +71,20 @@ _STATEMENTS: Final[Mapping[str, Callable[[StatementReader], SqlStatement]]] = {
 }
 
 
-def parse_statement(sql: str, parameters: Parameters = None) -> SqlStatement:
+def parse_statement(
+    sql: str, parameters: Parameters = None, *, takes_foreign: bool = False
+) -> SqlStatement:
     """Return the statement of a text.
 
     Args:
         sql: one statement; a semicolon may end it.
         parameters: values for `?` (a sequence) or `:name` (a mapping).
+        takes_foreign: whether the session's engine evaluates conditions, and knows more.
 
     Raises:
         InvalidInputError: no statement has this form; the message has the position.
     """
-    reader = StatementReader(sql, parameters)
+    reader = StatementReader(sql, parameters, takes_foreign=takes_foreign)
     try:
         found = _read(reader)
     except RecursionError:

@@ -10,10 +10,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import InvalidInputError, SchemaMismatchError
-from deltalog.expressions import to_sql
 from deltalog.expressions.nodes import Column, Comparison, IsNull
 from deltalog.expressions.trees import conjunction
 from deltalog.names import name_key
+from deltalog.rows.request import logged_condition
 from deltalog.statements.slices import Defaults, Query, SqlCondition
 from deltalog.statements.statement import (
     Session,
@@ -104,10 +104,10 @@ class InsertStatement(SqlStatement):
             schema_mode="merge" if self.evolves else None,
             predicate=replaced,
             logged=None if replaced is None else {
-                "mode": "Overwrite", "partitionBy": [], "predicate": to_sql(replaced),
+                "mode": "Overwrite", "partitionBy": [], "predicate": logged_condition(replaced),
             },
         )  # fmt: skip
-        return table, verb
+        return table, verb if replaced is None else session.replacing(verb, table)
 
     def _check_count(
         self, session: Session, query: Query, table: DeltaTable, columns: Sequence[str]
@@ -137,9 +137,7 @@ class InsertStatement(SqlStatement):
         found = {}
         for name, value in (self.partition or {}).items():
             if value is not None:
-                constant = condition_of(session, value, table)
-                assert constant is not None  # noqa: S101  # there is a value
-                found[name] = constant
+                found[name] = condition_of(session, value, table)
         return found
 
     def _columns(self, table: DeltaTable, constants: Mapping[str, Any]) -> Sequence[str]:
@@ -193,7 +191,7 @@ class InsertStatement(SqlStatement):
 
     def _replaced(
         self, session: Session, table: DeltaTable, constants: Mapping[str, Expression]
-    ) -> Expression | None:
+    ) -> Any:
         """Return which rows are replaced; None is all of them.
 
         As with Spark's `partitionOverwriteMode` static: those of the constants of PARTITION.
@@ -271,7 +269,7 @@ def read_insert(reader: StatementReader) -> InsertStatement:
             reader.fail_at(start, "expected each column once")
     where = None
     if not overwrites and reader.take("REPLACE WHERE"):
-        where, replaces = reader.condition(ends_at_query=True), Replaces.WHERE
+        where, replaces = reader.condition(ends_at_query=True, by_engine=True), Replaces.WHERE
     query, defaults = reader.rows()
     if defaults and by_name:
         reader.fail_at(start, "BY NAME goes by the names of a query's columns: VALUES has none")

@@ -23,6 +23,7 @@ from deltalog.query.running import query_translated
 from deltalog.query.spelled import spelled_as_tables
 from deltalog.query.translate import TableChangesCall, bound, translated
 from deltalog.statements.catalog_names import CatalogNames
+from deltalog.statements.conditions import resolved
 from deltalog.statements.query_rows import FittedRows, OnceRows, RowsOfQuery, told_numbers
 from deltalog.statements.slices import Query
 from deltalog.storage import open_store
@@ -45,9 +46,11 @@ if TYPE_CHECKING:
     from deltalog.catalogs.protocol import CatalogTable
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
-    from deltalog.statements.statement import NewNames
+    from deltalog.statements.slices import SqlCondition
+    from deltalog.statements.statement import NewNames, Qualifiers
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.table.queries import SelectionScan
+    from deltalog.verbs.write import Write
 
 
 class LocalSession:
@@ -239,6 +242,29 @@ class LocalSession:
         """Return the rows of a query as a stream."""
         selected = self._selected(query)
         return self._answered(query, "") if selected is None else selected.to_reader()
+
+    def expression(
+        self,
+        given: SqlCondition,
+        columns: Sequence[str] = (),
+        qualifiers: Qualifiers = (),
+        *,
+        keeps_last: bool = False,
+    ) -> Expression:
+        """Return the expression of a condition, whose queries are answered."""
+        del qualifiers, keeps_last
+        return resolved(self.values, given, columns)
+
+    def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
+        """Return the part of a condition by which files are found: all of it."""
+        del table
+        found: Expression | None = condition
+        return found
+
+    def replacing(self, write: Write, table: DeltaTable) -> Write:
+        """Return the verb that replaces those rows of a table that match a predicate."""
+        del table
+        return write
 
     def values(self, query: Query) -> pa.Table:
         """Return the rows of a query in a condition."""

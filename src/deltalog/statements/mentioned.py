@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
+from deltalog.query.located import located
 from deltalog.query.names import QualifiedName
-from deltalog.query.translate import TableChangesCall, located
+from deltalog.query.translate import TableChangesCall
 from deltalog.statements.slices import Query
 
 
@@ -15,7 +16,7 @@ def names_in(value: object) -> Iterator[QualifiedName]:
     if isinstance(value, QualifiedName):
         yield value
     elif isinstance(value, Query):
-        for one in located(value.text)[1]:
+        for one in located(value.text).tables:
             yield one.table.table if isinstance(one.table, TableChangesCall) else one.table
     elif isinstance(value, Mapping):
         for part in value.values():

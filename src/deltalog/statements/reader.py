@@ -60,12 +60,15 @@ class StatementReader(WordReader):
     Args:
         sql: one statement.
         parameters: values for `?` (a sequence) or `:name` (a mapping).
+        takes_foreign: whether the session's engine knows more expressions than we do.
 
     Raises:
         InvalidInputError: as `split`; or the number of values is not that of the `?`.
     """
 
-    def __init__(self, sql: str, parameters: Parameters = None) -> None:
+    def __init__(
+        self, sql: str, parameters: Parameters = None, *, takes_foreign: bool = False
+    ) -> None:
         if not isinstance(sql, str):
             raise InvalidInputError(f"expected a statement as a text, found {sql!r}")
         is_right = isinstance(parameters, Sequence | Mapping | None)
@@ -76,6 +79,7 @@ class StatementReader(WordReader):
             )
         super().__init__(sql)
         self._clauses: LeadingClauses | None = None
+        self._takes_foreign = takes_foreign
         # For each word, the first one from it on that opens no bracket.
         self._after_brackets = list(range(len(self._words)))
         for place in range(len(self._words) - 2, -1, -1):
@@ -176,7 +180,9 @@ class StatementReader(WordReader):
             return self.table()
         return QualifiedName(("delta", self.text("a location")))
 
-    def condition(self, *stops: str, ends_at_query: bool = False) -> SqlCondition:
+    def condition(
+        self, *stops: str, ends_at_query: bool = False, by_engine: bool = False
+    ) -> SqlCondition:
         """Read an expression, up to one of these keywords, a comma, a closing bracket or the end.
 
         Inside brackets and CASE … END nothing ends it. Its grammar is checked here, its columns
@@ -185,14 +191,22 @@ class StatementReader(WordReader):
         Args:
             stops: keywords.
             ends_at_query: whether a query without brackets ends it, too.
+            by_engine: whether the session's engine evaluates it, which may know more.
         """
         start, end = self._place, self._end_of_slice(stops, ends_at_query=ends_at_query)
         if start == end:
             self.fail("expected an expression")
         subqueries: dict[str, Subquery] = {}
         found = self._slice(end, subqueries)
-        self._parsed(Query(found.text, {**found.parameters, **dict.fromkeys(subqueries)}), start)
-        return SqlCondition(found.text, found.parameters, subqueries)
+        is_foreign = False
+        try:
+            query = Query(found.text, {**found.parameters, **dict.fromkeys(subqueries)})
+            self._parsed(query, start)
+        except InvalidInputError:
+            is_foreign = by_engine and self._takes_foreign
+            if not is_foreign:
+                raise
+        return SqlCondition(found.text, found.parameters, subqueries, is_foreign)
 
     def source(self, *stops: str) -> str:
         """Read an expression as `condition` does, and return its text: a rule that tables keep."""

@@ -75,11 +75,13 @@ class SqlCondition:
         text: in Spark's dialect, with a name for each `?` and for each query in it.
         parameters: name → value, of those that the text has.
         subqueries: name of a parameter → the query that it stands for.
+        is_foreign: whether only the engine of the session knows what it says.
     """
 
     text: str
     parameters: Mapping[str, object] = field(default_factory=dict)
     subqueries: Mapping[str, Subquery] = field(default_factory=dict)
+    is_foreign: bool = False
 
 
 def stops_at(words: Sequence[Word], place: int, stops: Sequence[str]) -> bool:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
-from deltalog.expressions import evaluate, lit, map_columns, parse_sql, resolve
+from deltalog.expressions import Expression, evaluate, lit, map_columns, parse_sql, resolve
 from deltalog.expressions.nodes import Column
 from deltalog.features.clustering import logical_clustering_columns
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.identity_columns import identity_columns
 from deltalog.names import name_key, path_key
+from deltalog.rows.request import logged_condition
 from deltalog.schema import StructType
-from deltalog.statements.conditions import resolved
 from deltalog.verbs.do import stage
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from deltalog.catalogs.protocol import CatalogTable
     from deltalog.engine import Engine
-    from deltalog.expressions import Expression
     from deltalog.query.names import QualifiedName
     from deltalog.statements.slices import Query, SqlCondition
     from deltalog.table import DeltaTable
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from deltalog.transaction import PendingTransaction
     from deltalog.transaction.commit import Ran
     from deltalog.verbs.verb import OutcomeT_co, Verb
+    from deltalog.verbs.write import Write
 
 Path = tuple[str, ...]
 Qualifiers = tuple[Path, ...]
@@ -183,6 +183,35 @@ class Session(Protocol):
         """Return the rows of a query in a condition, which are few."""
         ...
 
+    def expression(
+        self,
+        given: SqlCondition,
+        columns: Sequence[str] = (),
+        qualifiers: Qualifiers = (),
+        *,
+        keeps_last: bool = False,
+    ) -> Any:
+        """Return the expression of a condition, whose queries are answered.
+
+        Args:
+            given: the condition.
+            columns: of the rows that it is about.
+            qualifiers: what may stand before them; taken away from what is no expression of ours.
+            keeps_last: whether their last part stays there.
+
+        Returns:
+            An expression, or something that only the engine evaluates.
+        """
+        ...
+
+    def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
+        """Return the part of a condition by which files are found; None if there is none."""
+        ...
+
+    def replacing(self, write: Write, table: DeltaTable) -> Write:
+        """Return the verb that replaces those rows of a table that match a predicate."""
+        ...
+
     def source(
         self,
         rows: Query | QualifiedName,
@@ -258,7 +287,9 @@ def explained_scan(
     """Return how the rows of a condition would be found, line by line."""
     table = session.open(name)
     condition = condition_of(session, where, table, qualifiers_of(name, alias))
-    return table.scan(predicate=condition).explain().splitlines()
+    known = session.known_part(condition, table)
+    rest = [] if known is condition else [f"  rows where: {logged_condition(condition)}"]
+    return [*table.scan(predicate=known).explain().splitlines(), *rest]
 
 
 def _facts(statement: Any) -> Iterator[tuple[str, str]]:
@@ -318,8 +349,10 @@ def result_of(session: Session, table: DeltaTable, verb: Verb[Any]) -> dict[str,
 
 def condition_of(
     session: Session, given: SqlCondition | None, table: DeltaTable, qualifiers: Qualifiers = ()
-) -> Expression | None:
+) -> Any:
     """Return the expression of a condition over a table's rows, with its queries answered.
+
+    It is another thing if only the session's engine knows what it says.
 
     Args:
         session: answers them.
@@ -330,7 +363,9 @@ def condition_of(
     if given is None:
         return None
     names = table.schema().names
-    found = resolved(session.values, given, names)
+    found = session.expression(given, names, qualifiers)
+    if not isinstance(found, Expression):
+        return found
     return map_columns(found, lambda column: Column(bare(column.path, qualifiers, names)))
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.query.lexer import SyntaxProblem
+from deltalog.query.located import located
 from deltalog.query.names import QualifiedName, VersionExpression
-from deltalog.query.translate import TableChangesCall, bound, check_query, located, translated
+from deltalog.query.translate import TableChangesCall, bound, check_query, translated
 
 
 def _tables(sql: str) -> list[object]:
@@ -182,8 +183,10 @@ def test_deep_queries_are_refused_by_name() -> None:
     ],
 )
 def test_tables_are_located_in_the_text(sql: str, found: list[tuple[str, bool]]) -> None:
-    text, tables = located(sql)
-    shown = [(" ".join(text[one.start : one.end].split()), one.is_aliased) for one in tables]
+    text = located(sql).text
+    shown = [
+        (" ".join(text[one.start : one.end].split()), one.is_aliased) for one in located(sql).tables
+    ]
     assert shown == found
 
 

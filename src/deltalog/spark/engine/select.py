@@ -57,7 +57,8 @@ def plan_delete_or_update_by_tasks(
     configuration, alias = snapshot.configuration, request.target_alias
     schema = configuration.schema
     whole = "true" if condition is None else condition
-    understood = as_spark_condition(whole, schema, snapshot.context.session, alias=alias)
+    session = snapshot.context.session
+    understood = as_spark_condition(whole, schema, session, alias=alias, by_spark=True)
     pruning = None if condition is None else understood.pruning
     by_log = condition is None or (
         pruning is not None and understood.is_known and _is_exact(snapshot, pruning)

@@ -9,6 +9,7 @@ Protocol: none
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import and_
@@ -66,7 +67,12 @@ class RowCondition:
 
 
 def as_spark_condition(
-    condition: Any, schema: StructType, session: SqlSession, *, alias: str | None = None
+    condition: Any,
+    schema: StructType,
+    session: SqlSession,
+    *,
+    alias: str | None = None,
+    by_spark: bool = False,
 ) -> RowCondition:
     """Return a condition from any form in which callers give it.
 
@@ -78,12 +84,18 @@ def as_spark_condition(
         schema: of the table.
         session: its time zone is Spark's.
         alias: of the table, in SQL texts.
+        by_spark: whether an expression may have functions and names that only Spark knows.
 
     Raises:
         InvalidInputError: it is none of these. Errors in a SQL text are left to Spark.
     """
     if isinstance(condition, Column):
         return RowCondition(column=condition, pruning=None, used=None, text=str(condition))
+    if by_spark and isinstance(condition, Expression):
+        try:
+            _known(schema, condition, session)
+        except InvalidInputError:
+            return _of_spark(condition, schema, session)
     is_text = isinstance(condition, str)
     ours = (
         _of_text(condition, schema, alias, session)
@@ -108,6 +120,19 @@ def as_spark_condition(
         text=text,
         is_known=len(kept) == len(parts),
     )
+
+
+def _of_spark(condition: Expression, schema: StructType, session: SqlSession) -> RowCondition:
+    """Return a condition of which only Spark knows some parts; the others prune files."""
+    kept: list[Expression] = []
+    for part in conjuncts(condition):
+        with suppress(InvalidInputError):
+            ours = None if asks_the_clock(part) else _known(schema, part, session)
+            if ours is not None and knows_no_zone(ours, schema, session.time_zone, is_text=True):
+                kept.append(ours)
+    text = to_sql(condition)
+    pruning = reduce(and_, kept) if kept else None
+    return RowCondition(column=F.expr(text), pruning=pruning, used=None, text=text)
 
 
 def _of_text(

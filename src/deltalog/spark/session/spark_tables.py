@@ -86,6 +86,15 @@ def look_up(spark: SparkSession, name: QualifiedName) -> tuple[SparkEntry | None
     return None, False
 
 
+def full_name(spark: SparkSession, name: QualifiedName) -> tuple[str, ...]:
+    """Return all parts of the name of a table in Spark's catalog, in lower case."""
+    parts = name.key
+    if len(parts) == 1:
+        with left_to_spark():
+            parts = (spark.catalog.currentDatabase().lower(), *parts)
+    return parts if len(parts) > 2 else (_SPARKS, *parts)
+
+
 def _in_spark(name: QualifiedName) -> tuple[str, ...] | None:
     parts = name.parts
     if name.location is not None or len(parts) > 3:  # catalog, schema, table

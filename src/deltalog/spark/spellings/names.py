@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import Column
-
 from deltalog.errors import InvalidInputError
 from deltalog.query.names import QualifiedName
 from deltalog.spark.create import spark_schema
 from deltalog.spark.session.failures import as_analysis_errors
 from deltalog.spark.session.formats import formats_of, is_left_to_spark, left_to_spark
 from deltalog.spark.session.settings import session_defaults
+from deltalog.spark.spellings.formatting import formatted
 from deltalog.spark.spellings.noting import DEFAULT_FORMAT, PATH, Noted, as_text
 from deltalog.spark.spellings.rows import AskedRows, entry_of
 from deltalog.spark.statements import run_statement
@@ -26,27 +25,32 @@ from deltalog.spark.writing.options import PROPERTY_PREFIX
 from deltalog.table.creating import TableDefinition, create_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 # Statements that name no table of ours, whatever follows.
 _OF_SPARK: Final = frozenset(
-    "set reset add list cache uncache load declare begin call execute clear refresh analyze msck "  # noqa: SIM905  # words
+    "set reset add list uncache load declare begin call clear refresh analyze msck "  # noqa: SIM905  # words
     "grant revoke".split()
 )
 _CREATING: Final = frozenset({"create", "replace"})
 _WORD: Final = re.compile(r"(?:\s|/\*.*?\*/|--[^\n]*\n|\()*([A-Za-z]+)", re.DOTALL)
 _NAMES_DELTA: Final = re.compile(r"\bdelta\s*\.\s*`|\busing\s+`?delta`?(?!\w)", re.IGNORECASE)
-_NAMES_OURS: Final = re.compile(r"delta|\bclone\b", re.IGNORECASE)
+_NAMES_OURS: Final = re.compile(r"delta|\bclone\b|\bview\b", re.IGNORECASE)
 
 
-def statement_rows(spark: SparkSession, text: object, given: Any) -> DataFrame | None:
+def statement_rows(
+    spark: SparkSession, text: object, given: Any, named: Mapping[str, Any]
+) -> DataFrame | None:
     """Return the rows of a statement about tables of ours; None if PySpark must run it.
 
     Args:
         spark: the session.
         text: as `sql` got it.
         given: its `args`.
+        named: what its text has in braces.
 
     Cost: of a statement that names tables, a call or two of Spark for each name.
     """
@@ -55,11 +59,14 @@ def statement_rows(spark: SparkSession, text: object, given: Any) -> DataFrame |
     formats = formats_of(spark)
     if not formats or not _may_concern(spark, text, formats):
         return None
-    values = given.values() if isinstance(given, dict) else given or ()
-    if any(isinstance(value, Column) for value in values):
-        return None  # only Spark can compute them
+    frames: dict[str, DataFrame] = {}
+    if named:
+        found = formatted(spark, text, named)
+        if found is None:
+            return None
+        text, frames = found
     with left_to_spark(), as_analysis_errors():
-        return run_statement(spark, text, given, own=formats)
+        return run_statement(spark, text, given, own=formats, frames=frames)
 
 
 def _may_concern(spark: SparkSession, text: str, formats: frozenset[str]) -> bool:

@@ -42,7 +42,7 @@ def fitted(
         table: that gets them.
         columns: of the table, which those of the frame are by their place; None goes by name.
         constants: column → its value in each row.
-        evolves: whether columns stay that the table does not have.
+        evolves: whether columns stay that the table does not have; by place, those that are left.
 
     Raises:
         SchemaMismatchError: they do not fit.
@@ -50,7 +50,8 @@ def fitted(
     schema = table.snapshot.configuration.schema
     known = {name_key(name): name for name in schema.names}
     given = frame.columns
-    if columns is not None and len(columns) != len(given):
+    more = given[len(columns) :] if columns is not None and evolves else []
+    if columns is not None and len(columns) + len(more) != len(given):
         raise SchemaMismatchError(
             f"cannot insert into {table.table_uri}: expected {len(columns)} columns "
             f"({', '.join(columns)}), found {len(given)} ({', '.join(given)})"
@@ -58,11 +59,17 @@ def fitted(
     frame = frame.toDF(*(f"c{place}" for place in range(len(given))))
     values: dict[tuple[str, ...], Column] = {}
     extra: list[Column] = []
-    for place, name in enumerate(given if columns is None else columns):
-        if name_key(name) in known:
-            values[(known[name_key(name)],)] = F.col(f"c{place}")
-        elif columns is None and evolves:
+    for place, name in enumerate(given if columns is None else [*columns, *more]):
+        is_extra = evolves and (columns is None or place >= len(columns))
+        if is_extra and name_key(name) not in known:
             extra.append(F.col(f"c{place}").alias(name))
+        elif columns is not None and is_extra:
+            raise SchemaMismatchError(
+                f"cannot insert into {table.table_uri}: expected {len(columns)} columns "
+                f"({', '.join(columns)}) and new ones after them, found {name!r} again"
+            )
+        elif name_key(name) in known:
+            values[(known[name_key(name)],)] = F.col(f"c{place}")
         else:
             raise SchemaMismatchError(
                 f"cannot insert into {table.table_uri}: it has no column {name!r}"

@@ -8,28 +8,31 @@ Protocol: none
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
-from deltalog.conditions import check_given
+from deltalog.conditions import as_condition, check_given
 from deltalog.errors import (
     CommitConflictError,
     ConstraintViolationError,
     DeltaError,
     InvalidInputError,
 )
+from deltalog.expressions import Expression
 from deltalog.expressions import Literal as Constant
 from deltalog.log.listing import has_table
-from deltalog.rows.request import deletion
+from deltalog.rows.request import deletion, logged_condition
 from deltalog.schema.types import BOOLEAN
+from deltalog.spark.engine.assign import as_value
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.scan import objection_to_native
 from deltalog.spark.session.failures import SparkTableExistsError
 from deltalog.spark.session.opening import session_time_zone
 from deltalog.spark.session.settings import session_defaults, session_settings
-from deltalog.spark.session.types import schema_of
+from deltalog.spark.session.types import quoted, schema_of
 from deltalog.spark.writing.options import WriteOptions
 from deltalog.spark.writing.plan import check_options, new_configuration, open_to_write
 from deltalog.table import DeltaTable
@@ -46,7 +49,6 @@ if TYPE_CHECKING:
 
     from deltalog.catalogs.named import NamedTable
     from deltalog.engine import Engine
-    from deltalog.expressions import Expression
     from deltalog.storage.store import Store
     from deltalog.table.creating import TablePlace
     from deltalog.transaction import PendingTransaction
@@ -211,16 +213,32 @@ _MISMATCH: Final = "a row does not match the condition of the overwrite"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverwriteMatching(Write):
-    """A write that replaces the rows for which a column of Spark is true.
+    """A write that replaces the rows for which a condition of Spark is true.
 
     Args:
-        where: the column; the new rows are checked where they are computed.
+        where: the condition; the new rows are checked where they are computed.
     """
 
-    where: Column
+    where: Any
 
     def stage(self, transaction: PendingTransaction, engine: Engine) -> RowsWritten:
-        """Delete the rows that match, and write the new ones."""
+        """Delete the rows that match, and write the new ones.
+
+        Raises:
+            ConstraintViolationError: a new row does not match.
+        """
+        try:
+            return self._written(transaction, engine)
+        except Exception as error:
+            if isinstance(error, DeltaError) or _MISMATCH not in str(error):
+                raise
+            where = logged_condition(self.where)
+            raise ConstraintViolationError(
+                f"cannot overwrite rows of {transaction.context.store.root} where {where}: "
+                f"{_MISMATCH}; nothing was changed"
+            ) from error
+
+    def _written(self, transaction: PendingTransaction, engine: Engine) -> RowsWritten:
         rows = engine.open_rows(self.data)
         self._merge_schema(transaction, rows)
         request = deletion(self.where, file_options=self.file_options)
@@ -265,18 +283,41 @@ def write_over_column(
     check_options(table.snapshot, options)
     told = options.arguments(table.snapshot.configuration)
     told |= {"dynamic": False, "logged": {**options.logged, "predicate": str(where)}}
-    wrong = F.raise_error(F.lit(_MISMATCH))
-    checked = frame.where(F.when(where, F.lit(True)).otherwise(wrong))  # noqa: FBT003  # Spark's
-    verb = OverwriteMatching(data=checked, where=where, **told)
-    try:
-        done = table.carry_out(
-            verb, CommitOptions(properties=options.commit_properties, hooks=options.hooks)
-        )
-    except Exception as error:
-        if isinstance(error, DeltaError) or _MISMATCH not in str(error):
-            raise
-        raise ConstraintViolationError(
-            f"cannot overwrite rows of {context.store.root} where {where}: {_MISMATCH}; nothing "
-            "was changed"
-        ) from error
+    verb = OverwriteMatching(data=_checked(frame, where), where=where, **told)
+    done = table.carry_out(
+        verb, CommitOptions(properties=options.commit_properties, hooks=options.hooks)
+    )
     return None if done.committed.skipped else done.committed.version
+
+
+def replacing_by_spark(write: Write, table: DeltaTable) -> Write:
+    """Return a write whose predicate Spark evaluates, if only Spark can.
+
+    Args:
+        write: of a data frame in the columns of the table, with a predicate.
+        table: that gets the rows.
+    """
+    where, snapshot = write.predicate, table.snapshot
+    if isinstance(where, Expression):
+        with suppress(InvalidInputError):
+            as_condition(snapshot.configuration.schema, where, session=snapshot.context.session)
+            return write
+    return OverwriteMatching(
+        data=_checked(write.data, as_value(where)),
+        mode=write.mode,
+        schema_mode=write.schema_mode,
+        logged=write.logged,
+        where=where,
+    )
+
+
+def _checked(frame: DataFrame, where: Column) -> DataFrame:
+    """Return rows of which one that does not match a condition is an error.
+
+    A column says so, not a filter: Spark may ask a filter about rows that never come.
+    """
+    first, *others = frame.schema.fields
+    wrong = F.raise_error(F.lit(_MISMATCH))
+    value = F.when(where, F.col(quoted(first.name))).otherwise(wrong)
+    checked = value.alias(first.name, metadata=first.metadata)
+    return frame.select(checked, *(F.col(quoted(one.name)) for one in others))
