@@ -75,7 +75,16 @@ def test_moments_are_told_with_their_zone() -> None:
 
 @pytest.mark.protocol("SHARE-QT-07", "D-78")
 @pytest.mark.parametrize(
-    "predicate", ["x > 5", "price = 1.5", "length(name) > 3", "name LIKE 'a%'", "id + 1 = 2"]
+    "predicate",
+    [
+        "x > 5",
+        "price = 1.5",
+        "length(name) > 3",
+        "name LIKE 'a%'",
+        "id + 1 = 2",
+        "day > DATE'+12022-11-05'",
+        "at < TIMESTAMP'-0044-03-15 00:00:00Z'",
+    ],
 )
 def test_what_is_not_safe_is_not_told(predicate: str) -> None:
     assert _json(predicate) is None

@@ -73,7 +73,7 @@ def test_pandas() -> None:
 
 def test_pandas_lacks_some_values() -> None:
     held = Held(pa.table({"x": pa.array([4_000_000], pa.date32())}))  # a year after 9999
-    with pytest.raises(InvalidInputError, match=r"of 1 rows with the columns 'x'.*Arrow data"):
+    with pytest.raises(InvalidInputError, match=r"of 1 rows with the column 'x'.*Arrow data"):
         held.to_pandas()
     assert len(held.to_pandas(dtype_backend="pyarrow")) == 1
 
