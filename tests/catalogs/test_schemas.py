@@ -93,11 +93,14 @@ def test_the_same_in_python(unity: UnityServer) -> None:
 
 def test_what_is_missing_is_named(connection: Connection, unity: UnityServer) -> None:
     catalog = UnityCatalog(unity.url, token=TOKEN, allows_local_files=True, http_options=QUICK)
-    with pytest.raises(CatalogError, match="there is no catalog nowhere"):
-        connection.sql("SELECT * FROM nowhere.s.t")
-    with pytest.raises(CatalogError, match="there is no catalog nowhere"):
+    for statement in ("SELECT * FROM nowhere.s.t", "DELETE FROM nowhere.s.t"):
+        with pytest.raises(TableNotFoundError, match="there is no catalog nowhere"):
+            connection.sql(statement)
+    with pytest.raises(TableNotFoundError, match=r"there is no schema main\.s$"):
+        connection.sql("UPDATE main.s.t SET a = 1")
+    with pytest.raises(CatalogError, match=r"catalog 'nowhere'.*no such catalog"):
         connection.sql("CREATE TABLE nowhere.s.t (id INT)")
-    with pytest.raises(CatalogError, match="there is no catalog nowhere"):
+    with pytest.raises(TableNotFoundError, match="there is no catalog nowhere"):
         catalog.open(("nowhere", "s", "t"))
     with pytest.raises(TableNotFoundError, match=r"there is no schema main\.s"):
         catalog.open(("main", "s", "t"))

@@ -135,6 +135,8 @@ class UnityServer:
         self.warehouse = warehouse.rstrip("/")
         self.schemas = {("main", "sales"), ("main", "other")}
         self.empty_catalogs: set[str] = set()
+        self.uniform: list[dict[str, Any]] = []
+        self.updates: list[Any] = []
         self.made: dict[tuple[str, ...], Any] = {}
         self.taken_status = 409
         self.tables: dict[tuple[str, str, str], Entry] = {}
@@ -352,6 +354,7 @@ class UnityServer:
             self._check_managed(value)
         if key in self.tables:
             raise RefusalError(409, "AlreadyExistsException")
+        self._check_uniform(value["properties"], value.get("uniform"))
         self.staged.pop(table_id, None)
         entry = Entry(
             table_id=table_id,
@@ -400,6 +403,11 @@ class UnityServer:
             raise RefusalError(409, "UpdateRequirementConflictException", "another etag")
         self._check_overlap(updates)
         if proposed:
+            uniform = updates["add-commit"].get("uniform")
+            self._check_uniform(entry.properties, uniform)
+            asked = updates.get("set-properties", {}).get("updates", {})
+            if "delta.universalFormat.enabledFormats" in asked:
+                self.updates.append(uniform)
             self._ratify(entry, proposed)
         if "set-latest-backfilled-version" in updates:
             self._note_published(
@@ -410,6 +418,13 @@ class UnityServer:
             entry.last_changed, entry.last_time_ms = proposed["version"], proposed["timestamp"]
         entry.changes += 1
         return 200, self._shown(entry)
+
+    def _check_uniform(self, properties: dict[str, str], uniform: Any) -> None:
+        if "iceberg" not in properties.get("delta.universalFormat.enabledFormats", ""):
+            return
+        if uniform is None:
+            raise RefusalError(400, "InvalidParameterValueException", "uniform is missing")
+        self.uniform.append(uniform["iceberg"])
 
     def _ratify(self, entry: Entry, proposed: dict[str, Any]) -> None:
         if entry.table_type != "MANAGED":

@@ -191,6 +191,9 @@ class ClusterSession:
         """Return the table of a name, at the version that it names."""
         found = self.find(name)
         if found is None:
+            absence = self._catalogs.absence(name)
+            if absence is not None:
+                raise TableNotFoundError(f"cannot find the table {name}: {absence}")
             raise TableNotFoundError(
                 f"cannot find the table {name}: no Delta table has this name; a table without a "
                 "name is called by its location: delta.`/path`"

@@ -19,7 +19,7 @@ from deltalog.catalogs.protocol import (
     TableType,
     shown_name,
 )
-from deltalog.errors import CatalogError, InvalidInputError
+from deltalog.errors import CatalogError, InvalidInputError, TableNotFoundError
 from deltalog.names import name_key
 from deltalog.query.names import QualifiedName
 from deltalog.table import DeltaTable
@@ -92,6 +92,17 @@ class CatalogNames:
         if catalog.find(parts) is None:
             return None
         return DeltaTable.from_context(catalog.open(parts))
+
+    def absence(self, name: QualifiedName) -> str | None:
+        """Return what the catalog of a name says is missing; None if no catalog keeps the name."""
+        found = self._resolved(name)
+        if found is None:
+            return None
+        try:
+            found[0].open(found[1])
+        except TableNotFoundError as error:
+            return str(error)
+        return None
 
     def place(self, name: QualifiedName, location: str | None) -> TablePlace | None:
         """Return where a table of a name is or goes; None if no catalog keeps the name."""

@@ -142,6 +142,9 @@ class LocalSession:
             raise InvalidInputError(
                 f"cannot use {name} as a Delta table: it was registered as rows of another kind"
             )
+        absence = self._catalogs.absence(name)
+        if absence is not None:
+            raise TableNotFoundError(f"cannot find the table {name}: {absence}")
         known = ", ".join(str(own) for own, _ in self._registered.values()) or "none"
         raise TableNotFoundError(
             f"cannot find the table {name}; registered are: {known}; a table without a name is "

@@ -35,6 +35,7 @@ from deltalog.catalogs.unity.committer import (
 from deltalog.catalogs.unity.lenders import OfPath, OfStaging, OfTable, UnityLender
 from deltalog.catalogs.unity.names import UnityNames
 from deltalog.catalogs.unity.settings import unity_settings
+from deltalog.catalogs.unity.uniform import shows_iceberg
 from deltalog.catalogs.unity.updates import creation
 from deltalog.context import TableContext, utc_context
 from deltalog.errors import (
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 _NO_TABLE: Final = frozenset({"NoSuchTableException", "NoSuchSchemaException", "NotFoundException"})
-_NO_CATALOG: Final = "NoSuchCatalogException"
 _OTHER_FORMAT: Final = "UnsupportedTableFormatException"
 
 
@@ -199,7 +199,7 @@ class UnityCatalog(OffersTransactions):
         committer: Committer
         if loaded.is_catalog_managed:
             coordinator = DeltaCoordinator(self._api, full, loaded.table_id, reports=self._reports)
-            committer = UnityCommitter(coordinator)
+            committer = UnityCommitter(coordinator, shows_iceberg(loaded.properties))
             return TableContext(
                 store=store, time_zone="UTC", committer=committer, log_tail=loaded.tail
             )
@@ -361,13 +361,6 @@ class UnityCatalog(OffersTransactions):
         except CatalogError as error:
             if error.error_code == _OTHER_FORMAT:
                 return older.find(self._api, full)
-            if error.error_code == _NO_CATALOG:
-                raise CatalogError(
-                    f"cannot look for {shown_name(full)}: there is no catalog "
-                    f"{shown_name(full[:1])}",
-                    status=404,
-                    error_code=_NO_CATALOG,
-                ) from error
             if error.status == 404:
                 return None
             raise

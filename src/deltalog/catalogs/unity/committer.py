@@ -20,6 +20,7 @@ from deltalog.catalogs.protocol import Name, shown_name
 from deltalog.catalogs.unity.api import METRICS
 from deltalog.catalogs.unity.client import TOO_MANY_COMMITS
 from deltalog.catalogs.unity.messages import protocol_to_json
+from deltalog.catalogs.unity.uniform import shows_iceberg, uniform_of
 from deltalog.catalogs.unity.updates import (
     add_commit,
     counts_of,
@@ -46,6 +47,7 @@ from deltalog.snapshot import load_snapshot
 from deltalog.transaction.committer import FileSystemCommitter, publish_commit, stage_commit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from concurrent.futures import Future
 
     from deltalog.actions import Metadata
@@ -76,7 +78,11 @@ class Coordinator(Protocol):
         ...
 
     def propose(
-        self, ratified: RatifiedCommit, commit: WinningCommit, before: Metadata | None
+        self,
+        ratified: RatifiedCommit,
+        commit: WinningCommit,
+        before: Metadata | None,
+        uniform: Mapping[str, Any] | None = None,
     ) -> LogTail | None:
         """Propose a staged commit; the newest commits, if the answer has them."""
         ...
@@ -111,10 +117,14 @@ class DeltaCoordinator:
         return self.checked(self.api.load(self.name)).tail
 
     def propose(
-        self, ratified: RatifiedCommit, commit: WinningCommit, before: Metadata | None
+        self,
+        ratified: RatifiedCommit,
+        commit: WinningCommit,
+        before: Metadata | None,
+        uniform: Mapping[str, Any] | None = None,
     ) -> LogTail:
         """As `Coordinator`."""
-        updates = [add_commit(commit, ratified), *updates_of(commit, before)]
+        updates = [add_commit(commit, ratified, uniform), *updates_of(commit, before)]
         what = f"commit version {ratified.version} to"
         return self.api.update(self.name, self.table_id, updates, what=what).tail
 
@@ -149,17 +159,23 @@ class UnityCommitter:
 
     Args:
         coordinator: takes the commits.
+        shows_iceberg: whether the catalog is told of the table's Iceberg metadata: that of the
+            version before, as the metadata of a version is written when it is ratified.
     """
 
     coordinator: Coordinator
+    shows_iceberg: bool = False
 
     def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
         """As `Committer`."""
-        file = stage_commit(store, version, data, self.coordinator.tail)
         commit = read_commit(version, data)
+        metadata = commit.metadata
+        asks = metadata is not None and shows_iceberg(metadata.configuration)
+        uniform = self._uniform(store, commit) if self.shows_iceberg or asks else None
+        file = stage_commit(store, version, data, self.coordinator.tail)
         before = self._metadata_before(store, commit)
         ratified = RatifiedCommit(version=version, file=file)
-        tail = self._proposed(store, ratified, commit, before)
+        tail = self._proposed(store, ratified, commit, before, uniform)
         try:
             is_published = self._publish(store, tail, {version: data})
         except MalformedLogError as error:  # it is ratified: its files must stay
@@ -187,8 +203,19 @@ class UnityCommitter:
         """The metadata that a commit replaces. Cost: opens a version, where the commit has some."""
         if commit.metadata is None:
             return None
+        return self._version_before(store, commit).metadata
+
+    def _uniform(self, store: Store, commit: WinningCommit) -> dict[str, Any] | None:
+        """What is told of Iceberg metadata; if it cannot be had, the catalog judges the commit."""
+        try:
+            return uniform_of(self._version_before(store, commit), is_asked=True)
+        except DeltaError as error:
+            logger.warning("the catalog is not told of the Iceberg metadata: %s", error)
+            return None
+
+    def _version_before(self, store: Store, commit: WinningCommit) -> Snapshot:
         context = utc_context(store).with_log_tail(self.coordinator.tail())
-        return load_snapshot(context, version=commit.version - 1).metadata
+        return load_snapshot(context, version=commit.version - 1)
 
     def _proposed(
         self,
@@ -196,10 +223,11 @@ class UnityCommitter:
         ratified: RatifiedCommit,
         commit: WinningCommit,
         before: Metadata | None,
+        uniform: Mapping[str, Any] | None,
     ) -> LogTail:
         for _ in range(_PUBLICATIONS):
             try:
-                found = self.coordinator.propose(ratified, commit, before)
+                found = self.coordinator.propose(ratified, commit, before, uniform)
             except CatalogError as error:
                 if _is_full(error):
                     last = error

@@ -27,6 +27,8 @@ from deltalog.schema.codec import encode_schema, parse_schema
 from deltalog.schema.types import PrimitiveType, StructType
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deltalog._json import JsonObject
     from deltalog.actions import Metadata
     from deltalog.catalog import LogTail, RatifiedCommit
@@ -137,9 +139,14 @@ class OlderCoordinator:
             ) from None
 
     def propose(
-        self, ratified: RatifiedCommit, commit: WinningCommit, before: Metadata | None
+        self,
+        ratified: RatifiedCommit,
+        commit: WinningCommit,
+        before: Metadata | None,
+        uniform: Mapping[str, Any] | None = None,
     ) -> LogTail | None:
-        """As `Coordinator`."""
+        """As `Coordinator`; this API has no place for Iceberg metadata."""
+        del uniform
         proposed = add_commit(commit, ratified)["commit"]
         body: dict[str, Any] = {
             "commit_info": {key.replace("-", "_"): value for key, value in proposed.items()}

@@ -16,6 +16,7 @@ from deltalog.catalogs.unity.messages import (
     protocol_to_json,
     removed_domains,
 )
+from deltalog.catalogs.unity.uniform import uniform_of
 from deltalog.errors import InvalidInputError
 from deltalog.kernels import compute
 
@@ -42,8 +43,15 @@ _DERIVED: Final = frozenset(
 TIMESTAMP: Final = "inCommitTimestamp"
 
 
-def add_commit(commit: WinningCommit, ratified: RatifiedCommit) -> dict[str, Any]:
+def add_commit(
+    commit: WinningCommit, ratified: RatifiedCommit, uniform: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The proposal of a staged commit.
+
+    Args:
+        commit: that is proposed.
+        ratified: its file.
+        uniform: what the catalog is told of the table's Iceberg metadata; see `uniform_of`.
 
     Raises:
         InvalidInputError: it has no in-commit timestamp, which catalogs require.
@@ -55,6 +63,7 @@ def add_commit(commit: WinningCommit, ratified: RatifiedCommit) -> dict[str, Any
             "in-commit timestamp"
         )
     return {
+        **({} if uniform is None else {"uniform": uniform}),
         "action": "add-commit",
         "commit": {
             "version": ratified.version,
@@ -147,6 +156,8 @@ def creation(staged: StagedTable, snapshot: Snapshot, time_ms: int) -> dict[str,
         body["comment"] = metadata.description
     if domains := domains_to_json(snapshot.domain_metadata.values()):
         body["domain-metadata"] = domains
+    if (uniform := uniform_of(snapshot)) is not None:
+        body["uniform"] = uniform
     return body
 
 
