@@ -33,6 +33,7 @@ from deltalog.write.written import WrittenFiles
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from deltalog.actions import AddFile
     from deltalog.configuration import TableConfiguration
     from deltalog.engine import Engine, RowSource
     from deltalog.expressions import Expression
@@ -107,6 +108,8 @@ class Write(Verb[RowsWritten]):
         predicate: only rows for which it is true are replaced, and every new row must match it.
         parameters: values for `?` or `:name` in an SQL predicate.
         dynamic: only the partitions are replaced that new rows belong to.
+        keeps_null_partitions: whether a partition stays in which a column is NULL: `dynamic` then
+            adds to it.
         partition_by: the new partition columns; with `schema_mode="overwrite"` only.
         file_options: how new files are written.
         logged: operationParameters, instead of those that follow from the arguments.
@@ -119,6 +122,7 @@ class Write(Verb[RowsWritten]):
     predicate: Any = None
     parameters: Sequence[object] | Mapping[str, object] | None = None
     dynamic: bool = False
+    keeps_null_partitions: bool = False
     partition_by: Sequence[str] | None = None
     file_options: FileOptions = field(default_factory=FileOptions)
     logged: Mapping[str, Any] | None = None
@@ -274,7 +278,10 @@ class Write(Verb[RowsWritten]):
             )
         self._merge_schema(transaction, rows)
         written = self._add(transaction, engine, rows)
-        removed = _files_in_partitions(transaction.read_snapshot, written)
+        adds = written.adds
+        if self.keeps_null_partitions:
+            adds = tuple(add for add in adds if None not in add.partition_values.values())
+        removed = _files_in_partitions(transaction.read_snapshot, adds)
         transaction.record_read(None)
         transaction.remove_files(removed, data_change=True)
         return RowsWritten(written=written, removed=removed)
@@ -368,10 +375,10 @@ def _check_clustering(transaction: PendingTransaction) -> None:
     )
 
 
-def _files_in_partitions(snapshot: Snapshot, written: WrittenFiles) -> pa.Table:
+def _files_in_partitions(snapshot: Snapshot, adds: Sequence[AddFile]) -> pa.Table:
     """Return the live files whose partition has a new file."""
     files, zone = snapshot.files(), snapshot.context.time_zone
-    new = pa.array([list(add.partition_values.items()) for add in written.adds], STRING_MAP)
+    new = pa.array([list(add.partition_values.items()) for add in adds], STRING_MAP)
     configuration = snapshot.configuration
     fields = configuration.partition_schema.fields
     # Compares parsed values, as writers serialise the same value differently. A partition is one

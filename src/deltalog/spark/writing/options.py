@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 PROPERTY_PREFIX: Final = "delta."
 _UNCOMPRESSED: Final = {"none": "uncompressed"}
 """Spark's other name of a compression → Parquet's."""
+_NULL_INTOLERANT: Final = "useNullIntolerantEqualityWithDPO"
 _WRITING: Final = (
     "path",
     "partitionBy",
@@ -35,6 +36,7 @@ _WRITING: Final = (
     "overwriteSchema",
     "replaceWhere",
     "partitionOverwriteMode",
+    _NULL_INTOLERANT,
     "txnAppId",
     "txnVersion",
     "userMetadata",
@@ -61,6 +63,7 @@ class WriteOptions:
         overwrite_schema: the table gets the data's schema.
         replace_where: replace only rows for which it is true.
         dynamic: replace only partitions that get new rows; None asks the session.
+        keeps_null_partitions: whether `dynamic` replaces none in which a column is NULL.
         app: makes the write idempotent.
         batch: the query of a stream and the number of its batch, for the history.
         user_metadata: a text for the history.
@@ -81,6 +84,7 @@ class WriteOptions:
     overwrite_schema: bool = False
     replace_where: Any = None
     dynamic: bool | None = None
+    keeps_null_partitions: bool | None = None
     app: AppTransaction | None = None
     batch: tuple[str, int] | None = None
     user_metadata: str | None = None
@@ -183,11 +187,18 @@ class WriteOptions:
             configuration: of the table that is written to.
         """
         # As in Delta: an unpartitioned table is replaced as a whole.
+        dynamic = self.replaces_partitions and bool(configuration.partition_columns)
+        if self.keeps_null_partitions is not None and not dynamic:
+            raise InvalidInputError(
+                f"cannot take {_NULL_INTOLERANT}: it goes with partitionOverwriteMode=dynamic and "
+                "an overwrite of a partitioned table"
+            )
         return {
             "mode": self.mode,
             "schema_mode": self.schema_mode,
             "predicate": self.replace_where,
-            "dynamic": self.replaces_partitions and bool(configuration.partition_columns),
+            "dynamic": dynamic,
+            "keeps_null_partitions": bool(self.keeps_null_partitions),
             "partition_by": self.partition_by,
             "file_options": self.files,
             "logged": self.logged,
@@ -243,6 +254,9 @@ def parse_write_options(
             overwrite_schema=options.truth("overwriteSchema"),
             replace_where=options.text("replaceWhere"),
             dynamic=_is_dynamic(options),
+            keeps_null_partitions=options.truth(_NULL_INTOLERANT)
+            if options.text(_NULL_INTOLERANT)
+            else None,
             streams=streams,
             app=_stream_app(options) if streams else _app(options),
             user_metadata=options.text("userMetadata"),
