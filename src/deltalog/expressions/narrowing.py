@@ -22,7 +22,7 @@ from deltalog.expressions.nodes import Column, Comparison, Expression, Literal
 from deltalog.expressions.trees import conjunction, conjuncts
 from deltalog.kernels import compute
 from deltalog.schema.arrow import to_arrow_type
-from deltalog.schema.types import PrimitiveType
+from deltalog.schema.types import BOOLEAN, PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,11 +78,8 @@ def _narrowed(part: Any, data: Any) -> Expression:
         return part  # type: ignore[no-any-return]  # an OR
     kept = [part.operands[place] for place in compute.indices_nonzero(keep).to_pylist()]
     if not kept:
-        return Literal(value=False, type=_BOOLEAN)
+        return Literal(value=False, type=BOOLEAN)
     return kept[0] if len(kept) == 1 else nodes.Or(tuple(kept))
-
-
-_BOOLEAN: Final = PrimitiveType("boolean")
 
 
 def _limits(operands: Sequence[Expression]) -> list[_Limits]:
