@@ -38,7 +38,7 @@ def _run(code: str) -> str:
 
 @pytest.mark.parametrize(
     ("statement", "most_modules"),
-    [("import deltalog", 20), ("from deltalog import DeltaTable", 96)],
+    [("import deltalog", 20), ("from deltalog import DeltaTable", 97)],
 )
 def test_importing_loads_few_of_our_modules(statement: str, most_modules: int) -> None:
     """About 2 ms each; a clock would tell how busy the machine is."""
@@ -128,7 +128,7 @@ def test_a_first_write_loads_nothing_that_only_others_need(
 
 def test_a_first_write_loads_few_of_our_modules(loaded_by_a_first_write: set[str]) -> None:
     ours = {name for name in loaded_by_a_first_write if name.partition(".")[0] == "deltalog"}
-    assert len(ours) <= 173
+    assert len(ours) <= 174
 
 
 SOURCE = Path(str(deltalog.__file__)).parent

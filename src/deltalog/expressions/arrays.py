@@ -167,9 +167,10 @@ def array_repeat(value: Datum, count: Datum) -> Datum:
     rows = max((len(side) for side in (value, count) if not isinstance(side, pa.Scalar)), default=1)
     counts = as_array(count, rows)
     lengths = compute.cast(compute.max_element_wise(compute.fill_null(counts, 0), 0), pa.int64())
-    check_volume("array_repeat", lengths, unit_bytes=_ELEMENT_BYTES)
-    parents, _ = slots(lengths)
     values = as_array(value, rows)
+    size = -(-values.nbytes // max(rows, 1))
+    check_volume("array_repeat", lengths, unit_bytes=max(size, _ELEMENT_BYTES))
+    parents, _ = slots(lengths)
     # Arrow takes nothing from an array of the type null.
     taken = pa.nulls(len(parents)) if pt.is_null(values.type) else values.take(parents)
     made = list_of(counts, taken, parents)

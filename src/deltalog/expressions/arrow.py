@@ -38,6 +38,7 @@ from deltalog.expressions import (
 )
 from deltalog.expressions.analyze import type_of
 from deltalog.expressions.arithmetic import calculate
+from deltalog.expressions.budget import spent_on
 from deltalog.expressions.casts import cast_in_zone
 from deltalog.expressions.functions import find_function
 from deltalog.expressions.literals import to_scalar
@@ -53,6 +54,7 @@ from deltalog.expressions.rows import (
     choose,
     flat,
     nulls,
+    taken,
     with_nulls,
 )
 from deltalog.expressions.trees import LOGIC, VARIABLE, columns, fold_up, variables, walk
@@ -92,6 +94,7 @@ _SAFE: Final = (
     nodes.Collate, nodes.In,
 )  # fmt: skip
 
+_INPUTS: Final = (Column, Literal, nodes.Variable)
 _DIVISIONS: Final = frozenset({"/", "%", "div", "pmod"})
 
 # What a kernel raises for some values, and not for others: too large, too many, not to be parsed.
@@ -131,7 +134,7 @@ def filter_mask(
 
 def _evaluate(node: Expression, data: Any) -> Datum:
     try:
-        return _RULES[type(node)](node, data)
+        return spent_on(_RULES[type(node)](node, data), is_made=not isinstance(node, _INPUTS))
     except DeltaError:
         raise
     except _OF_VALUES as error:
@@ -302,16 +305,15 @@ def _in(node: nodes.In, data: Any) -> Datum:
     operand = _evaluate(node.operand, data)
     found = comparing.is_member(operand, _members(node, operand.type))
     # As in Spark, an option is evaluated only for rows that no option before it equals.
-    for option in node.fact("computed options", lambda: _computed(node)):
+    others = node.fact(
+        "computed options", lambda: [one for one in node.options if not isinstance(one, Literal)]
+    )
+    for option in others:
         undecided = compute.fill_null(compute.invert(found), YES)
         undecided = compute.and_(undecided, compute.is_valid(operand))
         value = evaluate_where(option, data, undecided)
         found = pc.or_kleene(found, comparing.compare("=", operand, value))
     return found
-
-
-def _computed(node: nodes.In) -> list[Expression]:
-    return [option for option in node.options if not isinstance(option, Literal)]
 
 
 def _like(node: nodes.Like, data: Any) -> Datum:
@@ -427,7 +429,7 @@ def _body(node: nodes.Lambda, data: Any, rows: Array, *parameters: Array) -> Arr
     outer = {path[0] for path in columns(node.body)}
     outer |= {VARIABLE + name for name in variables(node.body)} - set(own)
     names = sorted(outer & set(data.schema.names))
-    arrays = [flat(data.column(name)).take(rows) for name in names]
+    arrays = [taken(flat(data.column(name)), rows) for name in names]
     batch = pa.RecordBatch.from_arrays([*arrays, *parameters[: len(own)]], names=[*names, *own])
     return as_array(_evaluate(node.body, batch), len(rows))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.expressions.arrays import list_of, slots
+from deltalog.expressions.budget import STEPS_OF_CALL, spend
 from deltalog.expressions.comparing import identity
 from deltalog.expressions.maps import checked_pairs, entries, map_of
 from deltalog.expressions.rows import NO, as_array, nulls, row_numbers
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Body = Callable[..., Array]
+
+
+# Of one round of `aggregate` or `exists`, besides what the body takes.
+_CALLS: Final = 10
+# Of an element, in bytes and steps: its row, its place, and both again as they are found.
+_OF_ELEMENT: Final = 24
+# Of a key that Python looks at.
+_STEPS_OF_KEY: Final = 100
 
 
 def transform(rows: int, holder: Datum, body: Body) -> Array:
@@ -43,6 +52,8 @@ def _as_boolean(values: Array) -> Array:
 
 def _elements(lists: Array) -> tuple[Array, Array, Array]:
     """Of each element: its row, its value and its position from 0."""
+    many = compute.sum(_lengths(lists)).as_py() or 0
+    spend(_OF_ELEMENT * many, _OF_ELEMENT * many)
     parents = compute.list_parent_indices(lists)
     starts = compute.cast(_starts(lists), pa.int64()).take(parents)
     numbers = compute.cast(row_numbers(len(parents)), pa.int64())
@@ -76,6 +87,7 @@ def _search(rows: int, holder: Datum, body: Body, *, decisive: bool) -> Array:
     no = pa.scalar(NO)
     is_decided, is_open = as_array(no, rows), as_array(no, rows)
     for place in range(compute.max(lengths).as_py() or 0):
+        spend(steps=_CALLS * STEPS_OF_CALL + rows)
         is_next = compute.and_(compute.greater(lengths, place), compute.invert(is_decided))
         members = compute.indices_nonzero(is_next)
         found = _as_boolean(body(members, elements.take(compute.add(starts.take(members), place))))
@@ -100,6 +112,7 @@ def aggregate(
     elements, starts, lengths = compute.list_flatten(lists), _starts(lists), _lengths(lists)
     found = as_array(zero, rows)
     for place in range(compute.max(lengths).as_py() or 0):
+        spend(steps=_CALLS * STEPS_OF_CALL + rows)
         is_next = compute.greater(lengths, place)
         members = compute.indices_nonzero(is_next)
         taken = elements.take(compute.add(starts.take(members), place))
@@ -176,6 +189,7 @@ def _any(keys: Array) -> Any:
 
 
 def _check_keys(parents: Array, keys: Array) -> None:
+    spend(steps=_STEPS_OF_KEY * len(keys))
     by_parent: dict[int, list[tuple[Any, Any]]] = {}
     for parent, key in zip(parents.to_pylist(), keys.to_pylist(), strict=True):
         by_parent.setdefault(parent, []).append((key, None))
@@ -188,6 +202,7 @@ def map_zip_with(rows: int, left: Datum, right: Datum, body: Body) -> Array:
     sides = as_array(left, rows), as_array(right, rows)
     known = compute.and_(*map(compute.is_valid, sides))
     first, second = (entries(_masked(side, known)) for side in sides)
+    spend(steps=_STEPS_OF_KEY * (len(first.keys) + len(second.keys)))
     places: dict[tuple[int, Any], list[int | None]] = {}
     for side, found in enumerate((first, second)):
         pairs = zip(found.parents.to_pylist(), found.keys.to_pylist(), strict=True)

@@ -19,6 +19,7 @@ _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LEAST_BASE: Final = 2
 _MOST_BASE: Final = 36
 _LINE: Final = 76
+_MOST_SHOWN: Final = 100
 _HEX: Final = re.compile(r"[0-9A-Fa-f]*\Z")
 _BASE64: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _EXACT: Final = decimal.Context(prec=500, rounding=decimal.ROUND_HALF_EVEN)
@@ -63,8 +64,11 @@ def _conv(text: str, source: int, to: int) -> str | None:
         if not 0 <= place < source:
             break
         number = number * source + place
-    if number > _UNSIGNED:
-        raise InvalidInputError(f"conv overflows: {text!r} has more than 64 bits in base {source}")
+        if number > _UNSIGNED:
+            shown = text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+            raise InvalidInputError(
+                f"conv overflows: {shown!r} has more than 64 bits in base {source}"
+            )
     signed = number - (1 << 64) if number & _SIGN else number
     if is_negative and to > 0:
         signed = -1 if signed < 0 else -signed

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.budget import spend
 from deltalog.expressions.maps import checked_pairs
 from deltalog.expressions.strings import part_of
 
@@ -31,6 +32,7 @@ def _find_in_set(text: str, texts: str) -> int:
 def _levenshtein(left: str, right: str, most: int | None = None) -> int:
     if most is not None and most < 0:
         return -1
+    spend(steps=2 * (len(left) + 1) * (len(right) + 1))
     row = list(range(len(right) + 1))
     for place, char in enumerate(left, 1):
         before, row[0] = row[0], place

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.rows import by_row, is_constant
+from deltalog.expressions.budget import is_bounded, spend
+from deltalog.expressions.rows import as_array, by_row, is_constant
 from deltalog.kernels import Datum, compute, pc
 
 if TYPE_CHECKING:
@@ -91,6 +92,12 @@ def regexp_replace(text: Datum, pattern: Datum, replacement: Datum) -> Datum:
         return _no_text(text)
     shape, given = pattern.as_py(), replacement.as_py()
     _matches(text, shape)
+    if is_bounded():
+        found = pc.count_substring_regex(as_array(text, 1), to_re2(shape))
+        many = compute.sum(compute.cast(found, pa.int64())).as_py() or 0
+        # A group may be the whole text.
+        of_groups = given.count("$") * as_array(text, 1).nbytes
+        spend(many * len(given) + of_groups)
     try:
         return compute.replace_substring_regex(text, to_re2(shape), _re2_replacement(given))
     except pa.ArrowInvalid as error:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.budget import BYTES_OF_STEP, is_bounded, size_of, spend
 from deltalog.kernels import Array, Datum, compute
 
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 _MOST_OF_VALUE: Final = 1 << 27
 _MOST_OF_BATCH: Final = (1 << 31) - 1  # what offsets of 32 bits can count
+# What Python takes for a character or an element, in bytes and steps.
+_OF_PYTHON: Final = 8
+_STEPS_OF_ROW: Final = 100
+_SIZED: Final = (str, bytes, list)
 YES: Final = True
 NO: Final = False
 
@@ -34,12 +39,30 @@ def by_row(function: Callable[..., Any], result: pa.DataType, *arguments: Datum)
 
 def with_nulls(function: Callable[..., Any], result: pa.DataType, *arguments: Datum) -> Datum:
     """`by_row` of a function that is called for NULL too, as None."""
+    if is_bounded():
+        read = sum(size_of(one) if isinstance(one, pa.Scalar) else one.nbytes for one in arguments)
+        spend(_OF_PYTHON * read, _OF_PYTHON * read)
+        function = _counted(function)
     if all(isinstance(argument, pa.Scalar) for argument in arguments):
         values = [python_values(argument, 1)[0] for argument in arguments]
         return pa.scalar(function(*values), result)
     rows = max(len(argument) for argument in arguments if not isinstance(argument, pa.Scalar))
     columns = [python_values(argument, rows) for argument in arguments]
     return pa.array([function(*row) for row in zip(*columns, strict=True)], result)
+
+
+def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose arguments and results are taken from the budget."""
+
+    def run(*row: Any) -> Any:
+        # A constant is read again for each row.
+        size = sum(len(value) for value in row if isinstance(value, _SIZED))
+        spend(steps=_STEPS_OF_ROW + size)
+        found = function(*row)
+        spend(_OF_PYTHON * len(found) if isinstance(found, _SIZED) else 0)
+        return found
+
+    return run
 
 
 @contextmanager
@@ -71,6 +94,12 @@ def python_values(argument: Datum, rows: int) -> list[Any]:
 def flat(column: Any) -> Array:
     """A column of a batch or a table in one piece."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def taken(column: Array, rows: Array) -> Array:
+    """The values of some rows, each as often as it is named."""
+    spend(column.nbytes / max(len(column), 1) * len(rows))
+    return column.take(rows)
 
 
 def loosened(arrow_type: Any) -> Any:
@@ -115,6 +144,7 @@ def check_volume(function: str, sizes: Datum, *, rows: int = 1, unit_bytes: int 
     else:
         most = compute.max(counted).as_py() or 0
         total = compute.sum(counted).as_py() or 0
+    spend(total * unit_bytes, total * unit_bytes / BYTES_OF_STEP)
     if most * unit_bytes > _MOST_OF_VALUE or total * unit_bytes > _MOST_OF_BATCH:
         raise InvalidInputError(
             f"{function} makes {int(most):,} characters or elements of one value and "
@@ -128,6 +158,9 @@ def as_array(datum: Datum, rows: int) -> Array:
     if not isinstance(datum, pa.Scalar):
         return datum
     constant: Any = datum
+    size = size_of(constant)
+    if size * rows > _MOST_OF_BATCH or is_bounded():
+        check_volume("a constant", pa.scalar(size), rows=rows)
     return pa.repeat(constant, rows) if constant.is_valid else nulls(rows, constant.type)
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.rows import by_row, check_volume, is_constant
+from deltalog.expressions.budget import is_bounded, spend
+from deltalog.expressions.rows import as_array, by_row, check_volume, is_constant
 from deltalog.kernels import Datum, compute, pc
 
 if TYPE_CHECKING:
@@ -183,15 +184,29 @@ def _joined(separator: str, *row: Any) -> str:
     )
 
 
+def _counts(text: Datum, search: str) -> Datum:
+    counts = pc.count_substring(as_array(text, 1), search)
+    return compute.fill_null(compute.cast(counts, pa.int64()), 0)
+
+
 def replace(text: Datum, search: Datum, replacement: Datum | None = None) -> Datum:
     """The string with every `search` replaced. Cost: by row if the parts are not constant."""
     new = pa.scalar("") if replacement is None else replacement
     if is_constant(search, new):
         if search.as_py() == "":
             return text
+        if is_bounded():
+            spend(compute.sum(_counts(text, search.as_py())).as_py() * len(new.as_py()))
         return pc.replace_substring(text, search.as_py(), new.as_py())
+
+    def row(value: str, old: str, by: str) -> str:
+        if not old:
+            return value
+        spend(value.count(old) * len(by) if len(by) > len(old) else 0)
+        return value.replace(old, by)
+
     return by_row(
-        lambda value, old, by: value.replace(old, by) if old else value,
+        row,
         pa.string(),
         text,
         search,

@@ -1,6 +1,6 @@
 """What all statements have in common: they are frozen values that a session runs.
 
-A new statement is a class with its grammar, and a row of `statements.grammar`.
+A new one is a class with its grammar, and a row of `statements.grammar`.
 
 Protocol: none
 """

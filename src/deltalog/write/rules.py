@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -29,6 +29,7 @@ from deltalog.expressions import (
     resolve,
     resolve_predicate,
 )
+from deltalog.expressions.budget import bounded
 from deltalog.expressions.nodes import Collate
 from deltalog.features.constraints import CHECK, Check
 from deltalog.features.rule_sql import parse_rule
@@ -43,6 +44,9 @@ from deltalog.write.violations import violation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
+
+
+_MOST_SHOWN: Final = 200
 
 
 class _Rule(NamedTuple):
@@ -122,7 +126,8 @@ class Rules:
             [found[field.name] for field in known], schema=pa.schema(known)
         )
         for name, expression in self.generated.items():
-            with _noting(f"computing the generated column {name!r} of {self._table}"):
+            what = f"the generated column {name!r} of {self._table}"
+            with _noting(f"computing {what}"), bounded(what, base):
                 found[name] = evaluate(expression, base)
 
     def check(self, batch: pa.RecordBatch) -> None:
@@ -140,7 +145,8 @@ class Rules:
             resolved = resolve(parse_sql(text).cast(field.type), StructType([]), self._session)
             self._check_zone(text, resolved, StructType([]))
             one_row = pa.record_batch({"": pa.nulls(1)})
-            return evaluate(resolved, one_row)[0]
+            with bounded(_shortened(what), one_row):
+                return evaluate(resolved, one_row)[0]
 
     def _generation(self, name: str, text: str) -> Expression:
         """Resolve the expression of a generated column, with a cast to the column's type."""
@@ -193,7 +199,8 @@ class Rules:
     # --- for each batch
 
     def _check_rule(self, rule: _Rule, batch: pa.RecordBatch) -> None:
-        with _noting(f"checking {rule.what} of {self._table}"):
+        what = f"{rule.what} of {self._table}"
+        with _noting(f"checking {what}"), bounded(_shortened(what), batch):
             holds: Array = filter_mask(rule.condition, batch)
         if pc.all(holds, min_count=0).as_py():
             return
@@ -204,6 +211,10 @@ class Rules:
             batch.select(shown) if shown else batch,
             rows_where(pc.invert(holds), None),
         )
+
+
+def _shortened(what: str) -> str:
+    return what if len(what) <= _MOST_SHOWN else f"{what[:_MOST_SHOWN]}…"
 
 
 @contextlib.contextmanager

@@ -51,13 +51,13 @@ class _Table:
 
 def _stats(ranges: list[tuple[Any, Any]], kind: Any) -> pa.Table:
     lows, highs = ([{"x": one[side]} for one in ranges] for side in (0, 1))
-    of_values: Any = pa.struct({"x": kind})
+    of_values: Any = pa.struct([pa.field("x", kind)])
     return pa.table(
         {
             "numRecords": pa.array([10] * len(ranges), pa.int64()),
             "minValues": pa.array(lows, of_values),
             "maxValues": pa.array(highs, of_values),
-            "nullCount": pa.array([{"x": 0}] * len(ranges), pa.struct([("x", pa.int64())])),
+            "nullCount": pa.array([{"x": 0}] * len(ranges), pa.struct([pa.field("x", pa.int64())])),
         }
     )
 
