@@ -21,11 +21,10 @@ from deltalog.log.listing import has_table
 from deltalog.query.located import located
 from deltalog.query.names import QualifiedName
 from deltalog.query.translate import TableChangesCall, bound
+from deltalog.spark.cluster_conditions import ClusterConditions
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.by_options import frame_by_options
-from deltalog.spark.reading.conditions import as_spark_condition
 from deltalog.spark.session.catalogs import catalogs_of, shown_by
-from deltalog.spark.session.foreign import foreign_text
 from deltalog.spark.session.names import find_location, note_location, view_location
 from deltalog.spark.session.opening import open_latest, session_time_zone
 from deltalog.spark.session.settings import enforces_retention
@@ -42,9 +41,7 @@ from deltalog.spark.session.types import quoted
 from deltalog.spark.table import DeltaTable as SparkTable
 from deltalog.spark.tending import forget_table
 from deltalog.spark.writing.fitted import fitted
-from deltalog.spark.writing.frame import replacing_by_spark
 from deltalog.spark.writing.named import NO_PLACE, place_of_name
-from deltalog.statements.conditions import resolved
 from deltalog.statements.create import ConvertStatement, CreateStatement
 from deltalog.statements.mentioned import names_in
 from deltalog.statements.namespaces import NamespaceStatement
@@ -64,17 +61,15 @@ if TYPE_CHECKING:
     from deltalog.engine import Engine
     from deltalog.expressions import Expression
     from deltalog.spark.writing.named import NamedPlace
-    from deltalog.statements.slices import SqlCondition
-    from deltalog.statements.statement import NewNames, Qualifiers, SqlStatement
+    from deltalog.statements.statement import NewNames, SqlStatement
     from deltalog.table import DeltaTable
-    from deltalog.verbs.write import Write
 
 _FORMAT: Final = "deltalog"
 _SPARKS: Final = "spark_catalog"
 _OWN_FORMATS: Final = frozenset({"delta", "deltalog"})
 
 
-class ClusterSession:
+class ClusterSession(ClusterConditions):
     """Runs statements on a cluster; see `deltalog.statements.Session`.
 
     Args:
@@ -107,9 +102,8 @@ class ClusterSession:
 
     def is_concerned(self, statement: SqlStatement | QualifiedName) -> bool:
         """Whether a statement is about a table of ours: one of its names, or of its query's."""
-        if isinstance(statement, CreateStatement) and statement.clauses.uses_delta:
-            return True
-        if isinstance(statement, ConvertStatement):
+        makes = isinstance(statement, CreateStatement) and statement.clauses.uses_delta
+        if makes or isinstance(statement, ConvertStatement):
             return True
         if isinstance(statement, NamespaceStatement):
             is_of_spark = [one.lower() for one in statement.namespace[:1]] == [_SPARKS]
@@ -309,8 +303,6 @@ class ClusterSession:
         """Let shorter names begin with a schema of a catalog of the session."""
         self._catalogs.use(namespace, is_catalog=is_catalog)
 
-    # --- rows
-
     def select(self, query: Query) -> DataFrame:
         """Return the rows of a query, in which our tables are views that Spark plans."""
         found = located(query.text)
@@ -329,31 +321,6 @@ class ClusterSession:
     def values(self, query: Query) -> pa.Table:
         """Return the rows of a query in a condition."""
         return self.select(query).toArrow()
-
-    def expression(
-        self,
-        given: SqlCondition,
-        columns: Sequence[str] = (),
-        qualifiers: Qualifiers = (),
-        *,
-        keeps_last: bool = False,
-    ) -> Expression | str:
-        """Return the expression of a condition; a text if only Spark knows what it says."""
-        if not given.is_foreign:
-            return resolved(self.values, given, columns)
-        return foreign_text(self.values, given, columns, qualifiers, keeps_last=keeps_last)
-
-    def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
-        """Return the part of a condition by which files are found; None if there is none."""
-        if condition is None:
-            return None
-        schema, session = table.snapshot.configuration.schema, table.snapshot.context.session
-        found = as_spark_condition(condition, schema, session, by_spark=True)
-        return condition if found.is_known else found.pruning
-
-    def replacing(self, write: Write, table: DeltaTable) -> Write:
-        """Return the verb that replaces those rows of a table that match a predicate."""
-        return replacing_by_spark(write, table)
 
     def source(
         self,
@@ -396,19 +363,6 @@ class ClusterSession:
             evolves=evolves,
         )
 
-    def explain(self, query: Query) -> str:
-        """Return Spark's plan of a query."""
-        text = "".join(str(row[0]) for row in self._explained(query))
-        return text.strip()
-
-    def _explained(self, query: Query) -> Any:
-        frame = self.select(query)
-        frame.createOrReplaceTempView("deltalog_explained")
-        try:
-            return self._spark.sql("EXPLAIN EXTENDED SELECT * FROM deltalog_explained").collect()
-        finally:
-            self._spark.catalog.dropTempView("deltalog_explained")
-
     def frame(self, rows: pa.Table | None) -> DataFrame:
         """Return the rows of an answer as a data frame; one without columns has no rows."""
         if rows is None or not rows.num_columns:
@@ -427,7 +381,7 @@ class ClusterSession:
         if location is None:
             return None
         given = {} if named is not None else self._storage_options or {}
-        options: dict[str, str] = {**more, **given, "path": location}
+        options = {**more, **given, "path": location}
         if isinstance(table, TableChangesCall):
             options["readChangeFeed"] = "true"
             for side, bound in (("starting", table.start), ("ending", table.end)):
@@ -445,9 +399,9 @@ class ClusterSession:
                 self._read.add(root)
                 options["versionAsOf"] = str(self._seen[root].version())
         found = frame_by_options(self._spark, options, table=named)
-        if found is None:
-            found = self._spark.read.format(_FORMAT).options(**options).load()
-        return found
+        if found is not None:
+            return found
+        return self._spark.read.format(_FORMAT).options(**options).load()
 
     def _full_name(self, table: QualifiedName | TableChangesCall) -> tuple[str, ...]:
         """Return all parts of a table's name in its catalog, in lower case."""

@@ -52,7 +52,11 @@ def foreign_text(
     for name, one in condition.subqueries.items():
         answer = answer_of(values_of, one)
         if one.kind is SubqueryKind.LIST:
-            known[name] = ", ".join(to_sql(lit(value)) for value in answer) or _NO_ROWS
+            rows = [
+                tuple(to_sql(lit(value)) for value in row) for row in zip(*answer[1], strict=True)
+            ]
+            shown = (row[0] if len(row) == 1 else f"({', '.join(row)})" for row in rows)
+            known[name] = ", ".join(shown) or _NO_ROWS
         else:
             known[name] = to_sql(lit(answer))
     words, text = split(condition.text), condition.text
