@@ -15,6 +15,7 @@ from enum import Enum, StrEnum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError, InvalidMetadataError
+from deltalog.names import path_key
 from deltalog.schema.columns import canonical_path_of, map_fields, walk
 from deltalog.schema.types import ArrayType, Field, MapType, StructType
 
@@ -243,7 +244,7 @@ def check_distinct(schema: StructType, mode: Mode, *, table: str, operation: str
     stored = (path for path, _ in walk(_rename(schema)))
     for (path, field), place in zip(walk(schema), stored, strict=True):
         name, number = ".".join(path), field_id(field)
-        key = tuple(part.lower() for part in place)
+        key = path_key(place)
         what, other = f"the physical name {'.'.join(place)!r}", names.setdefault(key, name)
         if other == name and number is not None:
             what, other = f"the {ID_KEY} {number}", ids.setdefault(number, name)
