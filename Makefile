@@ -5,12 +5,14 @@ BIN := $(VENV)/bin
 AZURITE := .cache/azurite
 REFERENCE := .cache/reference
 WIRE := .cache/wire
+TPCDS := .cache/tpcds
+SCALE := 1
 SPARKS := 4.1.4 4.2.1 4.3.0
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, each of which would compile anew
 say = @printf '\n==> %s\n'
 
-.PHONY: help demo test test-long soak mutants reference reference-full matrix check lint doctest docs outputs pictures board release bench bench-wire clean
+.PHONY: help demo test test-long soak tpcds mutants reference reference-full matrix check lint doctest docs outputs pictures board release bench bench-wire clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -18,16 +20,18 @@ help: ## list the targets
 demo: $(BIN)/.ready-demo ## real flights: read from other writers, written for other readers
 	@! command -v java >/dev/null || ! command -v mvn >/dev/null || $(MAKE) --no-print-directory reference
 	$(BIN)/python -m examples.demo
-test: $(BIN)/.ready-dev $(AZURITE)/.ready .cache/daft/.ready ## the whole test suite
+test: $(BIN)/.ready-dev $(AZURITE)/.ready .cache/daft/.ready $(TPCDS)/.ready ## the whole test suite
 	$(say) "running the tests"
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
-test-long: $(BIN)/.ready-dev $(AZURITE)/.ready $(REFERENCE)/.ready .cache/daft/.ready ## the suite with all comparisons, statements and rules: an hour
+test-long: $(BIN)/.ready-dev $(AZURITE)/.ready $(REFERENCE)/.ready .cache/daft/.ready $(TPCDS)/.ready ## the suite with all comparisons, statements and rules: an hour
 	$(say) "running all tests" && DELTALOG_REFERENCE_FULL=1 DELTALOG_PARITY=all DELTALOG_RULES=all DELTALOG_HISTORIES=1000 \
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
 soak: $(BIN)/.ready-dev $(AZURITE)/.ready ## 10,000 histories of failing stores, races of 32 processes and through a catalog
 	$(say) "interleaving writers" && DELTALOG_HISTORIES=10000 $(BIN)/python -m pytest -q -n 2 tests/stateful/test_histories.py tests/stateful/test_simulation.py tests/stateful/test_catalog_transactions.py
 	$(say) "racing through a catalog" && DELTALOG_CATALOG_RACE=16x50 $(BIN)/python -m pytest -q -n 2 tests/catalogs/test_unity_commits.py -k race
 	$(say) "racing processes" && DELTALOG_RACE=32x100 $(BIN)/python -m pytest -q -s tests/stateful/test_races.py
+tpcds: $(BIN)/.ready-dev $(TPCDS)/$(SCALE)/.ready ## the 99 queries of TPC-DS at scale 1, each timed
+	$(BIN)/python -m tests.support.tpcds_seconds $(TPCDS)/$(SCALE)
 mutants: $(BIN)/.ready-dev ## small changes of the source that no test notices
 	$(BIN)/python -m tests.mutation $(MUTANTS)
 reference: $(REFERENCE)/.ready ## set up Delta Spark, to which the tests compare (needs a JVM and Maven)
@@ -90,6 +94,16 @@ $(REFERENCE)/.ready: tests/reference/pom.xml constraints.txt
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c $(@D)/constraints.txt pip
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c $(@D)/constraints.txt \
 	--build-constraint constraints.txt -e . --group daft && touch $@
+$(TPCDS)/.ready: pyproject.toml constraints.txt tests/support/tpcds.py # its extension needs an older DuckDB than the tests
+	$(say) "preparing TPC-DS"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@sed 's/^duckdb==.*/duckdb==1.5.5/' constraints.txt > $(@D)/constraints.txt
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c $(@D)/constraints.txt pip
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c $(@D)/constraints.txt --group tpcds
+	@$(@D)/bin/python tests/support/tpcds.py 0.01 $(@D)/0.01 && touch $@
+$(TPCDS)/%/.ready: $(TPCDS)/.ready
+	$(say) "making the tables of TPC-DS at scale $*"
+	@$(TPCDS)/bin/python tests/support/tpcds.py $* $(@D) && touch $@
 .cache/spark-%/.ready: pyproject.toml constraints.txt # constraints.txt pins one PySpark; this is about others
 	$(say) "preparing PySpark $*"
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)

@@ -16,6 +16,7 @@ from weakref import finalize
 import pyarrow as pa
 
 from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.query.counted import register
 from deltalog.query.duckdb_types import MONTHS_TEXT
 from deltalog.schema import StructType
 from deltalog.schema.primitives.spans import NAMED_MONTHS, calendar_intervals, named_months
@@ -183,8 +184,8 @@ def query_duckdb(
     connection = database.connect()
     try:
         for name, rows in watched.items():
-            is_once = isinstance(rows, WatchedReader)
-            connection.register(name, rows.to_reader() if is_once else rows)
+            given = rows.to_reader() if isinstance(rows, WatchedReader) else rows
+            register(connection, name, given, is_joined=len(watched) > 1)
         if run is not None:
             relation: Any = run.start(connection, sql)
         else:

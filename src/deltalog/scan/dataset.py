@@ -30,6 +30,7 @@ from deltalog.expressions.arrow_filters import (
 from deltalog.expressions.coercion import is_ordered
 from deltalog.expressions.substrait import as_meant
 from deltalog.scan.plan import Scan, plan_scan
+from deltalog.scan.prune import estimate_rows
 from deltalog.schema import find_field
 from deltalog.schema.collations import collation_below
 from deltalog.schema.primitives.spans import NAMED_MONTHS, calendar_intervals, named_months
@@ -105,6 +106,10 @@ class DeltaDataset(ds.FileSystemDataset):
     def table_schema(self) -> StructType:
         """Schema of the table."""
         return self._snapshot.configuration.schema
+
+    def estimated_rows(self) -> int | None:
+        """About how many rows the table has, for engines that order joins; None is unknown."""
+        return estimate_rows(self._snapshot)
 
     @property
     def partition_expression(self) -> ds.Expression:

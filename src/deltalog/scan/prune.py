@@ -34,6 +34,8 @@ _Result = TypeVar("_Result")
 
 _LARGE_BYTES: Final = 4 << 20  # of a checkpoint: about a hundred thousand files
 _HELD_BYTES: Final = 128 << 20
+MANY_ROWS: Final = 1_000_000_000
+"""So many rows a table counts as whose checkpoint is large, where an estimate is enough."""
 _PIECES_AHEAD: Final = 1  # beside the one that is waited for
 _NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
 
@@ -267,6 +269,18 @@ def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table
         paths = canonical_paths(rest.column("path"), root)
         rest = rest.filter(compute.invert(compute.is_in(paths, known)))
     yield rest.select(list(names))
+
+
+def estimate_rows(snapshot: Snapshot) -> int | None:
+    """About how many rows a table has, as the log tells; None if it does not.
+
+    A table with a large checkpoint has many rows, whose number is not looked for.
+
+    Cost: `numRecords` of all files.
+    """
+    if snapshot.read_log(_is_large):
+        return MANY_ROWS
+    return prune(snapshot, None).num_live_rows()
 
 
 def _is_large(state: LogState) -> bool:
