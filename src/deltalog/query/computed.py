@@ -47,6 +47,7 @@ from deltalog.query.query_trees import (
     with_function,
 )
 from deltalog.query.result_names import name_of_function, result_name
+from deltalog.query.safe_constants import note_safe_constants
 from deltalog.schema.types import STRING
 
 if TYPE_CHECKING:
@@ -168,6 +169,7 @@ def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
         SyntaxProblem: a function is not known, or an expression is not Spark's.
     """
     parts = _Parts(source)
+    note_safe_constants(tree, source.text)
     _name_results(tree, source)
     for select in tree.find_all(exp.Select):
         _note_groups(select)

@@ -14,6 +14,7 @@ from deltalog.names import name_key
 from deltalog.query.aggregates import BY_NAME
 from deltalog.query.lexer import SyntaxProblem
 from deltalog.query.parse import span_of, start_of
+from deltalog.query.safe_constants import is_safe
 from deltalog.schema.primitives.numbers import MAX_DIGITS
 
 if TYPE_CHECKING:
@@ -91,13 +92,13 @@ def children_of(node: Expr) -> Iterator[Expr]:
 
 def simple_operands(node: Expr) -> list[Expr]:
     """What AND and OR join, from left to right, at any depth; none if a part may fail."""
-    if not isinstance(node, exp.And | exp.Or) or has_other(node):
+    if not isinstance(node, exp.And | exp.Or) or has_other(node) or _is_alternative(node):
         return []
     found: list[Expr] = []
     waiting: list[Expr] = [node]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, exp.And | exp.Or):
+        if isinstance(one, exp.And | exp.Or) and not _is_alternative(one):
             waiting += [one.expression, one.this]
         else:
             found.append(one)
@@ -107,13 +108,21 @@ def simple_operands(node: Expr) -> list[Expr]:
 
 def has_other(node: Expr) -> bool:
     """Whether a condition has more than comparisons of columns and constants."""
-    return any(not isinstance(one, _SIMPLE) for one in node.walk())
+    return any(
+        not isinstance(one, _SIMPLE) and not is_safe(one) for one in node.walk(prune=is_safe)
+    )
+
+
+def _is_alternative(node: Expr) -> bool:
+    """Whether conditions are asked together, as one part: an OR with constants to compute."""
+    return isinstance(node, exp.Or) and any(map(is_safe, node.walk()))
 
 
 def may_fail(node: Expr) -> bool:
     """Whether conditions must be asked one after the other: no query is among them."""
     has_span = span_of(node) is not None
-    return has_span and node.find(exp.Query, exp.Star) is None and has_other(node)
+    is_one = has_other(node) or _is_alternative(node)
+    return has_span and node.find(exp.Query, exp.Star) is None and is_one
 
 
 def is_random(node: Expr) -> bool:

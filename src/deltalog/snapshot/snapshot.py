@@ -251,7 +251,7 @@ class Snapshot:
         Protocol: Commit Provenance Information
         Cost: one listing, and one request per commit.
         """
-        first = 0 if limit is None else max(0, self.version + 1 - limit)
+        first = 0 if limit is None else max(0, self.version + 1 - max(1, limit))
         listing = list_log(self.store, from_version=first, log_tail=self.log_tail)
         self.check_listed(listing)
         return read_history(
