@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 from sqlglot import exp
 
 from deltalog.errors import DeltaError
 from deltalog.expressions import evaluate, parse_sql, resolve
-from deltalog.kernels import arrow
 from deltalog.query.parse import span_of
 from deltalog.schema.types import StructType
 
@@ -30,7 +30,7 @@ _CONSTANT: Final = (
 )  # fmt: skip
 _MOST: Final = 100
 """From here on, conditions are asked together: each that is apart has a cost of its own."""
-_ONE_ROW: Final = arrow.record_batch({"one": [1]})
+_ONE_ROW: Final = pa.RecordBatch.from_pydict({"one": [1]})
 
 
 def note_safe_constants(tree: Expr, text: str) -> None:
