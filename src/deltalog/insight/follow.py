@@ -35,6 +35,7 @@ from deltalog.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, mak
 from deltalog.scan.spec import read_spec
 from deltalog.schema.columns import walk
 from deltalog.snapshot import load_snapshot
+from deltalog.snapshot.open_log import is_same_commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from deltalog.expressions import Expression
     from deltalog.log.names import LogFile
     from deltalog.log.reader import CommitTable
+    from deltalog.log.segment import LogListing
+    from deltalog.paths import FileInfo
     from deltalog.scan.task import ReadSpec, ScanTask
     from deltalog.snapshot import Snapshot
 
@@ -98,6 +101,7 @@ class Follower:
         self._known: CommitTable | None = None
         self._known_from, self._known_to = 0, -1
         self._snapshot_files: pa.Table | None = None
+        self._before: tuple[int, FileInfo] | None = None  # the commit that was taken last
 
     @property
     def offset(self) -> Offset:
@@ -204,6 +208,8 @@ class Follower:
         if index >= self._snapshot_files.num_rows:
             self._snapshot_files = None
             self._offset = self._offset_at(self._view.version + 1)
+            target = self._view.segment.target_commit
+            self._before = None if target is None else (self._view.version, target)
         else:
             self._offset = replace(self._offset, index=index)
 
@@ -218,8 +224,10 @@ class Follower:
         """List the commits from the offset on, without gaps."""
         version = self._offset.version
         listing = list_log(
-            self._context.store, from_version=version, log_tail=self._context.log_tail
+            self._context.store, from_version=max(0, version - 1), log_tail=self._context.log_tail
         )
+        if self._before is not None:
+            self._check_still_there(*self._before, listing)
         commits = [file for file in listing.commits.values() if file.version >= version]
         found = {file.version for file in commits}
         last = max(found, default=listing.latest_version or -1)
@@ -230,6 +238,24 @@ class Follower:
                 f"up, and the latest version is {last}; start anew"
             )
         return commits
+
+    def _check_still_there(self, version: int, commit: FileInfo, listing: LogListing) -> None:
+        """Raise an error if the commit that was taken last is gone, but for clean-up."""
+        found = listing.commits.get(version)
+        is_cleaned_up = found is None and max(listing.commits, default=-1) > version
+        if is_cleaned_up or (found is not None and is_same_commit(commit, found.info)):
+            return
+        latest = load_snapshot(self._context)
+        if latest.metadata.id != self._offset.table_id:
+            raise IncompatibleChangesError(
+                f"cannot follow {self._root} beyond version {version}: it is another table "
+                f"since ({latest.metadata.id}); follow that one from its start"
+            )
+        raise VersionNotFoundError(
+            f"cannot follow {self._root} beyond version {version}: the log has another "
+            f"commit of that version by now, or none, and its latest version is {latest.version}; "
+            "start anew"
+        )
 
     def _take_commit(self, file: LogFile, table: CommitTable, room: Room) -> bool:
         """Take files of one commit; return whether the step may go on with the next commit."""
@@ -249,6 +275,7 @@ class Follower:
             room.take(task)
             self._offset = replace(self._offset, index=index)
         self._offset = self._offset_at(file.version + 1)
+        self._before = file.version, file.info
         return True
 
     def _is_beyond(self, version: int, index: int) -> bool:

@@ -21,7 +21,7 @@ from deltalog.expressions import columns, filter_mask
 from deltalog.kernels import arrow, compute
 from deltalog.metadata_columns import METADATA_COLUMNS
 from deltalog.scan.judge import as_mask
-from deltalog.scan.row_parts import clipped, constant_bytes, decoded_parts
+from deltalog.scan.row_parts import clipped, constant_bytes, decoded_parts, null_bytes
 from deltalog.scan.runs import hits, merged, within_groups
 from deltalog.scan.task import noting
 from deltalog.scan.task_rows import TaskRows, filtered
@@ -142,6 +142,7 @@ class Piece:
             return None
         with noting(self.file.task):
             size = constant_bytes(self.file.task)
+            size += null_bytes(self.file.of_predicate) + null_bytes(self.file.of_others)
             if leaves:
                 size += self.file.paged.row_bytes(leaves, self.runs, segments)
         if size * self.num_rows <= MOST_DECODED_BYTES:

@@ -9,7 +9,7 @@ Protocol: none
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from deltalog.scan.task import ScanTask
+    from deltalog.scan.transform import FileProjection
     from deltalog.storage.parquet_paged import PagedReader
     from deltalog.storage.parquet_pages import RowRange
 
@@ -71,6 +72,26 @@ def clipped(runs: Iterable[RowRange], first: int, end: int) -> tuple[RowRange, .
     """The parts of runs of rows that are within others."""
     cut = ((max(first, start), min(end, stop)) for start, stop in runs)
     return tuple((start, stop) for start, stop in cut if start < stop)
+
+
+def null_bytes(projection: FileProjection) -> int:
+    """How many bytes a row takes of columns that a file does not have, or has only in part."""
+    return sum(
+        _width(field.type)
+        for (name, adapter), field in zip(projection.columns, projection.schema, strict=True)
+        if name is None or (adapter is not None and pa.types.is_nested(field.type))
+    )
+
+
+def _width(kind: Any) -> int:
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_struct(kind):
+        return 1 + sum(_width(kind.field(number).type) for number in range(kind.num_fields))
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:  # texts and lists: an offset
+        return 4
 
 
 def constant_bytes(task: ScanTask) -> int:

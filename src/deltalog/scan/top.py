@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _FILES_AT_FIRST: Final = 8
 _HELD_ROWS: Final = 64 * 1024
+_HELD_BYTES: Final = 64 * 1024 * 1024
 
 
 def first_rows(
@@ -91,12 +92,14 @@ class _Best:
         self._keys = keys
         self._limit = limit
         self._held: list[pa.RecordBatch] = []
-        self._num_held = 0
+        self._num_held = self._held_bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         self._held.append(batch)
         self._num_held += batch.num_rows
-        if self._num_held > 2 * self._limit + _HELD_ROWS:
+        self._held_bytes += batch.nbytes
+        is_long = self._held_bytes > _HELD_BYTES and self._num_held > 2 * self._limit
+        if is_long or self._num_held > 2 * self._limit + _HELD_ROWS:
             self._keep(self.rows())
 
     def rows(self) -> pa.Table:
@@ -116,7 +119,7 @@ class _Best:
 
     def _keep(self, rows: pa.Table) -> None:
         self._held = rows.to_batches()
-        self._num_held = rows.num_rows
+        self._num_held, self._held_bytes = rows.num_rows, rows.nbytes
 
 
 def _values(rows: pa.Table, key: SortKey) -> Any:

@@ -158,9 +158,9 @@ def is_in_place(context: TableContext, state: LogState, *, knows_time: bool) -> 
         if target is not None and state.head:
             return store.read_ranges(target.path, [(0, len(state.head))]) == [state.head]
         if target is not None:
-            return _is_same(target, store.stat(target.path), knows_time=knows_time)
+            return is_same_commit(target, store.stat(target.path), knows_time=knows_time)
         if checkpoint is not None:  # nothing else is left of the version
-            return _is_same(checkpoint.files[0], store.stat(checkpoint.files[0].path))
+            return is_same_commit(checkpoint.files[0], store.stat(checkpoint.files[0].path))
     except ObjectNotFoundError:
         return False
     return False
@@ -182,7 +182,7 @@ def is_listed(state: LogState, listing: LogListing, *, knows_time: bool) -> bool
         return True
     if found is None:
         return listing.begins and min(listing.commits, default=version) >= version
-    return _is_same(known, found.info, knows_time=knows_time)
+    return is_same_commit(known, found.info, knows_time=knows_time)
 
 
 def list_after(
@@ -220,12 +220,13 @@ def list_after(
         listing = list_newer(store, version, log_tail=log_tail)
     now = listing.commits.get(version)
     # The same version with another file is another table, or the file was cleaned up.
-    if now is None or not _is_same(known, now.info, knows_time=knows_time):
+    if now is None or not is_same_commit(known, now.info, knows_time=knows_time):
         return None
     return listing
 
 
-def _is_same(one: FileInfo, other: FileInfo, *, knows_time: bool = True) -> bool:
+def is_same_commit(one: FileInfo, other: FileInfo, *, knows_time: bool = True) -> bool:
+    """Whether two listings of a log are about one file, for all that they say."""
     # Publishing a staged commit changes its path and its modification time.
     if one.path != other.path or not knows_time:
         return one.size_bytes == other.size_bytes

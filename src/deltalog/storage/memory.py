@@ -29,6 +29,21 @@ class MemoryFiles(FsspecFiles):
             if "/" not in file.path and file.path >= first
         ]
 
+    def short_names(self, directory: str, most: int) -> list[FileInfo] | None:
+        """As `list_directory`, of a directory that exists."""
+        del most
+        return self.list_directory(directory, "")
+
+    def _level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
+        # `ls` tells when an entry was created, and everything else when it was changed.
+        files, directories = super()._level(directory)
+        prefix = directory.rstrip("/") + "/"
+        return [self._told(prefix, file) for file in files], directories
+
+    def _told(self, prefix: str, file: FileInfo) -> FileInfo:
+        entry = self.filesystem.store.get(prefix + file.path)
+        return file if entry is None else _file_info(file.path, entry)
+
     def list_tree(self, directory: str) -> Iterator[FileInfo]:
         """Files at any depth below `directory`; `path` is relative to it."""
         prefix = directory.rstrip("/") + "/"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deltalog.storage.parquet_footer import ColumnChunk, ColumnChunks
     from deltalog.storage.store import ByteRange
 
-MOST_DECODED_BYTES: Final = 512 * 1024 * 1024
+MOST_DECODED_BYTES: Final = 1024 * 1024 * 1024
 """Rows that may take more are decoded in parts."""
 PART_BYTES: Final = 64 * 1024 * 1024
 """How many bytes the rows of a part may take, unless it is a single one."""
@@ -71,8 +71,10 @@ class RowSizes:
         unsure = [leaf for leaf in leaves if not is_fixed(schema.column(leaf))]
         if not unsure or not num_rows:
             return fixed
-        few = num_rows < _FEW_ROWS
-        if few and num_rows * footer.total_bytes(groups) <= 2 * MOST_DECODED_BYTES:
+        few = num_rows < _FEW_ROWS and not any(
+            schema.column(leaf).max_repetition_level for leaf in unsure
+        )
+        if few and num_rows * footer.total_bytes(groups) <= MOST_DECODED_BYTES:
             return fixed  # however long an entry is
         chunks = self.chunks_of(unsure)
         return fixed + max(

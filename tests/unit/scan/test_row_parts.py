@@ -170,7 +170,7 @@ def test_many_numbers_in_one_row_group_take_little_memory(tmp_path: Path) -> Non
     rows = 30_000_000
     zeros = pa.table({"id": pa.repeat(pa.scalar(0, pa.int64()), rows)})
     column: Any = zeros["id"]
-    wide = pa.table({f"c{number}": column for number in range(4)})
+    wide = pa.table({f"c{number}": column for number in range(8)})
     del zeros, column
     where = table_of(tmp_path / "t", wide, [field(name, "long") for name in wide.column_names])
     del wide
@@ -188,6 +188,45 @@ def test_compaction_of_small_files_takes_little_memory(tmp_path: Path) -> None:
     with bounded():
         DeltaTable(where).optimize.compact()
         assert DeltaTable(where).scan(["id"], "id = 999").to_table().num_rows == 2
+
+
+LONGS = [field(f"c{number}", "long") for number in range(3_000)]
+LISTS = [
+    field(f"c{number}", {"type": "array", "elementType": "string", "containsNull": True})
+    for number in range(3_000)
+]
+
+
+@pytest.mark.parametrize("missing", [LONGS, LISTS], ids=["long", "array"])
+def test_columns_that_a_file_does_not_have_take_little_memory(
+    missing: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    zeros = pa.table({"id": pa.repeat(pa.scalar(0, pa.int64()), 1_000_000)})
+    where = table_of(tmp_path / "t", zeros, [ID, *missing])
+    with bounded():
+        assert DeltaTable(where).head(1).num_rows == 1
+        assert next(DeltaTable(where).scan().to_batches()).num_columns == 3_001
+
+
+def test_few_rows_of_long_lists_take_little_memory(tmp_path: Path) -> None:
+    """Twenty rows of 100 MB each, of one text of 1 kB."""
+    text, length = "y" * 1_000, 100_000
+    index = pa.repeat(pa.scalar(0, pa.int32()), 20 * length)
+    texts = pa.DictionaryArray.from_arrays(index, pa.array([text]))
+    offsets = pa.array(range(0, 20 * length + 1, length), pa.int32())
+    rows = pa.table({"id": range(20), "s": pa.ListArray.from_arrays(offsets, texts)})
+    kind = {"type": "array", "elementType": "string", "containsNull": True}
+    where = table_of(tmp_path / "t", rows, [ID, field("s", kind)])
+    with bounded():
+        assert DeltaTable(where).head(1)["id"].to_pylist() == [0]
+
+
+def test_the_first_rows_of_an_order_take_little_memory(tmp_path: Path) -> None:
+    rows = pa.table({"id": range(20_000)})
+    where = table_of(tmp_path / "t", rows, [ID, field("s", "string")], {"s": "z" * 200_000})
+    with bounded():
+        found = DeltaTable(where).scan(order_by=["id desc"], limit=1).to_table()
+        assert found["id"].to_pylist() == [19_999]
 
 
 @pytest.fixture

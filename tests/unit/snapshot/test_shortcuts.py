@@ -105,6 +105,24 @@ def test_the_compaction_is_used() -> None:
     assert snapshot.segment.used_compactions
 
 
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("automatic", [True, False])
+def test_no_checkpoint_is_made_of_a_cut_compaction(cut: str, automatic: bool) -> None:
+    store = table()
+    DeltaTable(store).compact_logs(1, 5)
+    store.put(COMPACTED, CUTS[cut](store.read(COMPACTED)))
+    held = DeltaTable(store)
+    left = LEFT
+    if automatic:
+        held.alter.set_table_properties({"delta.checkpointInterval": "1"})
+        write_deltalake(store, row(8), mode="append")
+        left = [*LEFT, 8]
+    else:
+        held.create_checkpoint()
+    assert rows(store) == left
+    assert DeltaTable(store).snapshot.segment.checkpoint is not None
+
+
 @pytest.mark.parametrize("checksums", [True, False])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_compaction_is_left_out(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import uuid
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
 from deltalog.errors import AlreadyExistsError, ObjectNotFoundError
@@ -64,3 +67,21 @@ def test_what_was_handed_over_may_change_afterwards(store: Store) -> None:
     store.put("a", data)
     data[:] = b"xy"
     assert store.read("a") == b"ab"
+
+
+def test_all_ways_to_list_tell_when_an_entry_was_changed() -> None:
+    location = f"memory://{uuid.uuid4()}"
+    store: Any = open_store(location)
+    store.put("d/a", b"1")
+    [entry] = [
+        file
+        for path, file in fsspec.filesystem("memory").store.items()
+        if location.removeprefix("memory://") in path
+    ]
+    entry.modified = entry.created + dt.timedelta(seconds=5)
+    told = store.stat("d/a").modified_ms
+    assert told == round(entry.modified.timestamp() * 1000)
+    short = store.list_short("d", 10)
+    assert short is not None
+    listings = [*store.list_from("d", ""), *short, *store.list_level("d")[0], *store.list_all("d")]
+    assert [file.modified_ms for file in listings] == [told] * 4
