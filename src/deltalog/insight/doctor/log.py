@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
     from deltalog.insight.doctor.patient import Patient
     from deltalog.log.reader import CommitTable
+    from deltalog.paths import FileInfo
 
 _TOGETHER: Final = 100
+_BLANK_BYTES: Final = 64
 
 
 def check_gaps(patient: Patient) -> Iterator[Finding]:
@@ -85,12 +87,22 @@ def check_length(patient: Patient) -> Iterator[Finding]:
         )
 
 
+def _is_blank(patient: Patient, file: FileInfo) -> bool:
+    """Whether a commit has no action. Cost: reads very short ones."""
+    if file.size_bytes > _BLANK_BYTES:
+        return False
+    try:
+        return not file.size_bytes or not patient.store.read(file.path).strip()
+    except DeltaError:
+        return False  # what cannot be read is reported as such
+
+
 def check_commits(patient: Patient) -> Iterator[Finding]:
     """Check commits: empty files, unreadable lines, files named twice, timestamps that go back."""
     files = list(patient.listing.commits.values())[-patient.num_commits :]
     infos: dict[int, Mapping[str, Any]] = {}
     for file in files:
-        if not file.info.size_bytes:
+        if _is_blank(patient, file.info):
             yield Finding(
                 check="commit-empty",
                 severity=Severity.WARNING,

@@ -39,10 +39,11 @@ def test_a_damaged_commit() -> None:
     assert [finding.version for finding in found] == [1]
 
 
-def test_an_empty_commit_is_a_warning() -> None:
+@pytest.mark.parametrize("content", [b"", b"\n", b"  \r\n\n"])
+def test_an_empty_commit_is_a_warning(content: bytes) -> None:
     table = make()
     table.append({"id": [5], "p": [2], "f": [1.0]})
-    table.kept.files[commit_path(1)] = b""
+    table.kept.files[commit_path(1)] = content
     report = look(table)
     (found,) = report.of("commit-empty")
     assert (found.version, found.severity) == (1, Severity.WARNING)
