@@ -87,7 +87,7 @@ class Pickled:
             pickled = expression.__reduce__()
             self._make: Callable[[pa.Buffer], Any] = pickled[0]
             self._constants = pa.ipc.open_file(pickled[1][0]).read_all().combine_chunks()
-            self.root = _tree(_pairs(self._constants.schema))
+            self.root: FilterPart = _tree(_pairs(self._constants.schema))
         except (pa.ArrowException, NotImplementedError, struct.error, IndexError) as error:
             raise InvalidInputError(
                 f"cannot read the pyarrow expression {expression}: {error}"
