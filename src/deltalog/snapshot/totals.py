@@ -12,10 +12,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Protocol
 
-from deltalog.errors import CheckpointUnreadableError, ObjectNotFoundError
+from deltalog.errors import CheckpointUnreadableError, MalformedLogError, ObjectNotFoundError
 from deltalog.kernels import compute
 from deltalog.log.checksum import parse_checksum
 from deltalog.log.hint import read_hint
+from deltalog.log.listing import list_log
+from deltalog.log.segment import build_segment
 from deltalog.storage.pool import while_waiting
 from deltalog.storage.store import is_local
 
@@ -112,8 +114,9 @@ def check_totals(state: Told, names: Sequence[str] = ()) -> None:
     )
     if found == told:
         text += ", and other application transactions or domains"
-    # Where two ways through the log agree, or nothing is missing, it is the checksum that is wrong.
-    if found == state.totals or _is_as_written(state):
+    # Where two ways through the log agree, nothing is missing, or nothing else is left of the log,
+    # it is the checksum that is wrong.
+    if found == state.totals or _is_as_written(state) or _is_all_there_is(state):
         logger.warning("%s; the log counts", text)
         return
     state.totals = found
@@ -156,6 +159,25 @@ def _is_as_written(state: Told) -> bool:
     if hint is None or hint.version != checkpoint.version:
         return False
     return hint.num_add_files == checkpoint.num_actions("add")
+
+
+def _is_all_there_is(state: Told) -> bool:
+    """Whether nothing but a checksum speaks against a checkpoint, and no other files replace it.
+
+    Cost: the hint, and one listing.
+    """
+    checkpoint, segment = state.checkpoint, state.segment
+    if checkpoint is None or segment.used_compactions:
+        return False
+    hint = read_hint(state.store)
+    if hint is not None and hint.version == checkpoint.version and hint.num_add_files is not None:
+        return False
+    listing = list_log(state.store, from_version=0)
+    try:
+        build_segment(listing, segment.version, unreadable={checkpoint.files.name: "its checksum"})
+    except MalformedLogError:
+        return True
+    return False
 
 
 def _checksum_of(state: Told) -> VersionChecksum | None:
