@@ -120,7 +120,7 @@ class Piece:
 
         Rows that take many bytes are read in parts, each when its batches are asked for.
         """
-        if (parts := self.in_parts(self._leaves(), None)) is not None:
+        if (parts := self.in_parts(self.leaves(), None)) is not None:
             return parts
         if self.file.paged.is_at_hand or self.file.decoded is not None:
             kept = self.decide(None)
@@ -135,8 +135,8 @@ class Piece:
 
         Args:
             leaves: numbers of the columns about to be decoded.
-            segments: with their column chunks; None leaves texts out of a file whose bytes are not
-                at hand.
+            segments: with their column chunks; without them, strings count as empty if the file's
+                bytes are not at hand.
         """
         if self.file.decoded is not None:
             return None
@@ -150,7 +150,7 @@ class Piece:
         return self._parts(max(1, PART_BYTES // size))
 
     def _parts(self, most_rows: int) -> Iterator[pa.RecordBatch]:
-        file, starts, leaves = self.file, self.file.reader.row_group_starts, self._leaves()
+        file, starts, leaves = self.file, self.file.reader.row_group_starts, self.leaves()
         by_group = groupby(
             within_groups(self.runs, starts), lambda run: bisect_right(starts, run[0])
         )
@@ -161,7 +161,8 @@ class Piece:
                 if within:
                     yield from Piece(replace(file, decoded=part), within).read()
 
-    def _leaves(self) -> list[int]:
+    def leaves(self) -> list[int]:
+        """The numbers of all columns that are read."""
         file = self.file
         return sorted({*file.of_predicate.leaves, *file.of_others.leaves, *file.unmapped.leaves})
 
@@ -310,6 +311,8 @@ def decide_fetched(fetched: tuple[Piece, Segments, bool]) -> tuple[KeptRows | Ro
     piece, segments, has_all = fetched
     file = piece.file
     first = sorted({*file.of_predicate.leaves, *file.unmapped.leaves})
+    if file.paged.is_at_hand:  # nothing else is fetched, and looked at then
+        first = piece.leaves()
     if (parts := piece.in_parts(first, segments)) is not None:
         return (RowParts(parts),)
     kept = piece.decide(segments)
@@ -369,7 +372,7 @@ class KeptRows:
     def read(self) -> Iterable[pa.RecordBatch]:
         """Read the other columns, and return all columns of the kept rows."""
         task = self.piece.file.task
-        if not (self.has_all or self.is_bare):
+        if self.segments is not None and not (self.has_all or self.is_bare):
             others = self.piece.file.of_others.leaves
             if (parts := self.piece.in_parts(others, self.segments)) is not None:
                 return parts

@@ -90,7 +90,7 @@ def _width(kind: Any) -> int:
         return 1 + sum(_width(kind.field(number).type) for number in range(kind.num_fields))
     try:
         return max(1, int(kind.bit_width) // 8)
-    except ValueError:  # texts and lists: an offset
+    except ValueError:  # strings and lists: an offset
         return 4
 
 

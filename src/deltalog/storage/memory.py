@@ -35,12 +35,12 @@ class MemoryFiles(FsspecFiles):
         return self.list_directory(directory, "")
 
     def _level(self, directory: str) -> tuple[list[FileInfo], list[str]]:
-        # `ls` tells when an entry was created, and everything else when it was changed.
+        # `ls` gives the time of creation, everything else that of the last change.
         files, directories = super()._level(directory)
         prefix = directory.rstrip("/") + "/"
-        return [self._told(prefix, file) for file in files], directories
+        return [self._as_changed(prefix, file) for file in files], directories
 
-    def _told(self, prefix: str, file: FileInfo) -> FileInfo:
+    def _as_changed(self, prefix: str, file: FileInfo) -> FileInfo:
         entry = self.filesystem.store.get(prefix + file.path)
         return file if entry is None else _file_info(file.path, entry)
 

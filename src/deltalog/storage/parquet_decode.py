@@ -81,7 +81,7 @@ def read_side_by_side(
         leaves: numbers of the leaf columns, ascending.
         columns: the top-level column of each leaf.
         sizes: how long each leaf takes, in any unit.
-        texts: columns that `opened` reads as entries of dictionaries; they become texts.
+        texts: columns that `opened` reads as dictionary entries; they become strings.
 
     Returns:
         Columns in the file's order.

@@ -206,7 +206,7 @@ class PagedReader:
     ) -> int:
         """How many bytes a row takes when it is decoded; arguments as of `read`.
 
-        Without `segments`, texts of a file whose bytes are not at hand count as empty.
+        Without `segments`, strings of a file whose bytes are not at hand count as empty.
         """
         if segments is None and not self.is_at_hand:
             schema = self._reader.metadata.schema

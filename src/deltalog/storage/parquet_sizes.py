@@ -1,8 +1,8 @@
 """How many bytes a row of a Parquet file takes when it is decoded.
 
-A file of some hundred bytes may hold one long text in a dictionary, and name it in a million rows.
-So the length of the longest entry bounds a row, not the length of the file. What a footer says of
-sizes is trusted for few rows only.
+A file of some hundred bytes may hold one long string in a dictionary, and refer to it in a million
+rows. So the length of the longest entry bounds a row, not the length of the file. What a footer
+says of sizes is trusted for few rows only.
 
 Protocol: none; Apache Parquet's `parquet.thrift` (ColumnMetaData, DictionaryPageHeader)
 """
@@ -43,7 +43,7 @@ class RowSizes:
         footer: of the file.
         chunks_of: what the footer says of some columns; its bytes are known then.
         read_ranges: gives parts of the file.
-        first_row: the first row of a row group and leaf, with texts as entries of dictionaries.
+        first_row: the first row of a row group and leaf, with strings as dictionary entries.
     """
 
     footer: Footer
@@ -54,15 +54,15 @@ class RowSizes:
     def of(self, groups: Sequence[int], leaves: Sequence[int]) -> int:
         """How many bytes a row takes at most, or nearly so.
 
-        Texts outside of dictionaries and lists count with their mean, as all of their bytes are in
-        the file; entries of dictionaries count with the longest.
+        Strings outside of dictionaries and lists count with their mean, as all of their bytes are
+        in the file; entries of dictionaries count with the longest.
 
         Args:
             groups: row groups that are read.
             leaves: numbers of the columns that are read.
 
-        Cost: of texts, one read of some bytes of each column chunk, kept with the footer; decoding
-        a dictionary where its length times the rows is more than `MOST_DECODED_BYTES`.
+        Cost: of strings, one read of some bytes of each column chunk, kept with the footer;
+        decoding a dictionary where its length times the rows exceeds `MOST_DECODED_BYTES`.
         """
         footer = self.footer
         num_rows = footer.rows_of(groups)
