@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _THROUGH: Final = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 _NO_LINK: Final = _THROUGH | getattr(os, "O_NOFOLLOW", 0)
 _NO_DIRECTORY: Final = frozenset({errno.ENOTDIR, errno.ELOOP, errno.EMLINK})
+_WAS_REPLACED: Final = frozenset({errno.ENOENT, errno.EINVAL})
+_LOOKS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +151,10 @@ class Home:
         return directory.removeprefix(start) if directory.startswith(start) else None
 
     def _real(self) -> str:
-        return _joined(os.path.realpath(self.given), self.below)
+        return _joined(_real_path(self.given), self.below)
 
     def _real_below(self, real: str, inner: str) -> str:
-        found = os.path.realpath(_joined(self.root, inner))
+        found = _real_path(_joined(self.root, inner))
         if found != real and not found.startswith(real.rstrip(os.sep) + os.sep):
             raise self._refusal(inner)
         return found
@@ -167,6 +169,20 @@ class Home:
 
 class _LinkFoundError(Exception):
     """A part of a way is a link, or leads up."""
+
+
+def _real_path(path: str) -> str:
+    """Return a path without links.
+
+    `os.path.realpath` of Python 3.11 and 3.12 fails if a link is replaced between its two looks.
+    """
+    for _ in range(_LOOKS):
+        try:
+            return os.path.realpath(path)
+        except OSError as error:
+            if error.errno not in _WAS_REPLACED:
+                raise
+    return os.path.realpath(path)
 
 
 def _joined(directory: str, inner: str) -> str:
