@@ -11,12 +11,13 @@ from __future__ import annotations
 import logging
 import os
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from deltalog.errors import DeltaError
+from deltalog.errors import DeltaError, UnsafePathError
 from deltalog.kernels import arrow
 from deltalog.storage.pool import Background
 from deltalog.storage.store import is_local
@@ -129,13 +130,23 @@ class RowsToFiles:
             queue.abandon()
         if self._plan.opened:
             try:
-                self._plan.store.delete_many(self._plan.opened)
+                self._delete_opened()
             except DeltaError as error:
                 _log.warning(
                     "%d files of a failed write stay until vacuum: %s",
                     len(self._plan.opened),
                     error,
                 )
+
+    def _delete_opened(self) -> None:
+        store, paths = self._plan.store, self._plan.opened
+        try:
+            store.delete_many(paths)
+        except UnsafePathError:
+            # One of their directories is a link, behind which nothing was written.
+            for path in paths:
+                with suppress(UnsafePathError):
+                    store.delete_many([path])
 
     def _gather(self, physical: pa.RecordBatch, logical: pa.RecordBatch) -> None:
         """Collect rows, so that many at a time are split by partition."""

@@ -327,3 +327,19 @@ def test_logs_are_not_cleaned_behind_a_link(tmp_path: Path) -> None:
     with contextlib.suppress(UnsafePathError):
         DeltaTable(root).cleanup_metadata()
     assert tree(outside) == before
+
+
+def test_a_refused_write_leaves_no_files_elsewhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    root = tmp_path / "t"
+    write_deltalake(root, pa.table({"p": [1, 2], "x": [1, 2]}), partition_by=["p"])
+    before = set(root.rglob("*"))
+    (root / "p=3").symlink_to(outside)
+    with pytest.raises(UnsafePathError):
+        write_deltalake(root, pa.table({"p": [1, 2, 3], "x": [1, 2, 3]}), mode="append")
+    assert set(root.rglob("*")) - before == {root / "p=3"}
+    assert not list(outside.iterdir())
+    assert "stay until vacuum" not in caplog.text
