@@ -24,6 +24,7 @@ from deltalog.features.iceberg_compat import VERSIONS, enabled_versions
 from deltalog.features.protocol_change import merge, supported_features, without_feature
 from deltalog.features.support import check_readable
 from deltalog.kernels import compute
+from deltalog.log.listing import list_log
 from deltalog.paths import (
     canonical_path,
     canonical_paths,
@@ -184,8 +185,9 @@ class Clone(Verb[Cloned]):
         Raises:
             InvalidInputError: another file exists at the path of a copy.
             DeltaProtocolError: deltalog cannot read the source.
+            TableNotFoundError, VersionNotFoundError: the source is not there any more.
 
-        Cost: the log's columns of the source's files; a deep clone also copies each new file
+        Cost: a request for the version of the source; the log's columns of the source's files; a deep clone also copies each new file
         through memory.
         """
         del engine
@@ -206,6 +208,8 @@ class Clone(Verb[Cloned]):
             operation="clone",
             has_log_tail=self.source.log_tail is not None,
         )
+        if self.origin.has_log:
+            _check_there(self.source)
         root = transaction.store.root
         files = self.source.files()
         if not self.allows_foreign_files:
@@ -290,6 +294,19 @@ class Clone(Verb[Cloned]):
                 "where that is meant, as in a shallow clone, allow_foreign_files=True clones such "
                 "files, too"
             )
+
+
+def _check_there(source: Snapshot) -> None:
+    """Refuse a version whose table was removed, made anew or set back since it was read.
+
+    A shallow clone of it would have files that do not exist. Old commits may be cleaned up.
+
+    Raises:
+        TableNotFoundError, VersionNotFoundError: it was.
+    """
+    if not source.is_in_place():
+        source.refresh(same_table=True)
+        source.check_listed(list_log(source.store, from_version=source.version))
 
 
 def _shows_row_ids(configuration: TableConfiguration) -> bool:

@@ -287,3 +287,31 @@ def test_commits_of_another_table_are_not_read_as_its_own(
         old.to_pyarrow_table()
     old.update_incremental()
     assert read(old) is not None
+
+
+@pytest.mark.parametrize("way", ["gone", "anew", "set back"])
+@pytest.mark.parametrize("shallow", [True, False])
+def test_what_is_not_there_any_more_is_not_cloned(tmp_path: Path, way: str, shallow: bool) -> None:
+    place, clone = tmp_path / "t", tmp_path / "clone"
+    made(place, 3)
+    shutil.copytree(place, tmp_path / "backup")
+    old = made(place, 2, first=3)
+    shutil.rmtree(place)
+    if way == "anew":
+        made(place, 7, first=100)
+    elif way == "set back":
+        shutil.copytree(tmp_path / "backup", place)
+    expected = VersionNotFoundError if way == "set back" else TableNotFoundError
+    with pytest.raises(expected):
+        old.clone(str(clone), shallow=shallow)
+    assert not DeltaTable.is_deltatable(clone)
+
+
+def test_a_version_whose_commit_was_cleaned_up_is_cloned(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    old = made(place, 3)
+    write_deltalake(place, row(9), mode="append")
+    DeltaTable(place).create_checkpoint()
+    for version in range(3):
+        (place / "_delta_log" / f"{version:020}.json").unlink()
+    assert old.clone(str(tmp_path / "clone"), shallow=True).count() == 3
