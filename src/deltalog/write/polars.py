@@ -41,6 +41,19 @@ def open_frame(frame: pl.DataFrame) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_stream(_narrowed(frame))
 
 
+def column_of_series(data: Any, name: str) -> pa.ChunkedArray[Any] | None:
+    """Return the values of a series of Polars, as in a frame; None for anything else.
+
+    Raises:
+        InvalidInputError: as for `open_frame`.
+    """
+    series = native_frame(data)
+    kind = type(series)
+    if not kind.__module__.startswith("polars.") or kind.__name__ != "Series":
+        return None
+    return open_frame(series.alias(name).to_frame()).read_all().column(0)
+
+
 def open_lazy_frame(frame: pl.LazyFrame) -> pa.RecordBatchReader:
     """Return a reader of what a lazy frame gives; its query runs while the rows are read.
 
@@ -87,7 +100,7 @@ def exportable(data: Any) -> Any:
 
 
 def native_frame(data: Any) -> Any:
-    """Return the frame that one of narwhals stands for, which exports the same; else the data."""
+    """Return what a frame or series of narwhals stands for; else the data."""
     is_wrapped = type(data).__module__.startswith("narwhals.") and hasattr(data, "to_native")
     return data.to_native() if is_wrapped else data
 

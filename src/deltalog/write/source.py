@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError, SchemaMismatchError
-from deltalog.write.polars import frame_kind, native_frame, open_frame, open_lazy_frame
+from deltalog.write.polars import (
+    column_of_series,
+    frame_kind,
+    native_frame,
+    open_frame,
+    open_lazy_frame,
+)
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -222,6 +228,8 @@ def _table_of_columns(data: Mapping[Any, Any]) -> pa.Table:
 def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
+    if (series := column_of_series(values, str(name))) is not None:
+        return series
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidInputError(
             f"cannot write the column {name!r} of a dict: expected a list or an array of values, "

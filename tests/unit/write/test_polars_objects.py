@@ -30,6 +30,10 @@ def _narwhals(frame: pl.DataFrame) -> Any:
     return pytest.importorskip("narwhals").from_native(frame)
 
 
+def _narwhals_columns(frame: pl.DataFrame) -> Any:
+    return {name: _narwhals(frame)[name] for name in frame.columns}
+
+
 FORMS: dict[str, Callable[[pl.DataFrame], Any]] = {
     "frame": lambda frame: frame,
     "lazy": lambda frame: frame.lazy(),
@@ -37,6 +41,8 @@ FORMS: dict[str, Callable[[pl.DataFrame], Any]] = {
     "generator": lambda frame: (one for one in [frame]),
     "narwhals": _narwhals,
     "lazy narwhals": lambda frame: _narwhals(frame).lazy(),
+    "columns": lambda frame: frame.to_dict(),
+    "narwhals columns": _narwhals_columns,
 }
 
 
