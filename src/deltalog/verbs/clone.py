@@ -187,8 +187,8 @@ class Clone(Verb[Cloned]):
             DeltaProtocolError: deltalog cannot read the source.
             TableNotFoundError, VersionNotFoundError: the source is not there any more.
 
-        Cost: a request for the version of the source; the log's columns of the source's files; a deep clone also copies each new file
-        through memory.
+        Cost: a request for the version of the source, and the log's columns of its files; a deep
+        clone also copies each new file through memory.
         """
         del engine
         target = transaction.snapshot
