@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from deltalog.errors import DeltaError
 from deltalog.features import logical_clustering_columns
-from deltalog.kernels import pc
+from deltalog.kernels import exact_sum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -138,7 +138,7 @@ def _clustering(snapshot: Snapshot) -> list[str]:
 
 def total_size_bytes(snapshot: Snapshot) -> int:
     """Size of all live data files together."""
-    return pc.sum(snapshot.files(["size"])["size"]).as_py() or 0
+    return exact_sum(snapshot.files(["size"])["size"])
 
 
 def readable_size(size_bytes: int) -> str:

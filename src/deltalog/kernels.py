@@ -46,13 +46,26 @@ else:
     _COMPUTE = "pyarrow.compute"
     pc = _Kernels()
 
-__all__ = ["Array", "Datum", "arrow", "compute", "numbered", "pc"]
+__all__ = ["Array", "Datum", "arrow", "compute", "exact_sum", "numbered", "pc"]
 
 Array: TypeAlias = Any  # an array or a chunked array; the stubs have a class for each Arrow type
 Datum: TypeAlias = Any  # an array, a chunked array or a scalar
 
 compute: Final = cast("_Compute", pc)
 arrow: Final = cast("_Arrow", pa)
+_TOO_LARGE: Final = 2**63
+
+
+def exact_sum(numbers: Array) -> int:
+    """The sum of whole numbers, also where 64 bits do not hold it; 0 of none, NULLs left out.
+
+    Arrow's own sum wraps around without a word.
+    """
+    bounds = compute.min_max(numbers)
+    most = max(abs(bounds[name].as_py() or 0) for name in ("min", "max"))
+    if most * len(numbers) < _TOO_LARGE:
+        return compute.sum(numbers).as_py() or 0
+    return int(compute.sum(numbers.cast(pa.decimal128(38, 0))).as_py() or 0)
 
 
 def numbered(columns: Sequence[pa.ChunkedArray[Any]]) -> pa.Table:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from deltalog import kernels
-from deltalog.kernels import arrow, compute
+from deltalog.kernels import arrow, compute, exact_sum
 
 
 def test_the_kernels_are_pyarrows_own() -> None:
@@ -45,3 +45,13 @@ def test_every_kernel_that_is_typed_exists_in_pyarrow() -> None:
         stated |= {node.name for node in body if isinstance(node, ast.FunctionDef)}
         assert stated
         assert {kernel for kernel in stated if not hasattr(module, kernel)} == set()
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [[], [None], [1, None, -3], [2**63 - 1] * 3, [-(2**63)] * 2, [2**62, -(2**62), 5], [7] * 1000],
+)
+def test_a_sum_does_not_wrap_around(numbers: list[int | None]) -> None:
+    expected = sum(number or 0 for number in numbers)
+    assert exact_sum(pa.array(numbers, pa.int64())) == expected
+    assert exact_sum(pa.chunked_array([numbers, []], pa.int64())) == expected

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from deltalog.cards import card, grid
 from deltalog.escaping import printable
-from deltalog.kernels import compute
+from deltalog.kernels import compute, exact_sum
 from deltalog.partition_values import extract, parse_column
 from deltalog.scan.plan import check_rows_readable
 from deltalog.scan.rows import Rows
@@ -296,7 +296,7 @@ def _leaf(stats: pa.Table, path: Path) -> Any:
 
 def _sum(counts: Any) -> int | None:
     """Return the sum; None if one is unknown."""
-    return None if counts.null_count else compute.sum(counts).as_py() or 0
+    return None if counts.null_count else exact_sum(counts)
 
 
 def _extremes(lows: Any, highs: Any) -> tuple[Any, Any]:

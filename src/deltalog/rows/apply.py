@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.errors import InternalError
-from deltalog.kernels import Array, arrow, compute
+from deltalog.kernels import Array, arrow, compute, exact_sum
 from deltalog.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from deltalog.progress import ProgressCount
 from deltalog.rows import kept_groups
@@ -99,7 +99,7 @@ def file_counts(selected: SelectedRows, decisions: Sequence[FileDecision]) -> Fi
     return FileCounts(
         num_copied_rows=copied_rows(selected, decisions),
         num_removed_files=gone.num_rows,
-        num_removed_bytes=compute.sum(gone.column("size")).as_py() or 0,
+        num_removed_bytes=exact_sum(gone.column("size")),
         num_rewritten_files=decisions.count(FileDecision.REWRITTEN),
         num_vectors_added=masked.true_count,
         num_vectors_updated=compute.sum(compute.and_(had, masked)).as_py() or 0,

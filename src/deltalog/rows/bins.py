@@ -21,7 +21,7 @@ import pyarrow as pa
 from deltalog.clock import Stopwatch
 from deltalog.deletion_vectors import DeletionBitmap
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.kernels import compute
+from deltalog.kernels import exact_sum
 from deltalog.metadata_columns import ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
 from deltalog.paths import decode_path
 from deltalog.rows import kept_groups
@@ -72,7 +72,7 @@ class Bin:
     @property
     def size_bytes(self) -> int:
         """The size of all files together."""
-        return compute.sum(self.files.column("size")).as_py() or 0
+        return exact_sum(self.files.column("size"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

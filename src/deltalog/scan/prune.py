@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from deltalog.actions.arrow import FILE_SCHEMA
 from deltalog.errors import MalformedLogError
-from deltalog.kernels import compute
+from deltalog.kernels import compute, exact_sum
 from deltalog.paths import canonical_paths
 from deltalog.scan.judge import Judged, judge
 from deltalog.storage.pool import read_ahead
@@ -86,7 +86,7 @@ class Pruned:
         left = self.live_rows()
         if left.null_count:
             return None
-        return compute.sum(left).as_py() or 0
+        return exact_sum(left)
 
     def live_rows(self) -> Any:
         """Live rows of each file that is kept, as an Arrow array; NULL without `numRecords`.

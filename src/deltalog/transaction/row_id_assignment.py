@@ -17,7 +17,7 @@ from deltalog._json import JsonObject, loads
 from deltalog.errors import InvalidInputError
 from deltalog.features import row_ids
 from deltalog.features.row_ids import Dialect
-from deltalog.kernels import compute
+from deltalog.kernels import compute, exact_sum
 from deltalog.paths import canonical_paths
 
 if TYPE_CHECKING:
@@ -169,8 +169,7 @@ def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[p
     if needed.null_count:
         row = needed.is_null().to_pylist().index(True)
         raise _uncounted(rows.column("path")[row].as_py())
-    # Exact, where 64 bits do not hold the sum: whoever called refuses it.
-    last = mark + int(compute.sum(needed.cast(pa.decimal128(38, 0))).as_py() or 0)
+    last = mark + exact_sum(needed)  # whoever called refuses what is too large
     if last > row_ids.MAX_ROW_ID:
         return rows, last
     after = compute.cumulative_sum(needed)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.errors import AlreadyExistsError, ObjectNotFoundError
-from deltalog.kernels import compute
+from deltalog.kernels import compute, exact_sum
 from deltalog.log.checksum import VersionChecksum, encode_checksum, parse_checksum
 from deltalog.log.histograms import (
     DELETED_COUNT_BOUNDARIES,
@@ -118,9 +118,7 @@ class _VersionFacts:
 
     def __init__(self, files: pa.Table) -> None:
         self.sizes: pa.ChunkedArray[Any] = files.column("size")
-        # Exact also where 64 bits do not hold the sum.
-        exact = compute.sum(self.sizes.cast(pa.decimal128(38, 0))).as_py()
-        self.size_bytes: int = int(exact or 0)
+        self.size_bytes: int = exact_sum(self.sizes)
         vectors = files.column("deletionVector")
         hidden = compute.struct_field(vectors, "cardinality")
         self.num_vectors: int = len(vectors) - vectors.null_count

@@ -23,7 +23,7 @@ from deltalog.features.clustering import CLUSTERING_DOMAIN
 from deltalog.features.iceberg_compat import VERSIONS, enabled_versions
 from deltalog.features.protocol_change import merge, supported_features, without_feature
 from deltalog.features.support import check_readable
-from deltalog.kernels import compute
+from deltalog.kernels import compute, exact_sum
 from deltalog.log.listing import list_log
 from deltalog.paths import (
     canonical_path,
@@ -247,10 +247,10 @@ class Clone(Verb[Cloned]):
         }
         return Cloned(
             num_source_files=files.num_rows,
-            source_bytes=_sum(files),
+            source_bytes=exact_sum(files.column("size")),
             num_added_files=found.added.num_rows,
             num_removed_files=found.removed.num_rows,
-            removed_bytes=_sum(found.removed),
+            removed_bytes=exact_sum(found.removed.column("size")),
             num_copied_files=copied.num_files,
             copied_bytes=copied.num_bytes,
         )
@@ -324,7 +324,3 @@ def _clone_clustering(pending: PendingTransaction, source: Snapshot) -> None:
         pending.set_domain(wanted)
     elif wanted is None and current is not None:
         pending.remove_domain(CLUSTERING_DOMAIN)
-
-
-def _sum(files: pa.Table) -> int:
-    return compute.sum(files.column("size")).as_py() or 0

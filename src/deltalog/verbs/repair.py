@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from deltalog.kernels import compute, pc
+from deltalog.kernels import compute, exact_sum
 from deltalog.paths import canonical_paths, decode_path
 from deltalog.verbs.needed_files import existing, vector_path
 from deltalog.verbs.verb import Verb
@@ -57,7 +57,7 @@ class LostFiles:
             return {}
         return {
             "numRemovedFiles": self.files.num_rows,
-            "numRemovedBytes": pc.sum(self.files.column("size")).as_py() or 0,
+            "numRemovedBytes": exact_sum(self.files.column("size")),
         }
 
 

@@ -21,7 +21,7 @@ from deltalog.errors import DataFileMissingError
 from deltalog.features.clustering import CLUSTERING_DOMAIN
 from deltalog.features.identity_columns import identity_columns, with_high_water_marks
 from deltalog.features.protocol_change import merge, supported_features
-from deltalog.kernels import compute
+from deltalog.kernels import compute, exact_sum
 from deltalog.paths import decode_path
 from deltalog.replay import file_keys
 from deltalog.schema import encode_schema
@@ -155,11 +155,13 @@ class Restore(Verb[Restored]):
         lost = back.num_rows - kept.num_rows
         return Restored(
             num_restored_files=kept.num_rows,
-            restored_bytes=_sum(kept),
+            restored_bytes=exact_sum(kept.column("size")),
             num_removed_files=found.removed.num_rows,
-            removed_bytes=_sum(found.removed),
+            removed_bytes=exact_sum(found.removed.column("size")),
             num_files=then.num_rows - lost,
-            num_bytes=_sum(then) - _sum(back) + _sum(kept),
+            num_bytes=exact_sum(then.column("size"))
+            - exact_sum(back.column("size"))
+            + exact_sum(kept.column("size")),
             num_missing_files=lost,
         )
 
@@ -306,7 +308,3 @@ def _without(files: pa.Table, missing: set[str]) -> pa.Table:
         return files
     sound = [missing.isdisjoint(pair) for pair in _places(files)]
     return files.filter(pa.array(sound, pa.bool_()))
-
-
-def _sum(files: pa.Table) -> int:
-    return compute.sum(files.column("size")).as_py() or 0

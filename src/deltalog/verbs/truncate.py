@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from deltalog.kernels import pc
+from deltalog.kernels import exact_sum
 from deltalog.verbs.verb import Verb
 
 if TYPE_CHECKING:
@@ -59,5 +59,5 @@ class Truncate(Verb[Truncated]):
         transaction.remove_files(files, data_change=True)
         return Truncated(
             num_removed_files=files.num_rows,
-            num_removed_bytes=pc.sum(files.column("size")).as_py() or 0,
+            num_removed_bytes=exact_sum(files.column("size")),
         )

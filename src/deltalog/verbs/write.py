@@ -18,7 +18,7 @@ from deltalog.column_mapping import physical_path
 from deltalog.conditions import as_condition, check_given
 from deltalog.errors import InvalidInputError
 from deltalog.features.clustering import check_clustering_columns, clustering_columns
-from deltalog.kernels import pc
+from deltalog.kernels import exact_sum, pc
 from deltalog.names import name_key
 from deltalog.partition_values import extract, parse_column
 from deltalog.rows.file_options import FileOptions
@@ -72,7 +72,7 @@ class RowsWritten:
         }
         if removed is not None:
             found["numRemovedFiles"] = removed.num_rows
-            found["numRemovedBytes"] = pc.sum(removed.column("size")).as_py() or 0
+            found["numRemovedBytes"] = exact_sum(removed.column("size"))
         if replaced is None:
             return found
         files = replaced.files

@@ -325,6 +325,26 @@ def test_counting_refuses_fewer_rows_than_none() -> None:
     assert table.rows() == [1, 2, 3]
 
 
+def test_numbers_of_rows_beyond_64_bits() -> None:
+    table = DataTable([("id", "long")])
+    stats = {"numRecords": 2**63 - 1}
+    table.commit(table.add({"id": [1]}, stats=stats), table.add({"id": [2]}, stats=stats))
+    assert DeltaTable(table.store).count() == 2 * (2**63 - 1)
+    assert table.rows() == [1, 2]
+    DeltaTable(table.store).optimize.compact()
+    assert DeltaTable(table.store).count() == 2
+
+
+@pytest.mark.parametrize("size", [2**53 + 1, 2**63 - 1])
+def test_sizes_that_floating_point_numbers_round(size: int) -> None:
+    table = DataTable([("id", "long")])
+    adds = [table.add({"id": [number]}) for number in (1, 2)]
+    table.commit(*({"add": {**add["add"], "size": size}} for add in adds))
+    assert DeltaTable(table.store).detail()["sizeInBytes"] == 2 * size
+    DeltaTable(table.store).optimize.compact()
+    assert table.rows() == [1, 2]
+
+
 @pytest.mark.parametrize("partition_by", [None, ["a.b"]])
 def test_filters_with_dots_in_names(partition_by: list[str] | None) -> None:
     data = pa.table({"a.b": [1, 2], "a": [{"b": 5}, {"b": 6}]})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from deltalog.kernels import compute
+from deltalog.kernels import compute, exact_sum
 from deltalog.sharing.server.answers import Answer, encode_lines
 from deltalog.sharing.server.changes import answer_stream
 from deltalog.sharing.server.faults import invalid
@@ -118,7 +118,7 @@ def answer_query(request: TableRequest, query: TableQuery, pinned: int | None = 
         response_format,
         snapshot.configuration,
         version=snapshot.version if travels else None,
-        size_bytes=compute.sum(snapshot.files(["size"]).column("size")).as_py() or 0,
+        size_bytes=exact_sum(snapshot.files(["size"]).column("size")),
         num_files=snapshot.num_files,
         history_shared=request.table.config.history_shared,
     )

@@ -35,6 +35,7 @@ _RECORDS: Final = "numRecords"
 _PARTITION: Final = "partition"
 _LIVE_SIZE: Final = "liveSize"
 _PLACE: Final = "place"
+_MOST: Final = 2.0**62  # bytes of a file; more would not fit 64 bits when rounded
 
 
 def partition_condition(transaction: PendingTransaction, filters: Any) -> Expression | None:
@@ -88,7 +89,7 @@ def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Tab
 def crowded(files: pa.Table, max_deleted_share: float) -> Any:
     """Return a mask of the files whose share of deleted rows is above the limit."""
     deleted = _deleted(files)
-    share = compute.divide(deleted.cast(pa.float64()), files.column(_RECORDS))
+    share = compute.divide(_as_float(deleted), _as_float(files.column(_RECORDS)))
     # Without `numRecords` the share is unknown: rewrite, which also adds statistics.
     too_many = compute.fill_null(compute.greater(share, max_deleted_share), fill_value=True)
     return compute.and_(compute.greater(deleted, 0), too_many)
@@ -159,11 +160,15 @@ def _partitions(snapshot: Snapshot, files: pa.Table) -> Any:
 
 def _live_sizes(files: pa.Table) -> Any:
     records = files.column(_RECORDS)
-    live = compute.subtract(records, _deleted(files)).cast(pa.float64())
-    share = compute.fill_null(compute.divide(live, compute.max_element_wise(records, 1)), 1.0)
-    return compute.multiply(files.column("size").cast(pa.float64()), share).cast(
-        pa.int64(), safe=False
-    )
+    live = _as_float(compute.subtract(records, _deleted(files)))
+    rows = _as_float(compute.max_element_wise(records, 1))
+    share = compute.fill_null(compute.divide(live, rows), 1.0)
+    sizes = compute.multiply(_as_float(files.column("size")), share)
+    return compute.if_else(compute.less(sizes, _MOST), sizes, _MOST).cast(pa.int64(), safe=False)
+
+
+def _as_float(numbers: Any) -> Any:
+    return numbers.cast(pa.float64(), safe=False)  # rounded above 2^53
 
 
 def _deleted(files: pa.Table) -> Any:
