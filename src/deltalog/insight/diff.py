@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from deltalog.cached import cached_property
 from deltalog.cards import card, folding, grid
-from deltalog.errors import InvalidInputError
+from deltalog.errors import InvalidInputError, VersionNotFoundError
 from deltalog.escaping import printable
 from deltalog.insight.metadata_diff import schema_changes, setting_changes, shared_columns
 from deltalog.kernels import compute
@@ -270,6 +270,19 @@ class TableDiff(Rows):
         return pa.Table.from_batches(found, schema=self.schema)
 
 
+def _check_one_log(before: Snapshot, after: Snapshot) -> None:
+    # One log may give its table another id, as CREATE OR REPLACE does.
+    if before.metadata.id == after.metadata.id:
+        return
+    for one in (before, after):
+        if not one.is_in_place():
+            raise VersionNotFoundError(
+                f"cannot compare versions {before.version} and {after.version} of "
+                f"{after.store.root}: they are of two tables, as the table was made anew; open it "
+                "anew"
+            )
+
+
 def diff_snapshots(
     before: Snapshot,
     after: Snapshot,
@@ -295,11 +308,13 @@ def diff_snapshots(
         InvalidInputError: unknown columns, or a key that cannot be compared. If the versions have
             no column in common, it is raised when rows are requested.
         UnsupportedFeatureError: deltalog cannot read rows of a version.
+        VersionNotFoundError: the table was made anew since one of them was read.
 
     Cost: protocol and metadata of both; rows are read when they are requested.
     """
     check_rows_readable(before)
     check_rows_readable(after)
+    _check_one_log(before, after)
     schema = after.configuration.schema
     shared = shared_columns(before.configuration, after.configuration)
     identity = [canonical_path_of(schema, name)[0] for name in key]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from deltalog.errors import InvalidInputError
+from deltalog.errors import DataFileMissingError, InvalidInputError, ObjectNotFoundError
+from deltalog.storage.store import is_local
 from deltalog.verbs.verb import Verb
 from deltalog.verbs.write import RowsWritten, WriteMode
 from deltalog.write.written import WrittenFiles, rules_of
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.engine import Engine
+    from deltalog.storage.store import Store
     from deltalog.transaction import PendingTransaction
 
 
@@ -49,6 +51,9 @@ class CommitFiles(Verb[RowsWritten]):
         Raises:
             InvalidInputError: they were written for another table, or for another schema,
                 properties, constraints or protocol than the table has now.
+            DataFileMissingError: a local file is gone.
+
+        Cost: a look at each file on a local disk; nothing elsewhere.
         """
         del engine
         if self.mode not in {"append", "overwrite"}:
@@ -65,6 +70,8 @@ class CommitFiles(Verb[RowsWritten]):
                 "constraints, partition columns or protocol have changed since they were written; "
                 "write them again"
             )
+        if is_local(transaction.store):
+            _check_there(transaction.store, written)
         transaction.add_files(written)
         # Not deleted if this commit fails, as the caller may commit the files again.
         transaction.own_paths.clear()
@@ -74,3 +81,19 @@ class CommitFiles(Verb[RowsWritten]):
             transaction.record_read(None)
             transaction.remove_files(removed, data_change=True)
         return RowsWritten(written=written, removed=removed)
+
+
+def _check_there(store: Store, written: WrittenFiles) -> None:
+    """Refuse files that are gone with a directory that was set back, or by vacuum.
+
+    Raises:
+        DataFileMissingError: one is.
+    """
+    for add in written.adds:
+        try:
+            store.stat(add.path)
+        except ObjectNotFoundError as error:
+            raise DataFileMissingError(
+                f"cannot commit the file {add.path!r} to {store.root}: it is gone, as after vacuum "
+                "or where the directory was set back; write the rows again"
+            ) from error

@@ -14,6 +14,7 @@ import pytest
 from deltalog import DeltaTable, write_deltalake, write_files
 from deltalog.errors import (
     CommitConflictError,
+    DataFileMissingError,
     DeltaError,
     TableNotFoundError,
     VersionNotFoundError,
@@ -315,3 +316,27 @@ def test_a_version_whose_commit_was_cleaned_up_is_cloned(tmp_path: Path) -> None
     for version in range(3):
         (place / "_delta_log" / f"{version:020}.json").unlink()
     assert old.clone(str(tmp_path / "clone"), shallow=True).count() == 3
+
+
+def test_files_that_are_gone_are_not_committed(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    table = made(place, 2)
+    shutil.copytree(place, tmp_path / "backup")
+    written = write_files(table, row(7))
+    shutil.rmtree(place)
+    shutil.copytree(tmp_path / "backup", place)
+    with pytest.raises(DataFileMissingError, match="write the rows again"):
+        table.commit(written)
+    assert DeltaTable(place).to_pyarrow_table().num_rows == 2
+    table.commit(write_files(table, row(7)))
+    assert DeltaTable(place).to_pyarrow_table().num_rows == 3
+
+
+def test_versions_of_two_tables_are_not_compared(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    old = made(place, 3)
+    assert sum(batch.num_rows for batch in old.diff(0).to_batches()) == 2
+    shutil.rmtree(place)
+    made(place, 2, first=100)
+    with pytest.raises(VersionNotFoundError, match="two tables"):
+        old.diff(0)
