@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,12 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.errors import IncompatibleChangesError, InvalidInputError, RowsChangedError
+from deltalog.errors import (
+    IncompatibleChangesError,
+    InvalidInputError,
+    RowsChangedError,
+    SharingError,
+)
 from deltalog.insight.follow_steps import Offset
 from deltalog.sharing.client import (
     AsyncRestClient,
@@ -283,3 +289,26 @@ def test_rows_are_chosen(changing: tuple[Path, SharedTable]) -> None:
     feed = SharedFollowOptions(columns=["_change_type"], predicate="id = 4", changes=True)
     (step,) = table.follow(0, options=feed).available()
     assert step.to_table()["_change_type"].to_pylist() == ["insert", "delete"]
+
+
+@pytest.mark.parametrize("changes", [True, False])
+@pytest.mark.parametrize(
+    ("begun", "versions"), [(True, 2), (True, 5), (True, 6), (False, 2), (False, 6)]
+)
+def test_a_table_that_was_made_anew_is_not_followed_on(
+    changing: tuple[Path, SharedTable], begun: bool, versions: int, changes: bool
+) -> None:
+    place, shared = changing
+    often = SharedFollowOptions(
+        changes=changes, ignore_changes=not changes, version_interval_s=0, shortest_interval_s=0
+    )
+    follower = shared.follow(options=often)
+    if begun:
+        list(follower.available())
+    shutil.rmtree(place)
+    for number in range(versions):
+        feed = {"delta.enableChangeDataFeed": "true"} if number == 0 else None
+        rows = pa.table({"id": [100 + number]})
+        write_deltalake(place, rows, mode="append", configuration=feed)
+    with pytest.raises((IncompatibleChangesError, SharingError)):
+        list(follower.available())

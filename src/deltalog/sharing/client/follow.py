@@ -117,6 +117,7 @@ class SharedFollower:
         self._until = until
         self._shown: TableConfiguration | None = None
         self._latest = -1
+        self._known = view.head.version
         self._asked_ms: int | None = None
         self._offset = self._start(start)
 
@@ -130,7 +131,7 @@ class SharedFollower:
 
         Raises:
             RowsChangedError: rows were deleted or rewritten, and no option says what to do.
-            IncompatibleChangesError: the schema changed.
+            IncompatibleChangesError: the schema changed, or the table was made anew.
             SharingError: the server refuses.
 
         Cost: one request for the version, at most as often as the options say, and one per range.
@@ -190,10 +191,25 @@ class SharedFollower:
             return None
         if self._latest < first and self._may_ask():
             self._latest = run(self._view.client.table_version, self._view.table)
+            if self._latest < self._known:  # set back, made anew, or an answer of the past
+                self._check_same_table(self._newest().head.metadata.id)
+            self._known = max(self._known, self._latest)
         if self._latest < first:
             return None
         last = min(self._latest, first + self._options.max_versions_per_request - 1)
         return last if self._until is None else min(last, self._until - 1)
+
+    def _newest(self) -> ShownVersion:
+        view = self._view
+        return type(view)(view.client, view.table, VersionOrTimestamp(), time_zone=view.time_zone)
+
+    def _check_same_table(self, table_id: str) -> None:
+        """Raise an error if a table was made anew under the name since the last step."""
+        if table_id != self._offset.table_id:
+            raise IncompatibleChangesError(
+                f"cannot follow {self._name} beyond version {self._offset.version - 1}: it is "
+                f"another table since ({table_id}); follow that one from its start"
+            )
 
     def _may_ask(self) -> bool:
         now_ms = self._clock.now_ms()
@@ -208,6 +224,7 @@ class SharedFollower:
         is_shown = self._view.at.is_latest and self._view.head.version == version
         at = None if is_shown else VersionOrTimestamp(version=version)
         snapshot = self._view.snapshot_for(at=at)
+        self._check_same_table(snapshot.metadata.id)
         # A server that shares no history answers with its latest version, whichever was shown.
         next_offset = Offset(table_id=self._offset.table_id, version=snapshot.version + 1)
         step = self._step(snapshot, snapshot.files(TASK_COLUMNS), next_offset)
@@ -230,6 +247,7 @@ class SharedFollower:
             predicate=self._options.predicate,
             time_zone=self._view.time_zone,
         )
+        self._check_same_table(changes.first.metadata.id)
         return Step(
             tasks=tuple(changes.tasks()),
             offset=self._after(last),
@@ -242,6 +260,7 @@ class SharedFollower:
         query = TableQuery(starting_version=first, ending_version=last)
         answer = run(fetch_changes, self._view.client, self._view.table, query)
         configuration = answer.head.configuration
+        self._check_same_table(answer.head.metadata.id)
         if self._shown is not None and _shape(self._shown) != _shape(configuration):
             raise IncompatibleChangesError(
                 f"cannot follow {self._name} beyond version {first - 1}: its schema changed in "
