@@ -15,11 +15,14 @@ from deltalog.errors import (
     CommitConflictError,
     InvalidInputError,
     TableExistsError,
+    TableNotFoundError,
 )
 from deltalog.locations import named_table, open_table_context
+from deltalog.log.listing import has_table
 from deltalog.names import name_key
 from deltalog.rows.file_options import FileOptions
 from deltalog.schema import from_arrow_schema
+from deltalog.storage.store import is_local
 from deltalog.table.defaults import new_table_with_defaults
 from deltalog.table.delta_table import DeltaTable
 from deltalog.table_change import changed_table
@@ -371,10 +374,15 @@ def write_files(table: DeltaTable | WriteSpec, data: Rows) -> WrittenFiles:
 
     Raises:
         SchemaMismatchError, ConstraintViolationError: the rows do not fit; no file is left.
+        TableNotFoundError: a local table is gone; its directory is not made anew.
     """
     if not isinstance(table, DeltaTable | WriteSpec):
         raise InvalidInputError(
             f"cannot write files of {table!r}: expected a DeltaTable, or what write_spec() gave"
         )
     spec = table.write_spec() if isinstance(table, DeltaTable) else table
+    if is_local(spec.store) and not has_table(spec.store):
+        raise TableNotFoundError(
+            f"cannot write files of the table at {spec.store.root}: it is gone since it was opened"
+        )
     return files.write_files(spec, data)

@@ -340,3 +340,14 @@ def test_versions_of_two_tables_are_not_compared(tmp_path: Path) -> None:
     made(place, 2, first=100)
     with pytest.raises(VersionNotFoundError, match="two tables"):
         old.diff(0)
+
+
+@pytest.mark.parametrize("way", ["table", "spec"])
+def test_files_of_a_table_that_is_gone_are_not_written(tmp_path: Path, way: str) -> None:
+    place = tmp_path / "t"
+    table = made(place, 2)
+    spec = table.write_spec()
+    shutil.rmtree(place)
+    with pytest.raises(TableNotFoundError, match="gone since it was opened"):
+        write_files(table if way == "table" else spec, row(7))
+    assert not place.exists()
