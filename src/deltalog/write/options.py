@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
+from deltalog.names import path_key
 from deltalog.storage.parquet_sink import LIMITS_PAGE_ROWS
 
 if TYPE_CHECKING:
@@ -272,10 +273,11 @@ def _properties_by_leaf(
     default = writer.default_column_properties
     if not named and default is None:
         return
+    by_path = {_dotted_key(key): key for key in reversed(named)}
     used: set[str] = set()
     for path, leaf in leaves:
-        names = [".".join(path[:length]) for length in range(len(path), 0, -1)]
-        chosen = next((key for name in names for key in named if key.lower() == name.lower()), None)
+        names = [_dotted_key(".".join(path[:length])) for length in range(len(path), 0, -1)]
+        chosen = next((by_path[name] for name in names if name in by_path), None)
         if chosen is not None:
             used.add(chosen)
         yield leaf, named[chosen] if chosen is not None else (default or ColumnProperties())
@@ -285,6 +287,11 @@ def _properties_by_leaf(
             f"column_properties: there is no column {', '.join(map(repr, unknown))} in data "
             f"files; the columns are {', '.join('.'.join(path) for path, _ in leaves)}"
         )
+
+
+def _dotted_key(path: str) -> tuple[str, ...]:
+    """What paths of names joined by dots have in common whose names differ in case only."""
+    return path_key(path.split("."))
 
 
 def _bloom_options(bloom: BloomFilterProperties) -> dict[str, Any]:

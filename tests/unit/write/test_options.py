@@ -228,3 +228,19 @@ def test_options_may_be_changed_and_are_checked_where_they_are_used() -> None:
 def test_options_that_mean_nothing_are_refused(make: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         make()
+
+
+@pytest.mark.parametrize("key", ["s.σ", "S.σ", "s.Σ", "Σ.k", "σ.\u212a", "Σ"])
+def test_names_of_a_path_are_compared_one_by_one(key: str) -> None:
+    """What is lower of a Σ depends on the letters around it, and a dot is none."""
+    fields = (
+        Field("s", StructType([Field("Σ", "long")])),
+        Field("σ", StructType([Field("\u212a", "long")])),
+    )
+    data = pa.table({"s": [{"Σ": 1}] * 2, "σ": [{"\u212a": 1}] * 2})
+    chosen = WriterProperties(column_properties={key: ColumnProperties(dictionary_enabled=False)})
+    spec = spec_of(table(*fields), writer_properties=chosen)
+    (add,) = write_files(spec, data).adds
+    group = parquet_file(spec, add.path).metadata.row_group(0)
+    plain = [n for n in range(2) if "RLE_DICTIONARY" not in group.column(n).encodings]
+    assert plain == [0 if key.lower().startswith("s.") else 1]
