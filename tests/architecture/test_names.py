@@ -25,7 +25,7 @@ OTHER_WORDS = {
     "spark/reading/by_options.py", "spark/reading/options.py",
     "spark/session/hadoop.py", "spark/sharing/options.py", "spark/spellings/frames.py",
     "spark/writing/options.py", "storage/filesystems.py", "store_kinds.py",
-    "verbs/convert_files.py", "write/options.py",
+    "verbs/convert_files.py",
 }  # fmt: skip
 
 
