@@ -203,8 +203,10 @@ def _with_names_of(named: DataType, other: DataType) -> DataType:
         case StructType(), StructType() if len(named) == len(other):
             pairs = zip(named, other, strict=True)
             return StructType(
-                replace(field, name=own.name, type=_with_names_of(own.type, field.type))
-                for own, field in pairs
+                [
+                    replace(field, name=own.name, type=_with_names_of(own.type, field.type))
+                    for own, field in pairs
+                ]
             )
         case _:
             return other
