@@ -8,7 +8,7 @@ Protocol: none; Spark's SQL reference
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException, PySparkException
@@ -37,6 +37,23 @@ if TYPE_CHECKING:
     Act = Callable[[], DataFrame | None]
 
 
+# Behind these `TABLE name` is no query.
+_BEFORE_TABLE: Final = ("INTO", "OVERWRITE", "CREATE", "REPLACE", "EXTERNAL")
+
+
+class _OtherReader(StatementReader):
+    """Reads statements of which only the queries are known."""
+
+    def before_query(self) -> str:
+        """Read up to a query, and return the words before it."""
+        start = self.word.start
+        while not self.is_at_end and (
+            any(map(self._words[self._place - 1].says, _BEFORE_TABLE)) or not self.is_at_query
+        ):
+            self._place += 1
+        return self.sql[start : self.word.start]
+
+
 def other_rows(
     spark: SparkSession, session: ClusterSession, text: str, parameters: Parameters, run: Run
 ) -> DataFrame | None:
@@ -53,7 +70,7 @@ def other_rows(
         InvalidInputError: it names a table of ours where only Spark's tables can be.
     """
     try:
-        reader = StatementReader(text, parameters, takes_foreign=True)
+        reader = _OtherReader(text, parameters, takes_foreign=True)
         act: Act | None = None
         if reader.take("EXECUTE IMMEDIATE"):
             act = _read_executed(spark, session, reader, run)
@@ -165,17 +182,17 @@ def _read_created(
     spark: SparkSession, session: ClusterSession, text: str, parameters: Parameters
 ) -> Act | None:
     """Read `CREATE TABLE … AS SELECT` of a table of another format."""
-    reader = StatementReader(text, parameters, takes_foreign=True)
+    reader = _OtherReader(text, parameters, takes_foreign=True)
     reader.expect("CREATE")
     reader.take("EXTERNAL")
     if not reader.take("TABLE"):
         return None
-    reader = StatementReader(text, parameters, takes_foreign=True)
+    reader = _OtherReader(text, parameters, takes_foreign=True)
     return _writing(spark, session, [(reader.before_query(), reader.query())], parameters)
 
 
 def _read_inserted(
-    spark: SparkSession, session: ClusterSession, reader: StatementReader, parameters: Parameters
+    spark: SparkSession, session: ClusterSession, reader: _OtherReader, parameters: Parameters
 ) -> Act | None:
     """Read one INSERT into what is no table of ours, or several after FROM."""
     has_relation = reader.take_clauses(("INSERT",))

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 Parameters = Sequence[object] | Mapping[str, object] | None
 T = TypeVar("T")
 
-_BEFORE_TABLE: Final = ("INTO", "OVERWRITE", "CREATE", "REPLACE", "EXTERNAL")
 _AFTER_WITH: Final = ("INSERT", "MERGE", "UPDATE", "DELETE")
 _LIMITED: Final = re.compile(r"\b(?:varchar|character|char)\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _PARAMETER: Final = "deltalog_parameter_"
@@ -250,16 +249,6 @@ class StatementReader(WordReader):
             self.fail("expected a query")
         stops = () if self._clauses is None else self._clauses.ends
         return self._checked(self._composed(self._end_of_slice(stops, ends_at_comma=False)))
-
-    def before_query(self) -> str:
-        """Read up to a query, and return the words before it."""
-        start = self.word.start
-        # `TABLE name` is a query, and not behind these.
-        while not self.is_at_end and (
-            any(map(self._words[self._place - 1].says, _BEFORE_TABLE)) or not self.is_at_query
-        ):
-            self._place += 1
-        return self.sql[start : self.word.start]
 
     def take_clauses(self, keywords: Collection[str]) -> bool:
         """Read `WITH …` and `FROM …` before a statement that is no query, if they come next.
