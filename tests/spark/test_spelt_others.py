@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 import deltalog.spark
-from deltalog.errors import InvalidInputError
+from deltalog.errors import InvalidInputError, TableNotFoundError
 
 
 @pytest.fixture
@@ -78,3 +79,26 @@ def test_texts_are_executed(lake: SparkSession) -> None:
     with pytest.raises(ParseException):
         lake.sql("EXECUTE IMMEDIATE 'SELEC 1'")
     lake.sql("DROP TEMPORARY VARIABLE change")
+
+
+def test_tables_of_other_formats_get_our_rows(lake: SparkSession, tmp_path: Path) -> None:
+    try:
+        lake.sql("CREATE TABLE other USING parquet AS SELECT id, v FROM default.k")
+        lake.sql("INSERT INTO other (v, id) SELECT /*+ COALESCE(1) */ v, id + :n FROM k", {"n": 10})
+        lake.sql("WITH c AS (SELECT * FROM k) INSERT INTO TABLE other SELECT id + 20, v FROM c")
+        lake.sql("FROM k INSERT INTO other SELECT id + 30, v WHERE id = 1")
+        lake.sql("INSERT INTO other VALUES (50, 'own')")
+        assert [row.id for row in lake.table("other").sort("id").collect()] == [
+            1, 2, 11, 12, 21, 22, 31, 50,
+        ]  # fmt: skip
+        lake.sql("INSERT OVERWRITE TABLE other SELECT id, 'v' FROM {k} k", k=lake.table("k"))
+        lake.sql("INSERT OVERWRITE TABLE other TABLE k")
+        assert sorted(lake.table("other").collect()) == [(1, "a"), (2, "b")]
+    finally:
+        lake.sql("DROP TABLE IF EXISTS other")
+    place = str(tmp_path / "rows")
+    lake.sql(f"INSERT OVERWRITE DIRECTORY '{place}' USING parquet SELECT id FROM k")
+    assert sorted(lake.read.parquet(place).collect()) == [(1,), (2,)]
+    assert lake.sql("SHOW VIEWS LIKE 'deltalog_rows*'").count() == 0
+    with pytest.raises(TableNotFoundError):
+        lake.sql("INSERT INTO absent SELECT * FROM k")

@@ -5,6 +5,7 @@ Owns the precedence of types. Knows no expressions and no data.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from deltalog.errors import InvalidInputError
@@ -185,6 +186,30 @@ def _common_struct(left: StructType, right: StructType) -> StructType | None:
             return None
         fields.append(Field(mine.name, common, nullable=mine.nullable or theirs.nullable))
     return StructType(fields)
+
+
+def comparable_type(left: DataType, right: DataType) -> DataType | None:
+    """The type that two sides are compared in; names of fields do not matter, as in `(a, b)`."""
+    return common_type(left, _with_names_of(left, right))
+
+
+def _with_names_of(named: DataType, other: DataType) -> DataType:
+    """A type with the names of fields that another type has at the same places."""
+    match named, other:
+        case ArrayType(), ArrayType():
+            return replace(
+                other, element_type=_with_names_of(named.element_type, other.element_type)
+            )
+        case StructType(), StructType() if len(named) == len(other):
+            pairs = zip(named, other, strict=True)
+            return StructType(
+                [
+                    replace(field, name=own.name, type=_with_names_of(own.type, field.type))
+                    for own, field in pairs
+                ]
+            )
+        case _:
+            return other
 
 
 def has_same_structure(left: DataType, right: DataType) -> bool:

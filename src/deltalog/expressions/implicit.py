@@ -188,7 +188,7 @@ class Casts:
                 # Names do not matter beside NULL, as they do not where all types are alike.
                 is_alike = common is not None and coercion.has_same_structure(common, other)
                 if common is not None and not is_alike:
-                    common = coercion.common_type(common, other)
+                    common = coercion.comparable_type(common, other)
         if common is None:
             return None
         types = {data_type for node, data_type in sides if not isinstance(node, Literal)}

@@ -1,33 +1,57 @@
 """Statements of Spark that hold others, or name tables of ours: EXECUTE IMMEDIATE, VIEW, CACHE.
 
+Spark also runs those that write a table of another format; they read ours through a view.
+
 Protocol: none; Spark's SQL reference
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 from pyspark.errors import AnalysisException, PySparkException
 
 from deltalog.errors import InvalidInputError
 from deltalog.spark.session.completing import CHANGES
+from deltalog.spark.session.formats import left_to_spark
+from deltalog.statements.create import CreateStatement
 from deltalog.statements.grammar import parse_statement
-from deltalog.statements.insert import SeveralInserts
+from deltalog.statements.insert import InsertStatement, SeveralInserts
 from deltalog.statements.reader import StatementReader
 from deltalog.statements.shows import SelectStatement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from deltalog.query.names import QualifiedName
     from deltalog.spark.cluster_session import ClusterSession
     from deltalog.statements.reader import Parameters
+    from deltalog.statements.slices import Query
     from deltalog.statements.statement import SqlStatement
 
     Run = Callable[[str, Parameters], DataFrame | None]
     Act = Callable[[], DataFrame | None]
+
+
+# Behind these `TABLE name` is no query.
+_BEFORE_TABLE: Final = ("INTO", "OVERWRITE", "CREATE", "REPLACE", "EXTERNAL")
+
+
+class _OtherReader(StatementReader):
+    """Reads statements of which only the queries are known."""
+
+    def before_query(self) -> str:
+        """Read up to a query, and return the words before it."""
+        start = self.word.start
+        while not self.is_at_end and (
+            any(map(self._words[self._place - 1].says, _BEFORE_TABLE)) or not self.is_at_query
+        ):
+            self._place += 1
+        return self.sql[start : self.word.start]
 
 
 def other_rows(
@@ -46,17 +70,33 @@ def other_rows(
         InvalidInputError: it names a table of ours where only Spark's tables can be.
     """
     try:
-        reader = StatementReader(text, parameters, takes_foreign=True)
+        reader = _OtherReader(text, parameters, takes_foreign=True)
         act: Act | None = None
         if reader.take("EXECUTE IMMEDIATE"):
             act = _read_executed(spark, session, reader, run)
         elif reader.take("CACHE"):
             act = _read_cached(session, reader)
         elif reader.take("CREATE"):
-            act = _read_viewed(session, reader)
+            act = _read_viewed(session, reader) or _read_created(spark, session, text, parameters)
+        else:
+            act = _read_inserted(spark, session, reader, parameters)
     except InvalidInputError:
         return None  # Spark says what is wrong with it
     return None if act is None else act()
+
+
+def writes_elsewhere(spark: SparkSession, session: ClusterSession, statement: SqlStatement) -> bool:
+    """Whether a statement makes or fills only tables that are Spark's, and may read ours."""
+    if isinstance(statement, CreateStatement):
+        return not session.makes(statement)
+    inserts = statement.inserts if isinstance(statement, SeveralInserts) else (statement,)
+    return all(
+        isinstance(one, InsertStatement)
+        and session.is_concerned(one)
+        and not session.is_concerned(one.table)
+        and (one.table.location is not None or spark.catalog.tableExists(str(one.table)))
+        for one in inserts
+    )
 
 
 def refuse_view(spark: SparkSession, statement: SqlStatement) -> None:
@@ -134,6 +174,59 @@ def _read_cached(session: ClusterSession, reader: StatementReader) -> Act:
                 f"cannot run CACHE TABLE {name} about a Delta table: cache a data frame, such as "
                 "spark.table(…).cache()"
             )
+
+    return act
+
+
+def _read_created(
+    spark: SparkSession, session: ClusterSession, text: str, parameters: Parameters
+) -> Act | None:
+    """Read `CREATE TABLE … AS SELECT` of a table of another format."""
+    reader = _OtherReader(text, parameters, takes_foreign=True)
+    reader.expect("CREATE")
+    reader.take("EXTERNAL")
+    if not reader.take("TABLE"):
+        return None
+    reader = _OtherReader(text, parameters, takes_foreign=True)
+    return _writing(spark, session, [(reader.before_query(), reader.query())], parameters)
+
+
+def _read_inserted(
+    spark: SparkSession, session: ClusterSession, reader: _OtherReader, parameters: Parameters
+) -> Act | None:
+    """Read one INSERT into what is no table of ours, or several after FROM."""
+    has_relation = reader.take_clauses(("INSERT",))
+    found: list[tuple[str, Query]] = []
+    while not found or (has_relation and not reader.is_at_end):
+        if not reader.is_at("INSERT"):
+            return None
+        found.append((reader.before_query(), reader.rows()[0]))
+    reader.expect_end()
+    return _writing(spark, session, found, parameters)
+
+
+def _writing(
+    spark: SparkSession,
+    session: ClusterSession,
+    parts: Sequence[tuple[str, Query]],
+    parameters: Parameters,
+) -> Act:
+    """Return what lets Spark write the rows of queries: for each, the words before it."""
+
+    def act() -> DataFrame | None:
+        if not any(session.is_concerned(SelectStatement(query)) for _, query in parts):
+            return None
+        given = dict(parameters) if isinstance(parameters, Mapping) else None
+        for before, query in parts:
+            view = f"deltalog_rows_{uuid4().hex}"
+            session.select(query).createOrReplaceTempView(view)
+            try:
+                with left_to_spark():
+                    text = f"{before} SELECT * FROM {view}"  # noqa: S608  # of the statement
+                    spark.sql(text, args=given)
+            finally:
+                spark.catalog.dropTempView(view)
+        return session.frame(None)
 
     return act
 

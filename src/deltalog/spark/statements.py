@@ -17,13 +17,12 @@ from pyspark.sql import Column, DataFrame
 
 from deltalog.errors import DeltaError, InvalidInputError, TableNotFoundError
 from deltalog.spark.cluster_session import ClusterSession
-from deltalog.spark.others import other_rows, refuse_view
+from deltalog.spark.others import other_rows, refuse_view, writes_elsewhere
 from deltalog.spark.session.catalogs import catalogs_of
 from deltalog.spark.session.completing import completed
 from deltalog.spark.session.failures import as_spark_does, check_session
 from deltalog.spark.session.formats import left_to_spark
 from deltalog.spark.session.settings import session_defaults, session_settings
-from deltalog.statements.create import CreateStatement
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.namespaces import UseStatement
 from deltalog.statements.shows import SelectStatement
@@ -107,9 +106,11 @@ def run_statement(
         if _OF_DELTA.search(statement) is None:
             return None
         return _by_spark(spark, statement, parameters, error)
-    if isinstance(found, CreateStatement) and not session.makes(found):
-        return None
     check = partial(refuse_view, spark, found) if "delta" in own else None
+    if writes_elsewhere(spark, session, found):
+        if check is not None:
+            check()
+        return _of_others(spark, session, statement, parameters, own)
     try:
         rows = _answer(spark, session, found)
     except TableNotFoundError:

@@ -164,12 +164,14 @@ class MergeStatement(SqlStatement):
         return explain(self._verb(session, table), table.snapshot, table.engine)
 
     def _verb(self, session: Session, table: DeltaTable) -> Merge:
-        alias = alias_of(self.table, self.alias)
+        alias: str | None = alias_of(self.table, self.alias)
         source_alias = self.source_alias
         names = [] if self.alias else [self.table]
         if source_alias is None and not isinstance(self.source, Query):
             source_alias = alias_of(self.source, None)
             names.append(self.source)
+            if self.table.location and name_key(source_alias) == self.table.key[-1]:
+                alias = source_alias = None  # a path twice: its sides are `target` and `source`
         qualifiers = qualifiers_of(self.table, self.alias)
         longer = tuple(one for name in names for one in qualifiers_of(name) if len(one) > 1)
 

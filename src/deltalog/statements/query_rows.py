@@ -16,9 +16,17 @@ from deltalog.expressions.nodes import Cast, Column
 from deltalog.names import name_key
 from deltalog.query.shown import with_schema
 from deltalog.rows.assign import Assignments, Scope
-from deltalog.schema import ArrayType, MapType, StructType, find_field, from_arrow_schema
+from deltalog.schema import (
+    ArrayType,
+    Field,
+    MapType,
+    StructType,
+    find_field,
+    from_arrow_schema,
+)
 from deltalog.schema.arrow import told_of_query, type_of_query
 from deltalog.schema.conform import conform_array
+from deltalog.schema.evolve import merge_schemas
 from deltalog.schema.primitives.moments import has_nanoseconds
 from deltalog.schema.types import INTEGER
 from deltalog.statements.statement import absent_partitions
@@ -29,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deltalog.expressions import Expression
-    from deltalog.schema import DataType, Field
+    from deltalog.schema import DataType
     from deltalog.statements.slices import Query
     from deltalog.statements.statement import Session
     from deltalog.table import DeltaTable
@@ -117,7 +125,7 @@ class FittedRows(RereadableRows):
         )
         values, extra = self._placed(reader.schema.names)
         schema = self.table.snapshot.configuration.schema
-        if self.columns is not None and self.evolves:
+        if self.evolves:
             schema = self._evolved_schema(source, values)
         types = self._types_of(source, schema, values)
         cut = _cut_columns(source, types)
@@ -225,11 +233,15 @@ class FittedRows(RereadableRows):
     def _evolved_schema(self, source: pa.Schema, values: Mapping[str, Any]) -> StructType:
         """Return the table's schema with the fields that structs of the rows have besides."""
         given = from_arrow_schema(source, declared=True)
-        fields = []
+        fields: list[Field] = []
         for field in self.table.snapshot.configuration.schema:
             value = values.get(field.name)
             if isinstance(value, Column):
                 kind = find_field(given, value.path).type
+                if self.columns is None:
+                    own, theirs = StructType([field]), StructType([Field(field.name, kind)])
+                    fields += merge_schemas(own, theirs, casts=True)
+                    continue
                 field = replace(field, type=_evolved(kind, field.type, field.name))  # noqa: PLW2901
             fields.append(field)
         return StructType(fields)
@@ -242,7 +254,8 @@ class FittedRows(RereadableRows):
         given = from_arrow_schema(source, declared=True).fields_named(value.path[0])[0].type
         is_nested = isinstance(given, StructType | ArrayType | MapType)
         if self.columns is None:
-            _check_order(given, target, self.table.table_uri, field.name)
+            own = find_field(self.table.snapshot.configuration.schema, (field.name,))
+            _check_order(given, own.type, self.table.table_uri, field.name)
             return value
         return Cast(value, target) if is_nested and given != target else value
 

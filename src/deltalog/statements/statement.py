@@ -376,7 +376,7 @@ def qualifiers_of(name: QualifiedName, alias: str | None = None) -> Qualifiers:
     """
     if alias is not None:
         return ((name_key(alias),),)
-    return () if name.location else tuple(name.key[place:] for place in range(len(name.key)))
+    return tuple(name.key[place:] for place in range(len(name.key)))
 
 
 def bare(path: Path, qualifiers: Qualifiers, columns: Sequence[str]) -> Path:
@@ -394,9 +394,9 @@ def bare(path: Path, qualifiers: Qualifiers, columns: Sequence[str]) -> Path:
     return path[next(sizes, 0) :]
 
 
-def alias_of(name: QualifiedName, alias: str | None) -> str | None:
+def alias_of(name: QualifiedName, alias: str | None) -> str:
     """Return the one word by which columns are qualified: the alias, else the last of the name."""
-    return alias if alias or name.location else name.parts[-1]
+    return alias or name.parts[-1]
 
 
 def absent_partitions(table: DeltaTable, given: Collection[str]) -> dict[str, Expression]:

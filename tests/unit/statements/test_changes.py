@@ -353,6 +353,14 @@ def rows(db: SqlTables) -> SqlTables:
         ("(a, b) < (2, 'z')", [3]),
         ("(a, b) BETWEEN (1, 'a') AND (2, 'y')", [3, None]),
         ("(a, (b, 1)) = (2, ('y', 1))", [1, 3, None]),
+        # Values of other types are cast one by one, whatever the fields are called.
+        ("(a, b) < (2L, 'z')", [3]),
+        ("(a, b) BETWEEN (0.5, 'a') AND (2L, 'y')", [3, None]),
+        ("((a, 1), b) = ((2L, 1.0), 'y')", [1, 3, None]),
+        ("((a, 1), b) IN (((2L, 1), 'y'), ((3, 1L), NULL))", [1, None]),
+        ("struct(a, b) = (1L, 'x')", [2, 3, None]),
+        ("(a, b) = named_struct('p', 1L, 'q', 'x')", [2, 3, None]),
+        ("array((a, b)) = array((1L, 'x'))", [2, 3, None]),
         ("struct(a AS i, b) = struct(2 AS j, 'y')", [1, 3, None]),
         ("struct(a AS i).i = 2", [1, 3, None]),
         ("(a, b AS c).c = 'x'", [2, 3, None]),
@@ -371,6 +379,19 @@ def test_equal_rows_prune_files(rows: SqlTables) -> None:
     rows.run("INSERT INTO t VALUES (7, 'z')")
     plan = rows.table("t").scan(predicate="(a, b) = (7, 'z')").explain()
     assert "files: 2 in the table, 1 to read" in str(plan)
+
+
+def test_columns_are_called_by_the_path_of_their_table(rows: SqlTables) -> None:
+    t, s = (f"delta.`{rows.table(name).table_uri}`" for name in "ts")
+    assert rows.values(f"SELECT {s}.a FROM {s} WHERE {s}.b = 'x'") == [1]
+    rows.run(f"DELETE FROM {t} WHERE {t}.a = 2")
+    rows.run(f"UPDATE {t} SET {t}.b = 'u' WHERE {t}.a = 1")
+    on = f"{t}.a = {s}.a WHEN MATCHED AND {s}.a = 3 THEN"
+    rows.run(f"MERGE INTO {t} USING {s} ON {on} UPDATE SET {t}.b = concat('m', {s}.a)")
+    rows.run(f"MERGE INTO {t} USING s ON {on.replace(s, 's')} UPDATE SET a = s.a + 1")
+    rows.run(f"INSERT INTO {t} REPLACE WHERE {t}.a IS NULL SELECT NULL, 'r'")
+    assert rows.values("SELECT b FROM t") == ["m3", "r", "u"]
+    assert rows.values("SELECT a FROM t") == [1, 4, None]
 
 
 def test_default_is_a_keyword_and_the_name_of_a_schema(db: SqlTables) -> None:

@@ -466,3 +466,17 @@ def test_fields_behind_those_of_the_table_are_added(db: SqlTables) -> None:
     ]
     with pytest.raises(SchemaMismatchError, match="'A' stands behind those of 's'"):
         db.run(f"{insert} SELECT 1, named_struct('y', 1, 'z', {inner}, 'c', 4, 'd', 5, 'A', 4)")
+
+
+def test_fields_are_added_by_their_names(db: SqlTables) -> None:
+    kinds = (
+        "s STRUCT<a: INT, in: STRUCT<b: INT>>, r ARRAY<STRUCT<a: INT>>, m MAP<INT, STRUCT<a: INT>>"
+    )
+    db.create("t", f"(id INT, {kinds})")
+    two = "named_struct('new', 3, 'a', 2)"
+    s = "named_struct('c', 4, 'in', named_struct('d', 5, 'b', 6), 'a', 1)"
+    rows = f"{s} AS s, array({two}) AS r, map(1, {two}) AS m, 1 AS id"
+    db.run(f"INSERT WITH SCHEMA EVOLUTION INTO t BY NAME SELECT {rows}, 7 AS more")
+    new = {"a": 2, "new": 3}
+    s_row = {"a": 1, "in": {"b": 6, "d": 5}, "c": 4}
+    assert db.rows("SELECT * FROM t") == [(1, s_row, [new], [(1, new)], 7)]

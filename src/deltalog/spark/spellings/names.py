@@ -38,7 +38,7 @@ _OF_SPARK: Final = frozenset(
 _CREATING: Final = frozenset({"create", "replace"})
 _WORD: Final = re.compile(r"(?:\s|/\*.*?\*/|--[^\n]*\n|\()*([A-Za-z]+)", re.DOTALL)
 _NAMES_DELTA: Final = re.compile(r"\bdelta\s*\.\s*`|\busing\s+`?delta`?(?!\w)", re.IGNORECASE)
-_NAMES_OURS: Final = re.compile(r"delta|\bclone\b|\bview\b", re.IGNORECASE)
+_NAMES_OURS: Final = re.compile(r"delta|\bclone\b|\bview\b|\bselect\b|\bas\b", re.IGNORECASE)
 
 
 def statement_rows(
