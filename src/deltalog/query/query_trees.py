@@ -171,6 +171,30 @@ def has_query(node: Expr) -> bool:
     return isinstance(node, exp.Exists | exp.In) and is_structure(node)
 
 
+def is_recursive(node: exp.SetOperation) -> bool:
+    """Whether the first side gives the types of the second one, which reads the rows of both."""
+    recursive = node.parent.parent if isinstance(node.parent, exp.CTE) else None
+    return isinstance(recursive, exp.With) and bool(recursive.args.get("recursive"))
+
+
+def note_groups(select: exp.Select) -> None:
+    """Mark the expressions of a query by which it groups: they are values of the group."""
+    group = select.args.get("group")
+    wanted = {
+        one.sql().lower()
+        for one in (group.expressions if group else ())
+        if not isinstance(one, exp.Column | exp.Literal)
+    }
+    if not wanted:
+        return
+    for name in ("expressions", "having", "order", "qualify"):
+        value = select.args.get(name)
+        for top in value if isinstance(value, list) else [value]:
+            for node in top.walk() if top is not None else ():
+                if not isinstance(node, exp.Identifier) and node.sql().lower() in wanted:
+                    node.meta["deltalog_group"] = True
+
+
 def is_structure(node: Expr) -> bool:
     """Whether a node divides a query or combines conditions, and is no expression itself."""
     if isinstance(node, exp.And | exp.Or):
