@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from deltalog import expressions
 from deltalog.errors import InvalidInputError, InvalidMetadataError
+from deltalog.expressions.budget import bounded
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import table_checks
 from deltalog.features.identity_columns import identity_columns
@@ -242,7 +243,9 @@ def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
         return f"it is of type {found}, which a column of type {declared} cannot hold"
     if isinstance(declared, PrimitiveType) and isinstance(found, PrimitiveType):
         stored = expressions.resolve(resolved.cast(declared), schema)
-        expressions.evaluate(stored, pa.table({"": [0]}))  # raises where the value does not fit
+        row = pa.record_batch({"": [0]})
+        with bounded("that default", row):
+            expressions.evaluate(stored, row)  # raises where the value does not fit
     return ""
 
 

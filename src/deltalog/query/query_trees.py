@@ -96,9 +96,11 @@ def simple_operands(node: Expr) -> list[Expr]:
         return []
     found: list[Expr] = []
     waiting: list[Expr] = [node]
+    # Asked once: each condition of a long chain holds all those before it.
+    has_safe = any(map(is_safe, node.walk()))
     while waiting:
         one = waiting.pop()
-        if isinstance(one, exp.And | exp.Or) and not _is_alternative(one):
+        if isinstance(one, exp.And | exp.Or) and not (has_safe and _is_alternative(one)):
             waiting += [one.expression, one.this]
         else:
             found.append(one)
