@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 import deltalog
-from deltalog.query import query_trees, running
+from deltalog.query import running
+from deltalog.query.safe_constants import is_safe
 
 ROWS = pa.table({"a": range(1000), "s": [str(number) for number in range(1000)]})
 
@@ -70,14 +71,13 @@ def test_the_same_text_in_another_query_is_another_part() -> None:
 
 def test_long_chains_are_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     count = 0
-    is_safe = query_trees.is_safe
 
     def counted(node: Any) -> bool:
         nonlocal count
         count += 1
         return is_safe(node)
 
-    monkeypatch.setattr(query_trees, "is_safe", counted)
+    monkeypatch.setattr("deltalog.query.query_trees.is_safe", counted)
     condition = " OR ".join(f"(a = {one} AND s = '{one}')" for one in range(200))
     query = f"SELECT count(*) AS n FROM t WHERE {condition}"
     assert deltalog.sql(query, t=ROWS).to_pylist() == [{"n": 200}]
