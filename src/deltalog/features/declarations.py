@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from deltalog import expressions
 from deltalog.errors import InvalidInputError, InvalidMetadataError
-from deltalog.expressions.budget import bounded
 from deltalog.features.computed_columns import default_expressions, generation_expressions
 from deltalog.features.constraints import table_checks
 from deltalog.features.identity_columns import identity_columns
@@ -243,6 +242,8 @@ def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
         return f"it is of type {found}, which a column of type {declared} cannot hold"
     if isinstance(declared, PrimitiveType) and isinstance(found, PrimitiveType):
         stored = expressions.resolve(resolved.cast(declared), schema)
+        from deltalog.expressions.budget import bounded  # noqa: PLC0415  # most writes have no rule
+
         row = pa.record_batch({"": [0]})
         with bounded("that default", row):
             expressions.evaluate(stored, row)  # raises where the value does not fit
