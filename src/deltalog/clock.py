@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Final, Protocol
+from datetime import UTC, datetime
+from typing import Protocol
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+from deltalog.schema.primitives.civil import moment_text
 
 
 class Clock(Protocol):
@@ -51,9 +51,8 @@ class Moment:
     ms: int
 
     def __str__(self) -> str:
-        """ISO 8601."""
-        moment = _EPOCH + timedelta(milliseconds=self.ms)
-        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        """ISO 8601, of any year."""
+        return f"{moment_text(self.ms * 1000, sep='T', timespec='milliseconds')}Z"
 
 
 class Stopwatch:

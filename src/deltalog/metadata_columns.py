@@ -46,3 +46,12 @@ CHANGE_COLUMNS: Final[Mapping[str, pa.DataType]] = {
     COMMIT_TIMESTAMP: pa.timestamp("us", "UTC"),
 }
 """Columns that the change data feed adds: what became of a row, and in which version."""
+_MOST_MS: Final = (2**63 - 1) // 1000
+
+
+def moment_of(time_ms: int | None) -> int | None:
+    """Return milliseconds since 1970 as the microseconds of such a column.
+
+    It is None for a moment that no timestamp has: a log may say anything.
+    """
+    return None if time_ms is None or abs(time_ms) > _MOST_MS else time_ms * 1000

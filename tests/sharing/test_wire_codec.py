@@ -44,6 +44,7 @@ def test_times() -> None:
     assert parse_timestamp("2022-01-01T01:00:00+01:00") == 1640995200000
     assert encode_timestamp(1640995200000) == "2022-01-01T00:00:00Z"
     assert encode_timestamp(1640995200123) == "2022-01-01T00:00:00.123Z"
+    assert encode_timestamp(253402300800000) == "+10000-01-01T00:00:00Z"
     for text in ("2022-01-01 00:00:00", "2022-01-01", "abc", "", "9999999-01-01T00:00:00Z"):
         with pytest.raises(MalformedMessageError):
             parse_timestamp(text)

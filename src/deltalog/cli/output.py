@@ -22,6 +22,7 @@ from rich.cells import cell_len, set_cell_size
 from deltalog._json import dumps
 from deltalog.display import readable_size
 from deltalog.escaping import printable, printable_json, printable_lines
+from deltalog.expressions.texts import has_far_years
 from deltalog.schema.readable import (
     readable_moment,
     readable_rows,
@@ -113,18 +114,25 @@ def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     is_shown = sys.stdout.isatty()
     names = [printable(name) if is_shown else name for name in schema.names]
     flat = [_flat_field(field).with_name(name) for field, name in zip(schema, names, strict=True)]
-    with csv.CSVWriter(_out(), pa.schema(flat)) as writer:
-        for batch in batches:
-            columns: list[Any] = []
-            for field, column in zip(flat, batch.columns, strict=True):
-                held: Any = column
-                if not field.type.equals(column.type):
-                    held = pa.array([as_text(one) for one in readable_values(column)], field.type)
-                if is_shown and field.type in {pa.string(), pa.large_string()}:
-                    texts = held.to_pylist()
-                    held = pa.array([one and printable_lines(one) for one in texts], field.type)
-                columns.append(held)
-            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=pa.schema(flat)))
+    csv.write_csv(pa.schema(flat).empty_table(), _out())
+    without_header = csv.WriteOptions(include_header=False)
+    for batch in batches:
+        columns: list[Any] = []
+        for field, column in zip(flat, batch.columns, strict=True):
+            held: Any = column
+            if not field.type.equals(column.type) or _is_beyond_csv(column):
+                held = pa.array([as_text(one) for one in readable_values(column)], pa.string())
+            if is_shown and held.type in {pa.string(), pa.large_string()}:
+                texts = held.to_pylist()
+                held = pa.array([one and printable_lines(one) for one in texts], held.type)
+            columns.append(held)
+        csv.write_csv(pa.RecordBatch.from_arrays(columns, names), _out(), without_header)
+
+
+def _is_beyond_csv(column: pa.Array[Any]) -> bool:
+    """Whether Arrow would print another year, as it computes with 16 bits."""
+    has_days = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
+    return has_days and has_far_years(column)
 
 
 def _out() -> Any:

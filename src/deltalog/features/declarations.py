@@ -242,7 +242,11 @@ def _unfit_default(text: str, declared: DataType, schema: StructType) -> str:
         return f"it is of type {found}, which a column of type {declared} cannot hold"
     if isinstance(declared, PrimitiveType) and isinstance(found, PrimitiveType):
         stored = expressions.resolve(resolved.cast(declared), schema)
-        expressions.evaluate(stored, pa.table({"": [0]}))  # raises where the value does not fit
+        from deltalog.expressions.budget import bounded  # noqa: PLC0415  # most writes have no rule
+
+        row = pa.record_batch({"": [0]})
+        with bounded("that default", row):
+            expressions.evaluate(stored, row)  # raises where the value does not fit
     return ""
 
 

@@ -29,7 +29,13 @@ from deltalog.insight.follow_steps import FollowOptions, Offset, Room, Step
 from deltalog.kernels import compute
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, read_commits
-from deltalog.metadata_columns import CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from deltalog.metadata_columns import (
+    CHANGE_COLUMNS,
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    moment_of,
+)
 from deltalog.scan.changes import open_changes
 from deltalog.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, make_tasks
 from deltalog.scan.spec import read_spec
@@ -187,13 +193,12 @@ class Follower:
             self._snapshot_files = files.take(compute.sort_indices(files, sort_keys=order))
         constants: tuple[tuple[str, Any], ...] = ()
         if self._options.changes:
-            moment = pa.scalar(
-                self._view.commit_timestamp_ms * 1000, CHANGE_COLUMNS[COMMIT_TIMESTAMP]
-            )
+            moment = moment_of(self._view.commit_timestamp_ms)
+            kind = CHANGE_COLUMNS[COMMIT_TIMESTAMP]
             constants = (
-                (COMMIT_VERSION, pa.scalar(self._view.version, pa.int64())),
-                (COMMIT_TIMESTAMP, moment),
-                (CHANGE_TYPE, pa.scalar("insert")),
+                (COMMIT_VERSION, pa.array([self._view.version], pa.int64())),
+                (COMMIT_TIMESTAMP, pa.array([moment], kind)),
+                (CHANGE_TYPE, pa.array(["insert"])),
             )
         index, stop = self._offset.index, self._snapshot_files.num_rows
         if self._until is not None and self._until.version == self._view.version:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import re
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
@@ -29,7 +30,6 @@ from deltalog.query.joins import Joined, Star, joined_by_names, with_naturals
 from deltalog.query.lexer import SyntaxProblem
 from deltalog.query.parse import FAILURES, span_of, start_of
 from deltalog.query.query_trees import (
-    ROWS_FROM_ONE,
     children_of,
     core_of,
     has_other,
@@ -37,20 +37,24 @@ from deltalog.query.query_trees import (
     is_input,
     is_large,
     is_of_other_type,
+    is_recursive,
     is_structure,
     is_whole_constant,
     mark_named,
     may_fail,
+    note_groups,
     parts_around,
     replaced,
     simple_operands,
     with_function,
 )
-from deltalog.query.result_names import name_of_function, result_name
+from deltalog.query.result_names import name_of_function, name_results
 from deltalog.query.safe_constants import note_safe_constants
 from deltalog.schema.types import STRING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sqlglot.expressions import Expr
 
     from deltalog.expressions import Expression
@@ -92,6 +96,8 @@ class Computed:
             what they are in DuckDB's dialect, with marks.
         native: the expression in DuckDB's dialect, with marks; None if DuckDB has none like it.
         place: of its first character in the query.
+        chain: the number of the first of the conditions that AND and OR join, of which this is one;
+            in all of them the same inputs have the same types. None if it is no such condition.
     """
 
     text: str
@@ -99,6 +105,7 @@ class Computed:
     inputs: tuple[tuple[str, str], ...]
     native: str | None
     place: int
+    chain: int | None = None
 
     def named(self, message: str) -> str:
         """Return a message with the query's columns in place of the names that inputs have."""
@@ -170,9 +177,9 @@ def divided(tree: Expr, source: TextOfParts) -> QueryOfParts:
     """
     parts = _Parts(source)
     note_safe_constants(tree, source.text)
-    _name_results(tree, source)
+    name_results(tree, source)
     for select in tree.find_all(exp.Select):
-        _note_groups(select)
+        note_groups(select)
     found = parts.visit(tree)
     return QueryOfParts(_duckdb(found), tuple(parts.found))
 
@@ -191,6 +198,9 @@ class _Parts:
         self._source = source
         self.found: list[Part] = []
         self._known: dict[tuple[Any, ...], int] = {}
+        self._scopes = count(1)
+        self._scope = 0
+        self._chain: int | None = None
 
     def visit(self, node: Expr) -> Expr:
         """Put marks in place of the parts inside a node, and return what stands for the node."""
@@ -242,28 +252,43 @@ class _Parts:
         if not _OTHER_MOMENTS.search(text):
             with contextlib.suppress(SyntaxProblem):
                 native = _duckdb(node)
-        key = (text, tuple(columns))
+        key = (text, tuple(columns), self._scope)
         if key not in self._known:
             self._known[key] = len(self.found)
             origin = self._source.origin(start)
             columns_of = tuple(zip(columns.values(), columns, strict=True))
-            self.found.append(Computed(text, names, columns_of, native, origin))
+            self.found.append(Computed(text, names, columns_of, native, origin, self._chain))
         return self._marked(node, self._known[key])
 
     def _structure(self, node: Expr) -> Expr:
         """Visit what a node consists of, that is no expression itself."""
         common = node.args.get("with_")
         # Long chains are deeper than Python's stack.
-        children = simple_operands(node) or [one for one in children_of(node) if one is not common]
+        if operands := simple_operands(node):
+            self._visit_chain(operands)
+            return node
+        children = [one for one in children_of(node) if one is not common]
+        scope = self._scope
+        if isinstance(node, exp.Select):  # the same text means other columns in another query
+            self._scope = next(self._scopes)
         for child in [common, *children] if common is not None else children:
             self.visit(child)
-        if isinstance(node, exp.SetOperation) and not _is_recursive(node):
+        self._scope = scope
+        if isinstance(node, exp.SetOperation) and not is_recursive(node):
             self._note_sides(node)
         elif isinstance(node, exp.In):
             self._note_values(node)
         elif isinstance(node, exp.Select):
             self._note_join(node)
         return node
+
+    def _visit_chain(self, operands: Iterable[Expr]) -> None:
+        """Visit conditions over columns and constants of one row, which AND and OR join."""
+        before = self._chain
+        self._chain = len(self.found) if before is None else before
+        for one in operands:
+            self.visit(one)
+        self._chain = before
 
     def _note_join(self, node: exp.Select) -> None:
         """Put marks in place of the stars of a query that joins by names of columns."""
@@ -315,8 +340,7 @@ class _Parts:
             one.copy() for one in node.flatten(unnest=False)
             if isinstance(node, exp.And) and not has_other(one)
         ]  # fmt: skip
-        for one in simple:
-            self.visit(one)
+        self._visit_chain(simple)
         parent_of = exp.Paren(this=node.copy())
         mark = self._compute(parent_of.this)
         found = exp.and_(*simple, mark, copy=False) if simple else mark
@@ -395,30 +419,6 @@ class _Parts:
         return replaced(node, exp.column(f"{_MARK}{number}_"))
 
 
-def _is_recursive(node: exp.SetOperation) -> bool:
-    """Whether the first side gives the types of the second one, which reads the rows of both."""
-    recursive = node.parent.parent if isinstance(node.parent, exp.CTE) else None
-    return isinstance(recursive, exp.With) and bool(recursive.args.get("recursive"))
-
-
-def _note_groups(select: exp.Select) -> None:
-    """Mark the expressions of a query by which it groups: they are values of the group."""
-    group = select.args.get("group")
-    wanted = {
-        one.sql().lower()
-        for one in (group.expressions if group else ())
-        if not isinstance(one, exp.Column | exp.Literal)
-    }
-    if not wanted:
-        return
-    for name in ("expressions", "having", "order", "qualify"):
-        value = select.args.get(name)
-        for top in value if isinstance(value, list) else [value]:
-            for node in top.walk() if top is not None else ():
-                if not isinstance(node, exp.Identifier) and node.sql().lower() in wanted:
-                    node.meta["deltalog_group"] = True
-
-
 def _kind_of_constant(node: Expr) -> str:
     """Which kind of constant a value is, of which DuckDB finds the common type as Spark does."""
     if isinstance(node, exp.Literal):
@@ -433,16 +433,3 @@ def _checked(text: str, parameters: frozenset[str], place: int) -> Expression:
         return parse_sql(text, parameters=dict.fromkeys(parameters))
     except InvalidInputError as error:
         raise SyntaxProblem(place, str(error)) from error
-
-
-def _name_results(tree: Expr, source: TextOfParts) -> None:
-    """Let the results of a query without an alias have the names that Spark gives them."""
-    for select in list(tree.find_all(exp.Select)):
-        for one in select.expressions:
-            if isinstance(one, exp.Alias | exp.Aliases | exp.Star | exp.Column | exp.Dot):
-                continue
-            if isinstance(one, ROWS_FROM_ONE) and type(one) is not exp.Explode:
-                continue
-            name = "col" if type(one) is exp.Explode else result_name(one, source)
-            alias = exp.Alias(this=one.copy(), alias=exp.to_identifier(name, quoted=True))
-            one.replace(alias)

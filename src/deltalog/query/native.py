@@ -13,10 +13,11 @@ from decimal import Decimal
 from types import NoneType
 from typing import TYPE_CHECKING, Final
 
-from deltalog.errors import DeltaError
+from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Literal, nodes, resolve, type_of
 from deltalog.expressions.coercion import FINE_MOMENTS
 from deltalog.expressions.trees import walk
+from deltalog.query.aggregates import ResultType
 from deltalog.query.duckdb_types import decimal_of
 from deltalog.schema import Field, MapType, PrimitiveType, StructType
 from deltalog.schema.columns import walk_types
@@ -67,6 +68,27 @@ def is_same_by_duckdb(parsed: Expression, resolved: Expression, schema: StructTy
         schema: of its columns.
     """
     return _is_plain(parsed) and _means_the_same(resolved, schema)
+
+
+def check_aggregated(what: ResultType, kind: DataType, shown: str) -> None:
+    """Refuse a function over several rows of a type that DuckDB computes in another way.
+
+    Args:
+        what: which function it is.
+        kind: of its argument.
+        shown: the query, for the error.
+
+    Raises:
+        InvalidInputError: it is not computed.
+    """
+    named = "texts" if what is ResultType.TEXT else "sum and the average"
+    is_known = kind != YEAR_TO_MONTH
+    if what in {ResultType.ORDERED, ResultType.BY}:
+        named, is_known = "least and the greatest value", is_ordered_by_duckdb(kind)
+    if not is_known:
+        raise InvalidInputError(
+            f"cannot run {shown!r}: the {named} of the type {kind} are not computed"
+        )
 
 
 def is_ordered_by_duckdb(kind: DataType) -> bool:

@@ -96,9 +96,11 @@ def simple_operands(node: Expr) -> list[Expr]:
         return []
     found: list[Expr] = []
     waiting: list[Expr] = [node]
+    # Asked once: each condition of a long chain holds all those before it.
+    has_safe = any(map(is_safe, node.walk()))
     while waiting:
         one = waiting.pop()
-        if isinstance(one, exp.And | exp.Or) and not _is_alternative(one):
+        if isinstance(one, exp.And | exp.Or) and not (has_safe and _is_alternative(one)):
             waiting += [one.expression, one.this]
         else:
             found.append(one)
@@ -169,6 +171,30 @@ def has_query(node: Expr) -> bool:
     if isinstance(node, exp.Not) and span_of(node.this) is None:
         return has_query(node.this)
     return isinstance(node, exp.Exists | exp.In) and is_structure(node)
+
+
+def is_recursive(node: exp.SetOperation) -> bool:
+    """Whether the first side gives the types of the second one, which reads the rows of both."""
+    recursive = node.parent.parent if isinstance(node.parent, exp.CTE) else None
+    return isinstance(recursive, exp.With) and bool(recursive.args.get("recursive"))
+
+
+def note_groups(select: exp.Select) -> None:
+    """Mark the expressions of a query by which it groups: they are values of the group."""
+    group = select.args.get("group")
+    wanted = {
+        one.sql().lower()
+        for one in (group.expressions if group else ())
+        if not isinstance(one, exp.Column | exp.Literal)
+    }
+    if not wanted:
+        return
+    for name in ("expressions", "having", "order", "qualify"):
+        value = select.args.get(name)
+        for top in value if isinstance(value, list) else [value]:
+            for node in top.walk() if top is not None else ():
+                if not isinstance(node, exp.Identifier) and node.sql().lower() in wanted:
+                    node.meta["deltalog_group"] = True
 
 
 def is_structure(node: Expr) -> bool:

@@ -16,6 +16,7 @@ from deltalog.expressions import Literal, nodes, parse_sql
 from deltalog.expressions.render import type_name
 from deltalog.expressions.trees import walk
 from deltalog.query.parse import span_of
+from deltalog.query.query_trees import ROWS_FROM_ONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,6 +27,19 @@ if TYPE_CHECKING:
     from deltalog.query.lexer import TextOfParts
 
 _VALUE: Final = "deltalog_value_"
+
+
+def name_results(tree: Expr, source: TextOfParts) -> None:
+    """Let the results of a query without an alias have the names that Spark gives them."""
+    for select in list(tree.find_all(exp.Select)):
+        for one in select.expressions:
+            if isinstance(one, exp.Alias | exp.Aliases | exp.Star | exp.Column | exp.Dot):
+                continue
+            if isinstance(one, ROWS_FROM_ONE) and type(one) is not exp.Explode:
+                continue
+            name = "col" if type(one) is exp.Explode else result_name(one, source)
+            alias = exp.Alias(this=one.copy(), alias=exp.to_identifier(name, quoted=True))
+            one.replace(alias)
 
 
 def result_name(node: Expr, source: TextOfParts) -> str:

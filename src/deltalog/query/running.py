@@ -26,6 +26,7 @@ from deltalog.expressions import (
     type_of,
 )
 from deltalog.query.aggregates import ASKED, ResultType
+from deltalog.query.chains import alike
 from deltalog.query.common_types import common_type_of_sides
 from deltalog.query.computed import ARGUMENTS, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
 from deltalog.query.duckdb import has_spans, is_of_table, query_duckdb
@@ -52,7 +53,7 @@ from deltalog.query.joins import (
 from deltalog.query.lexer import error_at
 from deltalog.query.native import (
     INTEGRALS,
-    is_ordered_by_duckdb,
+    check_aggregated,
     is_same_by_duckdb,
     is_widened_by_duckdb,
     problem_of_pair,
@@ -196,7 +197,10 @@ class _Run:
         """Choose what stands for a part, of whose values DuckDB has told the types."""
         match self.query.parts[number]:
             case Computed() as part:
-                self._compute(connection, number, part, types)
+                # DuckDB tells one at a time, and reads the whole query for it.
+                for other, one in alike(self.query.parts, number):
+                    if other not in self.chosen:
+                        self._compute(connection, other, one, types)
             case Side() as part:
                 self._unify(connection, number, part, types[0])
             case Star() as part:
@@ -395,7 +399,7 @@ class _Run:
             self.chosen[number] = f"CAST({text} AS {part.kind.value})"
             return
         kind = self._type(connection, types[0])
-        self._check_aggregated(part, kind)
+        check_aggregated(part.kind, kind, self.shown)
         if part.kind in {ResultType.ORDERED, ResultType.BY, ResultType.TEXT}:
             self.chosen[number] = text
             return
@@ -410,16 +414,6 @@ class _Run:
         elif part.kind is ResultType.SUM and kind in INTEGRALS:
             text = f"CAST({text} AS BIGINT)"
         self.chosen[number] = text
-
-    def _check_aggregated(self, part: Aggregated, kind: DataType) -> None:
-        what = "texts" if part.kind is ResultType.TEXT else "sum and the average"
-        is_known = kind != YEAR_TO_MONTH
-        if part.kind in {ResultType.ORDERED, ResultType.BY}:
-            what, is_known = "least and the greatest value", is_ordered_by_duckdb(kind)
-        if not is_known:
-            raise InvalidInputError(
-                f"cannot run {self.shown!r}: the {what} of the type {kind} are not computed"
-            )
 
     def _average(self, part: Aggregated, decimal: tuple[int, int]) -> str:
         """Return the average of decimals, whose digits Spark keeps."""

@@ -28,7 +28,13 @@ from deltalog.kernels import compute
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, read_commits
-from deltalog.metadata_columns import CHANGE_COLUMNS, CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from deltalog.metadata_columns import (
+    CHANGE_COLUMNS,
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    moment_of,
+)
 from deltalog.names import name_key
 from deltalog.paths import canonical_path, decode_path
 from deltalog.scan.plan import check_rows_readable, descriptor_of, make_task
@@ -150,8 +156,8 @@ class Changes(Rows):
 
     def _tasks_of(self, version: int, table: CommitTable, time_ms: int) -> Iterator[ScanTask]:
         commit = (
-            (COMMIT_VERSION, pa.scalar(version, pa.int64())),
-            (COMMIT_TIMESTAMP, pa.scalar(time_ms * 1000, CHANGE_COLUMNS[COMMIT_TIMESTAMP])),
+            (COMMIT_VERSION, pa.array([version], pa.int64())),
+            (COMMIT_TIMESTAMP, pa.array([moment_of(time_ms)], CHANGE_COLUMNS[COMMIT_TIMESTAMP])),
         )
         adds = _changing(_rows_of(table.adds, version, FILE_SCHEMA.names))
         removes = _changing(_rows_of(table.removes, version, REMOVE_SCHEMA.names))
@@ -199,8 +205,8 @@ def change_tasks(
         for row in cdc:
             yield make_task(snapshot, own, {**row, "deletionVector": None}, constants=constants)
         return
-    inserted = (*constants, (CHANGE_TYPE, pa.scalar("insert")))
-    deleted = (*constants, (CHANGE_TYPE, pa.scalar("delete")))
+    inserted = (*constants, (CHANGE_TYPE, pa.array(["insert"])))
+    deleted = (*constants, (CHANGE_TYPE, pa.array(["delete"])))
 
     def between(row: dict[str, Any], vector: Any, without: Any, kind: Constants) -> ScanTask:
         """The rows that one deletion vector marks and the other does not."""

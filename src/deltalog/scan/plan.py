@@ -338,7 +338,7 @@ def make_numbered_tasks(
     spec = replace(spec, output=spec.output.append(pa.field(FILE_NUMBER, pa.int64())))
     for number, row in enumerate(_rows(files)):
         if are_read is None or are_read[number]:
-            constants = ((FILE_NUMBER, pa.scalar(number)),)
+            constants = ((FILE_NUMBER, pa.array([number])),)
             yield make_task(snapshot, spec, row, constants=constants, along=along, footers=footers)
 
 

@@ -103,6 +103,6 @@ def constant_bytes(task: ScanTask) -> int:
         for column in spec.partition_columns
         if column.name in wanted
     )
-    size += sum(int(value.as_py().__sizeof__()) for _, value in task.constants)
+    size += sum(int(value.nbytes) for _, value in task.constants)
     has_metadata = not wanted.isdisjoint(METADATA_COLUMNS)
     return 4 * size + (len(task.path) + len(task.store.root) if has_metadata else 0)

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from deltalog.storage.store import Store
 
 Constants = tuple[tuple[str, Any], ...]
-"""Columns that have one value for all rows of a file, as Arrow scalars."""
+"""Columns that have one value for all rows of a file, as arrays of that value.
+
+Arrow's scalars are pickled as Python's values, which lack some.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,7 @@ class TaskRows:
     def _derived(self, name: str) -> pa.Array[Any]:
         constants = dict(self.task.constants)
         if name in constants:
-            return _repeat(constants[name], self.count)
+            return _repeat(constants[name][0], self.count)
         if name in self.task.spec.physical_names:  # whatever the column is called
             return _repeat(_partition_value(self.task, name), self.count)
         if name == metadata_columns.METADATA:
@@ -144,8 +144,7 @@ def _file_metadata(task: ScanTask, name: str) -> pa.Scalar[Any]:
         case metadata_columns.FILE_SIZE:
             return pa.scalar(task.size_bytes, kind)
         case _:
-            changed_ms = task.modification_time_ms
-            return pa.scalar(None if changed_ms is None else changed_ms * 1000, kind)
+            return pa.scalar(metadata_columns.moment_of(task.modification_time_ms), kind)
 
 
 def _partition_value(task: ScanTask, name: str) -> pa.Scalar[Any]:

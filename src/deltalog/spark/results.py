@@ -197,4 +197,8 @@ def _top_level(schema: str) -> list[tuple[str, str]]:
 
 
 def _moment(millis: Any) -> datetime | None:
-    return None if millis is None else datetime.fromtimestamp(millis / 1000, UTC)
+    """Return a moment; None beyond the years that Python has, as a log may say anything."""
+    try:
+        return None if millis is None else datetime.fromtimestamp(millis / 1000, UTC)
+    except (OverflowError, ValueError):
+        return None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from deltalog.expressions import Column, conjunction, lit
 from deltalog.expressions.nodes import Comparison, IsNull
 from deltalog.expressions.render import simple_name_of
 from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
+from deltalog.metadata_columns import moment_of
 from deltalog.names import name_key
 from deltalog.partition_values import hive_directory
 from deltalog.query.names import QualifiedName
@@ -57,6 +57,7 @@ _DETAIL: Final[dict[str, pa.DataType]] = {
     "minWriterVersion": pa.int32(),
     "tableFeatures": pa.list_(pa.string()),
 }
+_MOST: Final = 2**63 - 1
 _HISTORY: Final[dict[str, pa.DataType]] = {
     "version": pa.int64(),
     "timestamp": pa.timestamp("us", "UTC"),
@@ -149,7 +150,7 @@ class DescribeDetailStatement(SqlStatement):
     def run(self, session: Session) -> StatementAnswer:
         """Return one row."""
         detail = session.open(self.table).detail()
-        times = {name: _moment(detail.get(name)) for name in ("createdAt", "lastModified")}
+        times = {name: moment_of(detail.get(name)) for name in ("createdAt", "lastModified")}
         return StatementAnswer(table_of(_DETAIL, [_row(_DETAIL, {**detail, **times})]))
 
 
@@ -164,7 +165,7 @@ class DescribeHistoryStatement(SqlStatement):
         """Return a row for each version, newest first."""
         commits = session.open(self.table).history(self.limit)
         rows = [
-            _row(_HISTORY, {**one, "timestamp": _moment(one.get("timestamp"))}) for one in commits
+            _row(_HISTORY, {**one, "timestamp": moment_of(one.get("timestamp"))}) for one in commits
         ]
         return StatementAnswer(table_of(_HISTORY, rows))
 
@@ -370,18 +371,10 @@ def _fitting(kind: pa.DataType, value: Any) -> Any:
         return _shown(value)
     if pt.is_integer(kind) and isinstance(value, str) and value.strip().isdecimal():
         return int(value)
-    wanted = int if pt.is_integer(kind) else bool if pt.is_boolean(kind) else datetime
-    return value if isinstance(value, wanted) else None
+    if pt.is_boolean(kind):
+        return value if isinstance(value, bool) else None
+    return value if isinstance(value, int) and -_MOST <= value <= _MOST else None
 
 
 def _shown(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else str(value)
-
-
-def _moment(millis: Any) -> datetime | None:
-    if millis is None:
-        return None
-    try:
-        return datetime.fromtimestamp(millis / 1000, UTC)
-    except (OverflowError, ValueError):  # a log may say a time of no year that Python has
-        return None

@@ -79,6 +79,18 @@ def test_values_that_python_does_not_have_are_texts(tmp_path: Path) -> None:
     assert run("scan", tmp_path, "-f", "csv").stdout.splitlines()[1:] == [csv]
 
 
+def test_years_that_arrow_does_not_print_are_texts_in_csv(tmp_path: Path) -> None:
+    days = pa.array([2**31 - 1, -(2**31), None], pa.int32()).cast(pa.date32())
+    moments = pa.array([2**63 - 1, -(2**63), 0], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    write_deltalake(tmp_path, pa.table({"d": days, "t": moments, "n": [1, 2, 3]}))
+    assert run("scan", tmp_path, "-f", "csv").stdout.splitlines() == [
+        '"d","t","n"',
+        '"+5881580-07-11","+294247-01-10 04:00:54.775807+00:00",1',
+        '"-5877641-06-23","-290308-12-21 19:59:05.224192+00:00",2',
+        ',"1970-01-01 00:00:00+00:00",3',
+    ]
+
+
 def test_rows_of_a_table_are_shown_as_they_are(tmp_path: Path) -> None:
     """A column that is called as a fact of ours is none; a column without a value is a column."""
     uri = str(tmp_path / "sizes")

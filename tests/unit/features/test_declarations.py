@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import deltalog
 from deltalog.errors import InvalidInputError
 from deltalog.features.declarations import check_declarations, dependents
 from deltalog.schema import Field, StructType
@@ -82,3 +84,12 @@ def test_rules_name_columns_in_any_case_and_depth() -> None:
     assert rule.needs(("S", "x"))
     assert not rule.needs(("S", "y"))
     assert not rule.needs(("g",))
+
+
+def test_a_default_without_bound_is_refused_soon(tmp_path: Path) -> None:
+    text = "levenshtein(repeat('a', 100000), repeat('b', 100000))"
+    with pytest.raises(InvalidInputError, match="takes more than"):
+        deltalog.sql(
+            f"CREATE TABLE delta.`{tmp_path}` (v INT DEFAULT {text}) USING DELTA "
+            "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+        )

@@ -33,6 +33,7 @@ from deltalog.names import name_key
 from deltalog.scan import plan_scan, read_task
 from deltalog.scan.plan import TASK_COLUMNS, make_task
 from deltalog.schema import StructType, canonical_path_of, encode_schema, project
+from deltalog.schema.readable import readable_values
 from deltalog.sharing.server.cache import CachedFile
 from deltalog.sharing.server.downloads import check_inside
 from deltalog.sharing.server.faults import not_found, unsupported
@@ -279,7 +280,7 @@ class View:
                 task.path,
                 task.only_deleted,
                 task.spec.output.names,
-                [(name, str(value)) for name, value in task.constants],
+                [(name, *map(str, readable_values(value))) for name, value in task.constants],
             ]
         )
         return self._services.sealer.keyed_hash(self._prefix.encode(), identity)[:_PART]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from deltalog._json import JsonObject, loads
 from deltalog.errors import MalformedLogError, MalformedMessageError
+from deltalog.schema.primitives.civil import moment_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,9 +180,8 @@ def parse_timestamp(text: str, where: str = "timestamp") -> int:
 
 def encode_timestamp(milliseconds: int) -> str:
     """Return ISO 8601 in UTC; milliseconds are written where there are any."""
-    moment = _EPOCH + timedelta(milliseconds=milliseconds)
     unit = "milliseconds" if milliseconds % 1000 else "seconds"
-    return moment.isoformat(timespec=unit).replace("+00:00", "Z")
+    return f"{moment_text(milliseconds * 1000, sep='T', timespec=unit)}Z"
 
 
 def _required_number(node: JsonObject, name: str) -> int:

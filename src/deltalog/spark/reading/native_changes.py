@@ -145,7 +145,9 @@ def _files_of(tasks: Sequence[ScanTask]) -> pa.Table:
     }
     for name, kind in CHANGE_COLUMNS.items():
         found = [dict(task.constants).get(name) for task in tasks]
-        columns[name] = pa.array([None if one is None else one.as_py() for one in found], kind)
+        none: Any = pa.array([None], kind)
+        parts = [none if one is None else one for one in found]
+        columns[name] = pa.concat_arrays([none.slice(1), *parts])
     return pa.table(columns)
 
 

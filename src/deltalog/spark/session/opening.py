@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.arguments import as_timestamp_ms
+from deltalog.clock import Moment
 from deltalog.context import TableContext
 from deltalog.errors import InvalidInputError, VersionNotFoundError
 from deltalog.locations import named_table, naming, open_table_context, open_table_store
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 # Java's forms of fixed offsets: +2, GMT+02:00, UTC-8.
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def load_version(
@@ -138,8 +138,7 @@ def moment_ms(moment: str | datetime, time_zone: str) -> int:
 
 def moment_text(moment: str | datetime, time_zone: str) -> str:
     """Return a moment as text for the core; without a zone it is in `time_zone`."""
-    seconds, millis = divmod(moment_ms(moment, time_zone), 1000)
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{millis:03}Z"
+    return str(Moment(moment_ms(moment, time_zone)))
 
 
 def session_time_zone(spark: SparkSession) -> str:
@@ -158,10 +157,9 @@ def zone_of(name: str) -> str:
 def _at_moment(context: TableContext, timestamp_ms: int) -> Snapshot:
     latest = load_snapshot(context)
     if timestamp_ms > latest.commit_timestamp_ms:
-        last = _EPOCH + timedelta(milliseconds=latest.commit_timestamp_ms)
-        asked = _EPOCH + timedelta(milliseconds=timestamp_ms)
         raise VersionNotFoundError(
-            f"cannot read {context.store.root} as of {asked.isoformat()}: its last commit, version "
-            f"{latest.version}, is of {last.isoformat()}; read without a moment to get that"
+            f"cannot read {context.store.root} as of {Moment(timestamp_ms)}: its last commit, "
+            f"version {latest.version}, is of {Moment(latest.commit_timestamp_ms)}; read without "
+            "a moment to get that"
         )
     return load_snapshot(context, timestamp_ms=timestamp_ms)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.column_mapping import Mode
 from deltalog.configuration import TableConfiguration
+from deltalog.errors import InvalidInputError
 from deltalog.schema import StructType
 from deltalog.sharing.client import AsyncRestClient, SharedTable, parse_table_url, read_profile
 from deltalog.sharing.client.pages import CAPABILITIES
@@ -70,7 +71,12 @@ def open_shared(options: SharedReadOptions) -> SharedTable:
 
 def as_moment(text: str, time_zone: str) -> datetime:
     """Return the moment that a text names; without a zone it is in `time_zone`."""
-    return _EPOCH + timedelta(milliseconds=moment_ms(text, time_zone))
+    try:
+        return _EPOCH + timedelta(milliseconds=moment_ms(text, time_zone))
+    except OverflowError:
+        raise InvalidInputError(
+            f"cannot take {text!r} for a moment: its year is not one of 1 to 9999"
+        ) from None
 
 
 def shown_rows(options: SharedReadOptions, table: SharedTable) -> StructType:
