@@ -189,25 +189,27 @@ def _common_struct(left: StructType, right: StructType) -> StructType | None:
 
 
 def comparable_type(left: DataType, right: DataType) -> DataType | None:
-    """The type that two sides are compared in; names of fields do not matter, as in `(a, b)`."""
+    """The type that two sides are compared in.
+
+    The values of a row, as in `(a, b) = (1, 2)`, are called `col1`, `col2`, …, which no column is.
+    """
     return common_type(left, _with_names_of(left, right))
 
 
 def _with_names_of(named: DataType, other: DataType) -> DataType:
-    """A type with the names of fields that another type has at the same places."""
+    """A type whose values of rows have the names that another type has at the same places."""
     match named, other:
         case ArrayType(), ArrayType():
             return replace(
                 other, element_type=_with_names_of(named.element_type, other.element_type)
             )
         case StructType(), StructType() if len(named) == len(other):
-            pairs = zip(named, other, strict=True)
-            return StructType(
-                [
-                    replace(field, name=own.name, type=_with_names_of(own.type, field.type))
-                    for own, field in pairs
-                ]
-            )
+            fields = []
+            for place, (own, field) in enumerate(zip(named, other, strict=True), start=1):
+                of_row = f"col{place}" in {own.name, field.name}
+                name = own.name if of_row else field.name
+                fields.append(replace(field, name=name, type=_with_names_of(own.type, field.type)))
+            return StructType(fields)
         case _:
             return other
 

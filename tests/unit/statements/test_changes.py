@@ -359,7 +359,6 @@ def rows(db: SqlTables) -> SqlTables:
         ("((a, 1), b) = ((2L, 1.0), 'y')", [1, 3, None]),
         ("((a, 1), b) IN (((2L, 1), 'y'), ((3, 1L), NULL))", [1, None]),
         ("struct(a, b) = (1L, 'x')", [2, 3, None]),
-        ("(a, b) = named_struct('p', 1L, 'q', 'x')", [2, 3, None]),
         ("array((a, b)) = array((1L, 'x'))", [2, 3, None]),
         ("struct(a AS i, b) = struct(2 AS j, 'y')", [1, 3, None]),
         ("struct(a AS i).i = 2", [1, 3, None]),
