@@ -30,9 +30,10 @@ _BY_ITSELF: Final = re.compile(
     r"PYTHON_DATA_SOURCE_ERROR|NOT_SUPPORTED_COMMAND_FOR_V2_TABLE|INVALID_PARTITION_OPERATION"
     r"|UNSUPPORTED_FEATURE\.TABLE_OPERATION|[Tt]able does not support"
 )
-_PLACE: Final = re.compile(r"at line \d+, character \d+: .*", re.DOTALL)
+# What is wrong behind the first word: at that, our list of all statements would be shown.
+_PLACE: Final = re.compile(r"at line (?!1, character 1:)\d+, character \d+: .*", re.DOTALL)
 _EXCERPT: Final = 80
-_VIEW_WORDS: Final = 6
+_KIND_WORDS: Final = 6
 
 
 def left_alone(
@@ -66,13 +67,18 @@ def left_alone(
         raise InvalidInputError(
             f"{attempt} in a script: run the statements of BEGIN … END one by one with spark.sql"
         )
-    if any(map(words[0].says, ("CREATE", "ALTER"))) and any(
-        word.says("VIEW") for word in words[1:_VIEW_WORDS]
-    ):
-        raise InvalidInputError(
-            f"{attempt}: expected CREATE [OR REPLACE] TEMPORARY VIEW name AS query, with names of "
-            "columns in the query"
-        )
+    if any(map(words[0].says, ("CREATE", "ALTER"))):
+        kinds = words[1:_KIND_WORDS]
+        if any(word.says("FUNCTION") for word in kinds):
+            raise InvalidInputError(
+                f"{attempt}: a function of Spark cannot read it; put the query where the function "
+                "would be called"
+            )
+        if any(word.says("VIEW") for word in kinds):
+            raise InvalidInputError(
+                f"{attempt}: expected CREATE [OR REPLACE] TEMPORARY VIEW name AS query, with names "
+                "of columns in the query"
+            )
     found = _PLACE.search(str(problem))
     why = f" ({found[0]})" if found is not None else ""
     refusal = (
