@@ -17,7 +17,7 @@ _ALL: Final = exp.Star()
 class PipeParser(SparkParser):
     """Spark's grammar with these operators."""
 
-    PIPE_SYNTAX_TRANSFORM_PARSERS: ClassVar = {
+    PIPE_SYNTAX_TRANSFORM_PARSERS: ClassVar[dict[str, Any]] = {
         **SparkParser.PIPE_SYNTAX_TRANSFORM_PARSERS,
         "DROP": lambda self, query: self._piped_drop(query),
         "SET": lambda self, query: self._piped_set(query),
