@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.parsers.spark import SparkParser
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.comments import without_comments
 from deltalog.query.lexer import SyntaxProblem, TextOfParts, TextParts, begins_query, split
 from deltalog.query.names import version_of
+from deltalog.query.pipes import PipeParser
 from deltalog.query.relations import end_of_version, options_in, place_from
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ _RULES: Final = (
 
 def _with_spans(name: str) -> Callable[..., Expr | None]:
     """Return a rule of the grammar whose tree knows which part of the text it was read from."""
-    rule: Any = getattr(SparkParser, name)
+    rule: Any = getattr(PipeParser, name)
 
     def read(self: Any, *arguments: Any, **options: Any) -> Expr | None:
         first = self._index
@@ -172,7 +172,7 @@ def _with_spans(name: str) -> Callable[..., Expr | None]:
 class _Queries(Spark):
     """Spark's dialect, in which a cast that fails is an error, and errors know their place."""
 
-    class Parser(SparkParser):
+    class Parser(PipeParser):
         STRICT_CAST: ClassVar = True
 
         def raise_error(self, message: str, token: Any = None) -> None:

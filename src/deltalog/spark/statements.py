@@ -17,12 +17,15 @@ from pyspark.sql import Column, DataFrame
 
 from deltalog.errors import DeltaError, InvalidInputError, TableNotFoundError
 from deltalog.spark.cluster_session import ClusterSession
+from deltalog.spark.identifiers import with_names
 from deltalog.spark.others import other_rows, refuse_view, writes_elsewhere
 from deltalog.spark.session.catalogs import catalogs_of
 from deltalog.spark.session.completing import completed
 from deltalog.spark.session.failures import as_spark_does, check_session
 from deltalog.spark.session.formats import left_to_spark
 from deltalog.spark.session.settings import session_defaults, session_settings
+from deltalog.spark.unread import left_alone
+from deltalog.statements.create import CreateStatement
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.namespaces import UseStatement
 from deltalog.statements.shows import SelectStatement
@@ -65,11 +68,30 @@ def sql(
     """
     check_session(spark)
     session = ClusterSession(spark, storage_options)
+    text, values = with_names(spark, statement, parameters)
+
+    def run(inner: str, given: Parameters) -> DataFrame:
+        return sql(spark, inner, given, storage_options=storage_options)
+
     try:
-        found = parse_statement(statement, parameters, takes_foreign=True)
+        found = parse_statement(text, values, takes_foreign=True)
     except InvalidInputError as error:
-        return _by_spark(spark, statement, parameters, error)
-    rows = _answer(spark, session, found)
+        by_spark = partial(_by_spark, spark, statement, parameters, error)
+        if not isinstance(text, str):
+            raise
+        with left_to_spark():
+            rows = other_rows(spark, session, text, values, run)
+            if rows is None:
+                rows = left_alone(session, text, error, by_spark)
+        return by_spark() if rows is None else rows
+    # Without USING, this function makes Delta tables of the rows of Delta tables.
+    makes = isinstance(found, CreateStatement)
+    if not makes and writes_elsewhere(spark, session, found):
+        refuse_view(spark, found)
+        with left_to_spark():
+            rows = other_rows(spark, session, text, values, run)
+    else:
+        rows = _answer(spark, session, found)
     return _by_spark(spark, statement, parameters, None) if rows is None else rows
 
 
@@ -94,23 +116,24 @@ def run_statement(
         DeltaError: as the verb that it does.
     """
     session = ClusterSession(spark, None, own=own, frames=frames)
+    text, values = with_names(spark, statement, parameters)
     try:
-        found = parse_statement(statement, parameters, takes_foreign=True)
-        if not isinstance(found, SelectStatement) and _has_columns(parameters):
-            known = _with_values(spark, parameters)
-            found = parse_statement(statement, known, takes_foreign=True)
+        found = parse_statement(text, values, takes_foreign=True)
+        if not isinstance(found, SelectStatement) and _has_columns(values):
+            known = _with_values(spark, values)
+            found = parse_statement(text, known, takes_foreign=True)
     except InvalidInputError as error:
-        rows = _of_others(spark, session, statement, parameters, own)
-        if rows is not None:
-            return rows
-        if _OF_DELTA.search(statement) is None:
-            return None
-        return _by_spark(spark, statement, parameters, error)
+        rows = _of_others(spark, session, text, values, own)
+        is_ours = _OF_DELTA.search(statement) is not None
+        by_spark = partial(_by_spark, spark, statement, parameters, error if is_ours else None)
+        if rows is None and not frames:
+            rows = left_alone(session, text, error, by_spark)
+        return by_spark() if rows is None and is_ours else rows
     check = partial(refuse_view, spark, found) if "delta" in own else None
     if writes_elsewhere(spark, session, found):
         if check is not None:
             check()
-        return _of_others(spark, session, statement, parameters, own)
+        return _of_others(spark, session, text, values, own)
     try:
         rows = _answer(spark, session, found)
     except TableNotFoundError:

@@ -30,11 +30,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-# Statements that name no table of ours, whatever follows.
+# Statements that name no table of ours, or that Spark runs by itself.
 _OF_SPARK: Final = frozenset(
     "set reset add list uncache load declare begin call clear refresh analyze msck "  # noqa: SIM905  # words
     "grant revoke".split()
 )
+# Those of them that Spark cannot run if they read a table of ours, and what stands before it then.
+_READING: Final = frozenset({"analyze", "begin", "load", "msck", "set"})
+_BEFORE_TABLE: Final = re.compile(r"\b(?:from|into|update|table)\b", re.IGNORECASE)
 _CREATING: Final = frozenset({"create", "replace"})
 _WORD: Final = re.compile(r"(?:\s|/\*.*?\*/|--[^\n]*\n|\()*([A-Za-z]+)", re.DOTALL)
 _NAMES_DELTA: Final = re.compile(r"\bdelta\s*\.\s*`|\busing\s+`?delta`?(?!\w)", re.IGNORECASE)
@@ -72,7 +75,9 @@ def statement_rows(
 def _may_concern(spark: SparkSession, text: str, formats: frozenset[str]) -> bool:
     found = _WORD.match(text)
     word = found[1].lower() if found is not None else ""
-    if not word or word in _OF_SPARK:
+    if not word:
+        return False
+    if word in _OF_SPARK and not (word in _READING and _BEFORE_TABLE.search(text)):
         return False
     if "delta" not in formats and _NAMES_DELTA.search(text):
         return False  # of another library, such as Delta's jar
