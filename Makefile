@@ -7,12 +7,15 @@ REFERENCE := .cache/reference
 WIRE := .cache/wire
 TPCDS := .cache/tpcds
 SCALE := 1
+SPARK := spark
+STORES := emulator
+SLOW := slow or corpus
 SPARKS := 4.1.4 4.2.1 4.3.0
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, each of which would compile anew
 say = @printf '\n==> %s\n'
 
-.PHONY: help demo test test-long soak tpcds mutants reference reference-full matrix check lint doctest docs outputs pictures board release bench bench-wire clean
+.PHONY: help demo test test-spark test-stores test-slow test-all test-package test-long soak tpcds mutants reference reference-full matrix check lint doctest docs outputs pictures board release bench bench-wire clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -20,9 +23,22 @@ help: ## list the targets
 demo: $(BIN)/.ready-demo ## real flights: read from other writers, written for other readers
 	@! command -v java >/dev/null || ! command -v mvn >/dev/null || $(MAKE) --no-print-directory reference
 	$(BIN)/python -m examples.demo
-test: $(BIN)/.ready-dev $(AZURITE)/.ready .cache/daft/.ready $(TPCDS)/.ready ## the whole test suite
-	$(say) "running the tests"
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
+test: $(BIN)/.ready-dev ## the quick tests: everything but Spark, emulators, tables of other writers and what takes long
+	$(say) "quick tests"
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 --dist worksteal -m "not ($(SPARK) or $(STORES) or $(SLOW))" $(PYTEST)
+test-spark: $(BIN)/.ready-dev ## tests on Spark, and beside Delta Spark (needs a JVM and Maven)
+	$(say) "tests of Spark"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "$(SPARK)" $(PYTEST)
+test-stores: $(BIN)/.ready-dev $(AZURITE)/.ready ## tests on servers that are compatible with S3 and Azure (needs npm)
+	$(say) "tests of stores"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "($(STORES)) and not ($(SPARK))" $(PYTEST)
+test-slow: $(BIN)/.ready-dev .cache/daft/.ready $(TPCDS)/.ready ## killed processes, long properties, tables of other writers, TPC-DS
+	$(say) "slow tests"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "($(SLOW)) and not ($(SPARK) or $(STORES))" $(PYTEST)
+test-all: test-spark test-stores test-slow ## what `make test` leaves out
+test-package: $(BIN)/.ready-dev ## the tests of one package: make test-package PACKAGE=data
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 --dist worksteal tests/unit/$(PACKAGE) \
+	$$(grep -l "deltalog\.$(PACKAGE)" tests/property/test_*.py) $(PYTEST)
 test-long: $(BIN)/.ready-dev $(AZURITE)/.ready $(REFERENCE)/.ready .cache/daft/.ready $(TPCDS)/.ready ## the suite with all comparisons, statements and rules: an hour
 	$(say) "running all tests" && DELTALOG_REFERENCE_FULL=1 DELTALOG_PARITY=all DELTALOG_RULES=all DELTALOG_HISTORIES=1000 \
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)

@@ -20,7 +20,10 @@ settings.register_profile(
     derandomize=bool(os.environ.get("CI")),
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("quick", settings.get_profile("deltalog"), max_examples=25)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "deltalog"))
+
+TESTS = Path(__file__).parent
 
 
 def _tables(variable: str) -> Path:
@@ -46,7 +49,10 @@ def reference() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse requirement ids that no row has."""
+    """Put tests of Spark into their tier; refuse requirement ids that no row has."""
+    for item in items:
+        if item.path.relative_to(TESTS).parts[0] in {"spark", "reference"}:
+            item.add_marker(pytest.mark.spark)
     ids = known_ids()
     wrong = [
         f"{item.nodeid}: {name!r}"

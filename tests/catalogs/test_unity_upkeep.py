@@ -20,6 +20,8 @@ from tests.catalogs.conftest import QUICK
 from tests.support.catalogs import create
 from tests.support.unity_server import Entry, Mishap, UnityServer
 
+pytestmark = pytest.mark.slow("servers are started for each case")
+
 SCHEMA = StructType((Field("id", PrimitiveType("long")),))
 ORDERS = ("sales", "orders")
 ALL = ["DATA_REORGANIZATION", "DATA_CLEANUP", "METADATA_CLEANUP"]

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow("Daft has an environment of its own")
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -19,6 +19,8 @@ from deltalog import polars as deltalog_polars
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow("thousands of terms over hundreds of files")
+
 TERMS = 1_500  # Python's stack has 1,000
 ROWS: dict[str, Any] = {"v": [1, 2, TERMS, None], "s": ["1", "x", "y", None]}
 

@@ -21,9 +21,12 @@ from tests.support.tpcds_answers import (
     write_tables,
 )
 
-pytestmark = pytest.mark.skipif(
-    find_scale("0.01") is None, reason="there are no tables of TPC-DS: make .cache/tpcds/.ready"
-)
+pytestmark = [
+    pytest.mark.slow("99 queries over generated tables"),
+    pytest.mark.skipif(
+        find_scale("0.01") is None, reason="there are no tables of TPC-DS: make .cache/tpcds/.ready"
+    ),
+]
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,8 @@ from tests.support import logs
 from tests.support.logs import DictStore, Json
 from tests.support.raw_tables import mapped, struct_of
 
+pytestmark = pytest.mark.slow("tables are written anew for each example")
+
 NOW = 1_800_000_000_000
 DAY = 86_400_000
 

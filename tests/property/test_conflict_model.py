@@ -45,6 +45,8 @@ from tests.property.conflict_model import (
 from tests.support import logs
 from tests.support.transactions import actions_of, condition, new_file
 
+pytestmark = pytest.mark.slow("every pair of operations")
+
 EVERYTHING = os.environ.get("DELTALOG_RULES") == "all"
 LEVELS: tuple[Level, ...] = ("Serializable", "WriteSerializable", "SnapshotIsolation")
 FEATURES = ["appendOnly", "domainMetadata", "invariants", "deletionVectors"]

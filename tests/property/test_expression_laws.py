@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +47,8 @@ from deltalog.expressions.nodes import (
     Or,
 )
 from deltalog.schema import PrimitiveType, from_arrow_schema, to_arrow_type
+
+pytestmark = pytest.mark.slow("hundreds of examples for each law")
 
 COMPARISONS: Final = ["=", "<>", "<", "<=", ">", ">=", "<=>"]
 

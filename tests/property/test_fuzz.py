@@ -22,6 +22,8 @@ from deltalog.errors import DeltaError
 from tests.support.damaging import damage_bytes, lines_of
 from tests.support.raw_tables import Action, RawTable, metadata, protocol
 
+pytestmark = pytest.mark.slow("thousands of damaged inputs")
+
 Rows = list[tuple[int, int | None]]
 LONG = os.environ.get("DELTALOG_RULES") == "all"
 INPUTS_PER_TEST = 250 if LONG else 100

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from deltalog.verbs.optimize import (
 from deltalog.verbs.verb import Verb
 from tests.support.optimizing import IDS, OptimizedTable, run_options
 from tests.support.statements import FEED, ROW_IDS, VECTORS, in_order
+
+pytestmark = pytest.mark.slow("tables are written anew for each example")
 
 COLUMNS = {"k": "long", "g": "string", "x": "double", "s": "struct<a:long,b:string>"}
 SHOWN = (*COLUMNS, *IDS)

@@ -20,6 +20,8 @@ from deltalog.statements.script import is_complete, statements_of
 from tests.support.sql_statements import STATEMENTS
 from tests.support.sql_tables import SqlTables
 
+pytestmark = pytest.mark.slow("thousands of statements")
+
 MOST_SECONDS = 20.0
 _SIGNS = [
     "'", '"', "`", "--", "/*", "*/", ";", "(", ")", "[", "]", "?", ":x", "@v1", "@", ",", ".", "<",

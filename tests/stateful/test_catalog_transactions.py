@@ -28,6 +28,8 @@ from tests.support.catalog_transactions import (
     transactions,
 )
 
+pytestmark = pytest.mark.slow("writers are interleaved in many ways")
+
 IS_LONG = "DELTALOG_HISTORIES" in os.environ
 DEATHS = [Fate.DIES_BEFORE, Fate.DIES_AFTER]
 

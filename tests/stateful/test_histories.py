@@ -53,6 +53,8 @@ from deltalog.transaction.properties import CommitOptions
 from tests.support import logs
 from tests.support.contexts import moved
 
+pytestmark = pytest.mark.slow("writers are interleaved in many ways")
+
 HISTORIES = int(os.environ.get("DELTALOG_HISTORIES", "200"))
 PARTS = 2
 WORKERS = 4

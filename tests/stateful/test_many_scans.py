@@ -14,6 +14,8 @@ import pytest
 from deltalog.testing.stalls import StallWatch, all_stacks
 from tests.support.many_scans import SCENARIOS
 
+pytestmark = pytest.mark.slow("each scenario is a process with pools of its own")
+
 COMMAND = [sys.executable, "-W", "error", "-m", "tests.support.many_scans"]
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,6 +14,8 @@ import pytest
 from tests.support.emulators import Emulator
 from tests.support.racing import Race, race
 
+pytestmark = pytest.mark.slow("processes race")
+
 PROCESSES, APPENDS = map(int, os.environ.get("DELTALOG_RACE", "4x8").split("x"))
 
 

@@ -21,6 +21,8 @@ from deltalog.testing.simulation.workers import CommonStore, Worker, free_cached
 from tests.support.facade import VECTORS, actions, rows
 from tests.support.logs import DictStore
 
+pytestmark = pytest.mark.slow("writers are interleaved in many ways")
+
 free_cached_properties()
 ROWS = 8
 Rows = Mapping[int, int]

@@ -18,6 +18,8 @@ from deltalog.storage.store import Store
 from deltalog.testing.simulation import WrongHistoryError, simulate
 from deltalog.testing.stores import _Wrapper
 
+pytestmark = pytest.mark.slow("writers are interleaved in many ways")
+
 HISTORIES = int(os.environ.get("DELTALOG_HISTORIES", "200"))
 PARTS = 4
 REPLAYED = 12

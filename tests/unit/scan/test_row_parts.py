@@ -17,6 +17,8 @@ from deltalog import DeltaTable, col, write_deltalake
 from deltalog.scan import pieces
 from tests.support.logs import ndjson
 
+pytestmark = pytest.mark.slow("each case is a process whose memory is measured")
+
 MEGABYTE = 1024 * 1024
 ROWS = 4_000
 LONG = "x" * (2 * MEGABYTE)  # 8 GB in all rows

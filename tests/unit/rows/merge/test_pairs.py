@@ -20,6 +20,8 @@ from tests.support.statements import (
     matched_update,
 )
 
+pytestmark = pytest.mark.slow("large joins")
+
 
 def test_the_first_clause_whose_condition_holds_decides(table: StatedTable) -> None:
     table.merge(
