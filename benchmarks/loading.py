@@ -1,38 +1,27 @@
-"""Load what the first use of deltalog's verbs loads: imports are not measured."""
+"""Load what the first use of deltalog's operations loads: imports are not measured."""
 
 from __future__ import annotations
 
 import pkgutil
 from importlib import import_module
 
-_ROOMS = (
-    "actions",
-    "checkpoints",
-    "deletion_vectors",
+_PACKAGES = (
+    "data",
     "expressions",
-    "features",
     "log",
-    "partition_values",
-    "replay",
-    "rows",
-    "scan",
+    "operations",
+    "protocol",
     "schema",
-    "snapshot",
-    "stats",
     "storage",
     "table",
-    "table_change",
     "transaction",
-    "upkeep",
-    "verbs",
-    "write",
 )
 
 
-def load_rooms() -> None:
+def load_packages() -> None:
     """Import every file between the facade and the log, and parse a first text of SQL."""
-    for room in _ROOMS:
-        package = import_module(f"deltalog.{room}")
-        for module in pkgutil.walk_packages(package.__path__, f"deltalog.{room}."):
+    for name in _PACKAGES:
+        package = import_module(f"deltalog.{name}")
+        for module in pkgutil.walk_packages(package.__path__, f"deltalog.{name}."):
             import_module(module.name)
     import_module("deltalog.expressions").parse_sql("a = 1")

@@ -20,7 +20,7 @@ import pyarrow.dataset  # loaded for all subjects alike, like the next two
 import pyarrow.json
 import pyarrow.parquet
 
-from benchmarks.loading import load_rooms
+from benchmarks.loading import load_packages
 from benchmarks.processes import Told
 from benchmarks.subjects import SUBJECTS, WARMED
 
@@ -62,7 +62,7 @@ def main() -> None:
     subject, path, needle = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     pa.scalar(0)  # pyarrow imports pandas with the first scalar of a process
     if subject.startswith("deltalog_"):
-        load_rooms()
+        load_packages()
     call = SUBJECTS[subject](path, needle)
     fetch_memory(_FETCHED_BYTES)
     if subject in WARMED:

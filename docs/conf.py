@@ -58,10 +58,13 @@ nitpicky = True
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!deltalog\.).*"),
     # What public things are made of, and nobody has to name.
-    (r"py:class", r"deltalog\.(query\.builder\.HasDataset|statements\.local\.LocalSession)"),
     (
         r"py:class",
-        r"deltalog\.(scan\.prune|schema\.types|schema\.primitives|expressions\.nodes|transaction)\..*",
+        r"deltalog\.(query\.builder\.HasDataset|statements\.local\.LocalSession|_util\.paths\.FileInfo)",
+    ),
+    (
+        r"py:class",
+        r"deltalog\.(data\.scan\.prune|schema\.types|schema\.primitives|expressions\.nodes|transaction)\..*",
     ),
 ]
 

@@ -2,11 +2,13 @@
 
 Boxes, lines and words by hand, as `benchmarks/chart.py` does it. Colours are those of the page
 (`currentColor`, and properties that the page's style may set), or of the reader's system where a
-picture is shown by itself. The rooms are those of the import contract in `pyproject.toml`.
+picture is shown by itself. The folders are those of the import contract in `pyproject.toml`.
 """
 
 from __future__ import annotations
 
+import ast
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -125,66 +127,74 @@ def overview() -> Drawing:
     return drawing
 
 
-# The first room of each band of the picture, from the last rooms of the contract to the first.
+# The outermost folder of each band of the picture, from the outside to the inside.
 BANDS: Final = (
-    ("__main__", "edges", "ways in and out"),
-    ("table", "facade", "what users call"),
-    ("verbs", "doing", "what, and who does it"),
-    ("arguments", "naming", "from what callers say"),
-    ("transaction", "changing", "files, and one commit"),
-    ("scan", "reading", "plan, prune, read"),
-    ("http", "doors", "bytes and requests"),
-    ("replay", "core", "pure, no I/O"),
-    ("clock", "ground", "small things for all"),
+    ("__main__", "edges"),
+    ("dask", "for users"),
+    ("statements", "one table, several"),
+    ("transaction", "one version"),
+    ("protocol", "rules, no I/O"),
+    ("storage", "ground"),
 )
 
 
-def contract_rooms() -> list[str]:
-    """The rooms as `lint-imports` orders them: each may import only those after it."""
+def contract_folders() -> list[list[str]]:
+    """The layers as `lint-imports` orders them: each may import only those after it."""
     settings = tomllib.loads((_HERE.parent / "pyproject.toml").read_text("utf-8"))
     for contract in settings["tool"]["importlinter"]["contracts"]:
         if contract["type"] == "layers":
-            return [layer.strip("()") for layer in contract["layers"]]
+            return [re.findall(r"\w+", layer) for layer in contract["layers"]]
     raise LookupError("pyproject.toml has no contract of layers")
 
 
-def bands() -> list[tuple[str, str, list[str]]]:
-    """Title, meaning and rooms of each band."""
-    rooms = contract_rooms()
-    starts = [rooms.index(first) for first, _, _ in BANDS] + [len(rooms)]
+def bands() -> list[tuple[str, list[list[str]]]]:
+    """Title and layers of each band."""
+    layers = contract_folders()
+    firsts = [layer[0] for layer in layers]
+    starts = [firsts.index(first) for first, _ in BANDS] + [len(layers)]
     if starts[0] != 0 or starts != sorted(starts):
         raise LookupError("the bands of docs/drawings.py are not in the contract's order")
     return [
-        (title, meaning, rooms[start:end])
-        for (_, title, meaning), start, end in zip(BANDS, starts, starts[1:], strict=False)
+        (title, layers[start:end])
+        for (_, title), start, end in zip(BANDS, starts, starts[1:], strict=False)
     ]
 
 
-def rooms() -> Drawing:
-    """The rooms of the source, from the contract that the checks hold."""
-    drawing = Drawing("rooms", 780, 0)
-    left, right, step = 190, 768, 28
+def folders() -> Drawing:
+    """The folders of the source, from the contract that the checks hold."""
+    drawing = Drawing("folders", 780, 0)
+    left, right, step = 150, 768, 28
     y = 16.0
-    for title, meaning, names in bands():
-        top, x = y, float(left + 10)
+    for title, layers in bands():
+        top = y
         y += 10
-        for name in names:
-            width = 7.3 * len(name) + 14
-            if x + width > right - 8:
-                x, y = float(left + 10), y + step
-            drawing.parts.append("")  # boxes come after the band below them
-            drawing.labelled(x, y, width, 22, name, style="m")
-            x += width + 6
-        y += 32
+        for names in layers:
+            x = float(left + 10)
+            for name in names:
+                width = 7.3 * len(name) + 14
+                drawing.parts.append("")  # boxes come after the band below them
+                drawing.labelled(x, y, width, 22, name, style="m")
+                x += width + 6
+            if len(names) == 1:
+                drawing.text(left + 140, y + 15, _purpose(names[0]), "s")
+            y += step
+        y += 4
         drawing.parts.insert(0, _band(left, top, right - left, y - top))
-        drawing.text(14, top + 22, title, "h")
-        drawing.text(14, top + 39, meaning, "s")
+        drawing.text(14, top + 25, title, "h")
         y += 8
     drawing.parts = [part for part in drawing.parts if part]
     drawing.arrow((774, 20), (774, y - 12))
     drawing.height = round(y + 22)
     drawing.text(768, y + 12, "imports go down, never up", "s", "end")
     return drawing
+
+
+def _purpose(folder: str) -> str:
+    """The first sentence of a package's docstring."""
+    source = _HERE.parent / "src" / "deltalog" / folder
+    file = source / "__init__.py" if source.is_dir() else source.with_suffix(".py")
+    found = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+    return found.partition("\n")[0].rstrip(".")
 
 
 def _band(x: float, y: float, w: float, h: float) -> str:
@@ -289,7 +299,7 @@ def shared_query() -> Drawing:
 
 PICTURES: Final[tuple[Callable[[], Drawing], ...]] = (
     overview,
-    rooms,
+    folders,
     commit,
     merge_on_read,
     shared_query,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from deltalog.actions.properties import PROPERTIES, TableProperties
-from deltalog.expressions.functions import FUNCTIONS
+from deltalog.expressions.functions import FUNCTIONS, REFUSED
 from deltalog.expressions.macros import ALIASES, CASTS, MACROS
-from deltalog.expressions.refusals import REFUSED
-from deltalog.features import FEATURES, Support
-from deltalog.features.registry import TableFeature
+from deltalog.protocol.actions.properties import PROPERTIES, TableProperties
+from deltalog.protocol.features import FEATURES, Support
+from deltalog.protocol.features.registry import TableFeature
 
 _HEADER = """\
 | feature | what it is | protocol | reading | writing | other engines that read it |

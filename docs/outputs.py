@@ -82,7 +82,7 @@ def find_blocks(text: str) -> list[Block]:
 
 
 def is_same(shown: str, printed: str) -> bool:
-    """Whether an output is what was printed, but for values that vary and the room they take."""
+    """Whether an output is what was printed, but for values that vary and the width they take."""
     return shown == printed or _settled(shown) == _settled(printed)
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from deltalog import DeltaTable, Field, Schema
-from deltalog._json import dumps
-from deltalog.plot import Plot
+from deltalog._util.json import dumps
+from deltalog.table.inspect.plot import Plot
 
 _HERE = Path(__file__).resolve().parent
 FOLDER = _HERE / "pictures"

@@ -120,8 +120,8 @@ def test_a_typed_output_is_noticed_and_put_right() -> None:
     assert wrong[0] is not None
     assert "--- printed\n2\n--- shown\n3\n" in wrong[0]
     assert wrong[1:] == [None, None, None]
-    mended = with_outputs(PAGE, ["2\n", "", "long\n", ""])
-    assert mended == PAGE.replace("3\n", "2\n")
+    written = with_outputs(PAGE, ["2\n", "", "long\n", ""])
+    assert written == PAGE.replace("3\n", "2\n")
 
 
 def test_a_block_that_begins_or_ends_to_print_is_noticed() -> None:

@@ -78,7 +78,7 @@ def arrive(arrivals: Path, flights: pd.DataFrame, month: int) -> None:
 
 def follow(spark: SparkSession, arrivals: Path, bronze: str, silver: str, notes: Path) -> None:
     """Take what is new: each file into bronze once, each flight into silver once."""
-    from deltalog.spark.streaming.merge_batches import merge_batches  # noqa: PLC0415  # only with a JVM
+    from deltalog.spark.streaming.sink import merge_batches  # noqa: PLC0415  # only with a JVM
 
     arriving = spark.readStream.schema(FLOWN).parquet(str(arrivals))
     ingest = arriving.writeStream.format("deltalog").option("checkpointLocation", f"{notes}/bronze")

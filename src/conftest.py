@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("daft") else ["deltalog/daft.py"]
+collect_ignore = [] if find_spec("daft") else ["deltalog/daft.py", "deltalog/integrations/daft.py"]

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from benchmarks.loading import load_rooms
+from benchmarks.loading import load_packages
 from benchmarks.writers import append_by_threads
 
 Call = Callable[[], object]
@@ -280,4 +280,4 @@ def _load_deltalog() -> None:
     """Load what the first use of a verb and of a store loads: imports are not measured."""
     for client in ("s3fs", "obstore.store", "obstore.exceptions"):
         import_module(client)
-    load_rooms()
+    load_packages()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deltalog._lazy_names import names_on_demand
+from deltalog._util.lazy_names import names_on_demand
+from deltalog._util.moved import find_moved_modules
 
 if TYPE_CHECKING:
     from deltalog import (
@@ -59,11 +60,17 @@ if TYPE_CHECKING:
     from deltalog import (
         writer as writer,
     )
-    from deltalog._version import __version__
-    from deltalog.actions.model import Metadata, Protocol
+    from deltalog._util.cards import progress_bar
+    from deltalog._util.version import __version__
+    from deltalog.data.write.options import (
+        BloomFilterProperties,
+        ColumnProperties,
+        WriterProperties,
+    )
+    from deltalog.data.write.written import WrittenFiles
     from deltalog.expressions.nodes import col, lit
-    from deltalog.features.names import TableFeatures
-    from deltalog.features.previews import enable_preview
+    from deltalog.protocol.actions.model import Metadata, Protocol
+    from deltalog.protocol.features.registry import TableFeatures, enable_preview
     from deltalog.query import QueryBuilder
     from deltalog.schema.types import (
         ArrayType,
@@ -90,39 +97,38 @@ if TYPE_CHECKING:
         PostCommitHookProperties,
         Transaction,
     )
-    from deltalog.write.options import BloomFilterProperties, ColumnProperties, WriterProperties
-    from deltalog.write.written import WrittenFiles
 
 
 _ORIGINS = {
     "AppTransaction": "deltalog.transaction.properties",
     "ArrayType": "deltalog.schema.types",
-    "BloomFilterProperties": "deltalog.write.options",
+    "BloomFilterProperties": "deltalog.data.write.options",
     "CatalogTransactions": "deltalog.table",
-    "ColumnProperties": "deltalog.write.options",
+    "ColumnProperties": "deltalog.data.write.options",
     "CommitProperties": "deltalog.transaction.properties",
     "DataType": "deltalog.schema.types",
     "DeltaTable": "deltalog.table",
     "Field": "deltalog.schema.types",
     "MapType": "deltalog.schema.types",
-    "Metadata": "deltalog.actions.model",
+    "Metadata": "deltalog.protocol.actions.model",
     "PostCommitHookProperties": "deltalog.transaction.properties",
     "PrimitiveType": "deltalog.schema.types",
-    "Protocol": "deltalog.actions.model",
+    "Protocol": "deltalog.protocol.actions.model",
     "QueryBuilder": "deltalog.query",
     "Schema": "deltalog.schema.types",
     "StructType": "deltalog.schema.types",
-    "TableFeatures": "deltalog.features.names",
+    "TableFeatures": "deltalog.protocol.features.registry",
     "Transaction": "deltalog.transaction.properties",
     "VariantType": "deltalog.schema.types",
-    "WriterProperties": "deltalog.write.options",
-    "WrittenFiles": "deltalog.write.written",
-    "__version__": "deltalog._version",
+    "WriterProperties": "deltalog.data.write.options",
+    "WrittenFiles": "deltalog.data.write.written",
+    "__version__": "deltalog._util.version",
     "col": "deltalog.expressions.nodes",
     "connect": "deltalog.statements",
     "convert_to_deltalake": "deltalog.table",
-    "enable_preview": "deltalog.features.previews",
+    "enable_preview": "deltalog.protocol.features.registry",
     "lit": "deltalog.expressions.nodes",
+    "progress_bar": "deltalog._util.cards",
     "sql": "deltalog.statements",
     "table_defaults": "deltalog.table",
     "write_deltalake": "deltalog.table",
@@ -177,11 +183,14 @@ __all__ = [
     "convert_to_deltalake",
     "enable_preview",
     "lit",
+    "progress_bar",
     "sql",
     "table_defaults",
     "write_deltalake",
     "write_files",
 ]
+
+find_moved_modules()
 
 if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
     __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS, _MODULES)

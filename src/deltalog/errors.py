@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from deltalog.escaping import printable_lines
+from deltalog._util.escaping import printable_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,51 +1,10 @@
-"""Delta tables as lazy frames of Polars, under the name of Polars' own function."""
+"""Delta tables as lazy frames of Polars.
+
+The code is in `deltalog.integrations.polars`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from deltalog.distributed.reading import open_version
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-    from pathlib import PurePath
-
-    import polars as pl
-
-    from deltalog.catalogs.named import NamedTable
-    from deltalog.storage import Store
-    from deltalog.storage.fsspec_store import StorageOptions
-    from deltalog.table import DeltaTable
+from deltalog.integrations.polars import scan_delta
 
 __all__ = ["scan_delta"]
-
-
-def scan_delta(
-    source: str | PurePath | Store | NamedTable | DeltaTable,
-    *,
-    version: int | str | datetime | None = None,
-    storage_options: StorageOptions | None = None,
-    delta_table_options: Mapping[str, Any] | None = None,
-) -> pl.LazyFrame:
-    """Return one version of a table as a lazy frame, which reads only what a query needs.
-
-    Columns, filters and the number of rows are pushed into the scan, and rows come batch by batch.
-    The results are exactly those of Polars over the rows in memory.
-
-    Args:
-        source: location of the table, or the table.
-        version: a number, a timestamp text or a datetime; None is the latest, or that of the table.
-        storage_options: as for `DeltaTable`.
-        delta_table_options: other arguments of `DeltaTable`.
-
-    Raises:
-        TableNotFoundError: there is no Delta table.
-        VersionNotFoundError: the version is not there.
-        InvalidInputError: options are given beside a table, or Polars is not installed.
-        UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
-
-    Cost: opens the table; no data is read before the frame is collected.
-    """
-    table = open_version(source, version, storage_options, delta_table_options)
-    return table.to_polars(lazy=True)

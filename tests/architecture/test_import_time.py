@@ -38,7 +38,7 @@ def _run(code: str) -> str:
 
 @pytest.mark.parametrize(
     ("statement", "most_modules"),
-    [("import deltalog", 20), ("from deltalog import DeltaTable", 97)],
+    [("import deltalog", 20), ("from deltalog import DeltaTable", 96)],
 )
 def test_importing_loads_few_of_our_modules(statement: str, most_modules: int) -> None:
     """About 2 ms each; a clock would tell how busy the machine is."""
@@ -64,39 +64,34 @@ def test_a_worker_that_reads_loads_little_of_what_a_driver_needs() -> None:
 
 # What a first write of rows to a new table has no use for: who needs it imports it then.
 OF_OTHERS = (
-    "deltalog.checkpoints",  # read, or written by one commit in many
-    "deltalog.deletion_vectors",
+    "deltalog.log.checkpoints",  # read, or written by one commit in many
+    "deltalog.protocol.deletion_vectors",
     "deltalog.expressions.analyze",  # of tables with rules, and of conditions
     "deltalog.expressions.arrow",
     "deltalog.expressions.casts",
     "deltalog.expressions.filters",
     "deltalog.expressions.nodes",
     "deltalog.expressions.sql",
-    "deltalog.features.rule_sql",
-    "deltalog.rows.bins",
-    "deltalog.rows.local",
-    "deltalog.rows.request",  # of verbs that change rows
-    "deltalog.scan",
-    "deltalog.stats.batches",
-    "deltalog.stats.claims",  # to skip files
-    "deltalog.stats.leaves",
-    "deltalog.stats.parse",
-    "deltalog.stats.rewrite",
-    "deltalog.stats.skipping",
+    "deltalog.protocol.features.rule_sql",
+    "deltalog.operations.changes.bins",
+    "deltalog.operations.changes.local",
+    "deltalog.operations.changes.request",  # of verbs that change rows
+    "deltalog.data.scan",
+    "deltalog.protocol.stats.parse",
+    "deltalog.protocol.stats.ranges",  # to skip files
+    "deltalog.protocol.stats.rewrite",
+    "deltalog.protocol.stats.skipping",
     "deltalog.storage.parquet",  # to read
     "deltalog.storage.parquet_facts",
     "deltalog.table.creating",  # of tables without rows
-    "deltalog.table_change.drop",
-    "deltalog.table_change.schema_change",
+    "deltalog.protocol.table_change.drop",
     "deltalog.transaction.conflicts",  # of lost races
     "deltalog.transaction.masks",
-    "deltalog.transaction.rebase",
     "deltalog.transaction.row_level",
-    "deltalog.transaction.winners",
-    "deltalog.upkeep.checkpoint",
-    "deltalog.variant",
-    "deltalog.write.deletion_vectors",
-    "deltalog.write.rules",
+    "deltalog.transaction.upkeep.checkpoint",
+    "deltalog.schema.variant",
+    "deltalog.data.write.deletion_vectors",
+    "deltalog.data.write.rules",
     "pyarrow.json",
     "sqlglot",
 )
@@ -113,9 +108,16 @@ def loaded_by_a_first_write(tmp_path_factory: pytest.TempPathFactory) -> set[str
     )
 
 
-def test_a_first_write_loads_no_verb_that_it_does_not_do(loaded_by_a_first_write: set[str]) -> None:
-    verbs = {name for name in loaded_by_a_first_write if name.startswith("deltalog.verbs.")}
-    assert verbs == {f"deltalog.verbs.{name}" for name in ("do", "verb", "write")}
+def test_a_first_write_loads_no_operation_that_it_does_not_do(
+    loaded_by_a_first_write: set[str],
+) -> None:
+    below = {"arguments", "changes", "conditions", "engine"}
+    operations = {
+        name.split(".")[2]
+        for name in loaded_by_a_first_write
+        if name.startswith("deltalog.operations.")
+    }
+    assert operations - below == {"do", "operation", "write"}
 
 
 @pytest.mark.parametrize("name", OF_OTHERS)
@@ -128,7 +130,7 @@ def test_a_first_write_loads_nothing_that_only_others_need(
 
 def test_a_first_write_loads_few_of_our_modules(loaded_by_a_first_write: set[str]) -> None:
     ours = {name for name in loaded_by_a_first_write if name.partition(".")[0] == "deltalog"}
-    assert len(ours) <= 174
+    assert len(ours) <= 160
 
 
 SOURCE = Path(str(deltalog.__file__)).parent
@@ -140,37 +142,37 @@ ON_DEMAND = [
 
 
 @pytest.mark.parametrize("name", ON_DEMAND)
-def test_what_a_room_loads_on_demand_is_there_and_is_no_file_of_it(name: str) -> None:
-    """Once a file of that name is imported, the room gives the file, not what is meant."""
-    room = importlib.import_module(name)
-    directory = Path(str(room.__file__)).parent
-    named = set(room._ORIGINS)
+def test_what_a_package_loads_on_demand_is_there_and_is_no_file_of_it(name: str) -> None:
+    """Once a file of that name is imported, the package gives the file, not what is meant."""
+    package = importlib.import_module(name)
+    directory = Path(str(package.__file__)).parent
+    named = set(package._ORIGINS)
     files = {path.stem for path in directory.iterdir() if path.suffix in {".py", ""}}
     assert named & files == set()
-    assert named == set(room.__all__)
-    assert sorted(dir(room)) == sorted(set(room.__all__))
-    assert all(hasattr(room, one) for one in room.__all__)
+    assert named == set(package.__all__)
+    assert sorted(dir(package)) == sorted(set(package.__all__))
+    assert all(hasattr(package, one) for one in package.__all__)
 
 
 @pytest.mark.parametrize("name", ON_DEMAND)
-def test_a_name_of_a_room_is_the_one_of_the_file_that_has_it(name: str) -> None:
-    """Named in full, and kept by the room once it has been asked for."""
-    room = importlib.import_module(name)
-    for one, origin in room._ORIGINS.items():
-        value = getattr(room, one)
+def test_a_name_of_a_package_is_the_one_of_the_file_that_has_it(name: str) -> None:
+    """Named in full, and kept by the package once it has been asked for."""
+    package = importlib.import_module(name)
+    for one, origin in package._ORIGINS.items():
+        value = getattr(package, one)
         assert value is getattr(importlib.import_module(origin), one)
-        assert vars(room)[one] is value
+        assert vars(package)[one] is value
 
 
 @pytest.mark.parametrize("name", ON_DEMAND)
-def test_a_room_refuses_other_names_as_python_does(name: str) -> None:
-    room = importlib.import_module(name)
+def test_a_package_refuses_other_names_as_python_does(name: str) -> None:
+    package = importlib.import_module(name)
     message = f"^module '{name}' has no attribute 'no_such_name'$"
     with pytest.raises(AttributeError, match=message):
-        _ = room.no_such_name
+        _ = package.no_such_name
 
 
-def test_a_room_loads_names_on_demand_in_one_way() -> None:
+def test_a_package_loads_names_on_demand_in_one_way() -> None:
     ways = {
         ".".join(("deltalog", *path.parent.relative_to(SOURCE).parts))
         for path in SOURCE.rglob("__init__.py")

@@ -1,4 +1,4 @@
-"""Names that differ in case only are found by `deltalog.names`, and by nothing else."""
+"""Names that differ in case only are found by `deltalog._util.escaping`, and by nothing else."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ NAME = re.compile(
 )
 # Where a `name` is another word: of a setting, a header, a function, a file or a keyword.
 OTHER_WORDS = {
-    "actions/settable.py", "catalogs/unity/settings.py", "display.py",
+    "protocol/actions/properties.py", "catalogs/unity/client.py", "table/inspect/display.py",
     "expressions/render.py", "expressions/sql_nodes.py",
-    "features/registry.py", "http/client.py",
-    "iceberg/source.py", "query/computed.py", "query/dialect.py", "query/names.py",
-    "query/pruning.py", "query/query_trees.py", "query/result_names.py", "query/translate.py",
-    "schema/collation_names.py", "schema/primitives/places.py", "sharing/client/pages.py",
-    "sharing/server/middleware.py", "sharing/server/work.py",
-    "spark/reading/by_options.py", "spark/reading/options.py",
-    "spark/session/hadoop.py", "spark/sharing/options.py", "spark/spellings/frames.py",
-    "spark/writing/options.py", "storage/filesystems.py", "store_kinds.py",
-    "verbs/convert_files.py",
+    "protocol/features/registry.py", "storage/http/client.py",
+    "iceberg/source.py", "query/computed.py", "query/translate.py", "query/names.py",
+    "query/native.py", "query/query_trees.py",
+    "schema/types.py", "schema/primitives/places.py", "sharing/client/pages.py",
+    "sharing/server/middleware.py", "spark/reading/by_options.py", "spark/reading/options.py",
+    "spark/session/opening.py", "spark/sharing/options.py", "spark/spellings/frames.py",
+    "spark/writing/options.py", "storage/filesystems.py", "_util/store_kinds.py",
+    "operations/convert_files.py",
 }  # fmt: skip
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:
     for path in sorted(SOURCE.rglob("*.py")):
         name = path.relative_to(SOURCE).as_posix()
-        if name != "names.py":
+        if name != "_util/escaping.py":
             yield name, ast.parse(path.read_text("utf-8"))
 
 

@@ -32,8 +32,8 @@ def test_nothing_leaves_its_picture(draw: Callable[[], drawings.Drawing]) -> Non
         assert y + height <= drawing.height
 
 
-def test_the_rooms_of_the_picture_are_those_of_the_source() -> None:
-    drawn = {room for _, _, rooms in drawings.bands() for room in rooms}
+def test_the_folders_of_the_picture_are_those_of_the_source() -> None:
+    drawn = {folder for _, layers in drawings.bands() for names in layers for folder in names}
     there = {
         path.stem
         for path in SOURCE.iterdir()

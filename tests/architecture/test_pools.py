@@ -27,8 +27,8 @@ SERIAL = {
 PLANS = {"filter", "join", "join_asof"}
 # A user's own thread asks for these, and no thread of Arrow's ever waits for it.
 DOORS = {
-    ("scan/dataset.py", "join"): "of pyarrow's datasets, done by pyarrow",
-    ("scan/dataset.py", "join_asof"): "as above",
+    ("data/scan/dataset.py", "join"): "of pyarrow's datasets, done by pyarrow",
+    ("data/scan/dataset.py", "join_asof"): "as above",
 }
 
 
@@ -103,7 +103,7 @@ def test_only_one_file_lets_arrow_decode_parquet() -> None:
         or (attribute == "iter_batches" and _turns_off(call, "use_threads"))
         or (attribute == "ParquetFile" and _is_of_pyarrow(name, call, attribute))
     }
-    assert found == {"storage/parquet_decode.py", "storage/parquet_small.py"}
+    assert found == {"storage/parquet_parts.py", "storage/parquet_excerpt.py"}
 
 
 def test_batches_of_arrows_reader_are_streamed_in_one_place() -> None:
@@ -112,6 +112,6 @@ def test_batches_of_arrows_reader_are_streamed_in_one_place() -> None:
         for file, call, attribute in _calls()
         if attribute == "iter_batches" and isinstance(call.func, ast.Attribute)
         if ast.unparse(call.func.value) in {"reader", "file.reader", "self._file.reader"}
-        and not file.startswith(("checkpoints/", "iceberg/"))  # a `ParquetReader` of ours
+        and not file.startswith(("log/checkpoints/", "iceberg/"))  # a `ParquetReader` of ours
     }
-    assert found == {"storage/parquet_decode.py"}
+    assert found == {"storage/parquet_parts.py"}

@@ -52,7 +52,10 @@ def test_what_is_whole_passes(checker: Any, tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"without": "deltalog/py.typed"}, "the wheel lacks deltalog/py.typed: checkers"),
-        ({"without": "deltalog/paths.py"}, "the source archive lacks src/deltalog/paths.py"),
+        (
+            {"without": "deltalog/_util/paths.py"},
+            "the source archive lacks src/deltalog/_util",
+        ),
         ({"beside": "tests/conftest.py"}, "the wheel holds tests/conftest.py"),
     ],
 )

@@ -14,8 +14,16 @@ import pytest
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import InvalidInputError, InvalidPartitionValueError, SchemaMismatchError
 from deltalog.expressions import lit, parse_sql, to_sql
-from deltalog.features.registry import find_feature
-from deltalog.partition_values import encode_value, parse_column, parse_value
+from deltalog.protocol.features.registry import find_feature
+from deltalog.protocol.partition_values import encode_value, parse_column, parse_value
+from deltalog.protocol.stats import (
+    StatsCollector,
+    encode_stats,
+    encode_stats_column,
+    indexed_columns,
+    parse_stats,
+    stats_schema,
+)
 from deltalog.schema import (
     Field,
     PrimitiveType,
@@ -27,22 +35,14 @@ from deltalog.schema import (
     to_arrow_schema,
 )
 from deltalog.schema.primitives import PRIMITIVES, Bounds, Primitive, ValueCodec
-from deltalog.schema.primitives.texts import check_kind, check_match, json_texts
-from deltalog.stats import (
-    StatsCollector,
-    encode_stats,
-    encode_stats_column,
-    indexed_columns,
-    parse_stats,
-    stats_schema,
-)
+from deltalog.schema.primitives.places import check_kind, check_match, json_texts
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "deltalog"
 TABLE = "schema/primitives/"
 # Where a type's name may stand besides: by folder or file, with the reason.
 ELSEWHERE = {
-    "insight/commit_history.py": ({"timestamp"}, "the moment of a commit: a column of its frame"),
-    "plot/measures.py": ({"timestamp"}, "the moment of a commit, in its history"),
+    "table/inspect/description.py": ({"timestamp"}, "the moment of a commit, a column"),
+    "table/inspect/plot/plots.py": ({"timestamp"}, "the moment of a commit, in its history"),
     "schema/types.py": (
         {name for name, row in PRIMITIVES.items() if row.is_ordered or not row.is_declared},
         "constants for the rules of single types: VOID, LONG",
@@ -53,11 +53,11 @@ ELSEWHERE = {
         "types and times of Delta Sharing's own messages",
     ),
     **dict.fromkeys(
-        ("catalogs/", "cli/", "log/", "scan/", "sharing/", "statements/", "transaction/"),
+        ("catalogs/", "cli/", "log/", "data/scan/", "sharing/", "statements/", "transaction/"),
         ({"timestamp"}, "the moment of a commit: commitInfo, history, messages"),
     ),
-    "verbs/restore.py": ({"timestamp"}, "the moment that restore looks for, in its commitInfo"),
-    "spark/engine/assign.py": ({"string"}, "PySpark's name of a type to cast to"),
+    "operations/restore.py": ({"timestamp"}, "the moment that restore looks for"),
+    "spark/engine/row_tasks.py": ({"string"}, "PySpark's name of a type to cast to"),
     "spark/reading/native.py": ({"long"}, "PySpark's name of a type to read"),
     "spark/results.py": ({"timestamp"}, "the moment of a commit"),
     "spark/table.py": ({"timestamp"}, "an argument's name: the moment of a version"),

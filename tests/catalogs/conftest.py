@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltalog.catalogs.unity import UnityCatalog
-from deltalog.http import HttpOptions, Retry
+from deltalog.storage.http import HttpOptions, Retry
 from tests.support.openapi import specification
 from tests.support.unity_server import TOKEN, UnityServer
 

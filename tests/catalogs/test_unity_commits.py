@@ -24,7 +24,6 @@ from deltalog import (
     write_deltalake,
 )
 from deltalog.catalogs.unity import UnityCatalog
-from deltalog.context import TableContext
 from deltalog.errors import (
     CatalogAccessError,
     CatalogError,
@@ -38,6 +37,7 @@ from deltalog.errors import (
     TransactionIncompleteError,
     UnsafePathError,
 )
+from deltalog.log.context import TableContext
 from deltalog.log.names import commit_path
 from deltalog.testing.stores import FaultyStore, Harm, InjectedFault
 from tests.support.catalogs import create
@@ -420,6 +420,7 @@ def test_local_files_need_the_callers_word(unity: UnityServer, entry: Entry) -> 
         careful.stage(("sales", "new"))
 
 
+@pytest.mark.slow("processes race")
 @pytest.mark.parametrize("harm", [0.0, 0.3], ids=["well", "with mishaps"])
 def test_writers_race_and_lose_nothing(
     catalog: UnityCatalog, unity: UnityServer, entry: Entry, harm: float

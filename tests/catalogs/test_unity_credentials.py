@@ -24,7 +24,7 @@ from deltalog.errors import (
     InvalidInputError,
     UnsafePathError,
 )
-from deltalog.http import AnswerLimits, HttpOptions, Retry
+from deltalog.storage.http import AnswerLimits, HttpOptions, Retry
 from tests.support.catalogs import create
 from tests.support.emulators import AZURITE_KEY, Emulator
 from tests.support.gcs_server import GcsServer

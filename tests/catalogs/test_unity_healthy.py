@@ -10,7 +10,7 @@ import pytest
 from deltalog import DeltaTable, Field, PrimitiveType, StructType, write_deltalake
 from deltalog.catalogs.unity import UnityCatalog
 from deltalog.errors import InvalidInputError
-from deltalog.insight.doctor.examine import examine
+from deltalog.table.inspect.doctor.examine import examine
 from tests.catalogs.conftest import QUICK
 from tests.support.catalogs import create
 from tests.support.unity_server import TOKEN, UnityServer

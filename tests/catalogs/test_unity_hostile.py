@@ -20,7 +20,7 @@ from deltalog.errors import (
     TableNotFoundError,
     UnsafePathError,
 )
-from deltalog.http import AnswerLimits, HttpOptions, Retry
+from deltalog.storage.http import AnswerLimits, HttpOptions, Retry
 from tests.catalogs.conftest import QUICK
 from tests.support.catalogs import create
 from tests.support.openapi import specification

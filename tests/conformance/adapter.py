@@ -13,8 +13,8 @@ from typing import Any, ParamSpec, TypeVar
 import pyarrow as pa
 
 from deltalog import DeltaTable
+from deltalog._util.paths import decode_path
 from deltalog.errors import DeltaError, VersionNotFoundError
-from deltalog.paths import decode_path
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.context import utc_context
+from deltalog._util.paths import LOG_DIRECTORY
 from deltalog.errors import UnsupportedFeatureError
-from deltalog.features.support import writer_blockers
+from deltalog.log.context import utc_context
 from deltalog.log.names import commit_path
-from deltalog.paths import LOG_DIRECTORY
-from deltalog.snapshot import load_snapshot
-from deltalog.upkeep import create_checkpoint
+from deltalog.log.snapshot import load_snapshot
+from deltalog.protocol.features.support import writer_blockers
+from deltalog.transaction.upkeep import create_checkpoint
 from tests.property.test_checkpoint_laws import NOW, assert_same_state
 from tests.support.corpora import Entry, readable_entries
 from tests.support.logs import DictStore

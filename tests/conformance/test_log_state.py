@@ -9,14 +9,13 @@ from typing import Any, Final
 
 import pytest
 
-from deltalog.arguments import as_timestamp_ms
-from deltalog.catalog import LogTail, RatifiedCommit
-from deltalog.context import utc_context
+from deltalog._util.paths import decode_path
 from deltalog.errors import DeltaError
 from deltalog.log import reader
-from deltalog.paths import decode_path
-from deltalog.replay.keys import vector_ids
-from deltalog.snapshot import Snapshot, find_version, load_snapshot
+from deltalog.log.context import LogTail, RatifiedCommit, utc_context
+from deltalog.log.replay import vector_ids
+from deltalog.log.snapshot import Snapshot, find_version, load_snapshot
+from deltalog.operations.arguments import as_timestamp_ms
 from deltalog.storage.fsspec_store import open_store
 from tests.support.corpora import VARIABLES, Entry, load_entries
 

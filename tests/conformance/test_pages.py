@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from deltalog.context import utc_context
+from deltalog.data.scan import plan_scan
 from deltalog.errors import DeltaError
 from deltalog.expressions import col
-from deltalog.scan import plan_scan
-from deltalog.snapshot import Snapshot, load_snapshot
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.storage import open_store
 from deltalog.storage.parquet_excerpt import PAGED
 from tests.support.corpora import Entry, readable_entries
@@ -27,7 +27,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages are read whenever any can be left out."""
     monkeypatch.setattr(PAGED, "least_rows", 1)
     monkeypatch.setattr(PAGED, "most_share", 0.999)
-    monkeypatch.setattr("deltalog.scan.runs._GAP_ROWS", 1)
+    monkeypatch.setattr("deltalog.data.scan.task._GAP_ROWS", 1)
 
 
 @contextlib.contextmanager

@@ -6,10 +6,10 @@ import pickle
 
 import pytest
 
-from deltalog.context import utc_context
-from deltalog.snapshot import load_snapshot
-from deltalog.snapshot.cut import CutSnapshot, cut_snapshot
-from deltalog.stats import indexed_columns, stats_schema
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.log.snapshot.cut import CutSnapshot, cut_snapshot
+from deltalog.protocol.stats import indexed_columns, stats_schema
 from deltalog.storage import open_store
 from tests.property.test_pieces_laws import texts
 from tests.support.corpora import Entry, readable_entries

@@ -15,9 +15,6 @@ import pytest
 from daft import col
 
 from deltalog import DeltaTable, Field, Schema, write_deltalake
-from deltalog import daft as deltalog_daft
-from deltalog.daft import _DaftSource
-from deltalog.distributed import Sent, VersionRead
 from deltalog.errors import (
     ConstraintViolationError,
     InvalidInputError,
@@ -25,7 +22,10 @@ from deltalog.errors import (
     TableExistsError,
     UnsupportedFeatureError,
 )
-from deltalog.rows.write_task import WriteJob
+from deltalog.integrations import daft as deltalog_daft
+from deltalog.integrations.daft import _DaftSource
+from deltalog.integrations.tasks import Sent, VersionRead
+from deltalog.operations.changes.apply import WriteJob
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
 from tests.support.engines import DAY, bag, files_of, ids_of, make_table, rows_of_file

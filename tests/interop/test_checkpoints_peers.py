@@ -16,12 +16,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltalog.checkpoints.writer import CheckpointLayout
-from deltalog.context import utc_context
+from deltalog.log.checkpoints.writer import CheckpointLayout
+from deltalog.log.context import utc_context
 from deltalog.log.names import LAST_CHECKPOINT_PATH, commit_path, compaction_name, log_path
-from deltalog.snapshot import load_snapshot
+from deltalog.log.snapshot import load_snapshot
 from deltalog.storage import open_store
-from deltalog.upkeep import cleanup_metadata, compact_logs, create_checkpoint, write_checksum
+from deltalog.transaction.upkeep import (
+    cleanup_metadata,
+    compact_logs,
+    create_checkpoint,
+    write_checksum,
+)
 from tests.support.raw_tables import RawTable
 
 ROWS = pa.table(

@@ -20,7 +20,7 @@ import pytest
 
 from deltalog import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalog import dask as deltalog_dask
-from deltalog.distributed import VersionRead
+from deltalog.data.scan.rows import DtypeBackend
 from deltalog.errors import (
     ConstraintViolationError,
     InvalidInputError,
@@ -30,7 +30,7 @@ from deltalog.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from deltalog.scan.pandas import DtypeBackend
+from deltalog.integrations.tasks import VersionRead
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
 from tests.support.engines import FILES, bag, files_of, ids_of, make_table, rows_of_file

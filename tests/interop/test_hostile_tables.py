@@ -16,7 +16,7 @@ import pytest
 
 import deltalog
 from deltalog import DeltaTable, write_deltalake
-from deltalog.escaping import printable_lines
+from deltalog._util.escaping import printable_lines
 from tests.support.command_line import run
 
 CLEAR = "\x1b[2J\x1b]0;pwn\x07\x9b2J\u202e\u2066\x85"

@@ -15,7 +15,7 @@ from pyiceberg.table import StaticTable
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import InvalidInputError
 from deltalog.iceberg import sync
-from deltalog.snapshot import load_snapshot
+from deltalog.log.snapshot import load_snapshot
 from deltalog.testing.stores import CountingStore
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.table import Table
 
 from deltalog import DeltaTable, connect, convert_to_deltalake, write_deltalake
+from deltalog.data.scan import plan_scan
 from deltalog.errors import (
     DataFileMissingError,
     DeletionVectorError,
@@ -21,7 +22,6 @@ from deltalog.errors import (
     InvalidInputError,
     UnsafePathError,
 )
-from deltalog.scan import plan_scan
 from deltalog.table.convert import ForeignSource
 from tests.support.iceberg_tables import (
     Catalog,

@@ -38,7 +38,7 @@ from pyiceberg.transforms import (
 from pyiceberg.typedef import Record
 
 from deltalog import DeltaTable, connect, convert_to_deltalake, write_deltalake
-from deltalog.iceberg.avro import avro_name
+from deltalog.iceberg.manifests import avro_name
 from tests.support.iceberg_tables import Catalog, iceberg, path_of
 
 __all__ = ["iceberg"]

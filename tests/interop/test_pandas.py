@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
+from deltalog.data.scan.rows import DtypeBackend
 from deltalog.errors import InvalidInputError
-from deltalog.scan.pandas import DtypeBackend
 from tests.support.engines import DAY, bag, make_table
 
 BACKENDS: tuple[DtypeBackend, ...] = ("pyarrow", "numpy_nullable")

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from deltalog import DeltaTable, write_deltalake
+from deltalog.data.scan.polars import PolarsSource
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import col, resolve_predicate
 from deltalog.polars import scan_delta
-from deltalog.scan.polars import PolarsSource
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
 from tests.support.reference_scenarios import FULL
@@ -157,6 +157,7 @@ PREDICATES = st.recursive(
 )
 
 
+@pytest.mark.slow("a long property")
 @settings(max_examples=500 if FULL else 100, deadline=None)
 @given(predicate=PREDICATES, names=st.lists(st.sampled_from(["i", "s", "st", "p"]), unique=True))
 def test_a_filter_gives_the_rows_that_it_gives_in_memory(

@@ -16,8 +16,6 @@ import ray
 from ray.data.expressions import col
 
 from deltalog import DeltaTable, WrittenFiles, write_deltalake
-from deltalog import ray as deltalog_ray
-from deltalog.distributed import VersionRead
 from deltalog.errors import (
     ConstraintViolationError,
     InvalidInputError,
@@ -25,7 +23,9 @@ from deltalog.errors import (
     TableExistsError,
     UnsupportedFeatureError,
 )
-from deltalog.ray import DeltaDatasource
+from deltalog.integrations import ray as deltalog_ray
+from deltalog.integrations.ray import DeltaDatasource
+from deltalog.integrations.tasks import VersionRead
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
 from tests.support.engines import FILES, bag, files_of, ids_of, make_table, rows_of_file
@@ -61,6 +61,7 @@ def rows_in(dataset: Any) -> pa.Table:
     return pa.concat_tables(ray.get(dataset.to_arrow_refs()))
 
 
+@pytest.mark.slow("starts Ray")
 def test_a_dataset_has_the_rows_of_the_table(path: str) -> None:
     table = DeltaTable(path)
     dataset = deltalog_ray.read(table, override_num_blocks=3)
@@ -258,8 +259,8 @@ class _Context:
 
 
 def _job_of(path: str) -> Any:
-    from deltalog.distributed import Sent
-    from deltalog.rows.write_task import WriteJob
+    from deltalog.integrations.tasks import Sent
+    from deltalog.operations.changes.apply import WriteJob
 
     return Sent(WriteJob(spec=DeltaTable(path).write_spec()))
 

@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import deltalog
-from deltalog.context import utc_context
-from deltalog.engine import LocalEngine
-from deltalog.snapshot import load_snapshot
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.operations.engine import LocalEngine
+from deltalog.operations.vacuum import delete_planned, plan_vacuum
 from deltalog.storage import open_store
-from deltalog.verbs.vacuum import delete_planned, plan_vacuum
 
 OLD_SECONDS = time.time() - 30 * 86_400
 

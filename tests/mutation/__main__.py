@@ -1,6 +1,6 @@
 """Change the source in small ways, and say which changes no test notices.
 
-`make mutants` draws some of each room that decides about rows, files and rights. Survivors that
+`make mutants` draws some of each package that decides about rows, files and rights. Survivors that
 change nothing anybody can see are listed in `equivalent.toml`, each with its reason.
 """
 
@@ -20,25 +20,20 @@ from tests.mutation.equivalents import equivalents, identity
 from tests.mutation.operators import Mutant, mutants_of
 from tests.mutation.running import PACKAGE, ROOT, MutatedTree, Outcome
 
-ROOMS: Final = (
-    "actions",
-    "checkpoints",
-    "deletion_vectors",
+PACKAGES: Final = (
+    "data/scan",
+    "data/write",
     "expressions",
-    "features",
     "log",
-    "partition_values",
-    "replay",
-    "rows",
-    "scan",
+    "operations",
+    "protocol/actions",
+    "protocol/deletion_vectors",
+    "protocol/features",
+    "protocol/partition_values",
+    "protocol/stats",
     "sharing/server",
-    "snapshot",
-    "stats",
     "storage",
     "transaction",
-    "upkeep",
-    "verbs",
-    "write",
 )
 
 
@@ -46,12 +41,12 @@ def main(arguments: Sequence[str]) -> int:
     """Test the mutants that the arguments ask for; return 1 if one survives."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("--seed", default="0", help="draws the same mutants again")
-    parser.add_argument("--per-room", type=int, default=20, help="how many of each room")
+    parser.add_argument("--per-package", type=int, default=20, help="how many of each package")
     parser.add_argument(
-        "--rooms",
+        "--packages",
         nargs="*",
-        default=ROOMS,
-        help="rooms (log, sharing/server), modules (log/history.py) or lines (log/history.py:97)",
+        default=PACKAGES,
+        help="packages (log, sharing/server), modules (log/history.py) or lines (…:97)",
     )
     parser.add_argument(
         "--second-line-seconds",
@@ -64,12 +59,14 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as directory:
         tree = MutatedTree(Path(directory), second_line_seconds=asked.second_line_seconds)
         known = equivalents()
-        for room in asked.rooms:
-            mutants = [mutant for mutant in _mutants(tree, room) if identity(mutant) not in known]
-            drawn = random.Random(f"{asked.seed}:{room}").sample(
-                mutants, min(asked.per_room, len(mutants))
+        for package in asked.packages:
+            mutants = [
+                mutant for mutant in _mutants(tree, package) if identity(mutant) not in known
+            ]
+            drawn = random.Random(f"{asked.seed}:{package}").sample(
+                mutants, min(asked.per_package, len(mutants))
             )
-            counts[room] = Counter(_outcome(tree, mutant) for mutant in drawn)
+            counts[package] = Counter(_outcome(tree, mutant) for mutant in drawn)
     _report(counts)
     return int(any(count[Outcome.SURVIVED] for count in counts.values()))
 
@@ -79,7 +76,7 @@ def _mutants(tree: MutatedTree, asked: str) -> list[Mutant]:
     path = ROOT / PACKAGE / name
     modules = [path] if path.is_file() else sorted(path.rglob("*.py"))
     if not modules:
-        raise SystemExit(f"there is no room or module {name!r} in {PACKAGE}")
+        raise SystemExit(f"there is no package or module {name!r} in {PACKAGE}")
     return [
         mutant
         for module in modules
@@ -101,9 +98,9 @@ def _outcome(tree: MutatedTree, mutant: Mutant) -> Outcome:
 
 
 def _report(counts: dict[str, Counter[Outcome]]) -> None:
-    print(f"\n{'room':24}" + "".join(f"{outcome:>10}" for outcome in Outcome))
-    for room, count in counts.items():
-        print(f"{room:24}" + "".join(f"{count[outcome]:>10}" for outcome in Outcome))
+    print(f"\n{'package':24}" + "".join(f"{outcome:>10}" for outcome in Outcome))
+    for package, count in counts.items():
+        print(f"{package:24}" + "".join(f"{count[outcome]:>10}" for outcome in Outcome))
     total = sum(counts.values(), Counter())
     tested = total.total()
     if tested:

@@ -2,7 +2,7 @@
 
 Each run is a fork of a process that has the libraries loaded, but nothing of deltalog: so a mutant
 costs what its tests cost. The module's own test file comes first; what passes there meets the other
-tests that name the module, and those of its room.
+tests that name the module, and those of its package.
 """
 
 from __future__ import annotations
@@ -177,10 +177,10 @@ def own_test(module: str) -> Path:
 
 
 def related_tests(module: str) -> list[Path]:
-    """Return the tests that name a module, those beside its own, of its room, and of tables."""
+    """Return the tests that name a module, those beside its own, of its package, and of tables."""
     path = Path(module).with_suffix("")
     dotted = ".".join(["deltalog", *path.parts])
-    room = f"deltalog.{path.parts[0]}"
+    package = f"deltalog.{path.parts[0]}"
     beside = own_test(module).parent
     ranked = []
     for kind in SECOND_LINE:
@@ -190,7 +190,7 @@ def related_tests(module: str) -> list[Path]:
                 dotted in text,
                 file.parent == beside and path.name.split("_")[0] in file.stem,
                 file.parent == beside,
-                kind != "unit" and room in text,
+                kind != "unit" and package in text,
                 file.parent.name == "table",
             )
             if any(ranks):

@@ -16,15 +16,15 @@ from typing import Any
 import pyarrow as pa
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.context import utc_context
+from deltalog.data.scan.plan import make_tasks
+from deltalog.data.scan.task import read_spec
+from deltalog.data.write.options import WriterProperties
 from deltalog.errors import DeltaError
-from deltalog.rows.small_files import SmallFileReader, grouped
-from deltalog.scan.plan import make_tasks
-from deltalog.scan.spec import read_spec
-from deltalog.snapshot import load_snapshot
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.operations.changes.bins import SmallFileReader, grouped
 from deltalog.storage import open_store
 from deltalog.transaction import PostCommitHookProperties
-from deltalog.write.options import WriterProperties
 from tests.support.damaging import damaged
 
 PREDICATES = (

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from deltalog import DeltaTable, convert_to_deltalake
 from deltalog.errors import DeltaError
-from deltalog.rows import kept_groups
+from deltalog.operations.changes import kept_groups
 from tests.support.copied_groups import GROUP_ROWS, numbered
 from tests.support.damaging import damaged
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltalog._json import dumps, iter_objects, loads, parse_lexemes
-from deltalog.actions import (
+from deltalog._util.json import dumps, iter_objects, loads, parse_lexemes
+from deltalog.protocol.actions import (
     Action,
     AddCDCFile,
     AddFile,
@@ -21,18 +21,18 @@ from deltalog.actions import (
     actions_from_json,
     encode_actions,
 )
-from deltalog.actions.arrow import adds_from_json, map_array, removes_from_json
-from deltalog.actions.codec import action_from_json
-from deltalog.actions.model import (
+from deltalog.protocol.actions.arrow import adds_from_json, map_array, removes_from_json
+from deltalog.protocol.actions.codec import action_from_json
+from deltalog.protocol.actions.model import (
     CheckpointMetadata,
     Format,
     RemoveFile,
     RowIdHighWaterMark,
     Sidecar,
 )
-from deltalog.features import supported_features
-from deltalog.features.protocol_change import merge, normalise
-from deltalog.features.registry import FEATURES, Kind
+from deltalog.protocol.features import supported_features
+from deltalog.protocol.features.protocol_change import merge, normalise
+from deltalog.protocol.features.registry import FEATURES, Kind
 
 LONG = st.integers(-(2**63), 2**63 - 1)
 INT = st.integers(-(2**31), 2**31 - 1)

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltalog.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
-from deltalog.checkpoints.rows import stats_leaves
-from deltalog.checkpoints.writer import CheckpointLayout
-from deltalog.context import utc_context
+from deltalog.log.checkpoints.rows import stats_leaves
+from deltalog.log.checkpoints.writer import CheckpointLayout
+from deltalog.log.context import utc_context
 from deltalog.log.names import commit_path
-from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.stats import schema_of_leaves
-from deltalog.upkeep import create_checkpoint
+from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.protocol.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
+from deltalog.protocol.stats import schema_of_leaves
+from deltalog.transaction.upkeep import create_checkpoint
 from tests.support import logs
 from tests.support.logs import DictStore, Json
 from tests.support.raw_tables import mapped, struct_of

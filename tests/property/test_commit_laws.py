@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltalog._util.paths import FileInfo
 from deltalog.errors import DeltaError
 from deltalog.log import reader
 from deltalog.log.names import LogFile, parse_log_name
 from deltalog.log.reader import CommitTable, parse_commits
-from deltalog.paths import FileInfo
 
 texts = st.text(st.sampled_from('ab"\\{}:,/é\u2028\x00\x1f\ud800😀'), max_size=4) | st.sampled_from(
     ["p", "2024-01-01", "2024-01-01 00:00:00", '"p":null', ""]

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltalog._json import dumps
-from deltalog.actions.arrow import adds_from_json
-from deltalog.context import utc_context
+from deltalog._util.json import dumps
 from deltalog.errors import CommitConflictError
-from deltalog.snapshot import load_snapshot
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.protocol.actions.arrow import adds_from_json
 from deltalog.transaction import commit
 from deltalog.transaction.conflicts import may_match
 from tests.support.logs import Json, add, remove

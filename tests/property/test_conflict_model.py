@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from deltalog.actions import DomainMetadata, Protocol
-from deltalog.configuration import TableConfiguration
-from deltalog.context import utc_context
-from deltalog.deletion_vectors import DeletionBitmap
+from deltalog.data.scan.plan import descriptor_of
+from deltalog.data.scan.transform import load_bitmap
 from deltalog.errors import CommitConflictError
-from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.scan.plan import descriptor_of
-from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.testing.simulation.process import SteadyClock
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.protocol.actions import DomainMetadata, Protocol
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.protocol.deletion_vectors import DeletionBitmap
+from deltalog.testing.simulation.model import SteadyClock
 from deltalog.transaction import (
     AppTransaction,
     PendingTransaction,

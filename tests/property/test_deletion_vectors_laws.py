@@ -7,16 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from deltalog.deletion_vectors import (
+from deltalog.errors import DeletionVectorError
+from deltalog.protocol.deletion_vectors import (
     DeletionBitmap,
+    decode_z85,
     encode_file,
     encode_z85,
     inline_descriptor,
     keep_mask,
+    parse_file,
     parse_inline,
 )
-from deltalog.deletion_vectors.codec import decode_z85, parse_file
-from deltalog.errors import DeletionVectorError
 
 ranges = st.tuples(st.integers(0, 200_000), st.integers(0, 70_000)).map(
     lambda pair: range(pair[0], pair[0] + pair[1])

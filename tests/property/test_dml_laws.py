@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltalog.errors import AmbiguousMergeError
-from deltalog.rows.request import Action, Clause, When
+from deltalog.operations.changes.request import Action, Clause, When
 from tests.support.statements import FEED, ROW_IDS, VECTORS, StatedTable, in_order
 
 Row = dict[str, Any]

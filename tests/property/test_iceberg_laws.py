@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyiceberg.table import StaticTable
@@ -93,6 +94,7 @@ def seen(table: pa.Table) -> list[str]:
     return sorted(repr(sorted(row.items())) for row in table.to_pylist())
 
 
+@pytest.mark.slow("a long property")
 @settings(
     max_examples=14, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )

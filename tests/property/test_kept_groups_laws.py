@@ -191,6 +191,7 @@ def test_row_groups_of_every_writer_are_copied(tmp_path: Path, writer: str) -> N
     assert num_copied(old, (tmp_path / "copied" / add["path"]).read_bytes()) == 3
 
 
+@pytest.mark.slow("damages a file at many places")
 @pytest.mark.parametrize("part", ["footer", "pages", "checked", "newer"])
 def test_damaged_sources_end_in_errors_of_ours(tmp_path: Path, part: str) -> None:
     """In another process, which must survive it; after an error no file is left."""

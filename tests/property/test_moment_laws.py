@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltalog import DeltaTable, Field, Schema, write_deltalake
+from deltalog.data.scan import plan_scan
 from deltalog.expressions import (
     Expression,
     Literal,
@@ -26,7 +27,6 @@ from deltalog.expressions import (
     to_sql,
 )
 from deltalog.expressions.nodes import COMPARISONS, Comparison, Not
-from deltalog.scan import plan_scan
 from deltalog.schema import PrimitiveType, StructType, to_arrow_type
 from tests.support.logs import DictStore
 from tests.support.raw_tables import DataTable

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltalog.rows.bins import RunOptions
-from deltalog.rows.external_sort import SortLimits
-from deltalog.verbs.optimize import (
+from deltalog.operations.changes.bins import RunOptions
+from deltalog.operations.changes.external_sort import SortLimits
+from deltalog.operations.operation import Verb
+from deltalog.operations.optimize import (
     Cluster,
     Compact,
     CubeSizes,
@@ -19,7 +20,6 @@ from deltalog.verbs.optimize import (
     Purge,
     ZOrder,
 )
-from deltalog.verbs.verb import Verb
 from tests.support.optimizing import IDS, OptimizedTable, run_options
 from tests.support.statements import FEED, ROW_IDS, VECTORS, in_order
 

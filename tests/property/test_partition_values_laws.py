@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltalog.errors import InvalidPartitionValueError
-from deltalog.partition_values import (
+from deltalog.protocol.partition_values import (
     encode_value,
     escape_directory,
     hive_directory,

@@ -98,6 +98,7 @@ def test_patching_is_filtering(
     shutil.rmtree(path)
 
 
+@pytest.mark.slow("damages a file at many places")
 @pytest.mark.parametrize("part", ["fields", "headers", "indexes", "pages", "footer"])
 def test_damaged_files_end_in_errors_of_ours_or_in_right_rows(tmp_path: Path, part: str) -> None:
     """In another process, which must survive it; after an error no file is left."""

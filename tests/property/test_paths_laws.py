@@ -5,8 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from deltalog.errors import UnsafePathError
-from deltalog.paths import (
+from deltalog._util.paths import (
     canonical_path,
     canonical_paths,
     check_all_confined,
@@ -17,6 +16,7 @@ from deltalog.paths import (
     join,
     parse_table_uri,
 )
+from deltalog.errors import UnsafePathError
 
 LETTERS = st.characters(codec="utf-8")
 NASTY = st.sampled_from(list("%25 /.:?#\\+=&@éß漢😀\x00aAfF0"))
@@ -70,8 +70,8 @@ def test_slices_of_plain_columns_agree_with_single_paths(
     column = pa.array(paths, pa.string()).slice(skipped)
     decoded = [None if path is None else decode_path(path) for path in paths[skipped:]]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("deltalog.paths._BLOCK_BYTES", block_bytes)
-        patched.setattr("deltalog.paths._FEW_PATHS", 0)
+        patched.setattr("deltalog._util.paths._BLOCK_BYTES", block_bytes)
+        patched.setattr("deltalog._util.paths._FEW_PATHS", 0)
         assert canonical_paths(column, root).to_pylist() == [
             None if path is None else canonical_path(path, root) for path in decoded
         ]

@@ -17,26 +17,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltalog.actions.arrow import FILE_SCHEMA
-from deltalog.checkpoints.rows import stats_leaves
-from deltalog.checkpoints.writer import CheckpointLayout, part_places
-from deltalog.context import utc_context
+from deltalog.data.scan.prune import Pruned, prune
 from deltalog.errors import MalformedLogError
 from deltalog.expressions import as_expression, resolve_predicate
 from deltalog.log import names
-from deltalog.scan.prune import Pruned, prune
-from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.snapshot.cut import CutSnapshot, cut_snapshot, holds_more_files
-from deltalog.spark.engine.path_ranks import paths_at
+from deltalog.log.checkpoints.rows import stats_leaves
+from deltalog.log.checkpoints.writer import CheckpointLayout, part_places
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.log.snapshot.cut import CutSnapshot, cut_snapshot, holds_more_files
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.protocol.stats import schema_of_leaves
+from deltalog.spark.engine.checkpoint import paths_at
 from deltalog.spark.reading.state import PruneSpec, prune_piece, united
-from deltalog.stats import schema_of_leaves
-from deltalog.upkeep import create_checkpoint
+from deltalog.transaction.upkeep import create_checkpoint
 from tests.property.test_checkpoint_laws import LAYOUTS, commits, tables, without_feature
 from tests.property.test_replay_laws import Model, histories
 from tests.support import logs
 from tests.support.logs import DictStore
 
-pruning = import_module("deltalog.scan.prune")  # the room has a function of that name
+pruning = import_module("deltalog.data.scan.prune")  # the room has a function of that name
 
 WHERE = (
     "k > 0",

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import AmbiguousMergeError, InvalidInputError
-from deltalog.rows.request import Action, When
+from deltalog.operations.changes.request import Action, When
 from tests.support.logs import DictStore
 
 Row = dict[str, Any]
@@ -512,7 +512,7 @@ class Merging:
                     merger.when_not_matched_by_source_delete(condition)
         with pytest.MonkeyPatch.context() as patch:
             if most_pairs is not None:
-                patch.setattr("deltalog.rows.merge.pairs.MOST_PAIRS", most_pairs)
+                patch.setattr("deltalog.operations.changes.merge.pairs.MOST_PAIRS", most_pairs)
             try:
                 expected = outcome(self.rows, source, on, clauses)
             except AmbiguousMergeError:

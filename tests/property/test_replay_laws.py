@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltalog._json import dumps
-from deltalog.context import utc_context
-from deltalog.log.hint import canonical_form, checksum_of, parse_hint
-from deltalog.replay import reconcile
-from deltalog.snapshot import Snapshot, load_snapshot
+from deltalog._util.json import dumps
+from deltalog.log.context import utc_context
+from deltalog.log.listing import canonical_form, checksum_of, parse_hint
+from deltalog.log.replay import reconcile
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from tests.support import logs
 from tests.support.logs import DictStore, Json
 

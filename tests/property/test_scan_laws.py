@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deltalog.data.scan import open_changes, plan_scan
 from deltalog.expressions import Expression, col, filter_mask, lit, resolve_predicate
 from deltalog.expressions.nodes import COMPARISONS, Comparison, Not
-from deltalog.scan import open_changes, plan_scan
+from deltalog.protocol.stats import StatsCollector, encode_stats
 from deltalog.schema import Field, StructType, to_arrow_schema
-from deltalog.stats import StatsCollector, encode_stats
 from tests.support import logs
 from tests.support.raw_tables import DataTable, rows_of
 
@@ -175,6 +175,7 @@ def commit_of(table: DataTable, live: dict[str, dict[str, Any]], step: Any) -> l
     return [*lines, {"add": after}]
 
 
+@pytest.mark.slow("a long property")
 @pytest.mark.protocol("CDC-04", "D-42")
 @given(st.lists(steps, min_size=1, max_size=8), st.data())
 @settings(max_examples=100)

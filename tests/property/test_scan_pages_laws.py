@@ -45,7 +45,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages are read whenever any can be left out, and hits are far from each other."""
     monkeypatch.setattr(PAGED, "least_rows", 1)
     monkeypatch.setattr(PAGED, "most_share", 0.999)
-    monkeypatch.setattr("deltalog.scan.runs._GAP_ROWS", 2)
+    monkeypatch.setattr("deltalog.data.scan.task._GAP_ROWS", 2)
     monkeypatch.setattr("deltalog.storage.parquet_footer._SMALL_FILE_BYTES", 0)
     monkeypatch.setattr("deltalog.storage.parquet_paged._WORTH_WAITING_BYTES", 0)
 
@@ -138,7 +138,7 @@ def test_leaving_pages_out_loses_and_adds_nothing(
 
 
 def read(task: Any) -> str:
-    from deltalog.scan.reader import read_task
+    from deltalog.data.scan.reader import read_task
 
     if task.deletion_vector is None:
         return ""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltalog.column_mapping import (
+from deltalog.protocol.column_mapping import (
     Mode,
     PhysicalNames,
     assign,

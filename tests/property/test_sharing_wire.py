@@ -12,17 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltalog.errors import InvalidInputError, MalformedMessageError
-from deltalog.sharing.wire.capabilities import Capabilities, encode_capabilities, parse_capabilities
 from deltalog.sharing.wire.codec import parse_timestamp
-from deltalog.sharing.wire.errors import parse_error
 from deltalog.sharing.wire.hints import parse_json_hint, parse_sql_hint
-from deltalog.sharing.wire.lines import ParquetFileLine, encode_line, parse_line
-from deltalog.sharing.wire.listing import TABLE, parse_page
+from deltalog.sharing.wire.lines import TABLE, ParquetFileLine, encode_line, parse_line, parse_page
 from deltalog.sharing.wire.profile import parse_profile
 from deltalog.sharing.wire.requests import (
+    Capabilities,
     TableQuery,
+    encode_capabilities,
     encode_table_query,
+    parse_capabilities,
     parse_changes_query,
+    parse_error,
     parse_table_query,
 )
 

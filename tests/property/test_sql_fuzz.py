@@ -16,7 +16,7 @@ from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.query.lexer import split
 from deltalog.query.located import located
 from deltalog.statements import parse_statement
-from deltalog.statements.script import is_complete, statements_of
+from deltalog.statements.connection import is_complete, statements_of
 from tests.support.sql_statements import STATEMENTS
 from tests.support.sql_tables import SqlTables
 

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltalog.column_mapping import Mode
 from deltalog.expressions import Expression, col, filter_mask, lit, resolve_predicate
 from deltalog.expressions.comparing import compare
 from deltalog.expressions.nodes import COMPARISONS, Comparison, Not
-from deltalog.schema import Field, StructType, leaf_columns, to_arrow_schema
-from deltalog.stats import (
+from deltalog.protocol.column_mapping import Mode
+from deltalog.protocol.stats import (
     StatsCollector,
     encode_stats,
     encode_stats_column,
@@ -28,7 +27,8 @@ from deltalog.stats import (
     truncate_max,
     truncate_min,
 )
-from deltalog.stats.ranges import Facts, Stored
+from deltalog.protocol.stats.ranges import Facts, Stored
+from deltalog.schema import Field, StructType, leaf_columns, to_arrow_schema
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,19 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltalog.column_mapping import Mode, validate
-from deltalog.configuration import TableConfiguration
 from deltalog.errors import DeltaError
-from deltalog.features import FEATURES, check_readable
-from deltalog.features.protocol_change import normalise
-from deltalog.features.support import check_protocol, check_writable, misplaced_reader_features
-from deltalog.schema import Field, StructType, alter
-from deltalog.table_change import changed_table, new_table
+from deltalog.protocol.column_mapping import Mode, validate
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.protocol.features import FEATURES, check_readable
+from deltalog.protocol.features.protocol_change import normalise
+from deltalog.protocol.features.support import (
+    check_protocol,
+    check_writable,
+    misplaced_reader_features,
+)
+from deltalog.protocol.table_change import changed_table, new_table
+from deltalog.schema import Field, StructType
+from deltalog.schema import evolve as alter
 
 Change = Callable[[TableConfiguration], TableConfiguration]
 

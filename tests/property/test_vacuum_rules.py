@@ -12,10 +12,10 @@ from typing import Literal
 
 import pytest
 
-from deltalog.context import utc_context
-from deltalog.engine import LocalEngine
-from deltalog.snapshot import load_snapshot
-from deltalog.verbs.vacuum import plan_vacuum
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.operations.engine import LocalEngine
+from deltalog.operations.vacuum import plan_vacuum
 from tests.support import logs
 
 DAY_MS = 86_400_000

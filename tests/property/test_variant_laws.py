@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltalog._json import loads
+from deltalog._util.json import loads
 from deltalog.errors import DataFileUnreadableError
-from deltalog.variant import decode, encode, to_json, unshred
-from deltalog.variant.reader import members, names_of
-from deltalog.variant.writer import encode_array, encode_object
+from deltalog.schema.variant import decode, encode, to_json, unshred
+from deltalog.schema.variant.reader import members, names_of
+from deltalog.schema.variant.shredding import encode_array, encode_object
 from tests.property.schema_strategies import TEXT
 
 WIDE = Context(prec=40)

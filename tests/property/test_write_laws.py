@@ -7,17 +7,17 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from deltalog.features.identity_columns import (
+from deltalog.data.write import WriterProperties, write_files
+from deltalog.data.write.open_files import split
+from deltalog.protocol.features.identity_columns import (
     MAX_VALUE,
     MIN_VALUE,
     IdentityColumn,
     next_values,
 )
-from deltalog.partition_values import encode_value
+from deltalog.protocol.partition_values import encode_value
+from deltalog.protocol.stats import StatsCollector, encode_stats
 from deltalog.schema import ArrayType, DataType, Field, MapType, PrimitiveType, StructType
-from deltalog.stats import StatsCollector, encode_stats
-from deltalog.write import WriterProperties, write_files
-from deltalog.write.partition import split
 from tests.property.schema_strategies import NAMES, PARTITION_TYPES, values
 from tests.support.writes import read_back, spec_of, stats_of, table
 

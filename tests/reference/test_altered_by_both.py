@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from deltalog import DeltaTable, Field, StructType
-from deltalog._json import loads
-from deltalog.column_mapping import strip
+from deltalog._util.json import loads
+from deltalog.protocol.column_mapping import strip
 from tests.support.reference import Spark
 from tests.support.reference_rows import ours, rows_of
 from tests.support.reference_scenarios import FULL

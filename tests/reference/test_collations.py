@@ -14,9 +14,9 @@ import pytest
 from deltalog import DeltaTable, Field, Schema, write_deltalake
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import evaluate, parse_sql, resolve
-from deltalog.expressions.collation_keys import keys_of
+from deltalog.expressions.comparing import keys_of
 from deltalog.expressions.render import quote_text
-from deltalog.schema.collation_names import RULES, collation_named, name_in_sql, versioned
+from deltalog.schema.types import RULES, collation_named, name_in_sql, versioned
 from tests.support.reference import ReferenceError, Spark  # noqa: A004  # the reference's own error
 
 TYPE_CHECK = "spark.databricks.delta.schema.typeCheck.enabled"

@@ -11,7 +11,7 @@ import pytest
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import UnsupportedFeatureError
-from deltalog.features.support import writer_blockers
+from deltalog.protocol.features.support import writer_blockers
 from tests.support.corpora import Entry, readable_entries
 from tests.support.reference import ReferenceError, Spark  # noqa: A004  # the reference's own error
 from tests.support.reference_rows import ours, rows_of

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from deltalog import DeltaTable
-from deltalog.column_mapping import strip
-from deltalog.features.clustering import CLUSTERING_DOMAIN
+from deltalog.protocol.column_mapping import strip
+from deltalog.protocol.features.clustering import CLUSTERING_DOMAIN
 from tests.support.reference import Spark
 from tests.support.reference_rows import ours
 from tests.support.reference_scenarios import ALL_SCENARIOS, FULL, Scenario

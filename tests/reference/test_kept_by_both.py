@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable, Field, convert_to_deltalake
-from deltalog._json import loads
+from deltalog._util.json import loads
 from tests.support.reference import Spark
 from tests.support.reference_rows import our_changes, our_row_ids, ours, rows_of
 from tests.support.reference_scenarios import FULL

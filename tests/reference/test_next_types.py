@@ -14,7 +14,7 @@ import pytest
 from deltalog import DeltaTable, Field, Schema, sql, write_deltalake
 from deltalog.errors import InvalidInputError, InvalidProtocolError
 from deltalog.expressions import Literal, parse_sql, resolve
-from deltalog.features.protocol_change import supported_features
+from deltalog.protocol.features.protocol_change import supported_features
 from deltalog.schema.types import YEAR_TO_MONTH
 from tests.support import reference
 from tests.support.places import line, point

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from deltalog import DeltaTable
-from deltalog.verbs.optimize import (
+from deltalog.operations.operation import Verb
+from deltalog.operations.optimize import (
     Cluster,
     Compact,
     Optimized,
     Purge,
     ZOrder,
 )
-from deltalog.verbs.verb import Verb
 from tests.support.reference import Spark
 from tests.support.reference_scenarios import FULL
 

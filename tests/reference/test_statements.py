@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.context import utc_context
-from deltalog.rows.request import Action, Clause, When
-from deltalog.scan import open_changes
-from deltalog.snapshot import load_snapshot
+from deltalog.data.scan import open_changes
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.operations.changes.request import Action, Clause, When
 from deltalog.storage import open_store
 from tests.support.reference import Spark
 from tests.support.reference_scenarios import FULL

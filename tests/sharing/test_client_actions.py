@@ -7,11 +7,11 @@ import datetime as dt
 import orjson
 import pytest
 
-from deltalog.actions.codec import deletion_vector_to_json
-from deltalog.actions.model import Metadata, Protocol
-from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
-from deltalog.features import supported_features
-from deltalog.sharing.client.actions import (
+from deltalog.protocol.actions.codec import deletion_vector_to_json
+from deltalog.protocol.actions.model import Metadata, Protocol
+from deltalog.protocol.deletion_vectors import DeletionBitmap, inline_descriptor
+from deltalog.protocol.features import supported_features
+from deltalog.sharing.client.answers import (
     ActionCollector,
     commit_bytes,
     table_metadata,

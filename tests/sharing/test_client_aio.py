@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from deltalog.sharing.client import AsyncSharedTable, AsyncSharingClient
-from deltalog.sharing.wire.listing import Table
+from deltalog.sharing.wire.lines import Table
 from tests.support.shared_files import QUICK
 from tests.support.sharing_server import Answer, ScriptedServer, listed
 

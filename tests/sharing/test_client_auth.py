@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from deltalog.errors import InvalidInputError, MalformedMessageError, SharingAccessError
-from deltalog.http.client import run
 from deltalog.sharing.client import AsyncRestClient, HttpOptions, Retry, read_profile
+from deltalog.storage.http.client import run
 from tests.support.sharing_server import Answer, Asked, ScriptedServer, fault, listed
 
 pytestmark = pytest.mark.protocol("SHARE-PRO-04", "B-97")

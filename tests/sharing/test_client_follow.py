@@ -17,7 +17,6 @@ from deltalog.errors import (
     RowsChangedError,
     SharingError,
 )
-from deltalog.insight.follow_steps import Offset
 from deltalog.sharing.client import (
     AsyncRestClient,
     SharedFollower,
@@ -27,7 +26,8 @@ from deltalog.sharing.client import (
 )
 from deltalog.sharing.client.shown_version import ShownVersion, VersionOrTimestamp
 from deltalog.sharing.server import app
-from deltalog.sharing.wire.listing import Table
+from deltalog.sharing.wire.lines import Table
+from deltalog.table.inspect.follow import Offset
 from tests.support.asgi import serving
 from tests.support.shared_files import PROTOCOL, QUICK, file_line, metadata, parquet
 from tests.support.sharing import TOKEN, config_of

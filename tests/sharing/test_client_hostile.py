@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.actions.codec import deletion_vector_to_json
-from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.errors import DeltaError
+from deltalog.protocol.actions.codec import deletion_vector_to_json
+from deltalog.protocol.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.sharing.client import HttpOptions, Retry, SharedTable
 from tests.support.shared_files import (
     PROTOCOL,

@@ -17,8 +17,8 @@ from deltalog.errors import (
     SharingError,
     SharingUnavailableError,
 )
-from deltalog.http.client import is_loopback, is_same_origin
 from deltalog.sharing.client import HttpOptions, Retry, SharedTable, SharingClient
+from deltalog.storage.http.client import is_loopback, is_same_origin
 from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet
 from tests.support.sharing_server import Answer, Asked, ScriptedServer, fault, lines, listed
 

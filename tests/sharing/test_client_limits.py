@@ -19,7 +19,6 @@ from deltalog.errors import (
     SharingError,
     SharingUnavailableError,
 )
-from deltalog.http.client import Http, Request, run
 from deltalog.sharing.client import (
     AnswerLimits,
     AsyncRestClient,
@@ -29,8 +28,9 @@ from deltalog.sharing.client import (
     SharingClient,
     read_profile,
 )
-from deltalog.sharing.client.auth import SHARING_FAULTS
+from deltalog.sharing.client.rest import SHARING_FAULTS
 from deltalog.sharing.wire.lines import QueryStatus, encode_line
+from deltalog.storage.http.client import Http, Request, run
 from tests.support.shared_files import PROTOCOL, file_line, metadata, parquet
 from tests.support.sharing_server import Answer, Asked, ScriptedServer, fault, lines, listed
 
@@ -348,7 +348,7 @@ def test_the_environment_is_looked_through_once_for_a_host(
         hosts.append(host)
         return True
 
-    monkeypatch.setattr("deltalog.http.client.proxy_bypass", bypass)
+    monkeypatch.setattr("deltalog.storage.http.client.proxy_bypass", bypass)
     scripted.at("/x/shares", listed([{"name": "s"}]))
     profile = scripted.profile(endpoint=f"{scripted.url}/x")
     client = SharingClient(profile, options=ONCE)

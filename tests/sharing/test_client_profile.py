@@ -12,7 +12,7 @@ import pytest
 
 from deltalog.errors import InvalidInputError, MalformedMessageError
 from deltalog.sharing.client import SharedTable, SharingClient, parse_table_url, read_profile
-from deltalog.sharing.wire.listing import Table
+from deltalog.sharing.wire.lines import Table
 from deltalog.sharing.wire.profile import BearerToken
 
 EXAMPLE: dict[str, Any] = {

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from deltalog.errors import MalformedMessageError, ShareNotFoundError, SharingError
-from deltalog.http.client import run
 from deltalog.sharing.client import (
     AsyncRestClient,
     LineList,
@@ -16,9 +15,16 @@ from deltalog.sharing.client import (
     TablePage,
     read_profile,
 )
-from deltalog.sharing.wire.lines import ParquetFileLine, ParquetMetadata, ParquetProtocol
-from deltalog.sharing.wire.listing import Schema, Share, Table
+from deltalog.sharing.wire.lines import (
+    ParquetFileLine,
+    ParquetMetadata,
+    ParquetProtocol,
+    Schema,
+    Share,
+    Table,
+)
 from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
+from deltalog.storage.http.client import run
 from tests.support.shared_files import PROTOCOL, TABLE_ID, metadata
 from tests.support.sharing_server import NDJSON, Answer, ScriptedServer, fault, lines, listed
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
+from deltalog.data.scan.reader import read_task
 from deltalog.errors import DeltaError, SharingAccessError, SharingError
-from deltalog.scan.reader import read_task
 from deltalog.sharing.client import (
     AsyncRestClient,
     HttpOptions,
@@ -28,8 +28,8 @@ from deltalog.sharing.client import (
 )
 from deltalog.sharing.client.pages import CAPABILITIES
 from deltalog.sharing.server import app
-from deltalog.sharing.wire.capabilities import DELTA, PARQUET
 from deltalog.sharing.wire.profile import BearerToken
+from deltalog.sharing.wire.requests import DELTA, PARQUET
 from tests.support.asgi import serving
 from tests.support.corpora import VARIABLES, Entry, load_entries
 from tests.support.sharing import TOKEN, config_of

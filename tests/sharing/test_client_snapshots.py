@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deltalog.scan.reader import read_task
+from deltalog.data.scan.reader import read_task
 from deltalog.sharing.client import SharedTable
 from deltalog.sharing.client.snapshots import is_read_whole
 from tests.support.shared_files import (

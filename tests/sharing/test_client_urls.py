@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.deletion_vectors import DeletionBitmap, encode_file
+from deltalog.data.scan.reader import read_task
 from deltalog.errors import AccessDeniedError, DeletionVectorError, SharingAccessError
-from deltalog.scan.reader import read_task
+from deltalog.protocol.deletion_vectors import DeletionBitmap, encode_file
 from deltalog.sharing.client import AsyncRestClient, SharedTable, read_profile
 from tests.support.shared_files import (
     PROTOCOL,

@@ -108,7 +108,7 @@ def test_a_recipient_whose_url_has_ended_is_named(
 ) -> None:
     caller = sharing({T: table})
     url = file_url(caller)
-    from deltalog.clock import now_ms
+    from deltalog._util.clock import now_ms
     from deltalog.sharing.server import endpoints
 
     monkeypatch.setattr(endpoints, "now_ms", lambda: now_ms() + 10**8)
@@ -229,7 +229,7 @@ def test_queries_of_one_recipient_evict_none_of_another(table: Path) -> None:
 def test_refresh_tokens_end_with_the_version(
     table: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], *, is_shared: bool
 ) -> None:
-    from deltalog.clock import now_ms
+    from deltalog._util.clock import now_ms
     from deltalog.sharing.server import endpoints
 
     own = {"location": str(table), "historyShared": is_shared, **settings}

@@ -22,9 +22,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from deltalog.sharing.server.certificates import load_certificates
 from deltalog.sharing.server.config import ServerConfig
 from deltalog.sharing.server.config_settings import parse_config
+from deltalog.sharing.server.serving import load_certificates
 from tests.support.sharing import small_config
 
 KEY, CHAIN = "key.pem", "chain.pem"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.sharing.server.config_section import ConfigSection, check_unique, closest
+from deltalog.sharing.server.config_settings import ConfigSection, check_unique, closest
 
 
 def _section(**values: object) -> ConfigSection:

@@ -11,7 +11,7 @@ import pytest
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog.sharing.server.config import TableConfig
-from deltalog.sharing.server.credentials import issue
+from deltalog.sharing.server.endpoints import issue
 from tests.support.asgi import Reply
 from tests.support.emulators import Emulator
 from tests.support.sharing import Caller, path_of, sharing

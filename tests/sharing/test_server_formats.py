@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.actions import Protocol
+from deltalog.protocol.actions import Protocol
 from deltalog.sharing.server.formats import _without_unused
 from tests.support.asgi import Json
 from tests.support.sharing import Caller, actions, capabilities, path_of, sharing

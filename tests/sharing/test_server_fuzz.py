@@ -236,6 +236,7 @@ def _secrets(root: Path) -> Iterator[bytes]:
     yield from (str(root).encode(), b"Traceback", b"deltalog/", b"rowFilter")
 
 
+@pytest.mark.slow("a long property")
 @pytest.mark.protocol("SHARE-SEC-06", "SHARE-SEC-07", "SHARE-GEN-05")
 def test_no_defect_and_no_leak(
     caller: Caller, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture

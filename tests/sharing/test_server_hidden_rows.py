@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltalog.actions.codec import deletion_vector_to_json
-from deltalog.deletion_vectors import DeletionBitmap, inline_descriptor
+from deltalog.protocol.actions.codec import deletion_vector_to_json
+from deltalog.protocol.deletion_vectors import DeletionBitmap, inline_descriptor
 from deltalog.sharing.server import endpoints
 from tests.support.asgi import Reply
 from tests.support.sharing import Caller, commit_at, path_of, sharing
@@ -272,6 +272,7 @@ def _answers(caller: Caller, request: tuple[str, str, Any, str]) -> list[tuple[A
     raise AssertionError("the pages have no end")
 
 
+@pytest.mark.slow("every request, with and without hidden rows")
 @pytest.mark.protocol("SHARE-SEC-08", "SHARE-QT-07")
 @pytest.mark.parametrize("settings", [FILTERED, COLUMNS], ids=["filtered", "columns"])
 @pytest.mark.parametrize("seed", range(max(1, PAIRS // REQUESTS // 2)))

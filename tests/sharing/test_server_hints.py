@@ -11,7 +11,7 @@ import pytest
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog.sharing.server import parse_config
-from deltalog.sharing.server.hints import _Budget
+from deltalog.sharing.server.pages import _Budget
 from tests.support.sharing import Caller, actions, sharing, small_config
 
 T = "s.d.t"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from deltalog.sharing.server import app
-from deltalog.sharing.server.metrics import Metrics
+from deltalog.sharing.server.middleware import Metrics
 from tests.support.asgi import ask
 from tests.support.sharing import Caller, config_of
 

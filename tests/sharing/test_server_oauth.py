@@ -14,7 +14,7 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.sharing.server.config import OAuthConfig
-from deltalog.sharing.server.oauth import TokenVerifier
+from deltalog.sharing.server.recipients import TokenVerifier
 from tests.support.asgi import ask_async
 from tests.support.sharing import PREFIX, TOKEN, Caller, sharing
 

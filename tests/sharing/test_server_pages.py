@@ -84,7 +84,7 @@ def test_page_tokens_are_bound(daily: Path) -> None:
 
 @pytest.mark.protocol("SHARE-QT-23", "SHARE-SEC-05")
 def test_page_tokens_expire(daily_caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    from deltalog.clock import now_ms
+    from deltalog._util.clock import now_ms
     from deltalog.sharing.server import endpoints
 
     token = actions(daily_caller.query(T, {"maxFiles": 1}), "endStreamAction")[0]["nextPageToken"]
@@ -100,7 +100,7 @@ def test_page_tokens_expire(daily_caller: Caller, monkeypatch: pytest.MonkeyPatc
 def test_tokens_of_pages_outlive_the_first_only_where_the_history_is_shared(
     daily: Path, monkeypatch: pytest.MonkeyPatch, *, history: bool, status: int
 ) -> None:
-    from deltalog.clock import now_ms
+    from deltalog._util.clock import now_ms
     from deltalog.sharing.server import endpoints
 
     caller = sharing({T: {"location": str(daily), "historyShared": history}})

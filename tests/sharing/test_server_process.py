@@ -51,6 +51,7 @@ def test_a_hang_up_reloads_at_once(tmp_path: Path) -> None:
         assert server.get(f"{PREFIX}/shares/new") == 200
 
 
+@pytest.mark.slow("kills a process")
 def test_the_cache_of_a_killed_server_is_removed(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "t", pa.table({"a": [1, 2]}))
     cache = tmp_path / "cache"

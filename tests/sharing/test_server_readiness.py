@@ -28,7 +28,7 @@ def _config(table: Path, **more: Any) -> dict[str, Any]:
 
 def _pass_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let what was found be old, so that it is looked for again."""
-    monkeypatch.setattr("deltalog.sharing.server.readiness._KEEP_SECONDS", 0.0)
+    monkeypatch.setattr("deltalog.sharing.server.application._KEEP_SECONDS", 0.0)
 
 
 def test_a_process_lives_and_is_ready(table: Path) -> None:

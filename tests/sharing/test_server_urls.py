@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deltalog.clock import now_ms
+from deltalog._util.clock import now_ms
 from deltalog.sharing.server import app
 from deltalog.sharing.server import endpoints as endpoints_module
 from deltalog.sharing.server.recipients import Recipient

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.sharing.wire.capabilities import Capabilities, encode_capabilities, parse_capabilities
+from deltalog.sharing.wire.requests import Capabilities, encode_capabilities, parse_capabilities
 
 
 @pytest.mark.protocol("SHARE-CAP-01", "SHARE-CAP-02")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from deltalog._json import dumps
+from deltalog._util.json import dumps
 from deltalog.errors import MalformedMessageError
 from deltalog.sharing.wire.codec import (
     MessageCodec,

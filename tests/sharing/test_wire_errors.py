@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.sharing.wire.errors import ErrorBody, encode_error, parse_error
+from deltalog.sharing.wire.requests import ErrorBody, encode_error, parse_error
 
 
 @pytest.mark.protocol("SHARE-GEN-04")

@@ -14,15 +14,18 @@ from typing import Any
 import orjson
 import pytest
 
-from deltalog.sharing.client.actions import ActionCollector
+from deltalog.sharing.client.answers import ActionCollector
 from deltalog.sharing.wire.codec import MessageCodec
-from deltalog.sharing.wire.lines import DeltaFileLine, ParquetFileLine, encode_line, parse_line
-from deltalog.sharing.wire.listing import (
+from deltalog.sharing.wire.lines import (
     SCHEMA,
     SHARE,
     TABLE,
+    DeltaFileLine,
+    ParquetFileLine,
+    encode_line,
     encode_page,
     encode_share,
+    parse_line,
     parse_page,
     parse_share,
 )

@@ -8,7 +8,7 @@ import pytest
 
 from deltalog.errors import MalformedMessageError
 from deltalog.sharing.wire.codec import MessageCodec
-from deltalog.sharing.wire.listing import (
+from deltalog.sharing.wire.lines import (
     SCHEMA,
     SHARE,
     TABLE,

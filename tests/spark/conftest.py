@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deltalog.spark
-from deltalog.spark import door
+from deltalog.spark import registration as door
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

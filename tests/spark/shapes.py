@@ -133,7 +133,7 @@ def _rename(path: Path, name: Callable[[str, str], str]) -> None:
     """Move the files of a table and say so in its log; of two that collide one stays."""
     from urllib.parse import quote
 
-    from deltalog._json import dumps, loads
+    from deltalog._util.json import dumps, loads
 
     taken: set[str] = set()
     for commit in sorted((path / "_delta_log").glob("*.json")):

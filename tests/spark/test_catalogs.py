@@ -20,9 +20,9 @@ from deltalog.errors import (
     TableExistsError,
     TableNotFoundError,
 )
-from deltalog.http import HttpOptions, Retry
 from deltalog.spark import DeltaTable, sql
-from deltalog.spark.session.catalogs import CATALOGS
+from deltalog.spark.session.names import CATALOGS
+from deltalog.storage.http import HttpOptions, Retry
 from tests.spark.conftest import LONG
 from tests.support.lent_keys import Issuer
 from tests.support.openapi import specification

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from deltalog.spark.session.catalogs import CATALOGS
+from deltalog.spark.session.names import CATALOGS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "spark-catalogs.md"
 BLOCK = re.compile(

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import EqualTo, IsNotNull
 
 import deltalog.spark
 from deltalog import DeltaTable, Field, Schema, write_deltalake
-from deltalog.spark.reading.filters import as_predicate
+from deltalog.spark.reading.batch_source import as_predicate
 
 SCHEMA = Schema([Field("id", "long"), Field("name", "string").collate("UTF8_LCASE")])
 

@@ -21,7 +21,7 @@ from deltalog import DeltaTable as CoreTable
 from deltalog import write_deltalake
 from deltalog.errors import CommitConflictError
 from deltalog.spark import DeltaTable
-from deltalog.spark.streaming.merge_batches import merge_batches
+from deltalog.spark.streaming.sink import merge_batches
 from tests.support.dying import DyingStore, batch, counting
 from tests.support.spark_workers import own_environment
 

@@ -19,7 +19,7 @@ from pyspark.sql import types as T  # noqa: N812  # as everywhere in PySpark's w
 import deltalog.spark
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import DeltaError, InvalidInputError, TableNotFoundError, VersionNotFoundError
-from deltalog.spark.session.formats import FORMATS
+from deltalog.spark.session.settings import FORMATS
 from tests.spark.conftest import CONNECT
 from tests.spark.shapes import SHAPES, Build, partitioned, plain, tracked
 from tests.spark.test_native import rows

@@ -12,10 +12,10 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 import deltalog.spark
 from deltalog import DeltaTable as CoreTable
 from deltalog.errors import AmbiguousMergeError, InvalidInputError
+from deltalog.operations.merge import upsert
 from deltalog.spark import DeltaTable, IdentityGenerator
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.merge import DeltaMergeBuilder
-from deltalog.verbs.merge import upsert
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}

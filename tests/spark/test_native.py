@@ -12,12 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 import deltalog.spark
 from deltalog import DeltaTable, col, write_deltalake
+from deltalog.data.scan import plan_scan
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import parse_sql
-from deltalog.scan import plan_scan
-from deltalog.spark.reading.file_keys import FileKey, key_of
-from deltalog.spark.reading.hive_layout import hive_partitions
-from deltalog.spark.reading.native import plan_read
+from deltalog.spark.reading.file_values import FileKey, key_of
+from deltalog.spark.reading.native import hive_partitions, plan_read
 from deltalog.storage import open_store
 from tests.spark.conftest import CONNECT
 from tests.spark.shapes import (
@@ -200,7 +199,7 @@ def test_files_and_rows_are_chosen_by_one_moment(
     days = [date(2019, 1, 1), date(2021, 1, 1)]
     for day in days:
         write_deltalake(tmp_path, pa.table({"day": [day, days[0]]}), mode="append")
-    monkeypatch.setattr("deltalog.clock.now_ms", lambda: 1_577_836_800_000)  # 2020
+    monkeypatch.setattr("deltalog._util.clock.now_ms", lambda: 1_577_836_800_000)  # 2020
     found = deltalog.spark.read(spark, tmp_path, where="day > current_date()")
     assert [row.day for row in found.collect()] == [days[1]]
     found = deltalog.spark.read(spark, tmp_path, where="day < current_date()")
@@ -260,7 +259,7 @@ def test_files_are_told_apart_by_length_or_by_name(
     build: Build,
     most: int,
 ) -> None:
-    monkeypatch.setattr("deltalog.spark.reading.file_keys.MOST_LOOKED_AT", most)
+    monkeypatch.setattr("deltalog.spark.reading.file_values.MOST_LOOKED_AT", most)
     build(tmp_path)
     found = deltalog.spark.read(spark, tmp_path, metadata_columns=["file_path"])
     names = [*DeltaTable(tmp_path).schema().names, "_metadata.file_path"]

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import deltalog.spark
 from deltalog import DeltaTable, write_deltalake
+from deltalog.data.scan import open_changes
 from deltalog.errors import (
     ChangeDataFeedNotEnabledError,
     DataFileMissingError,
@@ -20,8 +21,7 @@ from deltalog.errors import (
     InvalidInputError,
     VersionNotFoundError,
 )
-from deltalog.scan import open_changes
-from deltalog.spark.reading.native_changes import plan_changes
+from deltalog.spark.reading.by_options import plan_changes
 from tests.spark.shapes import ROWS
 from tests.spark.test_door import is_native, plan
 from tests.support.reference import Spark
@@ -166,7 +166,7 @@ def test_files_are_told_apart_by_length_or_by_name(
     build: Build,
     most: int,
 ) -> None:
-    monkeypatch.setattr("deltalog.spark.reading.file_keys.MOST_LOOKED_AT", most)
+    monkeypatch.setattr("deltalog.spark.reading.file_values.MOST_LOOKED_AT", most)
     build(tmp_path)
     changes = open_changes(DeltaTable(tmp_path).snapshot, start=0)
     assert rows(feed(registered, tmp_path)) == rows(changes.to_table())

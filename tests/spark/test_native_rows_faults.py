@@ -18,16 +18,16 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 
 import deltalog.spark
 from deltalog import DeltaTable, convert_to_deltalake
-from deltalog.clock import now_ms
-from deltalog.context import utc_context
+from deltalog._util.clock import now_ms
+from deltalog._util.paths import FileInfo
+from deltalog.data.write import WriteSpec
+from deltalog.data.write.adopted_files import describe_staged
 from deltalog.errors import AccessDeniedError, DataFileUnreadableError, StorageError
-from deltalog.paths import FileInfo
-from deltalog.rows.file_options import FileOptions
-from deltalog.snapshot import load_snapshot
-from deltalog.spark.engine import native_rows
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.operations.changes.file_options import FileOptions
+from deltalog.spark.engine import rows as native_rows
 from deltalog.storage import Store, open_store
-from deltalog.write import WriteSpec
-from deltalog.write.adopted_files import describe_staged
 from tests.spark.conftest import CONNECT
 from tests.support.native_writes import (
     BY_SPARK,

@@ -12,16 +12,15 @@ from pyspark.sql import SparkSession
 
 import deltalog.spark
 from deltalog import DeltaTable, Field, Schema
-from deltalog.context import utc_context
+from deltalog.data.write.options import WriterProperties
 from deltalog.errors import ConstraintViolationError
-from deltalog.rows.file_options import FileOptions
-from deltalog.rows.write_task import WriteJob
-from deltalog.snapshot import load_snapshot
-from deltalog.spark.engine.native_rows import are_settings_fit
-from deltalog.spark.engine.rows import SparkRows
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.operations.changes.apply import WriteJob
+from deltalog.operations.changes.file_options import FileOptions
+from deltalog.spark.engine.rows import SparkRows, are_settings_fit
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
-from deltalog.write.options import WriterProperties
 from tests.spark.conftest import CONNECT
 from tests.support.native_writes import (
     BY_SPARK,

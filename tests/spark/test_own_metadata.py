@@ -18,13 +18,13 @@ from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark
 import deltalog.spark
 from deltalog import DeltaTable as CoreTable
 from deltalog import write_deltalake
-from deltalog.conditions import as_condition
+from deltalog.data.scan import plan_scan
 from deltalog.errors import InvalidInputError
-from deltalog.scan import plan_scan
+from deltalog.expressions.sql_session import SqlSession
+from deltalog.operations.arguments import as_condition
 from deltalog.schema import Field, StructType
 from deltalog.spark import DeltaTable
 from deltalog.spark.reading.conditions import knows_no_zone
-from deltalog.sql_session import SqlSession
 from tests.spark.test_batch_source import load, partitions, reader
 from tests.spark.test_door import is_native
 from tests.spark.test_native import rows

@@ -22,7 +22,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 import deltalog.spark
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import InvalidInputError, ShareNotFoundError
-from deltalog.metadata_columns import CHANGE_COLUMNS
+from deltalog.schema.metadata_columns import CHANGE_COLUMNS
 from deltalog.sharing import SharedTable
 from deltalog.sharing.server import app
 from deltalog.spark import load_as_spark, load_table_changes_as_spark

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import IncompatibleChangesError, InvalidInputError, RowsChangedError
-from deltalog.metadata_columns import CHANGE_COLUMNS
+from deltalog.schema.metadata_columns import CHANGE_COLUMNS
 from deltalog.sharing.client import AsyncRestClient, SharedTable, read_profile
 from deltalog.sharing.server import app
 from deltalog.spark.sharing.options import parse_shared_stream_options

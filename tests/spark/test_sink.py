@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import deltalog.spark
 from deltalog import DeltaTable as CoreTable
-from deltalog.spark.streaming.merge_batches import merge_batches
+from deltalog.spark.streaming.sink import merge_batches
 
 
 class Stream:

@@ -21,7 +21,7 @@ from deltalog.errors import (
     TableNotFoundError,
 )
 from deltalog.spark import DeltaTable as SparkTable
-from deltalog.spark.session.formats import check_catalog
+from deltalog.spark.session.settings import check_catalog
 from tests.spark.test_door import is_native, plan
 
 ROWS = [(1, "a"), (2, "b")]

@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 
 import deltalog.spark
 from deltalog import DeltaTable, Field, Schema, write_deltalake
-from deltalog.actions.arrow import FILE_SCHEMA
-from deltalog.context import utc_context
+from deltalog.data.scan.prune import prune
 from deltalog.errors import CheckpointUnreadableError, InvalidInputError
 from deltalog.expressions import as_expression, resolve_predicate
-from deltalog.scan.prune import prune
-from deltalog.snapshot import Snapshot, load_snapshot
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.spark.reading.scan import ClusterPlan, files_frame
 from deltalog.spark.reading.state import MOST_FILES_HERE, prune_on_cluster
-from deltalog.spark.reading.state_frames import ClusterPlan, files_frame
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
 from tests.property.test_checkpoint_laws import LAYOUTS

@@ -14,21 +14,21 @@ from pyspark.sql import SparkSession
 
 import deltalog.spark
 from deltalog import DeltaTable, write_deltalake
-from deltalog.checkpoints.writer import (
+from deltalog.log.checkpoints.writer import (
     CheckpointLayout,
     classic_rows,
     file_rows,
     part_paths,
 )
-from deltalog.context import utc_context
-from deltalog.log.hint import read_hint
+from deltalog.log.context import utc_context
+from deltalog.log.listing import read_hint
 from deltalog.log.names import commit_path
-from deltalog.snapshot import Snapshot, load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.spark.engine.checkpoint import _write_part, checkpoint_on_cluster
 from deltalog.storage import open_store
 from deltalog.testing import CountingStore
-from deltalog.upkeep import create_checkpoint
-from deltalog.upkeep.checkpoint import content_of_files
+from deltalog.transaction.upkeep import create_checkpoint
+from deltalog.transaction.upkeep.checkpoint import content_of_files
 from tests.property.test_checkpoint_laws import LAYOUTS, NOW, assert_same_state
 from tests.property.test_pieces_laws import checkpointed
 from tests.spark.large import SMALL_SHARES, put_on_disk

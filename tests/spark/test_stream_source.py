@@ -10,15 +10,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.context import TableContext
 from deltalog.errors import (
     DeltaError,
     IncompatibleChangesError,
     InvalidInputError,
     RowsChangedError,
 )
+from deltalog.log.context import TableContext
+from deltalog.log.snapshot import load_snapshot
 from deltalog.schema import Field
-from deltalog.snapshot import load_snapshot
 from deltalog.spark.reading.batch_source import TaskPartition
 from deltalog.spark.reading.options import parse_stream_options
 from deltalog.spark.source import DeltalogSource

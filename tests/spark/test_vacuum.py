@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 
 from deltalog import DeltaTable as CoreTable
 from deltalog import write_deltalake
-from deltalog.clock import now_ms
-from deltalog.engine.listing import listed_files
+from deltalog._util.clock import now_ms
 from deltalog.errors import InvalidInputError
+from deltalog.operations.engine import listed_files
 from deltalog.spark import DeltaTable
-from deltalog.spark.engine.files import (
+from deltalog.spark.engine.engine import (
     FILES_PER_TASK,
     SweepSpec,
     delete_task,

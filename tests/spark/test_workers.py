@@ -128,9 +128,9 @@ def test_a_process_that_reads_loads_nothing_that_writes(tmp_path: Path) -> None:
     )
     loaded = set(python("-c", code, str(tmp_path), path="").stdout.decode().split())
     assert "deltalog.spark.reading.batch_source" in loaded
-    for room in ("write", "transaction", "rows", "table", "spark.writing", "spark.streaming"):
-        assert f"deltalog.{room}" not in loaded
-        assert importlib.util.find_spec(f"deltalog.{room}") is not None  # it has not been renamed
+    for name in ("data.write", "transaction", "operations.changes", "table", "spark.writing"):
+        assert f"deltalog.{name}" not in loaded
+        assert importlib.util.find_spec(f"deltalog.{name}") is not None  # it has not been renamed
 
 
 def test_an_old_pyspark_is_named_when_the_package_is_imported(tmp_path: Path) -> None:

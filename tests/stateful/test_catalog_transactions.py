@@ -16,7 +16,7 @@ import pytest
 
 from deltalog import write_deltalake
 from deltalog.errors import CommitConflictError, DeltaError, TransactionIncompleteError
-from deltalog.table.catalog_recovery import PartState
+from deltalog.table.catalog_transaction import PartState
 from tests.support.catalog_transactions import (
     AFTER,
     BEFORE,

@@ -25,15 +25,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from deltalog._json import iter_objects
-from deltalog.actions import AddFile
-from deltalog.context import utc_context
+from deltalog._util.json import iter_objects
 from deltalog.errors import CommitOutcomeUnknownError, DeltaError
 from deltalog.expressions import as_expression, resolve_predicate
+from deltalog.log.context import utc_context
 from deltalog.log.names import commit_path
-from deltalog.snapshot import Snapshot, load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.protocol.actions import AddFile
 from deltalog.storage.store import Store
-from deltalog.testing.simulation.process import SteadyClock
+from deltalog.testing.simulation.model import SteadyClock
 from deltalog.testing.simulation.workers import (
     HARMS,
     CommonStore,

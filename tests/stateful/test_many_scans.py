@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from deltalog.testing.stalls import StallWatch, all_stacks
+from deltalog.testing.simulation.workers import StallWatch, all_stacks
 from tests.support.many_scans import SCENARIOS
 
 pytestmark = pytest.mark.slow("each scenario is a process with pools of its own")
@@ -43,7 +43,7 @@ def test_many_scans_at_once_are_answered(scenario: str, threads: int, tmp_path: 
 def test_a_process_that_hangs_ends_with_the_stacks_of_its_threads() -> None:
     script = (
         "import threading\n"
-        "from deltalog.testing.stalls import ended_when_stalled\n"
+        "from deltalog.testing.simulation.workers import ended_when_stalled\n"
         "def waits_forever(): threading.Event().wait()\n"
         "with ended_when_stalled(0.5): waits_forever()\n"
     )

@@ -8,22 +8,22 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from deltalog.context import utc_context
-from deltalog.engine import LocalEngine
-from deltalog.scan import plan_scan
+from deltalog.data.scan import plan_scan
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.operations.delete import Delete
+from deltalog.operations.do import do, stage
+from deltalog.operations.engine import LocalEngine
+from deltalog.operations.operation import OutcomeT_co, Verb
+from deltalog.operations.vacuum import VacuumPlan, confirm_vacuum, delete_planned, plan_vacuum
+from deltalog.operations.write import Write
+from deltalog.protocol.table_change import new_table
 from deltalog.schema import from_arrow_schema
-from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.storage.store import Store
-from deltalog.table_change import new_table
-from deltalog.testing.simulation.process import SteadyClock
+from deltalog.testing.simulation.model import SteadyClock
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import commit, stage_and_commit
 from deltalog.transaction.properties import CommitOptions
-from deltalog.verbs.delete import Delete
-from deltalog.verbs.do import do, stage
-from deltalog.verbs.vacuum import VacuumPlan, confirm_vacuum, delete_planned, plan_vacuum
-from deltalog.verbs.verb import OutcomeT_co, Verb
-from deltalog.verbs.write import Write
 from tests.support.contexts import moved
 from tests.support.logs import DictStore
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from deltalog._json import loads
-from deltalog.context import utc_context
-from deltalog.engine import LocalEngine
-from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.verbs import alter
-from deltalog.verbs.do import do
-from deltalog.verbs.verb import Verb
+from deltalog._util.json import loads
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.operations import alter
+from deltalog.operations.do import do
+from deltalog.operations.engine import LocalEngine
+from deltalog.operations.operation import Verb
 from tests.support.raw_tables import DataTable
 
 INNER = {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True}]}

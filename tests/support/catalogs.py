@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deltalog.clock import now_ms
-from deltalog.engine import LocalEngine
-from deltalog.table_change import new_table
-from deltalog.verbs.create import Create
-from deltalog.verbs.do import make_table
+from deltalog._util.clock import now_ms
+from deltalog.operations.create import Create
+from deltalog.operations.do import make_table
+from deltalog.operations.engine import LocalEngine
+from deltalog.protocol.table_change import new_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deltalog.catalogs import CatalogTable, Name, StagedTable, TableCatalog
+    from deltalog.log.snapshot import Snapshot
     from deltalog.schema import StructType
-    from deltalog.snapshot import Snapshot
 
 
 def create(

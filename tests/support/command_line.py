@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from typer.testing import CliRunner, Result
 
-from deltalog._json import loads
+from deltalog._util.json import loads
 from deltalog.cli import app
 
 ROWS = pa.table(

@@ -9,22 +9,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq  # writes files as other writers do
 
-from deltalog._json import loads
-from deltalog.configuration import TableConfiguration
-from deltalog.context import utc_context
-from deltalog.engine import LocalEngine
-from deltalog.schema import Field, StructType
-from deltalog.table_change import new_table
-from deltalog.transaction import PendingTransaction
-from deltalog.transaction.commit import commit
-from deltalog.transaction.properties import CommitOptions
-from deltalog.verbs.convert import (
+from deltalog._util.json import loads
+from deltalog.log.context import utc_context
+from deltalog.operations.convert import (
     Conversion,
     Convert,
     configuration_in_place,
     plan_conversion,
 )
-from deltalog.verbs.do import stage
+from deltalog.operations.do import stage
+from deltalog.operations.engine import LocalEngine
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.protocol.table_change import new_table
+from deltalog.schema import Field, StructType
+from deltalog.transaction import PendingTransaction
+from deltalog.transaction.commit import commit
+from deltalog.transaction.properties import CommitOptions
 from tests.support.aging import NO_HOOKS, AgingTable
 
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.rows import kept_groups
-from deltalog.write.options import WriterProperties
+from deltalog.data.write.options import WriterProperties
+from deltalog.operations.changes import kept_groups
 
 GROUP_ROWS: Final = 10
 Change = Callable[[DeltaTable], object]

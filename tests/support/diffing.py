@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deltalog.insight.diff import TableDiff, diff_snapshots
+from deltalog.table.inspect.diff import TableDiff, diff_snapshots
 from tests.support.aging import AgingTable
 
 

@@ -12,7 +12,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from deltalog.paths import FileInfo
+from deltalog._util.paths import FileInfo
 from deltalog.storage import open_store
 
 
@@ -70,7 +70,7 @@ def main(place: str, flag: str) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
-    from deltalog.spark.streaming.merge_batches import merge_batches
+    from deltalog.spark.streaming.sink import merge_batches
 
     spark = (
         SparkSession.builder.master("local[2]")

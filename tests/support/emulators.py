@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from deltalog import _json
+from deltalog._util import json as _json
 from tests.support.gcs_server import GcsServer
 
 AZURITE_DIRECTORY = Path(__file__).parents[2] / ".cache" / "azurite"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from deltalog._json import dumps, iter_objects, loads
-from deltalog.context import utc_context
-from deltalog.insight.doctor import Report, Severity, examine
+from deltalog._util.json import dumps, iter_objects, loads
+from deltalog.log.context import utc_context
 from deltalog.log.names import commit_path
+from deltalog.table.inspect.doctor import Report, Severity, examine
 from tests.support.aging import FEATURES, AgingTable
 from tests.support.logs import Json
 

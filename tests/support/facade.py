@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog._json import loads
+from deltalog._util.json import loads
 from deltalog.log.names import commit_path
 from tests.support.logs import DictStore
 from tests.support.raw_tables import rows_of

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deltalog.insight.follow import Follower
-from deltalog.insight.follow_steps import FollowOptions, Step
+from deltalog.table.inspect.follow import Follower, FollowOptions, Step
 from tests.support.aging import AgingTable
 
 

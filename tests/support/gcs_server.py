@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from deltalog import _json
+from deltalog._util import json as _json
 from tests.support.signatures import is_signed_by_google
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq  # writes checkpoints as other writers do
 
-from deltalog._json import dumps
-from deltalog.actions import arrow
+from deltalog._util.json import dumps
+from deltalog._util.paths import FileInfo
 from deltalog.errors import AlreadyExistsError, ObjectNotFoundError
 from deltalog.log import names
-from deltalog.paths import FileInfo
+from deltalog.protocol.actions import arrow
 
 Json = dict[str, Any]
 

@@ -393,7 +393,7 @@ SCENARIOS: dict[str, Callable[[str], None]] = {
 
 
 def main(arguments: Sequence[str]) -> None:
-    from deltalog.testing.stalls import ended_when_stalled
+    from deltalog.testing.simulation.workers import ended_when_stalled
 
     name, threads, directory = arguments
     shrink_pools(int(threads))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deltalog.log.names import LAST_CHECKPOINT_PATH
-from deltalog.snapshot import Snapshot
+from deltalog.log.snapshot import Snapshot
 from tests.support import logs
 from tests.support.logs import DictStore
 

@@ -6,19 +6,19 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deltalog._json import loads
-from deltalog.context import utc_context
+from deltalog._util.json import loads
+from deltalog.data.scan import plan_scan
 from deltalog.expressions import parse_type
-from deltalog.rows.bins import RunOptions
-from deltalog.rows.file_options import FileOptions
-from deltalog.scan import plan_scan
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.operations.alter.properties import SetClusteringColumns
+from deltalog.operations.changes.bins import RunOptions
+from deltalog.operations.changes.file_options import FileOptions
+from deltalog.operations.operation import Verb
+from deltalog.operations.optimize import Optimized, ZOrder
 from deltalog.schema import Field, StructType
-from deltalog.snapshot import load_snapshot
 from deltalog.storage.store import Store
 from deltalog.transaction import PostCommitHookProperties
-from deltalog.verbs.alter.clustering import SetClusteringColumns
-from deltalog.verbs.optimize import Optimized, ZOrder
-from deltalog.verbs.verb import Verb
 from tests.support.logs import Json
 from tests.support.statements import StatedTable
 from tests.support.transactions import actions_of, commit_info_of, of_kind

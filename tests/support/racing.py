@@ -16,16 +16,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from deltalog import DeltaTable, Field, Schema
-from deltalog._json import dumps, loads
-from deltalog.configuration import TableConfiguration
-from deltalog.context import utc_context
+from deltalog._util.json import dumps, loads
+from deltalog.data.write import WriteSpec
+from deltalog.data.write.files import write_files
+from deltalog.log.context import utc_context
 from deltalog.log.names import commit_path
-from deltalog.snapshot import load_snapshot
+from deltalog.log.snapshot import load_snapshot
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.protocol.table_change import new_table
 from deltalog.storage import Store, open_store
-from deltalog.table_change import new_table
 from deltalog.transaction import PendingTransaction, commit, stage_and_commit
-from deltalog.write import WriteSpec
-from deltalog.write.files import write_files
 
 ROOT = Path(__file__).parents[2]
 

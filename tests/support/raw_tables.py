@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
-from deltalog.context import utc_context
-from deltalog.deletion_vectors import encode_z85
+from deltalog.data.scan import Scan, plan_scan
 from deltalog.expressions import parse_sql
-from deltalog.scan import Scan, plan_scan
-from deltalog.snapshot import Snapshot, load_snapshot
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.protocol.deletion_vectors import encode_z85
 from deltalog.storage import Store
 from tests.support import logs
 from tests.support.contexts import moved

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from deltalog import DeltaTable
-from deltalog.variant import to_json
+from deltalog.schema.variant import to_json
 
 ROW_ID_COLUMNS = ("_metadata.row_id", "_metadata.row_commit_version")
 

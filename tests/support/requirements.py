@@ -46,6 +46,7 @@ def known_ids() -> frozenset[str]:
     return frozenset(row.id for row in load_rows())
 
 
+@functools.cache
 def find_claims() -> Mapping[str, list[str]]:
     """Test functions by the id that they claim with `@pytest.mark.protocol(…)`.
 

@@ -11,7 +11,7 @@ import hmac
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from deltalog.clock import now_ms
+from deltalog._util.clock import now_ms
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from deltalog.column_mapping import Mode
 from deltalog.expressions import Expression, parse_sql, resolve_predicate
+from deltalog.protocol.column_mapping import Mode
+from deltalog.protocol.stats import Skipping, parse_stats, plan_skipping
 from deltalog.schema import ArrayType, Field, StructType
-from deltalog.stats import Skipping, parse_stats, plan_skipping
 
 
 @dataclass(frozen=True)

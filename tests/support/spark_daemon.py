@@ -13,10 +13,10 @@ from pyspark.daemon import manager
 
 _MODULES = (
     "deltalog.spark.engine.row_tasks",
-    "deltalog.spark.engine.write_tasks",
-    "deltalog.spark.reading.task_frame",
+    "deltalog.spark.engine.rows",
+    "deltalog.spark.reading.native",
     "deltalog.spark.session.tasks",
-    "deltalog.write.files",
+    "deltalog.data.write.files",
     "pyarrow.parquet",
     "pyspark.sql.worker",
     "pyspark.worker",

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import deltalog
 from deltalog import DeltaTable
+from deltalog.data.scan import open_changes
 from deltalog.errors import DeltaError
-from deltalog.scan import open_changes
 from tests.support import reference
 
 if TYPE_CHECKING:

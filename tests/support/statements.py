@@ -7,28 +7,27 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltalog.context import utc_context
-from deltalog.engine import Engine, LocalEngine
+from deltalog._util.cards import Progress
+from deltalog.data.scan import open_changes, plan_scan
 from deltalog.expressions import parse_type
-from deltalog.progress import Progress
-from deltalog.rows.file_options import FileOptions
-from deltalog.rows.merge.source import MergeSource
-from deltalog.rows.planned import ChangeMetrics
-from deltalog.rows.request import Action, ChangeRequest, Clause, When
-from deltalog.scan import open_changes, plan_scan
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.operations.changes.file_options import FileOptions
+from deltalog.operations.changes.merge.source import MergeSource
+from deltalog.operations.changes.request import Action, ChangeMetrics, ChangeRequest, Clause, When
+from deltalog.operations.delete import Delete
+from deltalog.operations.do import do
+from deltalog.operations.engine import Engine, LocalEngine
+from deltalog.operations.merge import Merge
+from deltalog.operations.operation import OutcomeT_co, Verb
+from deltalog.operations.update import Update
+from deltalog.operations.write import Write
+from deltalog.protocol.table_change import new_table
 from deltalog.schema import Field, StructType
-from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.storage.store import Store
-from deltalog.table_change import new_table
 from deltalog.transaction import PendingTransaction, PostCommitHookProperties
 from deltalog.transaction.commit import commit
 from deltalog.transaction.properties import CommitOptions
-from deltalog.verbs.delete import Delete
-from deltalog.verbs.do import do
-from deltalog.verbs.merge import Merge
-from deltalog.verbs.update import Update
-from deltalog.verbs.verb import OutcomeT_co, Verb
-from deltalog.verbs.write import Write
 from tests.support.logs import DictStore
 
 VECTORS = {"delta.enableDeletionVectors": "true"}

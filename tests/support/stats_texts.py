@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltalog.stats import parse_stats, schema_of_leaves
+from deltalog.protocol.stats import parse_stats, schema_of_leaves
 
 Leaf = tuple[tuple[str, ...], pa.DataType]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from deltalog.actions import Protocol
-from deltalog.configuration import TableConfiguration
+from deltalog.protocol.actions import Protocol
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.protocol.table_change import changed_table, new_table
 from deltalog.schema import ArrayType, Field, StructType
-from deltalog.table_change import changed_table, new_table
 
 PLAIN = StructType([Field("id", "long"), Field("p", "string"), Field("n", "integer")])
 

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from deltalog._json import iter_objects
-from deltalog.actions import AddFile
-from deltalog.context import utc_context
+from deltalog._util.json import iter_objects
+from deltalog.data.write.written import WrittenFiles
 from deltalog.expressions import Expression, as_expression, resolve_predicate
+from deltalog.log.context import utc_context
 from deltalog.log.names import commit_path
-from deltalog.snapshot import Snapshot, load_snapshot
+from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.protocol.actions import AddFile
 from deltalog.storage.store import Store
-from deltalog.testing.simulation.process import SteadyClock
+from deltalog.testing.simulation.model import SteadyClock
 from deltalog.transaction import (
     PendingTransaction,
     PostCommitHookProperties,
 )
-from deltalog.write.written import WrittenFiles
 from tests.support.logs import DictStore, Json, commit, metadata
 
 NOW_MS = 1_700_000_000_000

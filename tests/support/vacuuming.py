@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltalog.scan.changes import open_changes
+from deltalog.data.scan.changes import open_changes
 from tests.support.aging import DAY_MS, START_MS, AgingTable
 from tests.support.logs import PROTOCOL, commit, metadata
 

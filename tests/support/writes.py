@@ -11,20 +11,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq  # reads files without our own reader
 
-from deltalog._json import loads
-from deltalog.actions import Metadata, Protocol, action_to_json
-from deltalog.column_mapping import assign
-from deltalog.configuration import TableConfiguration
-from deltalog.context import utc_context
-from deltalog.scan import plan_scan
-from deltalog.schema import Field, StructType, encode_schema
-from deltalog.snapshot import load_snapshot
-from deltalog.write import (
+from deltalog._util.json import loads
+from deltalog.data.scan import plan_scan
+from deltalog.data.write import (
     Enforcer,
     WriteSpec,
     WrittenFiles,
     write_files,
 )
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.protocol.actions import Metadata, Protocol, action_to_json
+from deltalog.protocol.column_mapping import assign
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.schema import Field, StructType, encode_schema
 from tests.support import logs
 from tests.support.raw_tables import rows_of
 

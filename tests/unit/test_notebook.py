@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deltalog._json import loads
+from deltalog._util.json import loads
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "notebook.ipynb"
 

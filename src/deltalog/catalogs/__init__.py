@@ -1,16 +1,22 @@
-"""Tables by name: Unity Catalog, AWS Glue, a directory; one protocol that others can implement."""
+"""Names of tables and what stands behind them: Unity Catalog, AWS Glue, a directory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalog._lazy_names import names_on_demand
+from deltalog._util.lazy_names import names_on_demand
 
 if TYPE_CHECKING:
     from deltalog.catalogs.files import FileCatalog
     from deltalog.catalogs.glue import GlueCatalog
-    from deltalog.catalogs.named import NamedTable
-    from deltalog.catalogs.protocol import CatalogTable, Name, StagedTable, TableCatalog, TableType
+    from deltalog.catalogs.protocol import (
+        CatalogTable,
+        Name,
+        NamedTable,
+        StagedTable,
+        TableCatalog,
+        TableType,
+    )
     from deltalog.catalogs.unity import UnityCatalog
 
 # Some need libraries that not everybody has.
@@ -19,7 +25,7 @@ _ORIGINS = {
     "FileCatalog": "deltalog.catalogs.files",
     "GlueCatalog": "deltalog.catalogs.glue",
     "Name": "deltalog.catalogs.protocol",
-    "NamedTable": "deltalog.catalogs.named",
+    "NamedTable": "deltalog.catalogs.protocol",
     "StagedTable": "deltalog.catalogs.protocol",
     "TableCatalog": "deltalog.catalogs.protocol",
     "TableType": "deltalog.catalogs.protocol",

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util.paths import parse_table_uri
 from deltalog.catalogs.files import FileCatalog
-from deltalog.catalogs.named import NamedTable
+from deltalog.catalogs.protocol import NamedTable
 from deltalog.catalogs.unity.catalog import UnityCatalog
-from deltalog.catalogs.unity.settings import UnitySettings, split_options, unity_settings
+from deltalog.catalogs.unity.client import UnitySettings, split_options, unity_settings
 from deltalog.errors import InvalidInputError
-from deltalog.http.options import HttpOptions
-from deltalog.paths import parse_table_uri
+from deltalog.storage.http.client import HttpOptions
 from deltalog.storage.options import truth
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 # A name, or anything between backticks; two of them are one.
 _PART: Final = re.compile(r"(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>[^`./@]+))(?P<dot>\.|$)")
+
 _SERVER: Final = re.compile(r"https?://", re.IGNORECASE)
+
 _FORM: Final = "expected uc://catalog.schema.table"
 
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Final
 from deltalog.catalogs.protocol import (
     CatalogTable,
     Name,
+    OffersTransactions,
     StagedTable,
     TableType,
     check_parts,
     shown_name,
 )
-from deltalog.catalogs.transacting import OffersTransactions
-from deltalog.context import TableContext, utc_context
 from deltalog.errors import (
     CatalogError,
     InvalidInputError,
@@ -26,8 +25,9 @@ from deltalog.errors import (
     TableExistsError,
     TableNotFoundError,
 )
+from deltalog.log.context import TableContext, utc_context
 from deltalog.log.listing import has_table
-from deltalog.storage.folders import (
+from deltalog.storage.filesystems import (
     check_deletable,
     delete_table_files,
     make_folder,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
-    from deltalog.snapshot import Snapshot
+    from deltalog.log.snapshot import Snapshot
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
 

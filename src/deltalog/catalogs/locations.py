@@ -16,17 +16,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from deltalog._util.paths import split_location, store_kind
+from deltalog._util.store_kinds import kind_named
 from deltalog.errors import CatalogAccessError, CatalogError, DeltaError, UnsafePathError
-from deltalog.http.texts import shown_location
-from deltalog.paths import split_location, store_kind
 from deltalog.storage.faults import has_login
+from deltalog.storage.http.replies import shown_location
 from deltalog.storage.options import is_sent_to_tasks, names_credentials
-from deltalog.store_kinds import kind_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deltalog.clock import Clock
+    from deltalog._util.clock import Clock
 
 logger: logging.Logger = logging.getLogger(__name__)
 

@@ -6,19 +6,31 @@ without the catalog's own alias: `("sales", "orders")`. Knows no catalog.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from deltalog.errors import InvalidInputError
+from deltalog._util.cached import name_methods_after
+from deltalog._util.paths import FileInfo
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.log.names import LogFile, LogFileKind, commit_path
+from deltalog.protocol.features.row_ids import ROW_TRACKING_DOMAIN
+from deltalog.transaction.committer import FileSystemCommitter
+from deltalog.transaction.conflicts import WinningCommit, parse_winner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+    from os import PathLike
 
-    from deltalog.context import TableContext
+    from deltalog.log.context import LogTail, TableContext
+    from deltalog.log.snapshot import Snapshot
     from deltalog.schema import StructType
-    from deltalog.snapshot import Snapshot
+    from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
 
 Name = tuple[str, ...]
@@ -284,3 +296,146 @@ def check_parts(name: Name, count: int, what: str) -> None:
         raise InvalidInputError(
             f"cannot take {name!r} for {what}: expected a tuple of {count} names"
         )
+
+
+# A table by its name in a catalog: one that is there, or the place for one that is not.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedTable:
+    """A table by its name.
+
+    Args:
+        catalog: that knows it.
+        name: its parts.
+        at: the version or moment that the URI names.
+    """
+
+    catalog: TableCatalog
+    name: Name
+    at: int | datetime | None = None
+
+    def is_delta_table(self) -> bool:
+        """Whether the catalog has a Delta table of that name."""
+        found = self.catalog.find(self.name)
+        return found is not None and found.provider == "delta"
+
+    def stage(self) -> NewNamedTable:
+        """A place for it, where there is none of the name."""
+        return NewNamedTable(catalog=self.catalog, staged=self.catalog.stage(self.name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewNamedTable:
+    """A place for a table, and the catalog that is told when version 0 is written."""
+
+    catalog: TableCatalog
+    staged: StagedTable
+
+    def register(self, snapshot: Snapshot) -> TableContext:
+        """Show the table; its context from now on.
+
+        Raises:
+            TableExistsError: somebody else took the name.
+        """
+        self.catalog.register(self.staged, snapshot)
+        context = self.catalog.open(self.staged.name)
+        return replace(context, time_zone=snapshot.context.time_zone)
+
+
+# What a commit changes that catalogs keep a copy of: metadata, protocol, domains, its counts.
+
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+
+def read_commit(version: int, data: bytes) -> WinningCommit:
+    """The actions of a commit that is being made.
+
+    Raises:
+        MalformedLogError: the bytes are no commit.
+    """
+    file = FileInfo(commit_path(version), len(data), 0)
+    return parse_winner(LogFile(LogFileKind.COMMIT, version, file), data)
+
+
+def changes_table(commit: WinningCommit) -> bool:
+    """Whether a commit changes what a catalog shows of a table, and not rows alone."""
+    is_other = commit.metadata is not None or commit.protocol is not None
+    return is_other or bool(commit.domains.keys() - {ROW_TRACKING_DOMAIN})
+
+
+class Teller(Protocol):
+    """Whoever tells a catalog what a commit changed; picklable."""
+
+    def tell(self, store: Store, commit: WinningCommit) -> None:
+        """Tell it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedCommitter:
+    """Commits by put-if-absent, and tells a catalog what changed.
+
+    Args:
+        teller: tells it; a failure is logged, because the commit stands.
+    """
+
+    teller: Teller
+
+    def commit(self, store: Store, version: int, data: bytes) -> FileInfo:
+        """As `Committer`."""
+        file = FileSystemCommitter().commit(store, version, data)
+        try:
+            commit = read_commit(version, data)
+            if version > 0 and changes_table(commit):
+                self.teller.tell(store, commit)
+        except DeltaError as error:
+            logger.warning(
+                "version %d of %s stands, and its catalog does not know of it: %s",
+                version,
+                store.root,
+                error,
+            )
+        return file
+
+    def log_tail(self, _store: Store) -> LogTail | None:
+        """As `Committer`: the store's listing knows the newest commits."""
+        return None
+
+
+# Where a catalog begins transactions over several of its tables.
+
+
+class OffersTransactions:
+    """A catalog whose users begin a transaction over several of its tables here."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let errors about arguments name the class that is called."""
+        super().__init_subclass__(**options)
+        name_methods_after(cls, OffersTransactions)
+
+    def transaction(
+        self,
+        journals: str | PathLike[str] | Store | None = None,
+        storage_options: StorageOptions | None = None,
+        **options: Any,
+    ) -> AbstractContextManager[Any]:
+        """Begin a transaction: `with catalog.transaction() as tx: tx.table("a.b").append(…)`.
+
+        Args:
+            journals: as for `CatalogTransactions`, which also completes what a run left.
+            storage_options: of the folder of journals.
+            options: as for `CatalogTransactions.begin`.
+
+        Returns:
+            A `CatalogTransaction`.
+
+        Raises:
+            InvalidInputError: the catalog has no folder for journals, and none is named.
+        """
+        tables: Any = import_module("deltalog.table")
+        found: AbstractContextManager[Any] = tables.CatalogTransactions(
+            self, journals, storage_options
+        ).begin(**options)
+        return found

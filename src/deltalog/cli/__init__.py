@@ -8,6 +8,6 @@ statements, `completion` serves shells.
 
 from __future__ import annotations
 
-from deltalog.cli.completion import app
+from deltalog.cli.commands import app
 
 __all__ = ["app"]

@@ -8,21 +8,291 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
+import shutil
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
+from datetime import UTC, datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final, ParamSpec
 
+import pyarrow as pa
 import typer
+from rich.cells import cell_len, set_cell_size
 
-from deltalog._version import __version__
-from deltalog.cli.output import OutputFormat
+from deltalog._util.cards import progress_bar
+from deltalog._util.escaping import printable, printable_json, printable_lines
+from deltalog._util.json import dumps
+from deltalog._util.version import __version__
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.escaping import printable
-from deltalog.progress import progress_bar
+from deltalog.expressions.texts import has_far_years
+from deltalog.schema.check import readable_moment, readable_rows, readable_tuples, readable_values
 from deltalog.table import DeltaTable
+from deltalog.table.inspect.display import readable_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Sequence
+
+
+# How the command line prints: as a table for people, as JSON lines, CSV or Arrow for programs.
+
+
+_MOST_LETTERS: Final = 60
+_FEWEST_LETTERS: Final = 20
+
+
+class OutputFormat(StrEnum):
+    """How answers are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    ARROW = "arrow"
+
+
+def print_rows(rows: list[dict[str, Any]], form: OutputFormat) -> None:
+    """A few facts, whatever their values are; a table of them is for people (`humane`)."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if form is OutputFormat.JSON:
+        for row in rows:
+            typer.echo(printable_json(dumps(_plain(row)).decode()))
+    elif form is OutputFormat.TABLE:
+        _draw_facts(names, [[row.get(name) for name in names] for row in rows])
+    else:
+        texts = [{name: as_text(row.get(name)) for name in names} for row in rows]
+        kinds = pa.schema([(name, pa.string()) for name in names])
+        table = pa.Table.from_pylist(texts, schema=kinds)
+        print_batches(table.schema, table.to_batches(), form)
+
+
+def print_record(record: dict[str, Any], form: OutputFormat) -> None:
+    """One fact with many members: a line for each where people read it."""
+    if form is OutputFormat.TABLE:
+        told = [{"": name, "value": humane(name, value)} for name, value in record.items()]
+        print_rows([row for row in told if row["value"]], form)
+    else:
+        print_rows([record], form)
+
+
+def print_facts(table: pa.Table, form: OutputFormat) -> None:
+    """What the log or a verb tells, as Arrow data."""
+    if form is OutputFormat.TABLE:
+        _draw_facts(table.column_names, list(readable_tuples(table)))
+    else:
+        print_batches(table.schema, table.to_batches(), form)
+
+
+def print_text(text: str) -> None:
+    """Lines for people; what a log put into them cannot steer their terminal."""
+    for line in text.split("\n"):
+        typer.echo(printable(line))
+
+
+def print_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], form: OutputFormat) -> None:
+    """Any number of rows of a table, as they come and as they are."""
+    match form:
+        case OutputFormat.JSON:
+            for batch in batches:
+                for row in readable_rows(batch):
+                    typer.echo(printable_json(dumps(_plain(row)).decode()))
+        case OutputFormat.TABLE:
+            rows = [
+                [as_text(value) for value in row]
+                for batch in batches
+                for row in readable_tuples(batch)
+            ]
+            _draw(schema.names, rows)
+        case OutputFormat.CSV:
+            _write_csv(schema, batches)
+        case OutputFormat.ARROW:
+            with pa.ipc.new_stream(_out(), schema) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+
+
+def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    from pyarrow import csv  # noqa: PLC0415  # only here
+
+    # Values of CSV are data, which a file or a program gets as they are; a person at a terminal
+    # gets the escapes of what would steer it.
+    is_shown = sys.stdout.isatty()
+    names = [printable(name) if is_shown else name for name in schema.names]
+    flat = [_flat_field(field).with_name(name) for field, name in zip(schema, names, strict=True)]
+    csv.write_csv(pa.schema(flat).empty_table(), _out())
+    without_header = csv.WriteOptions(include_header=False)
+    for batch in batches:
+        columns: list[Any] = []
+        for field, column in zip(flat, batch.columns, strict=True):
+            held: Any = column
+            if not field.type.equals(column.type) or _is_beyond_csv(column):
+                held = pa.array([as_text(one) for one in readable_values(column)], pa.string())
+            if is_shown and held.type in {pa.string(), pa.large_string()}:
+                texts = held.to_pylist()
+                held = pa.array([one and printable_lines(one) for one in texts], held.type)
+            columns.append(held)
+        csv.write_csv(pa.RecordBatch.from_arrays(columns, names), _out(), without_header)
+
+
+def _is_beyond_csv(column: pa.Array[Any]) -> bool:
+    """Whether Arrow would print another year, as it computes with 16 bits."""
+    has_days = pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
+    return has_days and has_far_years(column)
+
+
+def _out() -> Any:
+    return typer.get_binary_stream("stdout")
+
+
+def _flat_field(field: pa.Field[Any]) -> pa.Field[Any]:
+    """CSV holds neither nested values nor bytes: they are written as JSON."""
+    kind = field.type
+    is_odd = pa.types.is_nested(kind) or isinstance(kind, pa.ExtensionType)
+    if is_odd or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return pa.field(field.name, pa.string())
+    return field
+
+
+def _draw_facts(names: list[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Draw facts for people, without the columns in which there is nothing."""
+    cells = [[humane(*pair) for pair in zip(names, row, strict=True)] for row in rows]
+    kept = [number for number in range(len(names)) if any(row[number] for row in cells)]
+    _draw([names[number] for number in kept], [[row[number] for number in kept] for row in cells])
+
+
+def _draw(names: list[str], rows: Sequence[Sequence[str | None]]) -> None:
+    # Without a terminal nothing is cut to its width, nor filled up to it.
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    lines, num_left_out = lay_out(names, rows, width)
+    is_bold = width is not None and not is_plain_terminal()
+    for number, line in enumerate(lines):
+        typer.echo(typer.style(line, bold=True) if is_bold and number == 0 else line)
+    if num_left_out:
+        typer.echo(f"{num_left_out} more columns do not fit: --json shows them", err=True)
+
+
+def is_plain_terminal() -> bool:
+    """Whether the terminal shows no styles, or its user wants none (https://no-color.org)."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+
+
+def lay_out(
+    names: list[str], rows: Sequence[Sequence[str | None]], width: int | None
+) -> tuple[list[str], int]:
+    """Lay cells out below their names, two blanks apart.
+
+    Args:
+        names: of the columns.
+        rows: a text per column; None is blank.
+        width: letters of a line. Long cells are cut for it, paths in the middle, and columns at
+            the end are left out that would have less than `_FEWEST_LETTERS` each; None is no limit.
+
+    Returns:
+        The lines, and how many columns were left out.
+    """
+    lines = [[printable(cell or "") for cell in row] for row in [names, *rows]]
+    if not names:
+        return [], 0
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    if width is not None:
+        widths = _fitting([min(letters, _MOST_LETTERS) for letters in widths], width)
+    drawn = [
+        "  ".join(
+            set_cell_size(_cut(cell, letters), letters)
+            for cell, letters in zip(line, widths, strict=False)
+        ).rstrip()
+        for line in lines
+    ]
+    return drawn, len(names) - len(widths)
+
+
+def _fitting(wanted: list[int], width: int) -> list[int]:
+    """Return the letters of each column that fits; the widest columns give way first."""
+    least = [min(letters, _FEWEST_LETTERS) for letters in wanted]
+    num_columns = len(wanted)
+    while num_columns > 1 and sum(least[:num_columns]) + 2 * (num_columns - 1) > width:
+        num_columns -= 1
+    found = wanted[:num_columns]
+    while sum(found) + 2 * (num_columns - 1) > width and max(found) > 1:
+        found[found.index(max(found))] -= 1
+    return found
+
+
+def _cut(text: str, letters: int) -> str:
+    if cell_len(text) <= letters:
+        return text
+    if "/" not in text or " " in text:
+        return set_cell_size(text, letters - 1) + "…"
+    # A path tells most by how it begins, and differs from others by how it ends.
+    half = (letters - 1) // 2
+    return text[: letters - 1 - half] + "…" + text[len(text) - half :]
+
+
+def humane(name: str, value: object) -> str | None:
+    """A fact as people read it: sizes in units, moments as times; else as `as_text`."""
+    if value in (None, [], {}):
+        return None
+    readable = _HUMANE.get(name)
+    return as_text(value) if readable is None else readable(value)
+
+
+def as_text(value: object) -> str | None:
+    """A value as text; what has parts is JSON."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, dict | list | tuple | bytes):
+        plain = _plain(value)
+        return plain if isinstance(plain, str) else dumps(plain).decode()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON can hold."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if value == value and abs(value) != float("inf") else str(value)  # noqa: PLR0124  # NaN
+        case bytes():
+            return value.hex()
+        case datetime():
+            return value.isoformat()
+        case dict():
+            return {str(name): _plain(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_plain(part) for part in value]
+        case _:
+            return str(value)
+
+
+def _moment_text(moment: Any) -> str:
+    """A moment as people read it, UTC; a number is milliseconds."""
+    if not isinstance(moment, datetime):
+        return readable_moment(int(moment)).replace("+00:00", "Z")
+    return str(moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ"))
+
+
+def _size_text(size_bytes: Any) -> str:
+    """A size as people read it; metrics of operations may be text."""
+    return readable_size(int(size_bytes))
+
+
+_HUMANE: Final[dict[str, Callable[[Any], str]]] = {
+    "size_bytes": _size_text,
+    "sizeInBytes": _size_text,
+    "bytes_to_read": _size_text,
+    "modification_time": _moment_text,
+    "timestamp": _moment_text,
+    "createdAt": _moment_text,
+    "lastModified": _moment_text,
+}
+"""How facts of these names are told; rows of tables are shown as they are."""
+
+
+# What the commands share: the application, their common options, how errors end them.
+
 
 P = ParamSpec("P")
 

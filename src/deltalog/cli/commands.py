@@ -5,33 +5,48 @@ Each is a few lines over `DeltaTable`.
 
 from __future__ import annotations
 
-from typing import Annotated
+import logging
+import sys
+from contextlib import contextmanager, suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pyarrow as pa
 import typer
+from typer.completion import (  # type: ignore[attr-defined]  # typer's program takes them there
+    completion_init,
+    get_completion_script,
+)
 
+from deltalog._util.clock import Stopwatch
+from deltalog.catalogs.table_uri import open_table_context
 from deltalog.cli.application import (
     As,
     Location,
     Options,
+    OutputFormat,
     Where,
+    as_text,
     as_version,
     bar,
     command,
     open_table,
     pairs,
-    storage_options,
-)
-from deltalog.cli.output import (
-    OutputFormat,
+    print_batches,
     print_facts,
     print_record,
     print_rows,
     print_text,
+    storage_options,
 )
 from deltalog.cli.reading import app
-from deltalog.errors import InvalidInputError
-from deltalog.locations import open_table_context
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.statements import Connection, connect, parse_statement
+from deltalog.statements.connection import is_complete, statements_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 __all__ = ["app"]
 
@@ -106,7 +121,7 @@ def doctor(
     form: As = OutputFormat.TABLE,
 ) -> None:
     """What is wrong with the table, how bad it is, and what to do; also if it cannot be opened."""
-    from deltalog.insight.doctor import examine  # noqa: PLC0415  # only here
+    from deltalog.table.inspect.doctor import examine  # noqa: PLC0415  # only here
 
     context, at = open_table_context(table, storage_options(option), None, time_zone="UTC")
     snapshot = None if at is None else open_table(table, option).snapshot
@@ -211,3 +226,255 @@ def properties(
         opened.alter.unset_table_properties(unset)
     found = opened.metadata().configuration
     print_rows([{"property": name, "value": found[name]} for name in sorted(found)], form)
+
+
+# `deltalog share`: a Delta Sharing server from the command line.
+
+
+_share = typer.Typer(help="Share tables with others by Delta Sharing.", no_args_is_help=True)
+app.add_typer(_share, name="share")
+
+Config = Annotated[str, typer.Argument(help="A YAML or TOML file.")]
+
+
+@_share.command("serve")
+def serve(
+    config: Config,
+    host: Annotated[str | None, typer.Option(help="Instead of the file's.")] = None,
+    port: Annotated[int | None, typer.Option(help="Instead of the file's.")] = None,
+) -> None:
+    """Share the tables of a configuration file until the process is told to end."""
+    options = [] if host is None else ["--host", host]
+    options += [] if port is None else ["--port", str(port)]
+    _run("serve", config, *options)
+
+
+@_share.command("check")
+def check(
+    config: Config,
+    *,
+    tables: Annotated[bool, typer.Option("--tables", help="Open every table, too.")] = False,
+) -> None:
+    """Look for faults in a configuration file."""
+    _run("check", config, *(["--tables"] if tables else []))
+
+
+@_share.command("token")
+def token() -> None:
+    """Make a token, and the hash that the configuration keeps of it."""
+    _run("token")
+
+
+def _run(*arguments: str) -> None:
+    try:
+        from deltalog.sharing.__main__ import main  # noqa: PLC0415 -- its extras may be missing
+    except ModuleNotFoundError as error:
+        typer.echo(f"error: {error}; pip install 'deltalog[sharing]'", err=True)
+        raise typer.Exit(2) from None
+    raise typer.Exit(main(list(arguments)))
+
+
+# `deltalog simulate`: play histories of a simulated table, and replay one that went wrong.
+
+
+@command("simulate")
+def simulate(
+    seed: Annotated[int, typer.Option(help="Of the first history.", min=0)] = 0,
+    histories: Annotated[int, typer.Option(help="How many, each with the next seed.", min=1)] = 1,
+) -> None:
+    """Play many writers on a failing store, and compare the table with a model; one seed, a trace.
+
+    The same seed always gives the same history. Exit code 1: a history went wrong.
+    """
+    from deltalog.testing import simulation  # noqa: PLC0415  # only here
+
+    right, versions, watch = 0, 0, Stopwatch()
+    with _quiet():
+        for number in range(seed, seed + histories):
+            try:
+                report = simulation.simulate(number)
+            except simulation.WrongHistoryError as error:
+                _show(error.trace if histories == 1 else [])
+                typer.echo(str(error))
+                continue
+            right, versions = right + 1, versions + report.versions
+            if histories == 1:
+                _show([*report.trace, f"digest {report.digest}"])
+    typer.echo(f"{right} of {histories} histories are right: {versions} versions")
+    seconds = max(watch.elapsed_ms(), 1) / 1000
+    typer.echo(f"{histories / seconds:.1f} histories a second", err=True)
+    if right < histories:
+        raise typer.Exit(1)
+
+
+def _show(lines: list[str]) -> None:
+    for line in lines:
+        typer.echo(line)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let deltalog not tell of the failures that the simulation makes."""
+    logger = logging.getLogger("deltalog")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+# `deltalog sql`: statements from an argument, a file, standard input, or a prompt.
+
+
+_HISTORY: Final = Path("~/.deltalog_history")
+_PROMPTS: Final = ("deltalog> ", "     ...> ")
+
+
+@command("sql")
+def sql(  # noqa: PLR0917  # each is the caller's choice
+    statement: Annotated[
+        str | None, typer.Argument(help="Statements; semicolons divide them. - reads stdin.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-i", help="A file of statements.", exists=True)
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option("--table", "-t", help="name=location: a table by its name; may be repeated."),
+    ] = None,
+    catalog: Annotated[
+        str | None,
+        typer.Option(
+            "--catalog",
+            "-c",
+            help="Keeps names of tables: uc:// of the environment, a URL, glue, or a directory.",
+        ),
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option("--schema", "-s", help="With which shorter names begin.")
+    ] = None,
+    option: Options = None,
+    form: As = OutputFormat.TABLE,
+) -> None:
+    """Run SQL statements; without any, a prompt asks for them."""
+    if statement is not None and file is not None:
+        raise InvalidInputError("cannot run a statement and a file: give one of them")
+    if schema is not None and catalog is None:
+        raise InvalidInputError("cannot take --schema without --catalog, whose schema it is")
+    options = storage_options(option)
+    with connect(
+        _tables(table), catalog=catalog, schema=schema, storage_options=options
+    ) as connection:
+        text = file.read_text("utf-8") if file is not None else statement
+        if text == "-" or (text is None and not sys.stdin.isatty()):
+            text = sys.stdin.read()
+        if text is None:
+            _ask(connection, form)
+            return
+        statements = statements_of(text)
+        for one in statements:
+            parse_statement(one)  # the last one is checked before the first one changes something
+        for one in statements:
+            _run_statement(connection, one, form)
+
+
+def _tables(given: list[str] | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in given or ():
+        name, sign, location = pair.partition("=")
+        if not sign or not name.strip() or not location.strip():
+            raise InvalidInputError(f"--table: expected name=location, found {pair!r}")
+        found[name.strip()] = location.strip()
+    return found
+
+
+def _run_statement(connection: Connection, statement: str, form: OutputFormat) -> None:
+    result = connection.sql(statement)
+    if result.schema.names:
+        print_batches(result.schema, iter(result), form)
+    elif form is OutputFormat.TABLE:
+        facts = (f"{name}: {as_text(value)}" for name, value in (result.metrics or {}).items())
+        typer.echo("done" + "".join(f", {fact}" for fact in facts), err=True)
+
+
+def _ask(connection: Connection, form: OutputFormat) -> None:
+    """Run statements as they are typed; an error ends none but its own."""
+    save = _with_history()
+    typer.echo("Statements end with a semicolon; \\q or Ctrl-D ends the session.", err=True)
+    try:
+        while (text := _typed()) is not None:
+            for statement in statements_of(text):
+                try:
+                    _run_statement(connection, statement, form)
+                except DeltaError as error:
+                    typer.echo(f"error: {error}", err=True)
+                except KeyboardInterrupt:
+                    typer.echo("interrupted", err=True)
+    finally:
+        save()
+
+
+def _typed() -> str | None:
+    """Return what is typed up to a semicolon; None at the end."""
+    lines: list[str] = []
+    while True:
+        try:
+            line = input(_PROMPTS[bool(lines)])
+            if not lines and line.strip().lower() in {"\\q", "exit", "quit"}:
+                return None
+            lines.append(line)
+            text = "\n".join(lines)
+            if not text.strip():
+                lines.clear()
+            elif is_complete(text):
+                return text
+        except EOFError:
+            typer.echo("", err=True)
+            return None
+        except KeyboardInterrupt:
+            typer.echo("", err=True)
+            lines.clear()
+
+
+def _with_history() -> Callable[[], None]:
+    """Load the lines of earlier sessions, where the terminal can keep them; return how to save."""
+    try:
+        import readline  # noqa: PLC0415  # not on every system
+    except ImportError:
+        return lambda: None
+    path = _HISTORY.expanduser()
+    module: Any = readline
+    with suppress(OSError):
+        module.read_history_file(path)
+
+    def save() -> None:
+        with suppress(OSError):
+            module.set_history_length(1000)
+            module.write_history_file(path)
+            path.chmod(0o600)
+
+    return save
+
+
+# `deltalog completion`: a script by which a shell completes commands and options.
+
+
+completion_init()  # so that the process answers the scripts
+
+
+class Shell(StrEnum):
+    """Shells for which there is a script."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+@command("completion")
+def completion(shell: Annotated[Shell, typer.Argument(help="Which shell asks.")]) -> None:
+    """Print a script that lets a shell complete commands and options."""
+    script = get_completion_script(
+        prog_name="deltalog", complete_var="_DELTALOG_COMPLETE", shell=shell
+    )
+    typer.echo(script)

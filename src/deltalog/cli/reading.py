@@ -14,15 +14,18 @@ from deltalog.cli.application import (
     Columns,
     Location,
     Options,
+    OutputFormat,
     Where,
     app,
     as_version,
     columns_of,
     command,
     open_table,
+    print_batches,
+    print_rows,
+    print_text,
 )
-from deltalog.cli.output import OutputFormat, print_batches, print_rows, print_text
-from deltalog.schema.tree import schema_rows, schema_tree
+from deltalog.schema.columns import schema_rows, schema_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

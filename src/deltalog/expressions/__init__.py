@@ -1,19 +1,19 @@
-"""Expressions over rows: trees, SQL, typing and evaluation, by Spark's ANSI rules."""
+"""Expressions over rows: trees, SQL, types and evaluation by Spark's ANSI rules."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalog._lazy_names import names_on_demand
+from deltalog._util.lazy_names import names_on_demand
 
 if TYPE_CHECKING:
-    from deltalog.expressions.analyze import resolve, resolve_predicate, type_of
+    from deltalog.expressions.analyze import depends_on_zone, resolve, resolve_predicate, type_of
     from deltalog.expressions.evaluation import evaluate, filter_mask
     from deltalog.expressions.filters import as_expression, from_filters
     from deltalog.expressions.implicit import cast_literal
     from deltalog.expressions.nodes import Column, Expression, Literal, col, lit
     from deltalog.expressions.sql import parse_sql, parse_type, to_sql
-    from deltalog.expressions.text_rules import TextRules
+    from deltalog.expressions.sql_session import UTC_NAMES, SqlSession, TextRules
     from deltalog.expressions.trees import (
         all_of,
         columns,
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
         is_deterministic,
         map_columns,
     )
-    from deltalog.expressions.zones import depends_on_zone
-    from deltalog.sql_session import UTC_NAMES, SqlSession
 
 __all__ = [
     "UTC_NAMES",
@@ -58,9 +56,9 @@ _ORIGINS = {
     "Column": "deltalog.expressions.nodes",
     "Expression": "deltalog.expressions.nodes",
     "Literal": "deltalog.expressions.nodes",
-    "SqlSession": "deltalog.sql_session",
-    "TextRules": "deltalog.expressions.text_rules",
-    "UTC_NAMES": "deltalog.sql_session",
+    "SqlSession": "deltalog.expressions.sql_session",
+    "TextRules": "deltalog.expressions.sql_session",
+    "UTC_NAMES": "deltalog.expressions.sql_session",
     "all_of": "deltalog.expressions.trees",
     "as_expression": "deltalog.expressions.filters",
     "cast_literal": "deltalog.expressions.implicit",
@@ -68,7 +66,7 @@ _ORIGINS = {
     "columns": "deltalog.expressions.trees",
     "conjunction": "deltalog.expressions.trees",
     "conjuncts": "deltalog.expressions.trees",
-    "depends_on_zone": "deltalog.expressions.zones",
+    "depends_on_zone": "deltalog.expressions.analyze",
     "evaluate": "deltalog.expressions.evaluation",
     "filter_mask": "deltalog.expressions.evaluation",
     "from_filters": "deltalog.expressions.filters",

@@ -6,23 +6,47 @@ Owns what `TextRules` mean; the rules of each kind of node are `resolver`'s.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+import datetime as dt
+import re
+from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.errors import InvalidInputError
-from deltalog.expressions.resolver import (
-    compares_texts_apart,
-    resolved,
-    resolved_condition,
-    type_of_resolved,
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.expressions import coercion, implicit, nodes
+from deltalog.expressions.functions import OF_PARTS, find_function
+from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
+from deltalog.expressions.macros import ALIASES, MACROS, add_interval, expand, interval_value
+from deltalog.expressions.nodes import Call, Cast, Column, Expression, Literal
+from deltalog.expressions.render import to_sql
+from deltalog.expressions.sql_session import RULES_OF_TABLES, SqlSession, TextRules
+from deltalog.expressions.trees import (
+    LOGIC,
+    NON_DETERMINISTIC,
+    VARIABLE,
+    children,
+    flattened,
+    fold_up,
+    walk,
+    with_children,
 )
-from deltalog.expressions.text_rules import TextRules
-from deltalog.sql_session import RULES_OF_TABLES, SqlSession
+from deltalog.schema.collations import collation_below
+from deltalog.schema.columns import find_field, walk_types
+from deltalog.schema.types import (
+    BOOLEAN,
+    DATE,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    Field,
+    MapType,
+    StructType,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from deltalog.expressions.nodes import Expression
-    from deltalog.schema.types import DataType, StructType
+    from deltalog.expressions.signatures import Function, Parameters
 
 
 def resolve(
@@ -99,3 +123,432 @@ def _depth_limited(expression: Expression) -> Iterator[None]:
             f"the {type(expression).__name__} is nested too deep to be understood; write long "
             "lists of options with IN, or with fewer brackets"
         ) from None
+
+
+# What `resolve` makes of each kind of node: names, types of constants, implicit casts.
+
+
+Typed = tuple[Expression, DataType]
+
+
+def resolved(expression: Expression, schema: StructType, session: SqlSession) -> Expression:
+    """The expression with canonical names, typed constants and explicit casts.
+
+    Raises:
+        InvalidInputError: a column or function does not exist, or types do not match.
+    """
+    return _Resolver(schema, session).typed(expression)[0]
+
+
+def resolved_condition(
+    expression: Expression, schema: StructType, session: SqlSession
+) -> Expression:
+    """`resolved` of what has to be a condition.
+
+    Raises:
+        InvalidInputError: as `resolved`, or it is none.
+    """
+    return _Resolver(schema, session).condition(expression)
+
+
+def type_of_resolved(expression: Expression, schema: StructType) -> DataType:
+    """The type of an expression that `resolved` gave."""
+    return _Typer(schema, RULES_OF_TABLES).typed(expression)[1]
+
+
+def compares_texts_apart(resolved: Expression, schema: StructType) -> bool:
+    """Whether a tree has COLLATE, or reads texts that have another collation than the default."""
+    return any(
+        isinstance(part, nodes.Collate)
+        or (
+            isinstance(part, Column)
+            and bool(schema.fields_named(part.path[0]))
+            and collation_below(schema, part.path) is not None
+        )
+        for part in walk(resolved)
+    )
+
+
+class _Resolver:
+    def __init__(self, schema: StructType, session: SqlSession) -> None:
+        self._schema = schema
+        self._session = session
+        self._casts = implicit.Casts(session.time_zone)
+
+    def typed(self, node: Expression) -> Typed:
+        return _RULES[type(node)](self, node)
+
+    def condition(self, node: Expression) -> Expression:
+        return fold_up(node, self._combined, inside=LOGIC)
+
+    def _combined(self, node: Expression, operands: list[Expression]) -> Expression:
+        if isinstance(node, LOGIC):
+            return flattened(with_children(node, operands))
+        resolved, data_type = self.typed(node)
+        # A string is a condition too: ANSI mode casts it, and 'abc' is then an error.
+        if data_type in {BOOLEAN, VOID, STRING}:
+            return self._casts.coerce(resolved, data_type, BOOLEAN)
+        raise InvalidInputError(
+            f"{to_sql(node)} is of type {data_type}, but a condition is expected here"
+        )
+
+    def column(self, node: Column) -> Typed:
+        current: DataType = self._schema
+        path: list[str] = []
+        for index, name in enumerate(node.path):
+            # `m.key` of a map looks up the key, as in Spark.
+            if isinstance(current, MapType):
+                return self._map_key(node, index)
+            if not isinstance(current, StructType):
+                raise InvalidInputError(
+                    f"there is no column {node.name!r}: {'.'.join(path)!r} is of type {current} "
+                    f"and has no field {name!r}"
+                )
+            self._refuse_dotted(node, index)
+            field = find_field(self._schema, (*path, name))
+            path.append(field.name)
+            current = field.type
+        return Column(tuple(path)), current
+
+    def _refuse_dotted(self, node: Column, index: int) -> None:
+        """Suggest backticks if `a.b` can only mean the column whose name has a dot."""
+        if index or len(node.path) == 1 or self._schema.fields_named(node.path[0]):
+            return
+        if meant := self._schema.fields_named(node.name):
+            raise InvalidInputError(
+                f"there is no column {node.path[0]!r}; for the column {meant[-1].name!r}, whose "
+                "name has a dot, put the name in backticks"
+            )
+
+    def _map_key(self, node: Column, index: int) -> Typed:
+        found: Expression = Column(node.path[:index])
+        for name in node.path[index:]:
+            found = Call("[]", (found, Literal(name)))
+        return self.typed(found)
+
+    def literal(self, node: Literal) -> Typed:
+        value, natural = plain_value(node.value)
+        if node.type is None or node.type == natural:
+            return Literal(value, natural, node.nanos), natural
+        return Literal(from_scalar(to_scalar(value, node.type)), node.type), node.type
+
+    def comparison(self, node: nodes.Comparison) -> Typed:
+        if node.operator not in {"=", "<>", "<", "<=", ">", ">=", "<=>"}:
+            raise InvalidInputError(f"there is no comparison operator {node.operator!r}")
+        left, right = self.typed(node.left), self.typed(node.right)
+        met = self._casts.unify_comparison([left, right])
+        if met is None:
+            raise InvalidInputError(
+                f"cannot compare {left[1]} with {right[1]} in {to_sql(node)}: cast one of them"
+            )
+        (new_left, new_right), common = met
+        _refuse_opaque(common, node)
+        # Spark has no order and no equality of maps.
+        if isinstance(common, MapType):
+            raise InvalidInputError(f"cannot compare maps in {to_sql(node)}")
+        return nodes.Comparison(node.operator, new_left, new_right), BOOLEAN
+
+    def logic(self, node: nodes.And | nodes.Or | nodes.Not) -> Typed:
+        return self.condition(node), BOOLEAN
+
+    def is_null(self, node: nodes.IsNull) -> Typed:
+        return nodes.IsNull(self.typed(node.operand)[0]), BOOLEAN
+
+    def membership(self, node: nodes.In) -> Typed:
+        met = self._casts.unify_comparison(
+            [self.typed(node.operand), *map(self.typed, node.options)]
+        )
+        if met is None:
+            raise InvalidInputError(f"the values of {to_sql(node)} have no common type")
+        (operand, *options), common = met
+        _refuse_opaque(common, node)
+        if common not in coercion.FINE_MOMENTS:
+            return nodes.In(operand, tuple(options)), BOOLEAN
+        return self._one_of(operand, options), BOOLEAN
+
+    def _one_of(self, operand: Expression, options: Sequence[Expression]) -> Expression:
+        """A list of moments: those in another unit than the operand are compared one by one."""
+        kind = self.typed(operand)[1]
+        alike = [one for one in options if not isinstance(one, Literal) or one.type == kind]
+        others = [one for one in options if isinstance(one, Literal) and one.type != kind]
+        tests: list[Expression] = [nodes.In(operand, tuple(alike))] if alike else []
+        tests += [nodes.Comparison("=", operand, one) for one in others]
+        return tests[0] if len(tests) == 1 else nodes.Or(tuple(tests))
+
+    def like(self, node: nodes.Like) -> Typed:
+        operand = self._argument(node.operand, STRING)
+        pattern = self._argument(node.pattern, STRING)
+        return nodes.Like(operand, pattern, node.escape, node.ignore_case), BOOLEAN
+
+    def _argument(self, node: Expression, to: DataType) -> Expression:
+        return self._casts.coerce(*self.typed(node), to)
+
+    def arithmetic(self, node: nodes.Arithmetic) -> Typed:
+        # A constant keeps its units here: a month is no number of days.
+        for moment, interval in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(interval, Call) and interval.function == "interval":
+                return self._moved(node, moment, interval)
+        left, right = self.typed(node.left), self.typed(node.right)
+        is_constant = isinstance(node.left, Literal), isinstance(node.right, Literal)
+        return implicit.arithmetic_of(node.operator, left, right, is_constant)
+
+    def _moved(self, node: nodes.Arithmetic, moment: Expression, interval: Call) -> Typed:
+        _, data_type = self.typed(moment)
+        is_order = node.operator == "+" or (node.operator == "-" and interval is node.right)
+        if data_type not in coercion.DATETIMES or not is_order:
+            raise InvalidInputError(
+                f"cannot compute {to_sql(node)}: an INTERVAL is added to or taken from a date or "
+                f"timestamp, found {data_type}"
+            )
+        sign = 1 if node.operator == "+" else -1
+        return self.typed(add_interval(moment, interval, sign, is_date=data_type == DATE))
+
+    def cast(self, node: nodes.Cast) -> Typed:
+        operand, source = self.typed(node.operand)
+        if not coercion.can_cast(source, node.to):
+            raise InvalidInputError(
+                f"cannot cast {source} to {node.to} in {to_sql(node)}: SQL has no such cast"
+            )
+        # A cast of a text to a text changes by what it is compared.
+        is_collated = source == node.to == STRING and compares_texts_apart(operand, self._schema)
+        if node.time_zone is not None or is_collated:  # the first was resolved before
+            return nodes.Cast(operand, node.to, node.is_try, node.time_zone), node.to
+        return self._casts.cast(operand, source, node.to, is_try=node.is_try), node.to
+
+    def collate(self, node: nodes.Collate) -> Typed:
+        operand, source = self.typed(node.operand)
+        if source not in {STRING, VOID}:
+            raise InvalidInputError(
+                f"cannot compute {to_sql(node)}: a text is expected before COLLATE, found {source}"
+            )
+        return nodes.Collate(self._casts.coerce(operand, source, STRING), node.collation), STRING
+
+    def case(self, node: nodes.Case) -> Typed:
+        conditions = [self.condition(condition) for condition, _ in node.branches]
+        # The type is common to all branches, also to those that no row takes.
+        values = [self.typed(value) for _, value in node.branches]
+        if node.otherwise is not None:
+            values.append(self.typed(node.otherwise))
+        found, common = self._casts.unify(values, to_sql(node))
+        otherwise = found.pop() if node.otherwise is not None else None
+        return nodes.Case(tuple(zip(conditions, found, strict=True)), otherwise), common
+
+    def call(self, node: Call) -> Typed:
+        name = node.function.lower()
+        if name in NON_DETERMINISTIC and not node.arguments:
+            return self._present(name)
+        if name == "interval":
+            return self.literal(interval_value(node))
+        # Before the function table: a macro may change the number and order of the arguments.
+        expanded = expand(name, node.arguments)
+        if expanded is not None:
+            return self.typed(expanded)
+        others = [*ALIASES, *(macro for macro, _ in MACROS)]
+        function = find_function(name, len(node.arguments), others)
+        try:
+            arguments = self._arguments(function, node.arguments)
+            _check_opaque(name, arguments)
+            _check_constants(function, arguments)
+            targets, result = function.types(arguments)
+            found = tuple(
+                self._coerced(argument, source, to)
+                for (argument, source), to in zip(arguments, targets, strict=True)
+            )
+        except InvalidInputError as error:
+            raise InvalidInputError(f"cannot compute {to_sql(node)}: {error}") from error
+        return _simplified(Call(name, found), arguments[0][1] if arguments else VOID), result
+
+    def _arguments(self, function: Function, arguments: Sequence[Expression]) -> list[Typed]:
+        plain = [
+            None if isinstance(argument, nodes.Lambda) else self.typed(argument)
+            for argument in arguments
+        ]
+        types = [found and found[1] for found in plain]
+        expected = function.lambdas(types) if function.lambdas else {}
+        found: list[Typed] = []
+        for place, argument in enumerate(arguments):
+            if isinstance(argument, nodes.Lambda) != (place in expected):
+                wanted = "a lambda" if place in expected else "a value, not a lambda,"
+                raise InvalidInputError(f"argument {place + 1} must be {wanted}")
+            if isinstance(argument, nodes.Lambda):
+                found.append(self._lambda(argument, expected[place]))
+            else:
+                found.append(plain[place] or self.typed(argument))
+        return found
+
+    def _lambda(self, node: nodes.Lambda, expected: Parameters) -> Typed:
+        count = len(node.parameters)
+        if not expected.least <= count <= len(expected.types):
+            raise InvalidInputError(
+                f"the lambda takes {expected.least} to {len(expected.types)} parameters, "
+                f"found {count}"
+            )
+        names = [VARIABLE + name for name in node.parameters]
+        fields = [field for field in self._schema if field.name not in names]
+        fields += map(Field, names, expected.types)
+        body, data_type = type(self)(StructType(fields), self._session).typed(node.body)
+        return nodes.Lambda(node.parameters, body), data_type
+
+    def variable(self, node: nodes.Variable) -> Typed:
+        for field in self._schema:
+            if field.name == VARIABLE + node.name:
+                return node, field.type
+        raise InvalidInputError(f"there is no lambda around its parameter {node.name!r}")
+
+    def stray_lambda(self, node: nodes.Lambda) -> Typed:
+        raise InvalidInputError(f"{to_sql(node)} can only be an argument of a function")
+
+    def _present(self, name: str) -> Typed:
+        if self._session.now is None:
+            raise InvalidInputError(
+                f"{name}() has no value here: it differs from moment to moment, so a rule of the "
+                "table cannot use it"
+            )
+        # One value for all rows, as Spark has one per query.
+        now = self._session.now.astimezone(dt.UTC)
+        if name in {"current_date", "curdate"}:
+            return Literal(now.date(), DATE), DATE
+        if name == "localtimestamp":
+            return Literal(now.replace(tzinfo=None), TIMESTAMP_NTZ), TIMESTAMP_NTZ
+        return Literal(now, TIMESTAMP), TIMESTAMP
+
+    def _coerced(self, node: Expression, source: DataType, to: DataType) -> Expression:
+        if isinstance(node, nodes.Lambda):
+            return nodes.Lambda(node.parameters, self._casts.coerce(node.body, source, to))
+        return self._casts.coerce(node, source, to)
+
+
+class _Typer(_Resolver):
+    """Tells types of what is resolved, and does not check it again.
+
+    The types of its columns may be those of their Arrow arrays, of which some types share one.
+    """
+
+    def typed(self, node: Expression) -> Typed:
+        return _TYPED[type(node)](self, node)
+
+    def test(self, node: Expression) -> Typed:
+        return node, BOOLEAN
+
+    def case(self, node: nodes.Case) -> Typed:
+        return node, self.typed(node.branches[0][1])[1]
+
+
+def _refuse_opaque(data_type: DataType, node: Expression) -> None:
+    if coercion.is_unordered(data_type):
+        raise InvalidInputError(
+            f"cannot compare values of type {data_type} in {to_sql(node)}: deltalog stores and "
+            "returns them, and has no rules for them but IS NULL"
+        )
+
+
+def _check_opaque(name: str, arguments: Sequence[Typed]) -> None:
+    for _, data_type in () if name in OF_PARTS else arguments:
+        if coercion.is_opaque(data_type):
+            raise InvalidInputError(f"{name} has no rule for values of type {data_type}")
+
+
+def _check_constants(function: Function, arguments: Sequence[Typed]) -> None:
+    for place in function.constants:
+        if place < len(arguments) and not isinstance(arguments[place][0], Literal):
+            raise InvalidInputError(f"argument {place + 1} must be a constant")
+
+
+def _simplified(call: Call, first: DataType) -> Expression:
+    """`s['a']` of a struct column as the column `s.a`, so that its statistics can be used."""
+    if call.function != "[]" or not isinstance(first, StructType):
+        return call
+    holder, name = call.arguments
+    if not isinstance(holder, Column) or not isinstance(name, Literal):
+        return call
+    return Column((*holder.path, find_field(first, (name.value,)).name))
+
+
+_RULES: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
+    Column: _Resolver.column,
+    Literal: _Resolver.literal,
+    nodes.Comparison: _Resolver.comparison,
+    nodes.And: _Resolver.logic,
+    nodes.Or: _Resolver.logic,
+    nodes.Not: _Resolver.logic,
+    nodes.IsNull: _Resolver.is_null,
+    nodes.In: _Resolver.membership,
+    nodes.Like: _Resolver.like,
+    nodes.Arithmetic: _Resolver.arithmetic,
+    nodes.Cast: _Resolver.cast,
+    nodes.Collate: _Resolver.collate,
+    nodes.Case: _Resolver.case,
+    Call: _Resolver.call,
+    nodes.Lambda: _Resolver.stray_lambda,
+    nodes.Variable: _Resolver.variable,
+}
+_TYPED: Final[dict[type[Expression], Callable[[Any, Any], Typed]]] = {
+    **_RULES,
+    **dict.fromkeys((*LOGIC, nodes.Comparison, nodes.In, nodes.IsNull), _Typer.test),
+    nodes.Case: _Typer.case,
+}
+
+
+# Whether an expression means the same in every time zone.
+
+
+# A date, possibly with a time of day, without a zone at the end.
+WITHOUT_ZONE: Final = re.compile(r"['\"]\s*\d+-\d+(?:-[\d]+(?:[T ][\d:.]*)?)?\s*['\"]")
+_OF_TODAY: Final = re.compile(r"(?i)current_date|curdate|localtimestamp")
+# Functions of moments as such.
+_OF_INSTANTS: Final = frozenset(
+    {
+        *("coalesce", "nvl", "nvl2", "ifnull", "nullif", "greatest", "least", "if"),
+        *("array", "map", "struct", "named_struct"),
+        *("unix_seconds", "unix_millis", "unix_micros"),
+        *("timestamp_seconds", "timestamp_millis", "timestamp_micros"),
+    }
+)
+# What a wall time is cast from or to.
+_WALL_TIMES: Final = frozenset({DATE, STRING, TIMESTAMP_NTZ})
+_ALWAYS: Final = frozenset({"from_unixtime", "unix_timestamp", "to_unix_timestamp"})
+
+
+def depends_on_zone(text: str, resolved: Expression, schema: StructType) -> bool:
+    """Whether the value may differ between time zones; in doubt it does.
+
+    Args:
+        text: as it was written: literals of `resolved` no longer tell whether they named a zone.
+        resolved: the same, resolved against `schema`.
+        schema: of the rows.
+    """
+    if _OF_TODAY.search(text):
+        return True
+    nodes = list(walk(resolved))
+    names_none = WITHOUT_ZONE.search(text) is not None
+    if names_none and any(_type(node, schema) == TIMESTAMP for node in nodes):
+        return True
+    has_moments = any(
+        TIMESTAMP in (kind for _, kind in walk_types(found))
+        for node in nodes
+        if isinstance(node, Column) and (found := _type(node, schema)) is not None
+    )
+    # The type of a lambda's variable is known to its function only.
+    unknown = TIMESTAMP if has_moments else None
+    return any(_computes(node, schema, unknown) for node in nodes)
+
+
+def _computes(node: Expression, schema: StructType, unknown: DataType | None) -> bool:
+    """Whether one step takes a moment for a wall time, or the other way round."""
+    if isinstance(node, Call) and node.function in _ALWAYS:
+        return True
+    if not isinstance(node, Call | Cast) or (
+        isinstance(node, Call) and node.function in _OF_INSTANTS
+    ):
+        return False
+    types = [_type(part, schema) or unknown for part in (node, *children(node))]
+    if isinstance(node, Cast):
+        return TIMESTAMP in types and not _WALL_TIMES.isdisjoint(types)
+    return TIMESTAMP in types
+
+
+def _type(node: Expression, schema: StructType) -> DataType | None:
+    try:
+        return type_of(node, schema)
+    except DeltaError:
+        return None

@@ -11,39 +11,34 @@ operand that can fail is evaluated only for the rows for which Spark evaluates i
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.types as pt
 
+from deltalog._util.kernels import Array, Datum, compute, pc
 from deltalog.errors import DeltaError, InternalError, InvalidInputError
 from deltalog.expressions import (
+    arithmetic,
     arrays,
-    calendars,
-    collation_keys,
     comparing,
     containers,
     datetimes,
     hashing,
-    lambdas,
-    maps,
     mathematics,
     nodes,
     numbers,
-    numerals,
     phrases,
-    regexps,
     strings,
-    tries,
 )
 from deltalog.expressions.analyze import type_of
 from deltalog.expressions.arithmetic import calculate
-from deltalog.expressions.budget import spent_on
 from deltalog.expressions.casts import cast_in_zone
 from deltalog.expressions.functions import find_function
-from deltalog.expressions.literals import to_scalar
-from deltalog.expressions.narrowing import narrowed
-from deltalog.expressions.nodes import Call, Column, Expression, Literal
+from deltalog.expressions.literals import array_of, to_scalar
+from deltalog.expressions.nodes import Call, Column, Comparison, Expression, Literal
 from deltalog.expressions.render import to_sql
 from deltalog.expressions.rows import (
     NO,
@@ -54,13 +49,22 @@ from deltalog.expressions.rows import (
     choose,
     flat,
     nulls,
+    spent_on,
     taken,
     with_nulls,
 )
-from deltalog.expressions.trees import LOGIC, VARIABLE, columns, fold_up, variables, walk
-from deltalog.kernels import Array, Datum, compute, pc
+from deltalog.expressions.trees import (
+    LOGIC,
+    VARIABLE,
+    columns,
+    conjunction,
+    conjuncts,
+    fold_up,
+    variables,
+    walk,
+)
 from deltalog.schema.arrow import from_arrow_schema, from_arrow_type, to_arrow_type
-from deltalog.schema.types import BOOLEAN, VOID
+from deltalog.schema.types import BOOLEAN, VOID, PrimitiveType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -72,18 +76,15 @@ KERNELS: Final[dict[str, Callable[..., Any]]] = {
     **strings.KERNELS,
     **datetimes.KERNELS,
     **containers.KERNELS,
-    **calendars.KERNELS,
-    **regexps.KERNELS,
     **arrays.KERNELS,
     **hashing.KERNELS,
     **mathematics.KERNELS,
-    **tries.KERNELS,
+    **arithmetic.KERNELS,
 }
 ROWS: Final[dict[str, Callable[..., Any]]] = {
     **arrays.ROWS,
-    **maps.ROWS,
     **mathematics.ROWS,
-    **numerals.ROWS,
+    **numbers.ROWS,
     **phrases.ROWS,
 }
 ROWS_WITH_NULLS: Final[dict[str, Callable[..., Any]]] = {
@@ -333,7 +334,7 @@ def _cast(node: nodes.Cast, data: Any) -> Datum:
 
 
 def _collate(node: nodes.Collate, data: Any) -> Datum:
-    return collation_keys.keys(_evaluate(node.operand, data), node.collation)
+    return comparing.keys(_evaluate(node.operand, data), node.collation)
 
 
 def _case(node: nodes.Case, data: Any) -> Datum:
@@ -373,13 +374,13 @@ def _call(node: Call, data: Any) -> Datum:
         return _coalesce(node, data)
     if node.function == "nanvl":
         return _nanvl(node, data)
-    if node.function in lambdas.KERNELS:
+    if node.function in containers.LAMBDAS:
         bound = [_argument(argument, data) for argument in node.arguments]
-        return lambdas.KERNELS[node.function](data.num_rows, *bound)
+        return containers.LAMBDAS[node.function](data.num_rows, *bound)
     if node.function in _DIVISIONS:
         return KERNELS[node.function](*_operands(node.function, node.arguments, data))
     collates = [one for one in node.arguments if isinstance(one, nodes.Collate)]
-    if collates and node.function in collation_keys.TESTS:
+    if collates and node.function in comparing.TESTS:
         return _collated_test(node, collates[0].collation, data)
     values = [_evaluate(argument, data) for argument in node.arguments]
     if node.function in KERNELS:
@@ -396,7 +397,7 @@ def _collated_test(node: Call, collation: str, data: Any) -> Datum:
         _evaluate(one.operand if isinstance(one, nodes.Collate) else one, data)
         for one in node.arguments
     )
-    return collation_keys.test(node.function, text, part, collation)
+    return comparing.test(node.function, text, part, collation)
 
 
 def _result_type(node: Call, values: list[Datum]) -> pa.DataType:
@@ -468,3 +469,125 @@ _RULES: Final[dict[type[Expression], Callable[[Any, Any], Datum]]] = {
     nodes.Variable: _variable,
     Call: _call,
 }
+
+
+# Leaving out of a long OR what no row of a batch can match.
+
+
+MANY: Final = 64
+"""An OR of so many operands is narrowed; of fewer, asking for all is as quick."""
+_FLIPPED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Limits:
+    """Of each operand of an OR, between what values it looks for in a column; NULL is open."""
+
+    name: str
+    lows: pa.Array[Any]
+    highs: pa.Array[Any]
+
+
+def narrowed(condition: Expression, data: pa.RecordBatch | pa.Table) -> Expression:
+    """The condition without operands of a long OR that are true of no row.
+
+    Args:
+        condition: resolved; of a filter.
+        data: the rows.
+
+    Cost: of the whole OR once, then a few kernels for each batch.
+    """
+    if not condition.fact("has long ORs", lambda: any(map(_is_long, conjuncts(condition)))):
+        return condition
+    parts = [_narrowed(part, data) if _is_long(part) else part for part in conjuncts(condition)]
+    return conjunction(parts)
+
+
+def _is_long(part: Expression) -> bool:
+    return isinstance(part, nodes.Or) and len(part.operands) > MANY
+
+
+def _narrowed(part: Any, data: Any) -> Expression:
+    keep: Any = None
+    for limits in part.fact("limits", lambda: _limits(part.operands)):
+        column = data.column(limits.name)
+        if column.type != limits.lows.type:
+            continue
+        ends = compute.min_max(column)
+        fits = compute.and_(
+            compute.fill_null(compute.less_equal(limits.lows, ends["max"]), limits.lows.is_null()),
+            compute.fill_null(
+                compute.greater_equal(limits.highs, ends["min"]), limits.highs.is_null()
+            ),
+        )
+        keep = fits if keep is None else compute.and_(keep, fits)
+    if keep is None:
+        return part  # type: ignore[no-any-return]  # an OR
+    kept = [part.operands[place] for place in compute.indices_nonzero(keep).to_pylist()]
+    if not kept:
+        return Literal(value=False, type=BOOLEAN)
+    return kept[0] if len(kept) == 1 else nodes.Or(tuple(kept))
+
+
+def _limits(operands: Sequence[Expression]) -> list[_Limits]:
+    """The columns of which every operand says something."""
+    each = [_of_operand(operand) for operand in operands]
+    common = set(each[0]).intersection(*each[1:])
+    found = []
+    for name, kind in sorted(common, key=str):
+        arrow_type = to_arrow_type(kind)
+        if pt.is_floating(arrow_type):
+            continue  # NaN is above all that a batch's greatest value tells
+        try:
+            lows, highs = (
+                array_of([to_scalar(ends[name, kind][side], kind) for ends in each], arrow_type)
+                for side in (0, 1)
+            )
+        except (DeltaError, pa.ArrowException, AttributeError):
+            continue
+        found.append(_Limits(name, lows, highs))
+    return found
+
+
+def _of_operand(operand: Expression) -> dict[tuple[str, PrimitiveType], tuple[Any, Any]]:
+    """Between what constants an operand looks for, by column and type; None is open."""
+    found: dict[tuple[str, PrimitiveType], tuple[Any, Any]] = {}
+    for part in conjuncts(operand):
+        if isinstance(part, Comparison):
+            operator, left, right = part.operator, part.left, part.right
+            if isinstance(left, Literal):
+                operator, left, right = _FLIPPED.get(operator, operator), right, left
+            options: tuple[Expression, ...] = (right,)
+        elif isinstance(part, nodes.In):
+            operator, left, options = "in", part.operand, part.options
+        else:
+            continue
+        values = [one.value for one in options if isinstance(one, Literal)]
+        first = options[0] if options else None
+        if not isinstance(left, Column) or len(left.path) > 1 or len(values) < len(options):
+            continue
+        if not isinstance(first, Literal) or not isinstance(first.type, PrimitiveType):
+            continue
+        ends = _ends(operator, values)
+        if ends is not None:
+            low, high = found.get((left.path[0], first.type), (None, None))
+            # Of two limits on one side, either is one.
+            found[left.path[0], first.type] = (
+                ends[0] if low is None else low,
+                ends[1] if high is None else high,
+            )
+    return found
+
+
+def _ends(operator: str, values: list[Any]) -> tuple[Any, Any] | None:
+    if not values or any(value is None for value in values):
+        return None
+    match operator:
+        case "=" | "in":
+            return min(values), max(values)
+        case "<" | "<=":
+            return None, values[0]
+        case ">" | ">=":
+            return values[0], None
+        case _:
+            return None

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from deltalog._util.escaping import name_key
 from deltalog.errors import InvalidInputError
-from deltalog.names import name_key
 from deltalog.schema.columns import walk_types
 from deltalog.schema.primitives import PRIMITIVES, Family
 from deltalog.schema.primitives.numbers import MAX_DIGITS

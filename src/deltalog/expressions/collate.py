@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
-from deltalog.expressions.collation_keys import DOTTED_I, TESTS, keys_of
+from deltalog.expressions.comparing import DOTTED_I, TESTS, keys_of
 from deltalog.expressions.functions import OF_CHARACTERS, OF_LENGTH, OF_LOCALES, OF_PARTS, TRIMS
 from deltalog.expressions.nodes import Call, Collate, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
@@ -32,10 +32,9 @@ from deltalog.expressions.trees import (
     walk,
     with_children,
 )
-from deltalog.schema.collation_names import BY_BYTES, RULES
 from deltalog.schema.collations import collation_at, collation_below, own_collation
 from deltalog.schema.columns import find_field, walk_types
-from deltalog.schema.types import STRING, ArrayType, DataType, MapType
+from deltalog.schema.types import BY_BYTES, RULES, STRING, ArrayType, DataType, MapType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
+from deltalog._util import civil
+from deltalog._util.civil import MICROS_PER_DAY, MICROS_PER_SECOND
+from deltalog._util.kernels import Datum, compute, pc
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
 from deltalog.expressions.rows import as_array, by_row
-from deltalog.kernels import Datum, compute, pc
-from deltalog.schema.primitives import civil
-from deltalog.schema.primitives.civil import MICROS_PER_DAY, MICROS_PER_SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,6 +8,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util.escaping import name_key, path_key
+from deltalog._util.kernels import pc
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import nodes
 from deltalog.expressions.analyze import resolve_predicate
@@ -16,15 +18,12 @@ from deltalog.expressions.evaluation import fold
 from deltalog.expressions.nodes import Column, Expression, Literal, col
 from deltalog.expressions.rows import NO, YES
 from deltalog.expressions.sql import parse_sql
+from deltalog.expressions.sql_session import RULES_OF_TABLES, SqlSession, TextRules
 from deltalog.expressions.substrait import as_meant
-from deltalog.expressions.text_rules import TextRules
 from deltalog.expressions.trees import conjunction
-from deltalog.kernels import pc
-from deltalog.names import name_key, path_key
 from deltalog.schema.arrow import to_arrow_schema
 from deltalog.schema.columns import find_field, walk
 from deltalog.schema.types import STRING
-from deltalog.sql_session import RULES_OF_TABLES, SqlSession
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,28 +11,494 @@ import difflib
 from typing import TYPE_CHECKING, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import moment_signatures as moments
-from deltalog.expressions import nested_signatures as nested
 from deltalog.expressions import signatures as rules
-from deltalog.expressions.refusals import REFUSED
-from deltalog.expressions.signatures import Function, fixed, function, many, same
+from deltalog.expressions.coercion import DATETIMES, INTEGRALS, is_decimal, is_numeric
+from deltalog.expressions.nodes import Column, Literal
+from deltalog.expressions.signatures import (
+    Function,
+    Parameters,
+    common_of,
+    fixed,
+    function,
+    many,
+    number_type,
+    same,
+)
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
+    BYTE,
     DATE,
     DOUBLE,
     INTEGER,
     LONG,
+    SHORT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     VOID,
     ArrayType,
+    DataType,
+    Field,
     MapType,
+    StructType,
     decimal_type,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Sequence
+
+    from deltalog.expressions.signatures import Typed, Types
+
+
+# Types of functions of arrays and maps, and of those that take lambdas.
+
+
+def array_of(data_type: DataType | None) -> ArrayType:
+    """The type as an array.
+
+    Raises:
+        InvalidInputError: it is none.
+    """
+    if not isinstance(data_type, ArrayType):
+        raise InvalidInputError(f"an array is expected, found {data_type}")
+    return data_type
+
+
+def map_of(data_type: DataType | None) -> MapType:
+    """The type as a map.
+
+    Raises:
+        InvalidInputError: it is none.
+    """
+    if not isinstance(data_type, MapType):
+        raise InvalidInputError(f"a map is expected, found {data_type}")
+    return data_type
+
+
+def _refuse_maps(data_type: DataType) -> None:
+    """Spark has no order and no equality of maps."""
+    if isinstance(data_type, MapType):
+        raise InvalidInputError("maps cannot be compared")
+    if isinstance(data_type, ArrayType):
+        _refuse_maps(data_type.element_type)
+    if isinstance(data_type, StructType):
+        for field in data_type:
+            _refuse_maps(field.type)
+
+
+def _compared(data_type: DataType | None) -> ArrayType:
+    own = array_of(data_type)
+    _refuse_maps(own.element_type)
+    return own
+
+
+def set_types(arguments: Sequence[Typed]) -> Types:
+    """Arrays whose elements are compared; the result is an array of their common type."""
+    found = [_compared(data_type) for _, data_type in arguments]
+    element = _tightest([own.element_type for own in found])
+    common = ArrayType(element, any(own.contains_null for own in found))
+    return [common] * len(found), common
+
+
+def _tightest(found: Sequence[DataType]) -> DataType:
+    """The common type of elements, where no decimal has to change."""
+    if any(is_decimal(own) for own in found) and len(set(found) - {VOID}) > 1:
+        raise InvalidInputError(f"{' and '.join(map(str, found))} differ: cast one of them")
+    return common_of(found, with_strings=False)
+
+
+def overlap_types(arguments: Sequence[Typed]) -> Types:
+    """Two arrays of a common type; the result is a boolean."""
+    return set_types(arguments)[0], BOOLEAN
+
+
+def element_types(arguments: Sequence[Typed]) -> Types:
+    """An array, of which one element is the result."""
+    own = _compared(arguments[0][1])
+    return [own], own.element_type
+
+
+def sort_types(arguments: Sequence[Typed]) -> Types:
+    """An array and whether its order is ascending."""
+    own = _compared(arguments[0][1])
+    if len(arguments) > 1 and arguments[1][1] != BOOLEAN:
+        raise InvalidInputError(f"the order is a boolean, found {arguments[1][1]}")
+    taken: list[DataType] = [own, BOOLEAN]
+    return taken[: len(arguments)], own
+
+
+def member_types(result: DataType | None) -> Callable[[Sequence[Typed]], Types]:
+    """An array and a value of its elements' type; without `result`, the array's type."""
+
+    def types(arguments: Sequence[Typed]) -> Types:
+        own = _compared(arguments[0][1])
+        wanted = arguments[1][1]
+        element = _tightest([own.element_type, wanted])
+        array = ArrayType(element, own.contains_null)
+        return [array, element], result or array
+
+    return types
+
+
+def flatten_types(arguments: Sequence[Typed]) -> Types:
+    """An array of arrays."""
+    own = array_of(arguments[0][1])
+    inner = array_of(own.element_type)
+    return [own], inner
+
+
+def join_types(arguments: Sequence[Typed]) -> Types:
+    """An array of strings, a delimiter and what stands for NULL."""
+    own = array_of(arguments[0][1])
+    texts = ArrayType(STRING, own.contains_null)
+    taken: list[DataType] = [texts, STRING, STRING]
+    return taken[: len(arguments)], STRING
+
+
+def slice_types(arguments: Sequence[Typed]) -> Types:
+    """An array, a position and a length."""
+    own = array_of(arguments[0][1])
+    return [own, INTEGER, INTEGER], own
+
+
+def repeat_types(arguments: Sequence[Typed]) -> Types:
+    """A value of any type and a number."""
+    own, count = (data_type for _, data_type in arguments)
+    if count not in {BYTE, SHORT, INTEGER, VOID}:
+        raise InvalidInputError(f"a number is of type integer, found {count}: cast it")
+    return [own, INTEGER], ArrayType(own, contains_null=True)
+
+
+def sequence_types(arguments: Sequence[Typed]) -> Types:
+    """Two or three integers, or two dates or timestamps."""
+    found = [data_type for _, data_type in arguments]
+    common = common_of(found, with_strings=True)
+    moments = {DATE, TIMESTAMP, TIMESTAMP_NTZ}
+    if common not in {*INTEGRALS, *moments} or (common in moments and len(found) > 2):
+        raise InvalidInputError(
+            "a sequence has integers, or dates or timestamps in steps of a day, found "
+            + ", ".join(map(str, found))
+        )
+    return [common] * len(found), ArrayType(common, contains_null=False)
+
+
+def zip_types(arguments: Sequence[Typed]) -> Types:
+    """Arrays; the result is an array of structs, whose fields have the names of columns."""
+    found = [array_of(data_type) for _, data_type in arguments]
+    fields = [
+        Field(_zipped_name(node, place), own.element_type)
+        for place, ((node, _), own) in enumerate(zip(arguments, found, strict=True))
+    ]
+    return found, ArrayType(StructType(fields), contains_null=False)
+
+
+def _zipped_name(node: object, place: int) -> str:
+    if isinstance(node, Column):
+        return node.path[-1]
+    return str(place)
+
+
+def map_from_arrays_types(arguments: Sequence[Typed]) -> Types:
+    """An array of keys and one of values."""
+    keys, values = (array_of(data_type) for _, data_type in arguments)
+    _refuse_maps(keys.element_type)
+    result = MapType(keys.element_type, values.element_type, values.contains_null)
+    return [keys, values], result
+
+
+def map_entries_types(arguments: Sequence[Typed]) -> Types:
+    """A map; the result is an array of structs of a key and a value."""
+    own = map_of(arguments[0][1])
+    fields = [
+        Field("key", own.key_type, nullable=False),
+        Field("value", own.value_type, nullable=own.value_contains_null),
+    ]
+    return [own], ArrayType(StructType(fields), contains_null=False)
+
+
+def map_from_entries_types(arguments: Sequence[Typed]) -> Types:
+    """An array of structs of two fields."""
+    own = array_of(arguments[0][1])
+    entry = own.element_type
+    if not isinstance(entry, StructType) or len(entry) != 2:
+        raise InvalidInputError(f"structs of a key and a value are expected, found {entry}")
+    key, value = entry
+    _refuse_maps(key.type)
+    return [own], MapType(key.type, value.type, value.nullable)
+
+
+def map_concat_types(arguments: Sequence[Typed]) -> Types:
+    """Maps of a common type."""
+    common = common_of([data_type for _, data_type in arguments], with_strings=True)
+    return [map_of(common)] * len(arguments), common
+
+
+def _condition(arguments: Sequence[Typed], place: int) -> None:
+    if arguments[place][1] not in {BOOLEAN, VOID}:
+        raise InvalidInputError(f"the lambda is a condition, found {arguments[place][1]}")
+
+
+def _own(arguments: Sequence[Typed]) -> list[DataType]:
+    return [data_type for _, data_type in arguments]
+
+
+def transform_types(arguments: Sequence[Typed]) -> Types:
+    """An array and a lambda, which makes the elements."""
+    own = _own(arguments)
+    return own, ArrayType(own[1], contains_null=True)
+
+
+def filter_types(arguments: Sequence[Typed]) -> Types:
+    """An array or map and a condition; the result has the same type."""
+    _condition(arguments, 1)
+    return _own(arguments), arguments[0][1]
+
+
+def search_types(arguments: Sequence[Typed]) -> Types:
+    """An array and a condition; the result is a boolean."""
+    _condition(arguments, 1)
+    return _own(arguments), BOOLEAN
+
+
+def aggregate_types(arguments: Sequence[Typed]) -> Types:
+    """An array, a first value, a lambda that makes the next, and one of the last."""
+    own = _own(arguments)
+    if own[2] != own[1]:
+        raise InvalidInputError(
+            f"the lambda makes {own[2]} of {own[1]}: cast the first value to that type"
+        )
+    return own, own[-1] if len(own) > 3 else own[1]
+
+
+def zip_with_types(arguments: Sequence[Typed]) -> Types:
+    """Two arrays and a lambda, which makes the elements."""
+    own = _own(arguments)
+    return own, ArrayType(own[2], contains_null=True)
+
+
+def transform_values_types(arguments: Sequence[Typed]) -> Types:
+    """A map and a lambda, which makes the values."""
+    own = _own(arguments)
+    return own, MapType(map_of(own[0]).key_type, own[1], value_contains_null=True)
+
+
+def transform_keys_types(arguments: Sequence[Typed]) -> Types:
+    """A map and a lambda, which makes the keys."""
+    own = _own(arguments)
+    held = map_of(own[0])
+    _refuse_maps(own[1])
+    return own, MapType(own[1], held.value_type, held.value_contains_null)
+
+
+def map_zip_with_types(arguments: Sequence[Typed]) -> Types:
+    """Two maps and a lambda, which makes the values."""
+    own = _own(arguments)
+    return own, MapType(map_of(own[0]).key_type, own[2], value_contains_null=True)
+
+
+def element_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
+    """A lambda of an element."""
+    return {1: Parameters((array_of(types[0]).element_type,), 1)}
+
+
+def indexed_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
+    """A lambda of an element and, if it likes, its position."""
+    return {1: Parameters((array_of(types[0]).element_type, INTEGER), 1)}
+
+
+def merge_lambdas(types: Sequence[DataType | None]) -> dict[int, Parameters]:
+    """A lambda of the value so far and an element, and one of the last value."""
+    element, zero = array_of(types[0]).element_type, types[1]
+    if zero is None:
+        raise InvalidInputError("argument 2 must be a value, not a lambda")
+    found = {2: Parameters((zero, element), 2), 3: Parameters((zero,), 1)}
+    return {place: parameters for place, parameters in found.items() if place < len(types)}
+
+
+def entry_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
+    """A lambda of a key and its value."""
+    own = map_of(types[0])
+    return {1: Parameters((own.key_type, own.value_type), 2)}
+
+
+def pair_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
+    """A lambda of two elements."""
+    both = tuple(array_of(side).element_type for side in types[:2])
+    return {2: Parameters(both, 2)}
+
+
+def entries_lambda(types: Sequence[DataType | None]) -> dict[int, Parameters]:
+    """A lambda of a key and its value in either map."""
+    left, right = (map_of(side) for side in types[:2])
+    if left.key_type != right.key_type:
+        raise InvalidInputError(f"the keys are {left.key_type} and {right.key_type}: cast them")
+    return {2: Parameters((left.key_type, left.value_type, right.value_type), 3)}
+
+
+def shift_types(arguments: Sequence[Typed]) -> Types:
+    """An integer or long, and a number of bits."""
+    own = arguments[0][1]
+    if own in {LONG, INTEGER}:
+        return [own, INTEGER], own
+    if own != STRING:
+        number_type(own)
+    return [INTEGER, INTEGER], INTEGER
+
+
+def bit_count_types(arguments: Sequence[Typed]) -> Types:
+    """An integer or boolean."""
+    own = arguments[0][1]
+    if own not in {*INTEGRALS, BOOLEAN, VOID}:
+        raise InvalidInputError(f"an integer or a boolean is expected, found {own}")
+    return [own if own == BOOLEAN else LONG], INTEGER
+
+
+def hex_types(arguments: Sequence[Typed]) -> Types:
+    """A long, binary value or string."""
+    own = arguments[0][1]
+    taken = LONG if is_numeric(own) else own if own == BINARY else STRING
+    return [taken], STRING
+
+
+def any_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
+    """Values of any types, except of maps."""
+
+    def types(arguments: Sequence[Typed]) -> Types:
+        found = _own(arguments)
+        for own in found:
+            _refuse_maps(own)
+        return found, result
+
+    return types
+
+
+def typeof_types(arguments: Sequence[Typed]) -> Types:
+    """A value of any type."""
+    return _own(arguments), STRING
+
+
+def choice_types(arguments: Sequence[Typed]) -> Types:
+    """A position and values, all strings or all binary."""
+    found = _own(arguments[1:])
+    own = BINARY if set(found) == {BINARY} else STRING
+    return [INTEGER, *([own] * len(found))], own
+
+
+def overlay_types(arguments: Sequence[Typed]) -> Types:
+    """Two strings or binary values, a position and a length."""
+    found = _own(arguments[:2])
+    own = BINARY if set(found) <= {BINARY, VOID} else STRING
+    if own == STRING and BINARY in found:
+        raise InvalidInputError("both are strings, or both binary")
+    return [own, own, INTEGER, INTEGER][: len(arguments)], own
+
+
+def format_types(arguments: Sequence[Typed]) -> Types:
+    """A constant pattern and values of any type."""
+    found = _own(arguments)
+    pattern = arguments[0][0]
+    if not isinstance(pattern, Literal):
+        raise InvalidInputError("the pattern must be a constant")
+    return [STRING, *found[1:]], STRING
+
+
+def format_number_types(arguments: Sequence[Typed]) -> Types:
+    """A number and a number of digits."""
+    own = arguments[0][1]
+    if own == STRING:
+        raise InvalidInputError("a number is expected, found a string")
+    return [number_type(own), INTEGER], STRING
+
+
+# Functions that Spark has and deltalog refuses by name, each with its reason.
+
+
+_XML: Final = "it needs an XPath 1.0 engine with Java's conversions, and none is a dependency"
+_INTERVAL: Final = "its value may have months, days and less at once, which Spark does not compare"
+_CSV: Final = "its options and leniency are those of Spark's CSV parser (univocity)"
+_SCHEMA: Final = "its types depend on Spark's inference rules for each option"
+_TRIGONOMETRY: Final = (
+    "Java's Math may differ in the last digit between machines and versions, so no other value "
+    "is Spark's"
+)
+
+REFUSED: Final[dict[str, str]] = {
+    **dict.fromkeys(("sin", "cos", "tan", "cot", "sec", "csc"), _TRIGONOMETRY),
+    **dict.fromkeys(
+        ("xpath", "xpath_boolean", "xpath_double", "xpath_number", "xpath_float", "xpath_int",
+         "xpath_long", "xpath_short", "xpath_string"),
+        _XML,
+    ),
+    "make_interval": _INTERVAL,
+    "window": "it is a grouping of rows in time, and makes several rows of one",
+    "json_tuple": "it generates columns, and cannot stand in an expression on one row",
+    "sentences": "its words are those of Java's BreakIterator, which differ between versions",
+    "parse_url": "which texts are URLs is decided by java.net.URI",
+    "from_csv": _CSV,
+    "to_csv": _CSV,
+    "schema_of_csv": _SCHEMA,
+    "schema_of_json": _SCHEMA,
+    "from_json": "its leniency and its options are those of Spark's JSON parser (Jackson)",
+    "to_json": "its options, and how it prints numbers and times, are those of Jackson",
+    "get_json_object": "it prints the parts of a text as Jackson does",
+    "time": "Delta tables have no type for a time of day",
+    "gettimestamp": "Spark uses it inside of to_date and to_timestamp; it has no SQL name",
+}  # fmt: skip
+
+
+# Types of functions of dates and timestamps.
+
+
+def datetime_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
+    """One timestamp; the wall time of a `timestamp_ntz` is not converted."""
+    return lambda arguments: ([_timestamp_type(arguments[0][1])], result)
+
+
+def _timestamp_type(data_type: DataType) -> DataType:
+    return TIMESTAMP_NTZ if data_type == TIMESTAMP_NTZ else TIMESTAMP
+
+
+def days_types(arguments: Sequence[Typed]) -> Types:
+    """A date and a number of days."""
+    # Spark's date_add takes a tinyint, smallint or int; a bigint is an error and not cast.
+    given = arguments[1][1]
+    if given not in {BYTE, SHORT, INTEGER, STRING, VOID}:
+        raise InvalidInputError(f"a number of days is of type integer, found {given}: cast it")
+    return [DATE, INTEGER], DATE
+
+
+def parse_types(result: DataType) -> Callable[[Sequence[Typed]], Types]:
+    """A date, a timestamp or a string, and a pattern to parse the string by."""
+
+    def types(arguments: Sequence[Typed]) -> Types:
+        given = arguments[0][1]
+        own = given if given in DATETIMES else STRING
+        return [own, STRING][: len(arguments)], result
+
+    return types
+
+
+def add_types(arguments: Sequence[Typed]) -> Types:
+    """A unit, a number and a timestamp, with or without zone as the result."""
+    own = _timestamp_type(arguments[2][1])
+    return [STRING, LONG, own], own
+
+
+def difference_types(arguments: Sequence[Typed]) -> Types:
+    """A unit and two timestamps, both with or both without zone."""
+    is_naive = all(data_type == TIMESTAMP_NTZ for _, data_type in arguments[1:])
+    own = TIMESTAMP_NTZ if is_naive else TIMESTAMP
+    return [STRING, own, own], LONG
+
+
+def months_types(arguments: Sequence[Typed]) -> Types:
+    """Two timestamps, and whether to round."""
+    return [TIMESTAMP, TIMESTAMP, BOOLEAN][: len(arguments)], DOUBLE
+
+
+# The table of functions: the types of their arguments and results.
+
 
 # They ask of a value no more than whether it is there, or where it is: it may be of any type.
 OF_PARTS: Final = frozenset({"[]", "coalesce", "named_struct"})
@@ -90,10 +556,10 @@ TRIED: Final = {
     "try_mod": "%",
 }
 _DATE_PART: Final = fixed(DATE, result=INTEGER)
-_TIME_PART: Final = function(moments.datetime_types(INTEGER), 1, 1)
+_TIME_PART: Final = function(datetime_types(INTEGER), 1, 1)
 _STRING_TEST: Final = fixed(STRING, STRING, result=BOOLEAN)
 _TRIM: Final = fixed(STRING, STRING, result=STRING, optional=1)
-_SETS: Final = function(nested.set_types, 2, 2)
+_SETS: Final = function(set_types, 2, 2)
 _PAD: Final = fixed(STRING, INTEGER, STRING, result=STRING, optional=1)
 
 # The arguments in `constants` must be literals: their kernels take them as Python values.
@@ -141,24 +607,24 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "last_day": fixed(DATE, result=DATE),
     "date_trunc": fixed(STRING, TIMESTAMP, result=TIMESTAMP),
     "trunc": fixed(DATE, STRING, result=DATE),
-    "date_add": function(moments.days_types, 2, 2),
-    "date_sub": function(moments.days_types, 2, 2),
+    "date_add": function(days_types, 2, 2),
+    "date_sub": function(days_types, 2, 2),
     "add_months": fixed(DATE, INTEGER, result=DATE),
     "datediff": fixed(DATE, DATE, result=INTEGER),
-    "timestampadd": function(moments.add_types, 3, 3, constants=(0,)),
-    "timestampdiff": function(moments.difference_types, 3, 3, constants=(0,)),
+    "timestampadd": function(add_types, 3, 3, constants=(0,)),
+    "timestampdiff": function(difference_types, 3, 3, constants=(0,)),
     "next_day": fixed(DATE, STRING, result=DATE),
-    "months_between": function(moments.months_types, 2, 3, constants=(2,)),
+    "months_between": function(months_types, 2, 3, constants=(2,)),
     "from_utc_timestamp": fixed(TIMESTAMP, STRING, result=TIMESTAMP, constants=(1,)),
     "to_utc_timestamp": fixed(TIMESTAMP, STRING, result=TIMESTAMP, constants=(1,)),
     "make_timestamp": fixed(
         INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, decimal_type(16, 6), result=TIMESTAMP
     ),
     "make_date": fixed(INTEGER, INTEGER, INTEGER, result=DATE),
-    "to_date": function(moments.parse_types(DATE), 2, 2, constants=(1,)),
-    "to_timestamp": function(moments.parse_types(TIMESTAMP), 2, 2, constants=(1,)),
+    "to_date": function(parse_types(DATE), 2, 2, constants=(1,)),
+    "to_timestamp": function(parse_types(TIMESTAMP), 2, 2, constants=(1,)),
     "date_format": fixed(TIMESTAMP, STRING, result=STRING, constants=(1,)),
-    "unix_timestamp": function(moments.parse_types(LONG), 1, 2, constants=(1,)),
+    "unix_timestamp": function(parse_types(LONG), 1, 2, constants=(1,)),
     "from_unixtime": fixed(LONG, STRING, result=STRING, optional=1, constants=(1,)),
     **dict.fromkeys(("unix_seconds", "unix_millis", "unix_micros"), fixed(TIMESTAMP, result=LONG)),
     "unix_date": fixed(DATE, result=INTEGER),
@@ -174,7 +640,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "named_struct": function(rules.struct_types, 2, None),
     "map_keys": function(rules.entries_types(keys=True), 1, 1),
     "map_values": function(rules.entries_types(keys=False), 1, 1),
-    "typeof": function(nested.typeof_types, 1, 1),
+    "typeof": function(typeof_types, 1, 1),
     "assert_true": fixed(BOOLEAN, STRING, result=VOID, optional=1),
     # Mathematics and bits.
     **dict.fromkeys(("degrees", "radians", "rint", *EXACT), fixed(DOUBLE, result=DOUBLE)),
@@ -182,65 +648,61 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **dict.fromkeys(("e", "pi"), fixed(result=DOUBLE)),
     "factorial": fixed(INTEGER, result=LONG),
     "bround": function(rules.round_types, 1, 2, constants=(1,)),
-    **dict.fromkeys(
-        ("shiftleft", "shiftright", "shiftrightunsigned"), function(nested.shift_types, 2, 2)
-    ),
-    "bit_count": function(nested.bit_count_types, 1, 1),
+    **dict.fromkeys(("shiftleft", "shiftright", "shiftrightunsigned"), function(shift_types, 2, 2)),
+    "bit_count": function(bit_count_types, 1, 1),
     **{name: function(rules.tried_types(sign), 2, 2) for name, sign in TRIED.items()},
     # Numerals and bytes.
     "bin": fixed(LONG, result=STRING),
-    "hex": function(nested.hex_types, 1, 1),
+    "hex": function(hex_types, 1, 1),
     "unhex": fixed(STRING, result=BINARY),
     "conv": fixed(STRING, INTEGER, INTEGER, result=STRING),
     "base64": fixed(BINARY, result=STRING),
     "unbase64": fixed(STRING, result=BINARY),
     "encode": fixed(STRING, STRING, result=BINARY),
     "decode": fixed(BINARY, STRING, result=STRING),
-    "format_number": function(nested.format_number_types, 2, 2),
+    "format_number": function(format_number_types, 2, 2),
     # Strings.
-    "elt": function(nested.choice_types, 2, None),
+    "elt": function(choice_types, 2, None),
     "find_in_set": fixed(STRING, STRING, result=INTEGER),
     "levenshtein": fixed(STRING, STRING, INTEGER, result=INTEGER, optional=1),
-    "overlay": function(nested.overlay_types, 3, 4),
+    "overlay": function(overlay_types, 3, 4),
     "soundex": fixed(STRING, result=STRING),
     "substring_index": fixed(STRING, STRING, INTEGER, result=STRING),
     "translate": fixed(STRING, STRING, STRING, result=STRING),
-    "format_string": function(nested.format_types, 1, None),
+    "format_string": function(format_types, 1, None),
     "str_to_map": fixed(STRING, STRING, STRING, result=MapType(STRING, STRING), optional=2),
     # Arrays and maps.
     **dict.fromkeys(("array_union", "array_intersect", "array_except"), _SETS),
-    "array_distinct": function(nested.set_types, 1, 1),
-    "arrays_overlap": function(nested.overlap_types, 2, 2),
-    "array_join": function(nested.join_types, 2, 3),
-    "array_position": function(nested.member_types(LONG), 2, 2),
-    "array_remove": function(nested.member_types(None), 2, 2),
-    "array_sort": function(nested.sort_types, 1, 1),
-    "sort_array": function(nested.sort_types, 1, 2),
-    **dict.fromkeys(("array_min", "array_max"), function(nested.element_types, 1, 1)),
-    "array_repeat": function(nested.repeat_types, 2, 2),
-    "arrays_zip": function(nested.zip_types, 0, None),
-    "flatten": function(nested.flatten_types, 1, 1),
-    "slice": function(nested.slice_types, 3, 3),
-    "sequence": function(nested.sequence_types, 2, 3),
-    "map_from_arrays": function(nested.map_from_arrays_types, 2, 2),
-    "map_from_entries": function(nested.map_from_entries_types, 1, 1),
-    "map_entries": function(nested.map_entries_types, 1, 1),
-    "map_concat": function(nested.map_concat_types, 1, None),
+    "array_distinct": function(set_types, 1, 1),
+    "arrays_overlap": function(overlap_types, 2, 2),
+    "array_join": function(join_types, 2, 3),
+    "array_position": function(member_types(LONG), 2, 2),
+    "array_remove": function(member_types(None), 2, 2),
+    "array_sort": function(sort_types, 1, 1),
+    "sort_array": function(sort_types, 1, 2),
+    **dict.fromkeys(("array_min", "array_max"), function(element_types, 1, 1)),
+    "array_repeat": function(repeat_types, 2, 2),
+    "arrays_zip": function(zip_types, 0, None),
+    "flatten": function(flatten_types, 1, 1),
+    "slice": function(slice_types, 3, 3),
+    "sequence": function(sequence_types, 2, 3),
+    "map_from_arrays": function(map_from_arrays_types, 2, 2),
+    "map_from_entries": function(map_from_entries_types, 1, 1),
+    "map_entries": function(map_entries_types, 1, 1),
+    "map_concat": function(map_concat_types, 1, None),
     # Lambdas.
-    "transform": function(nested.transform_types, 2, 2, lambdas=nested.indexed_lambda),
-    "filter": function(nested.filter_types, 2, 2, lambdas=nested.indexed_lambda),
-    **dict.fromkeys(
-        ("exists", "forall"), function(nested.search_types, 2, 2, lambdas=nested.element_lambda)
-    ),
-    "aggregate": function(nested.aggregate_types, 3, 4, lambdas=nested.merge_lambdas),
-    "zip_with": function(nested.zip_with_types, 3, 3, lambdas=nested.pair_lambda),
-    "map_filter": function(nested.filter_types, 2, 2, lambdas=nested.entry_lambda),
-    "transform_keys": function(nested.transform_keys_types, 2, 2, lambdas=nested.entry_lambda),
-    "transform_values": function(nested.transform_values_types, 2, 2, lambdas=nested.entry_lambda),
-    "map_zip_with": function(nested.map_zip_with_types, 3, 3, lambdas=nested.entries_lambda),
+    "transform": function(transform_types, 2, 2, lambdas=indexed_lambda),
+    "filter": function(filter_types, 2, 2, lambdas=indexed_lambda),
+    **dict.fromkeys(("exists", "forall"), function(search_types, 2, 2, lambdas=element_lambda)),
+    "aggregate": function(aggregate_types, 3, 4, lambdas=merge_lambdas),
+    "zip_with": function(zip_with_types, 3, 3, lambdas=pair_lambda),
+    "map_filter": function(filter_types, 2, 2, lambdas=entry_lambda),
+    "transform_keys": function(transform_keys_types, 2, 2, lambdas=entry_lambda),
+    "transform_values": function(transform_values_types, 2, 2, lambdas=entry_lambda),
+    "map_zip_with": function(map_zip_with_types, 3, 3, lambdas=entries_lambda),
     # Hashes.
-    "hash": function(nested.any_types(INTEGER), 1, None),
-    "xxhash64": function(nested.any_types(LONG), 1, None),
+    "hash": function(any_types(INTEGER), 1, None),
+    "xxhash64": function(any_types(LONG), 1, None),
     "crc32": fixed(BINARY, result=LONG),
     "md5": fixed(BINARY, result=STRING),
     "sha1": fixed(BINARY, result=STRING),

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog._util.kernels import Datum
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.rows import as_array, python_values
-from deltalog.kernels import Datum
 from deltalog.schema.arrow import from_arrow_type
 from deltalog.schema.primitives.moments import values_or_counts
 from deltalog.schema.types import (

@@ -19,6 +19,7 @@ from deltalog.expressions.casts import cast_in_zone, needs_zone
 from deltalog.expressions.literals import from_scalar, plain_value, to_scalar
 from deltalog.expressions.nodes import Arithmetic, Call, Cast, Expression, Literal
 from deltalog.expressions.render import to_sql
+from deltalog.expressions.sql_session import UTC_NAMES
 from deltalog.expressions.texts import below_micros
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import NANOS_OF_MICRO, micros_of
@@ -39,7 +40,6 @@ from deltalog.schema.types import (
     DataType,
     PrimitiveType,
 )
-from deltalog.sql_session import UTC_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

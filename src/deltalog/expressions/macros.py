@@ -15,7 +15,6 @@ from deltalog.expressions import nodes
 from deltalog.expressions.coercion import FRACTIONALS, INTEGRALS
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
 from deltalog.expressions.render import to_sql
-from deltalog.schema.collation_names import collation_named
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
@@ -24,6 +23,7 @@ from deltalog.schema.types import (
     STRING,
     TIMESTAMP,
     YEAR_TO_MONTH,
+    collation_named,
     decimal_type,
 )
 

@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.kernels import Datum, compute
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import java_angles, java_math, java_powers
+from deltalog.expressions import java_math
 from deltalog.expressions.numbers import null_of, round_decimal
 from deltalog.expressions.render import simple_name
 from deltalog.expressions.rows import NO, by_row, refusing
-from deltalog.kernels import Datum, compute
 from deltalog.schema.arrow import from_arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_SAME_NAMES: Final = ("acosh", "asinh", "atanh", "cosh", "exp", "expm1", "sinh", "tanh")
-_ANGLES: Final = ("acos", "asin", "atan")
+_SAME_NAMES: Final = (
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh"),
+    *("cosh", "exp", "expm1", "sinh", "tanh"),
+)
 _FACTORIALS: Final = 20
 _EXACT: Final = decimal.Context(prec=400, rounding=decimal.ROUND_HALF_EVEN)
 
@@ -113,12 +115,11 @@ def _log_to_base(base: float, value: float) -> float | None:
 
 ROWS: Final[dict[str, Callable[..., Any]]] = {
     **{name: getattr(java_math, name) for name in _SAME_NAMES},
-    **{name: getattr(java_angles, name) for name in _ANGLES},
     # Spark adds 0.0 to both sides, so that there is one zero.
-    "atan2": lambda y, x: java_angles.atan2(y + 0.0, x + 0.0),
-    "cbrt": java_powers.cbrt,
-    "hypot": java_powers.hypot,
-    "pow": java_powers.power,
+    "atan2": lambda y, x: java_math.atan2(y + 0.0, x + 0.0),
+    "cbrt": java_math.cbrt,
+    "hypot": java_math.hypot,
+    "pow": java_math.power,
     "ln": _above(0.0, java_math.log),
     "log": _log_to_base,
     "log2": _above(0.0, java_math.log2),

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog._util.kernels import compute
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import is_unordered
 from deltalog.expressions.nodes import Collate, Column, Comparison, IsNull, Literal, Or
-from deltalog.kernels import compute
 from deltalog.schema import (
     ArrayType,
     MapType,
@@ -27,9 +27,8 @@ from deltalog.schema import (
     canonical_path_of,
     find_field,
 )
-from deltalog.schema.collation_names import BY_BYTES, RULES
 from deltalog.schema.collations import own_collation
-from deltalog.schema.types import DOUBLE, FLOAT
+from deltalog.schema.types import BY_BYTES, DOUBLE, FLOAT, RULES
 
 if TYPE_CHECKING:
     from deltalog.expressions.nodes import Expression

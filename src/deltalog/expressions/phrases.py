@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.budget import spend
-from deltalog.expressions.maps import checked_pairs
+from deltalog.expressions.arrays import checked_pairs
+from deltalog.expressions.rows import spend
 from deltalog.expressions.strings import part_of
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.types as pt
 
-from deltalog import _json
+from deltalog._util import json as _json
 from deltalog.errors import DeltaError
 from deltalog.expressions import nodes
 from deltalog.expressions.analyze import resolve_predicate
 from deltalog.expressions.nodes import Call, Column, Expression, Literal
+from deltalog.expressions.sql_session import RULES_OF_TABLES, SqlSession, TextRules
 from deltalog.expressions.substrait import as_meant
-from deltalog.expressions.text_rules import TextRules
 from deltalog.expressions.trees import conjunction
 from deltalog.schema.types import (
     BYTE,
@@ -35,7 +35,6 @@ from deltalog.schema.types import (
     MapType,
     StructType,
 )
-from deltalog.sql_session import RULES_OF_TABLES, SqlSession
 
 if TYPE_CHECKING:
     import polars as pl

@@ -30,7 +30,6 @@ from deltalog.expressions.nodes import (
     Or,
     Variable,
 )
-from deltalog.schema.collation_names import name_in_sql
 from deltalog.schema.collations import inner_collations
 from deltalog.schema.primitives import Family, primitive_in_sql, worded_literal
 from deltalog.schema.primitives.numbers import java_word
@@ -44,6 +43,7 @@ from deltalog.schema.types import (
     MapType,
     PrimitiveType,
     StructType,
+    name_in_sql,
 )
 
 if TYPE_CHECKING:

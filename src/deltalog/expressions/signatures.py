@@ -9,6 +9,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from deltalog._util.escaping import name_key
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.coercion import (
     FRACTIONALS,
@@ -22,7 +23,6 @@ from deltalog.expressions.coercion import (
 )
 from deltalog.expressions.implicit import arithmetic_of
 from deltalog.expressions.nodes import Arithmetic, Cast, Expression, Literal
-from deltalog.names import name_key
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,

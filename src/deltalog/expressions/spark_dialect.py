@@ -7,7 +7,7 @@ because sqlglot is slow to import.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -15,11 +15,450 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from deltalog.expressions.spark_tokens import SparkTokenizer, error_at
-from deltalog.expressions.spark_values import SparkValues
+from deltalog.expressions.spark_tokens import NAME, NAMES, SparkTokenizer, error_at
+from deltalog.expressions.sql_constants import NO_UNIT, unit_of
+from deltalog.schema.types import STRING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlglot.expressions import Expr
+
+
+# The grammar of values for sqlglot, as strict as Spark's.
+
+
+_MAX_SIGNS: Final = 100
+_SIGNS: Final = frozenset({TokenType.PLUS, TokenType.DASH})
+_AMOUNTS: Final = frozenset({TokenType.STRING, TokenType.NUMBER})
+# The fields that an interval goes from or to, and the word between them.
+_FIELDS: Final = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+_TO: Final = "TO"
+_TRIMS: Final = {"BOTH": "btrim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+_TYPE_NAMES: Final = NAMES - {TokenType.IDENTIFIER}
+# If one of these comes where a value is expected, the value is missing.
+_JOINERS: Final = frozenset(
+    {*SparkParser.EQUALITY, *SparkParser.COMPARISON, *SparkParser.RANGE_PARSERS,
+     *SparkParser.BITWISE, TokenType.AND, TokenType.OR, TokenType.SLASH, TokenType.MOD,
+     TokenType.DPIPE}
+) - NAMES  # fmt: skip
+# sqlglot's messages, for users who do not know sqlglot.
+_MESSAGES: Final = {
+    "Expecting )": "expected )",
+    "Expected AS after CAST": "expected AS",
+    "Expected TYPE after CAST": "expected a type",
+    "Expected type": "expected a type",
+    "Expected ]": "expected ]",
+    "Invalid expression / Unexpected token": "expected the end, or an operator before this",
+}
+
+
+class SparkValues(SparkParser):
+    """The grammar of one side of a comparison."""
+
+    STRICT_CAST: ClassVar[bool] = True  # CAST is not TRY_CAST
+    FUNCTIONS: ClassVar[dict[Any, Any]] = {}  # a call keeps its name and its arguments
+    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[Any, Any]] = {"CASE": lambda self: self._parse_case()}
+    FUNCTION_PARSERS: ClassVar[dict[Any, Any]] = {
+        "CAST": lambda self: self._closed(self._parse_cast(strict=True)),
+        "TRY_CAST": lambda self: self._closed(self._parse_cast(strict=False, safe=True)),
+        "EXTRACT": lambda self: self._closed(self._parse_extract_call()),
+        "TRIM": lambda self: self._closed(self._parse_trim_call()),
+        "SUBSTRING": lambda self: self._closed(self._parse_substring_call()),
+        "SUBSTR": lambda self: self._closed(self._parse_substring_call()),
+        "POSITION": lambda self: self._closed(self._parse_position_call()),
+        "STRUCT": lambda self: self._closed(self._parse_struct_call()),
+    }
+    ARRAY_CONSTRUCTORS: ClassVar[dict[Any, Any]] = {}
+    RESERVED_TOKENS: ClassVar[set[TokenType]] = {*TokenType} - {
+        TokenType.VAR,
+        TokenType.IDENTIFIER,
+    }
+    SUBQUERY_PREDICATES: ClassVar[dict[Any, Any]] = {}
+    # INTERVAL is a column, or starts a literal; it is never a function.
+    FUNC_TOKENS: ClassVar[set[TokenType]] = set(NAMES - {TokenType.INTERVAL})
+    ID_VAR_TOKENS: ClassVar[set[TokenType]] = set(NAMES)
+    COLON_PLACEHOLDER_TOKENS: ClassVar[set[TokenType]] = {TokenType.VAR, TokenType.IDENTIFIER}
+    TERM: ClassVar[dict[Any, Any]] = {
+        TokenType.PLUS: exp.Add,
+        TokenType.DASH: exp.Sub,
+        TokenType.DPIPE: exp.DPipe,
+    }
+    FACTOR: ClassVar[dict[Any, Any]] = {
+        TokenType.STAR: exp.Mul,
+        TokenType.SLASH: exp.Div,
+        TokenType.MOD: exp.Mod,
+        TokenType.DIV: exp.IntDiv,
+    }
+    UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
+        TokenType.PLUS: SparkParser.UNARY_PARSERS[TokenType.PLUS],
+        TokenType.TILDE: SparkParser.UNARY_PARSERS[TokenType.TILDE],
+        TokenType.DASH: lambda self: self._parse_negative(),
+        TokenType.L_PAREN: lambda self: self._parse_column_ops(self._parse_brackets()),
+    }
+    PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {
+        **{
+            kind: SparkParser.PRIMARY_PARSERS[kind]
+            for kind in (
+                TokenType.STRING, TokenType.NUMBER, TokenType.HEX_STRING, TokenType.NULL,
+                TokenType.TRUE, TokenType.FALSE,
+            )
+        },
+        TokenType.INTRODUCER: lambda self, token: self._parse_column_ops(
+            self._parse_introducer(token)
+        ),
+        TokenType.STAR: lambda self, token: self.raise_error(
+            "* stands for all columns and cannot be part of an expression", token
+        ),
+    }  # fmt: skip
+    PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {
+        TokenType.PLACEHOLDER: lambda self: self.expression(exp.Placeholder(), self._prev),
+        TokenType.COLON: lambda self: self._parse_name_of_parameter(),
+    }
+    COLUMN_OPERATORS: ClassVar[dict[Any, Any]] = {
+        kind: SparkParser.COLUMN_OPERATORS[kind] for kind in (TokenType.DOT, TokenType.DCOLON)
+    }
+
+    _signs: int = 0
+
+    def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
+        """Raise every error of the parser as one of ours, with its position.
+
+        Raises:
+            InvalidInputError: always.
+        """
+        token = token or self._curr
+        start = token.start if token else len(self.sql)
+        source = self.sql[start : token.end + 1] if token else ""
+        raise error_at(self.sql, start, source, _MESSAGES.get(message, message))
+
+    def validate_expression(self, expression: Any, args: Any = None) -> Any:
+        """Refuse a node without a required part: a value was expected here."""
+        if expression.error_messages(args):
+            self._expect_value()
+        return expression
+
+    def _expect_value(self) -> NoReturn:
+        token = self._curr
+        if token.token_type is TokenType.SELECT:
+            problem = "expected a value, but a subquery cannot stand in an expression on one table"
+        elif token and NAME.fullmatch(token.text) and token.token_type is not TokenType.STRING:
+            problem = "expected a value, found a keyword"
+        else:
+            self.raise_error("expected a value, a column or a function")
+        self.raise_error(f"{problem}; backticks quote names that are keywords")
+
+    def _expect(self, kind: TokenType, text: str) -> None:
+        if not self._match(kind):
+            self.raise_error(f"expected {text}")
+
+    def _is_not(self) -> bool:
+        # `!` negates only as a prefix: there is no `! LIKE`.
+        return self._curr.token_type is TokenType.NOT and self._curr.text != "!"
+
+    def _closed(self, found: Expr) -> Expr:
+        # sqlglot consumes the closing bracket next, but does not miss it.
+        if self._curr.token_type is not TokenType.R_PAREN:
+            self.raise_error("expected )")
+        return found
+
+    def _parse_whole(self) -> Expr:
+        """A complete expression, which must not be missing."""
+        return self._parse_disjunction() or self._expect_value()
+
+    def _parse_csv(
+        self, parse_method: Callable[[], Any], sep: TokenType = TokenType.COMMA
+    ) -> list[Any]:
+        found = [parse_method()]
+        while self._curr.token_type is sep:
+            if found[-1] is None:
+                self._expect_value()
+            self._advance()
+            found.append(parse_method())
+        if found[-1] is None and len(found) > 1:
+            self._expect_value()
+        return [] if found[-1] is None else found
+
+    def _parse_unary(self) -> Expr | None:
+        self._signs += 1
+        if self._signs > _MAX_SIGNS:
+            self.raise_error("signs are nested too deep")
+        start = self._index
+        found = super()._parse_unary()
+        if found is None and (self._index > start or self._curr.token_type in _JOINERS):
+            self._expect_value()
+        self._signs -= 1
+        while found is not None and self._match_collate():
+            name = exp.Literal.string(self._parse_name_of_collation())
+            found = self.expression(exp.Collate(this=found, expression=name))
+        return found
+
+    def _match_collate(self) -> bool:
+        # No keyword: a column may have the name.
+        is_word = self._curr.token_type is TokenType.VAR and self._curr.text.upper() == "COLLATE"
+        self._advance(int(is_word))
+        return is_word
+
+    def _parse_name_of_collation(self) -> str:
+        parts: list[str] = []
+        while not parts or self._match(TokenType.DOT):
+            if not self._match_set(NAMES):
+                self.raise_error("expected the name of a collation")
+            parts.append(self._prev.text)
+        return ".".join(parts)
+
+    def _parse_negative(self) -> Expr | None:
+        if not self._match(TokenType.NUMBER):
+            return self.expression(exp.Neg(this=self._parse_unary()))
+        # The sign belongs to the literal: -9223372036854775808 is a long, its negation is not.
+        number = exp.Literal(this=f"-{self._prev.text}", is_string=False)
+        return self._parse_column_ops(self.expression(number, self._prev))
+
+    def _parse_paren(self) -> None:
+        """Nothing: `_parse_brackets` parses brackets, which hold no queries."""
+
+    def _parse_brackets(self) -> exp.Paren | exp.Tuple:
+        found = self.expression(exp.Paren(this=self._parse_disjunction()))
+        if self._curr.token_type in {TokenType.COMMA, TokenType.ALIAS}:
+            first = self._parse_name_of_field(found.this)
+            self._expect(TokenType.COMMA, "a comma" if isinstance(first, exp.Alias) else ")")
+            parts = [first, *self._parse_csv(self._parse_field_of_row)]
+            if parts[-1] is first:
+                self._expect_value()
+            self._expect(TokenType.R_PAREN, ")")
+            return self.expression(exp.Tuple(expressions=parts))
+        self._expect(TokenType.R_PAREN, ")")
+        return found
+
+    def _parse_struct_call(self) -> exp.Anonymous:
+        parts = [] if self._curr.token_type is TokenType.R_PAREN else (
+            self._parse_csv(self._parse_field_of_row)
+        )  # fmt: skip
+        return self.expression(exp.Anonymous(this="struct", expressions=parts))
+
+    def _parse_field_of_row(self) -> Expr | None:
+        """A value of a row `(a, b AS c)` or of `struct(…)`, which may have a name."""
+        found = self._parse_disjunction()
+        return None if found is None else self._parse_name_of_field(found)
+
+    def _parse_name_of_field(self, value: Expr) -> Expr:
+        is_said = self._match(TokenType.ALIAS)
+        if not self._match_set(NAMES):
+            if is_said:
+                self.raise_error("expected a name")
+            return value
+        name = exp.to_identifier(self._prev.text).update_positions(self._prev)
+        return self.expression(exp.Alias(this=value, alias=name))
+
+    def _parse_name_of_parameter(self) -> exp.Placeholder | None:
+        if not self._match_set(self.COLON_PLACEHOLDER_TOKENS):
+            return None
+        return self.expression(exp.Placeholder(this=self._prev.text), self._prev)
+
+    def _parse_case(self) -> exp.Case:
+        subject = self._parse_disjunction()
+        branches: list[exp.If] = []
+        while self._match(TokenType.WHEN):
+            condition = self._parse_whole()
+            self._expect(TokenType.THEN, "THEN")
+            branches.append(exp.If(this=condition, true=self._parse_whole()))
+        if not branches:
+            self.raise_error("expected WHEN")
+        otherwise = self._parse_whole() if self._match(TokenType.ELSE) else None
+        self._expect(TokenType.END, "END")
+        return self.expression(exp.Case(this=subject, ifs=branches, default=otherwise))
+
+    def _parse_lambda(self, *_: Any, **__: Any) -> Expr | None:
+        # sqlglot parses each argument of a call by this: no alias, no ordering.
+        if self._curr.token_type is TokenType.DISTINCT:
+            self.raise_error("aggregates cannot stand in an expression on one row")
+        parameters = self._parse_parameters()
+        if parameters is None:
+            return self._parse_disjunction()
+        return self.expression(exp.Lambda(this=self._parse_whole(), expressions=parameters))
+
+    def _parse_parameters(self) -> list[exp.Identifier] | None:
+        """The names before `->`, with or without brackets; None, and no token taken, if none."""
+        start = self._index
+        is_open = self._match(TokenType.L_PAREN)
+        found: list[exp.Identifier] = []
+        while self._match_set(NAMES):
+            found.append(exp.to_identifier(self._prev.text).update_positions(self._prev))
+            if not is_open or not self._match(TokenType.COMMA):
+                break
+        is_whole = bool(found) and (not is_open or bool(self._match(TokenType.R_PAREN)))
+        if is_whole and self._match(TokenType.ARROW):
+            return found
+        self._retreat(start)
+        return None
+
+    def _parse_window(self, this: Expr | None, *_: Any, **__: Any) -> Expr | None:
+        if self._curr.text.upper() == "OVER":
+            self.raise_error("window functions cannot stand in an expression on one row")
+        return this
+
+    def _parse_function(self, *args: Any, **kwargs: Any) -> Expr | None:
+        if kwargs.get("anonymous") and self._next.token_type is TokenType.L_PAREN:
+            self._advance()
+            self.raise_error("functions of a schema or catalog cannot be used here")
+        return super()._parse_function(*args, **kwargs)
+
+    def _parse_bracket_key_value(self, *_: Any, **__: Any) -> Expr | None:
+        return self._parse_whole()
+
+    def _parse_interval(self, *_: Any, **__: Any) -> exp.Interval | None:
+        parts: list[Expr] = []
+        start = self._index
+        if not self._match(TokenType.INTERVAL):
+            return None
+        while self._curr.token_type in _AMOUNTS or (
+            not parts and self._curr.token_type in _SIGNS and self._next.token_type in _AMOUNTS
+        ):
+            parts.append(self._parse_interval_part())
+        if not parts:
+            self._retreat(start)
+            return None
+        return self.expression(exp.Interval(this=exp.Tuple(expressions=parts)))
+
+    def _parse_interval_part(self) -> Expr:
+        is_negative = self._curr.token_type is TokenType.DASH
+        if self._curr.token_type in _SIGNS:
+            self._advance()
+        token, unit = self._curr, None
+        self._advance()
+        is_text = token.token_type is TokenType.STRING
+        amount = exp.Literal(this=token.text, is_string=is_text).update_positions(token)
+        if is_text and self._is_between_fields():
+            unit = self._parse_fields_of_interval()
+        elif len(token.text.split()) == 1:
+            unit = unit_of(self._curr.text)
+            self._advance(int(unit is not None))
+            if unit is None:
+                self.raise_error(NO_UNIT, token)
+        part = exp.Interval(this=amount, unit=exp.Var(this=unit) if unit else None)
+        return exp.Neg(this=part) if is_negative else part
+
+    def _is_between_fields(self) -> bool:
+        words = (self._curr.text.upper(), self._next.text.upper() if self._next else "")
+        return words[0] in _FIELDS and words[1] == _TO
+
+    def _parse_fields_of_interval(self) -> str:
+        """The words of one field, or of two with TO between them."""
+        first, last = self._curr.text.upper(), None
+        if first not in _FIELDS:
+            self.raise_error(f"expected a field of an interval: {', '.join(_FIELDS)}")
+        self._advance()
+        if self._curr.text.upper() == _TO:
+            self._advance()
+            last = self._curr.text.upper()
+            if last not in _FIELDS:
+                self.raise_error(f"expected a field of an interval: {', '.join(_FIELDS)}")
+            self._advance()
+        return first if last is None else f"{first} {_TO} {last}"
+
+    def _parse_extract_call(self) -> exp.Anonymous:
+        name, part = self._name_of_call(), self._curr
+        if self._next.token_type is not TokenType.FROM or part.token_type not in self.FUNC_TOKENS:
+            return self._rest_of_call(name, self._parse_disjunction())
+        self._advance(2)
+        words = [exp.Literal.string(part.text.lower()), self._parse_whole()]
+        return exp.Anonymous(this="date_part", expressions=words)
+
+    def _parse_trim_call(self) -> exp.Anonymous:
+        name, side = self._name_of_call(), None
+        if self._match_texts(_TRIMS):
+            side = self._prev.text.upper()
+        has_chars = side is None or self._curr.token_type is not TokenType.FROM
+        chars = self._parse_disjunction() if has_chars else None
+        if side is None and self._curr.token_type is not TokenType.FROM:
+            return self._rest_of_call(name, chars)
+        self._expect(TokenType.FROM, "FROM")
+        side = side or "BOTH"
+        words = [self._parse_whole()] + ([chars] if chars else [])
+        if side != "BOTH":
+            words.reverse()
+        return exp.Anonymous(this=_TRIMS[side], expressions=words)
+
+    def _parse_substring_call(self) -> exp.Anonymous:
+        name, source = self._name_of_call(), self._parse_disjunction()
+        if not source or not self._match(TokenType.FROM):
+            return self._rest_of_call(name, source)
+        words = [source, self._parse_whole()]
+        if self._match_text_seq("FOR"):
+            words.append(self._parse_whole())
+        return exp.Anonymous(this=name, expressions=words)
+
+    def _parse_position_call(self) -> exp.Anonymous:
+        # POSITION(part IN text): the part ends before IN, so it must not be a condition.
+        name, part = self._name_of_call(), self._parse_bitwise()
+        if not part or not self._match(TokenType.IN):
+            return self._rest_of_call(name, part)
+        return exp.Anonymous(this="instr", expressions=[self._parse_whole(), part])
+
+    def _name_of_call(self) -> str:
+        return self._tokens[self._index - 2].text
+
+    def _rest_of_call(self, name: str, first: Expr | None) -> exp.Anonymous:
+        words = [first] if first else []
+        if first and self._match(TokenType.COMMA):
+            words += self._parse_csv(self._parse_whole)
+        return exp.Anonymous(this=name, expressions=words)
+
+    def _parse_types(self, *_: Any, check_func: bool = False, **__: Any) -> exp.DataType | None:
+        # A name and the content of its brackets: sqlglot's own types lose char(n), and the names of
+        # struct fields. With `check_func`, sqlglot expects a value, where no type can be.
+        if check_func or self._curr.token_type not in _TYPE_NAMES:
+            return None
+        self._advance()
+        token, parts, is_nested = self._prev, [], False
+        name = token.text.lower()
+        if name == "interval":  # beside a colon it is no keyword
+            name = f"{name} {self._parse_fields_of_interval().lower()}"
+            return self.expression(exp.DataType(this=name, nested=False), token)
+        part = self._parse_field_of_type if name == "struct" else self._parse_types
+        if name == "struct" and self._match(TokenType.NEQ):
+            is_nested = True
+        elif self._match(TokenType.LT):
+            is_nested = True
+            parts = self._parse_csv(part)
+            self._expect(TokenType.GT, ">")
+        elif self._match(TokenType.L_PAREN):
+            parts = self._parse_csv(self._parse_number)
+            self._expect(TokenType.R_PAREN, ")")
+        found = self.expression(exp.DataType(this=name, expressions=parts, nested=is_nested), token)
+        if name == STRING.type and self._match_collate():
+            found.set("collate", exp.Literal.string(self._parse_name_of_collation()))
+        return found
+
+    def _parse_field_of_type(self) -> exp.ColumnDef | None:
+        token = self._curr
+        if not token:
+            return None
+        is_name = NAME.fullmatch(token.text) and token.token_type is not TokenType.STRING
+        if not is_name and token.token_type is not TokenType.IDENTIFIER:
+            return None
+        self._advance()
+        self._match(TokenType.COLON)
+        kind = self._parse_types()
+        if kind is None:
+            self.raise_error("expected a type")
+        is_required = self._is_not()
+        if is_required:
+            self._advance()
+            self._expect(TokenType.NULL, "NULL")
+        constraints: list[Expr] = [exp.NotNullColumnConstraint()] if is_required else []
+        if self._match_text_seq("COMMENT"):
+            if self._curr.token_type is not TokenType.STRING:
+                self.raise_error("expected a comment in quotes")
+            comment = exp.Literal.string(self._curr.text)
+            self._advance()
+            constraints.append(exp.CommentColumnConstraint(this=comment))
+        return exp.ColumnDef(this=token.text, kind=kind, constraints=constraints)
+
+
+# The grammar of Spark SQL for sqlglot: one expression over one row, and nothing else.
+
 
 _MAX_DEPTH: Final = 50
 # Precedence in Spark, from the lowest.

@@ -14,11 +14,10 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
+from deltalog._util.escaping import name_key
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.comments import without_comments
 from deltalog.expressions.render import begins_literal, begins_number
 from deltalog.expressions.sql_constants import NUMBER
-from deltalog.names import name_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -206,3 +205,52 @@ def check_double_quotes(sql: str, tokens: list[Token], columns: Mapping[str, str
                 f"double quotes make a text, and {column!r} is a column: write `{column}` for the "
                 f"column, or '{token.text}' for the text",
             )  # fmt: skip
+
+
+# Comments of SQL texts, and texts without them.
+
+
+COMMENT_LINE: Final = r"--(?:\\\n|[^\r\n])*"
+"""A pattern of a comment up to the end of its line."""
+
+_PART: Final = re.compile(
+    rf"""
+    (?P<kept> (?<!\w)[rR]'[^']*' | (?<!\w)[rR]"[^"]*" | '(?:[^'\\]|\\.|'')*'
+      | "(?:[^"\\]|\\.|"")*" | `(?:[^`]|``)*` )
+  | (?P<line> {COMMENT_LINE} )
+  | (?P<opening> /\* )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_BORDER: Final = re.compile(r"/\*|\*/")
+
+
+def end_of_comment(sql: str, start: int) -> int | None:
+    """Return the character after a comment, which may hold others; None if it is not closed."""
+    depth = 0
+    for sign in _BORDER.finditer(sql, start):
+        depth += 1 if sign[0] == "/*" else -1
+        if not depth:
+            return sign.end()
+    return None
+
+
+def without_comments(sql: str) -> str:
+    """Return a text with a space for each character of a comment: nothing changes its place.
+
+    A comment that is not closed stays.
+    """
+    if "--" not in sql and "/*" not in sql:
+        return sql
+    parts, place = [], 0
+    while (found := _PART.search(sql, place)) is not None:
+        end: int | None = found.end()
+        if found.lastgroup == "opening":
+            end = end_of_comment(sql, found.start())
+            if end is None:
+                break
+        is_kept = found.lastgroup == "kept"
+        parts.append(sql[place : end if is_kept else found.start()])
+        parts.append("" if is_kept else " " * (end - found.start()))  # type: ignore[operator]
+        place = end  # type: ignore[assignment]
+    return "".join((*parts, sql[place:]))

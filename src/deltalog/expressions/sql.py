@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.render import to_sql
-from deltalog.schema.collation_names import BY_BYTES
+from deltalog.schema.types import BY_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from deltalog._util import civil
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
 from deltalog.expressions.literals import type_of_decimal
 from deltalog.expressions.nodes import Literal
 from deltalog.expressions.render import UNITS
 from deltalog.schema.arrow import to_arrow_type
-from deltalog.schema.primitives import PRIMITIVES, Family, civil, primitive_in_sql
+from deltalog.schema.primitives import PRIMITIVES, Family, primitive_in_sql
 from deltalog.schema.primitives.numbers import MAX_DIGITS
 from deltalog.schema.types import PrimitiveType
 

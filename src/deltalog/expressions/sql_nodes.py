@@ -14,21 +14,30 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from deltalog._util.escaping import name_key
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import nodes, sql_constants, sql_types
+from deltalog.expressions import nodes, sql_constants
+from deltalog.expressions.macros import names_of_fields
 from deltalog.expressions.nodes import Call, Column, Expression, Literal, lit
-from deltalog.expressions.row_values import equal_rows, is_one_of_rows, row_of
 from deltalog.expressions.spark_dialect import node_of, tokens_of
 from deltalog.expressions.spark_tokens import check_double_quotes, error_at, retag_for_deltalake
-from deltalog.names import name_key
-from deltalog.schema.collation_names import collation_named
+from deltalog.schema.collations import with_collations
+from deltalog.schema.primitives import PRIMITIVES, primitive_in_sql, primitive_named
+from deltalog.schema.types import (
+    BY_BYTES,
+    ArrayType,
+    DataType,
+    Field,
+    MapType,
+    StructType,
+    as_type,
+    collation_named,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from sqlglot.expressions import Expr
-
-    from deltalog.schema.types import DataType
 
 _COMPARISONS: Final[dict[type[Expr], str]] = {
     exp.EQ: "=",
@@ -107,15 +116,15 @@ def read_type(
     """The type in a text, and its collations; see `sql.parse_collated_type`."""
     node = _type_node(sql)
     try:
-        by_bytes = frozenset(sql_types.texts_by_bytes(node))
-        return sql_types.to_type(node), dict(sql_types.collations(node)), by_bytes
+        by_bytes = frozenset(texts_by_bytes(node))
+        return to_type(node), dict(collations(node)), by_bytes
     except InvalidInputError as error:
         raise error_at(sql, 0, "", str(error)) from error
 
 
 def read_limits(sql: str) -> list[tuple[tuple[str, ...], str, int]]:
     """The length limits in an SQL type; see `sql.length_limits`."""
-    return list(sql_types.limits(_type_node(sql)))
+    return list(limits(_type_node(sql)))
 
 
 def _type_node(sql: str) -> exp.DataType:
@@ -313,10 +322,10 @@ class _NodeConverter:
 
     def cast(self, node: Expr) -> Expression:
         to = node.args["to"]
-        data_type: DataType = self._attempt(to, sql_types.to_type, to)
-        if sql_types.has_collation(to):
+        data_type: DataType = self._attempt(to, to_type, to)
+        if has_collation(to):
             self._refuse(to, "a cast has no COLLATE in its type: write it behind the cast")
-        if sql_types.is_narrower(to):
+        if is_narrower(to):
             self._refuse(
                 to, f"a cast to {to.this.upper()} is not computed here: write the INTERVAL itself"
             )
@@ -440,3 +449,168 @@ _CONVERTERS: Final[
     exp.ILike: (_NodeConverter.like, _arguments("this", "expression", "negate")),
     exp.Escape: (_NodeConverter.escape, _THIS_AND_OTHER),
 }
+
+
+# SQL types: `decimal(10, 2)`, `array<struct<a: int>>`.
+
+
+Limit = tuple[tuple[str, ...], str, int]
+_LIMITED: Final = frozenset({"char", "character", "varchar"})
+# The parts of each nested type, as paths name them.
+_PARTS: Final = {"array": ("element",), "map": ("key", "value")}
+
+
+def to_type(node: Expr) -> DataType:
+    """The type of a node.
+
+    Raises:
+        InvalidInputError: there is no such type.
+    """
+    name, parts = _read(node)
+    if name == "struct":
+        return StructType([_field(part) for part in parts])
+    if name in _PARTS:
+        first, last = to_type(parts[0]), to_type(parts[-1])
+        return ArrayType(first) if name == "array" else MapType(first, last)
+    if name in _LIMITED:
+        raise InvalidInputError("char and varchar are no types of an expression; use STRING")
+    row = PRIMITIVES.get(name)
+    if row is None or not parts:
+        return as_type(name)
+    parameters = [*(part.name for part in parts), *row.defaults[len(parts) :]]
+    return as_type(f"{name}({','.join(parameters)})")
+
+
+def is_narrower(node: Expr) -> bool:
+    """Whether a type is an interval of fewer fields than columns have: numbers count its last."""
+    found = primitive_named(node.this)
+    return found is not None and found.is_ordered and node.this != found.name
+
+
+def limits(node: Expr, path: tuple[str, ...] = ()) -> Iterator[Limit]:
+    """Each `char(n)` and `varchar(n)` of a type: its path in the type, its name and length.
+
+    Raises:
+        InvalidInputError: there is no such type.
+    """
+    name, parts = _read(node)
+    if name == "struct":
+        for part in parts:
+            yield from limits(part.args["kind"], (*path, part.name))
+    elif name in _PARTS:
+        for step, part in zip(_PARTS[name], parts, strict=True):
+            yield from limits(part, (*path, step))
+    elif name in _LIMITED:
+        yield path, "varchar" if name == "varchar" else "char", int(parts[0].name)
+
+
+def collations(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The collation that a type says of each text, by its path, but for those of structs.
+
+    Raises:
+        InvalidInputError: there is no such type or collation.
+    """
+    name, parts = _read(node)
+    for step, part in zip(_PARTS.get(name, ()), parts, strict=False):
+        yield from collations(part, (*path, step))
+    given = node.args.get("collate")
+    if given is not None:
+        yield path, collation_named(given.name)
+
+
+def texts_by_bytes(node: Expr, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The path of each text of which a type says the default collation, in structs too.
+
+    Raises:
+        InvalidInputError: there is no such type or collation.
+    """
+    name, parts = _read(node)
+    if name == "struct":
+        for part in parts:
+            yield from texts_by_bytes(part.args["kind"], (*path, part.name))
+    for step, part in zip(_PARTS.get(name, ()), parts, strict=False):
+        yield from texts_by_bytes(part, (*path, step))
+    given = node.args.get("collate")
+    if given is not None and collation_named(given.name) == BY_BYTES:
+        yield path
+
+
+def has_collation(node: Expr) -> bool:
+    """Whether COLLATE stands anywhere in a type."""
+    return any(part.args.get("collate") is not None for part in node.walk())
+
+
+def _read(node: Expr) -> tuple[str, list[Expr]]:
+    """The name and the parts of a type, whose number is checked."""
+    row, parts = primitive_in_sql(node.this), node.expressions
+    name = row.name if row else node.this
+    is_nested = bool(node.args.get("nested"))
+    if name == "struct":
+        is_right = is_nested
+    elif name in _PARTS:
+        is_right = is_nested and len(parts) == len(_PARTS[name])
+    elif row and row.defaults:
+        is_right = not is_nested and len(parts) <= len(row.defaults)
+    else:
+        is_right = not is_nested and len(parts) == (name in _LIMITED)
+    if not is_right:
+        raise InvalidInputError(f"expected a type, found {name} with other parts than it has")
+    if not is_nested and not all(part.is_int for part in parts):
+        raise InvalidInputError(f"the brackets of {name} hold whole numbers")
+    return name, parts
+
+
+def _field(node: Expr) -> Field:
+    said = {type(one): one for one in node.args.get("constraints") or ()}
+    comment = said.get(exp.CommentColumnConstraint)
+    field = Field(
+        node.this,
+        to_type(node.args["kind"]),
+        nullable=exp.NotNullColumnConstraint not in said,
+        metadata=None if comment is None else {"comment": comment.name},
+    )
+    return with_collations(field, dict(collations(node.args["kind"])))
+
+
+# Rows of values, `(a, b)` and `struct(a, b AS c)`, and whether they are equal.
+
+
+def row_of(values: tuple[Expression, ...], names: Sequence[str | None]) -> Call:
+    """The struct of values, of which some have a name."""
+    if not any(name is not None for name in names):
+        return Call("struct", values)
+    found: list[Expression] = []
+    for value, own, name in zip(values, names_of_fields(values), names, strict=True):
+        found += [Literal(own if name is None else name), value]
+    return Call("named_struct", tuple(found))
+
+
+def values_of_row(row: Expression) -> tuple[Expression, ...] | None:
+    """The values of which a row was made; None of another expression."""
+    match row:
+        case Call("struct", values):
+            return values
+        case Call("named_struct", arguments):
+            return arguments[1::2]
+    return None
+
+
+def equal_rows(left: Expression, right: Expression) -> Expression | None:
+    """Whether two rows have equal values, in which NULL equals NULL; None if they are no such rows.
+
+    Rows are compared as structs, and those by their fields: each comparison can prune files.
+    """
+    mine, theirs = values_of_row(left), values_of_row(right)
+    if mine is None or theirs is None or len(mine) != len(theirs):
+        return None
+    pairs = zip(mine, theirs, strict=True)
+    return nodes.And(tuple(nodes.Comparison("<=>", one, other) for one, other in pairs))
+
+
+def is_one_of_rows(row: Expression, options: tuple[Expression, ...]) -> Expression:
+    """Whether a row is one of a list."""
+    found = [equal_rows(row, option) for option in options]
+    known = tuple(one for one in found if one is not None)
+    if len(known) < len(found):  # the resolver says what is wrong
+        return nodes.In(row, options)
+    return known[0] if len(known) == 1 else nodes.Or(known)

@@ -13,9 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from deltalog.errors import InvalidInputError
-from deltalog.kernels import Array, Datum, compute, pc
-from deltalog.schema.primitives.civil import (
+from deltalog._util.civil import (
     MICROS_PER_DAY,
     MICROS_PER_SECOND,
     date_text,
@@ -23,6 +21,8 @@ from deltalog.schema.primitives.civil import (
     moment_text,
     region_offset_micros,
 )
+from deltalog._util.kernels import Array, Datum, compute, pc
+from deltalog.errors import InvalidInputError
 from deltalog.schema.primitives.moments import NANOS_OF_MICRO
 
 _SPACE: Final = "".join(map(chr, range(0x21))) + "\x7f"

@@ -10,16 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from deltalog.expressions.node_forms import parts_of
-from deltalog.expressions.nodes import (
-    And,
-    Call,
-    Column,
-    Expression,
-    Not,
-    Or,
-    Variable,
-)
+from deltalog.expressions.nodes import And, Call, Column, Expression, Not, Or, Variable, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

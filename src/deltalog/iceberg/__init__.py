@@ -1,4 +1,4 @@
-"""Iceberg metadata beside the Delta log: the same data files, read by Iceberg's readers (UniForm).
+"""Iceberg metadata beside the Delta log (UniForm), and tables from Iceberg.
 
 After a commit the Iceberg metadata of that version is written to `metadata/` of the table, with
 PyIceberg's models and Avro writers (extra `iceberg`). Nothing here decides what a table holds: the

@@ -24,12 +24,22 @@ from pyiceberg.manifest import (
 from pyiceberg.typedef import Record
 from pyiceberg.types import DoubleType, FloatType, IcebergType
 
+from deltalog._util.kernels import compute
+from deltalog._util.paths import file_locations
 from deltalog.errors import MalformedLogError
-from deltalog.iceberg.schema import column_id
+from deltalog.iceberg.metadata import column_id
 from deltalog.iceberg.store_io import as_location
-from deltalog.kernels import compute
-from deltalog.partition_values import extract, parse_column
-from deltalog.paths import file_locations
+from deltalog.protocol.partition_values import extract, parse_column
+from deltalog.protocol.stats import indexed_columns, stats_schema
+from deltalog.protocol.stats.ranges import correction
+from deltalog.protocol.stats.schema import (
+    MAX_VALUES,
+    MIN_VALUES,
+    NULL_COUNT,
+    NUM_RECORDS,
+    find_leaf,
+    has_bounds,
+)
 from deltalog.schema.types import (
     BYTE,
     DATE,
@@ -44,16 +54,6 @@ from deltalog.schema.types import (
     PrimitiveType,
     StructType,
 )
-from deltalog.stats import indexed_columns, stats_schema
-from deltalog.stats.bounds import correction
-from deltalog.stats.schema import (
-    MAX_VALUES,
-    MIN_VALUES,
-    NULL_COUNT,
-    NUM_RECORDS,
-    find_leaf,
-    has_bounds,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
 
-    from deltalog.configuration import TableConfiguration
-    from deltalog.kernels import Array
+    from deltalog._util.kernels import Array
+    from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType, Field
 

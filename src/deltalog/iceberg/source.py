@@ -12,49 +12,65 @@ Manifests, Partitioning, Schemas and Data Types
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import struct
 import zlib
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
+from pyiceberg import types
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.manifest import DataFileContent, FileFormat, ManifestContent
 from pyiceberg.transforms import IdentityTransform, VoidTransform
 
-from deltalog.errors import DeltaError, InvalidInputError, ObjectNotFoundError, UnsafePathError
-from deltalog.iceberg.avro import read_table_metadata
-from deltalog.iceberg.data_files import member
-from deltalog.iceberg.deletes import (
-    DeleteFile,
-    EqualityKey,
-    RowDeletes,
-    Scope,
-    Target,
-    refused,
-    scope_of,
+from deltalog._util.paths import FileInfo, canonical_path, check_confined, is_absolute
+from deltalog.errors import (
+    DeltaError,
+    InvalidInputError,
+    ObjectNotFoundError,
+    UnsafePathError,
+    UnsupportedTypeError,
 )
-from deltalog.iceberg.manifests import decoded_entries, decoded_manifest_list
+from deltalog.iceberg.data_files import member
+from deltalog.iceberg.manifests import decoded_entries, decoded_manifest_list, read_table_metadata
 from deltalog.iceberg.metadata import hinted_number
-from deltalog.iceberg.source_schema import delta_schema, equality_column
 from deltalog.iceberg.store_io import METADATA_DIRECTORY, StoreIO
-from deltalog.partition_values import encode_value
-from deltalog.paths import FileInfo, canonical_path, check_confined, is_absolute
+from deltalog.protocol.column_mapping import ID_KEY, PHYSICAL_NAME_KEY
+from deltalog.protocol.features.iceberg_compat import NESTED_IDS_KEY
+from deltalog.protocol.partition_values import encode_value
 from deltalog.schema.arrow import to_arrow_type
 from deltalog.schema.primitives.moments import value_or_count
-from deltalog.schema.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
+from deltalog.schema.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    ArrayType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    decimal_type,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
     from pyiceberg.table.metadata import TableMetadata
 
-    from deltalog.schema.types import DataType, StructType
+    from deltalog.schema.types import DataType
     from deltalog.storage.store import Store
 
 _METADATA_NAME: Final = re.compile(r"(v?)([0-9]{1,18})(?:-[^/]*)?(?:\.gz)?\.metadata\.json")
@@ -438,3 +454,320 @@ def _newest(store: Store) -> str:
         f"{METADATA_DIRECTORY}/, found {found_names}; give the metadata file that the table's "
         "catalog names, or its PyIceberg table"
     )
+
+
+# The columns of Iceberg tables in Delta's words, with the ids by which files hold them.
+
+
+_TYPES: Final[dict[type[types.IcebergType], DataType]] = {
+    types.BooleanType: BOOLEAN,
+    types.IntegerType: INTEGER,
+    types.LongType: LONG,
+    types.FloatType: FLOAT,
+    types.DoubleType: DOUBLE,
+    types.DateType: DATE,
+    types.TimestampType: TIMESTAMP_NTZ,
+    types.TimestamptzType: TIMESTAMP,
+    types.StringType: STRING,
+    types.BinaryType: BINARY,
+    types.FixedType: BINARY,
+}
+
+
+def delta_schema(fields: Sequence[types.NestedField], root: str) -> StructType:
+    """The columns of a table, or of a struct.
+
+    Args:
+        fields: with their ids, which become those of column mapping.
+        root: location of the table, for messages.
+
+    Raises:
+        InvalidInputError: a column has a default.
+        UnsupportedTypeError: Delta has no such type.
+    """
+    return StructType([_field(field, root) for field in fields])
+
+
+def equality_column(schemas: Iterable[Schema], number: int, root: str) -> EqualityColumn:
+    """The column with an id by whose values rows are deleted; it may have been dropped since.
+
+    Args:
+        schemas: of the table: the first one that has the column tells its type.
+        number: the id.
+        root: location of the table, for messages.
+
+    Raises:
+        InvalidInputError: there is no such column, it has a default, or it cannot be compared.
+        UnsupportedTypeError: Delta has no such type.
+    """
+    path = next((path for one in schemas if (path := _path_to(one.fields, number))), ())
+    if not path:
+        raise refused(
+            root,
+            f"rows are deleted by the values of column {number}, which is none of its columns, or "
+            "a part of a list or map",
+        )
+    for one in path:
+        _check_default(one, root)
+    leaf = path[-1]
+    kind = _type(leaf.field_type, leaf.name, root)
+    if not isinstance(kind, PrimitiveType) or kind in {FLOAT, DOUBLE}:
+        raise refused(
+            root,
+            f"rows are deleted by the values of column {leaf.name!r}, whose type {kind} cannot be "
+            "compared for that",
+        )
+    field = Field(leaf.name, kind, metadata={ID_KEY: leaf.field_id})
+    for one in reversed(path[:-1]):
+        field = Field(one.name, StructType([field]), metadata={ID_KEY: one.field_id})
+    inner = tuple(one.name for one in path[1:])
+    return EqualityColumn(replace(field, name=str(leaf.field_id)), kind, inner)
+
+
+def _path_to(fields: Sequence[types.NestedField], number: int) -> tuple[types.NestedField, ...]:
+    """The column with an id and the structs around it; empty if there is none."""
+    for field in fields:
+        if field.field_id == number:
+            return (field,)
+        if isinstance(field.field_type, types.StructType):
+            inner = _path_to(field.field_type.fields, number)
+            if inner:
+                return (field, *inner)
+    return ()
+
+
+def _field(field: types.NestedField, root: str) -> Field:
+    _check_default(field, root)
+    metadata: dict[str, Any] = {ID_KEY: field.field_id, PHYSICAL_NAME_KEY: field.name}
+    nested = dict(_nested_ids(field.field_type, field.name))
+    if nested:
+        metadata[NESTED_IDS_KEY] = nested
+    if field.doc is not None:
+        metadata[_COMMENT] = field.doc
+    kind = _type(field.field_type, field.name, root)
+    return Field(field.name, kind, nullable=not field.required, metadata=metadata)
+
+
+def _check_default(field: types.NestedField, root: str) -> None:
+    if field.initial_default is not None or field.write_default is not None:
+        raise refused(
+            root,
+            f"column {field.name!r} has a default, which files that were there before do not hold",
+        )
+
+
+def _nested_ids(kind: types.IcebergType, path: str) -> Iterator[tuple[str, int]]:
+    """The ids of elements, keys and values by path, as files have them."""
+    match kind:
+        case types.ListType():
+            yield f"{path}.element", kind.element_id
+            yield from _nested_ids(kind.element_type, f"{path}.element")
+        case types.MapType():
+            yield f"{path}.key", kind.key_id
+            yield f"{path}.value", kind.value_id
+            yield from _nested_ids(kind.key_type, f"{path}.key")
+            yield from _nested_ids(kind.value_type, f"{path}.value")
+        case _:
+            return
+
+
+def _type(kind: types.IcebergType, name: str, root: str) -> DataType:
+    match kind:
+        case types.DecimalType():
+            return decimal_type(kind.precision, kind.scale)
+        case types.StructType():
+            return delta_schema(kind.fields, root)
+        case types.ListType():
+            element = _type(kind.element_type, f"{name}.element", root)
+            return ArrayType(element, contains_null=not kind.element_required)
+        case types.MapType():
+            key = _type(kind.key_type, f"{name}.key", root)
+            value = _type(kind.value_type, f"{name}.value", root)
+            return MapType(key, value, value_contains_null=not kind.value_required)
+        case _:
+            pass
+    found = _TYPES.get(type(kind))
+    if found is None:
+        raise UnsupportedTypeError(
+            f"cannot take over the Iceberg table at {root}: column {name!r} is of type {kind}, "
+            "which Delta does not have"
+        )
+    return found
+
+
+# Row-level deletes of an Iceberg table, and the rules by which they apply to its data files.
+
+
+Scope = tuple[int, tuple[object, ...]]
+"""A partition: the spec's id, and its values as far as they can be compared."""
+
+_NAN: Final = "NaN"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What decides which deletes apply to a data file.
+
+    Args:
+        sequence_number: of the commit that its rows are from.
+        scope: its partition.
+        identities: ids of the columns whose only value in the file its partition has.
+    """
+
+    sequence_number: int
+    scope: Scope
+    identities: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteFile:
+    """A delete file, or a deletion vector in one.
+
+    Args:
+        path: decoded, relative to the table.
+        size_bytes: of the file.
+        num_rows: how many deletes it holds.
+        sequence_number: of the commit that it is from.
+        scope: its partition; None are all.
+        referenced: location of the only data file that it is about; None may be any.
+        place: of a deletion vector: its offset and its length.
+    """
+
+    path: str
+    size_bytes: int
+    num_rows: int
+    sequence_number: int
+    scope: Scope | None
+    referenced: str | None = None
+    place: tuple[int, int] | None = None
+
+    def applies_to(self, location: str, target: Target) -> bool:
+        """Whether positions here are rows of a data file."""
+        return (
+            self.referenced in {None, location}
+            and target.scope == self.scope
+            and target.sequence_number <= self.sequence_number
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityColumn:
+    """A column by whose values rows are deleted.
+
+    Args:
+        field: to read: the column, or the struct that it is in, without its other parts; the name
+            is the column's id, because two columns of different times may have one name.
+        kind: of the column.
+        path: of the column in the field; empty for the field itself.
+    """
+
+    field: Field
+    kind: DataType
+    path: tuple[str, ...] = ()
+
+
+EqualityKey = tuple["Scope | None", tuple[int, ...]]
+"""Equality deletes that are looked up together: those of a partition by the same columns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowDeletes:
+    """All row-level deletes of a snapshot.
+
+    Args:
+        root: location of the table.
+        targets: its data files, by location as the metadata has it.
+        vectors: deletion vectors.
+        positions: position delete files.
+        equalities: equality delete files.
+        columns: by which those delete rows, by id.
+    """
+
+    root: str
+    targets: Mapping[str, Target]
+    vectors: Sequence[DeleteFile] = ()
+    positions: Sequence[DeleteFile] = ()
+    equalities: Mapping[EqualityKey, Sequence[DeleteFile]] = dataclasses.field(default_factory=dict)
+    columns: Mapping[int, EqualityColumn] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is none."""
+        return not (self.vectors or self.positions or self.equalities)
+
+    def vectors_by_file(self) -> dict[str, DeleteFile]:
+        """The deletion vector of each data file that has one, by its location.
+
+        Raises:
+            InvalidInputError: a data file has two, or one of another partition, or an older one.
+        """
+        found: dict[str, DeleteFile] = {}
+        for vector in self.vectors:
+            location = vector.referenced or ""
+            target = self.targets.get(location)
+            if target is None:
+                continue  # of a file that was removed since
+            if location in found:
+                raise self.refused(f"the file {location!r} has more than one deletion vector")
+            if not vector.applies_to(location, target):
+                raise self.refused(
+                    f"the deletion vector of {location!r} in {vector.path!r} is of another "
+                    "partition, or older than the file"
+                )
+            found[location] = vector
+        return found
+
+    def positions_in_use(self) -> list[DeleteFile]:
+        """The position delete files that may apply to a data file."""
+        oldest = self._oldest()
+        found = []
+        for file in self.positions:
+            if file.referenced is not None:
+                target = self.targets.get(file.referenced)
+                is_used = target is not None and file.applies_to(file.referenced, target)
+            else:
+                number = oldest.get(file.scope)
+                is_used = number is not None and number <= file.sequence_number
+            if is_used:
+                found.append(file)
+        return found
+
+    def equalities_in_use(self) -> dict[EqualityKey, list[DeleteFile]]:
+        """The equality delete files that may apply to a data file: there is an older one."""
+        oldest = self._oldest()
+        found: dict[EqualityKey, list[DeleteFile]] = defaultdict(list)
+        for key, files in self.equalities.items():
+            number = oldest.get(key[0])
+            for file in files:
+                if number is not None and number < file.sequence_number:
+                    found[key].append(file)
+        return dict(found)
+
+    def refused(self, why: str) -> InvalidInputError:
+        """The error that says why the table cannot be taken over."""
+        return refused(self.root, why)
+
+    def _oldest(self) -> dict[Scope | None, int]:
+        """The lowest sequence number of the data files of each partition, and of all (None)."""
+        found: dict[Scope | None, int] = {}
+        for target in self.targets.values():
+            for scope in (target.scope, None):
+                number = found.get(scope, target.sequence_number)
+                found[scope] = min(number, target.sequence_number)
+        return found
+
+
+def scope_of(spec_id: int, values: Iterable[Any]) -> Scope:
+    """The partition of a file; floating numbers are the same if their bits are, and NaN is NaN."""
+    return spec_id, tuple(map(_comparable, values))
+
+
+def refused(root: str, why: str) -> InvalidInputError:
+    """The error that says why an Iceberg table cannot be taken over."""
+    return InvalidInputError(f"cannot take over the Iceberg table at {root}: {why}")
+
+
+def _comparable(value: Any) -> object:
+    if not isinstance(value, float):
+        return value
+    return _NAN if value != value else struct.pack(">d", value)  # noqa: PLR0124  # NaN

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
+from deltalog._util.paths import canonical_path, check_confined, container_of, is_absolute, join
 from deltalog.errors import ObjectNotFoundError, UnsafePathError
-from deltalog.paths import canonical_path, check_confined, container_of, is_absolute, join
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class StoredOutput(OutputFile):
 
 
 class StoreIO(FileIO):
-    """PyIceberg's door to the metadata files of one table."""
+    """The metadata files of one table, as PyIceberg reads and writes them."""
 
     def __init__(self, store: Store) -> None:
         super().__init__()

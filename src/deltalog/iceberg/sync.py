@@ -11,29 +11,36 @@ Conflict Resolution
 from __future__ import annotations
 
 import logging
+import secrets
+import uuid
+import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyiceberg.manifest import ManifestContent
-from pyiceberg.table.snapshots import Operation
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
+from pyiceberg.table.snapshots import Operation, Summary
+from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
-from deltalog.configuration import TableConfiguration
+from deltalog._util.json import dumps
+from deltalog._util.kernels import compute
+from deltalog.data.scan.plan import descriptor_of
+from deltalog.data.scan.transform import load_bitmap
 from deltalog.errors import (
     AlreadyExistsError,
     CommitRetriesExhaustedError,
+    DeltaError,
     DeltaProtocolError,
     InvalidInputError,
     MalformedLogError,
     ObjectNotFoundError,
 )
-from deltalog.features.iceberg_compat import enabled_versions, format_version
-from deltalog.iceberg.data_files import FileColumns, ListedFile, key_of
-from deltalog.iceberg.expiry import delete_expired
+from deltalog.iceberg.data_files import LAYOUT, FileColumns, ListedFile, key_of
 from deltalog.iceberg.manifests import (
     FILES_PER_MANIFEST,
     ManifestChange,
     hash_of,
+    read_entries,
     read_manifest_list,
 )
 from deltalog.iceberg.metadata import (
@@ -41,31 +48,34 @@ from deltalog.iceberg.metadata import (
     StoredMetadata,
     first_metadata,
     metadata_name,
+    next_row_id,
     read_newest,
     store_next,
     upgraded,
     with_properties,
     with_shape,
+    with_snapshot,
     without_snapshots_before,
 )
-from deltalog.iceberg.snapshots import new_change, operation_of, with_change
-from deltalog.iceberg.store_io import StoreIO
-from deltalog.iceberg.vectors import VECTOR_COLUMNS, has_vectors, write_vectors
-from deltalog.kernels import compute
+from deltalog.iceberg.store_io import StoreIO, metadata_path
 from deltalog.log.history import own_time_ms
 from deltalog.log.listing import list_commits
 from deltalog.log.reader import read_commits
-from deltalog.snapshot import load_snapshot
-from deltalog.stats import parse_stats
+from deltalog.log.snapshot import load_snapshot
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.protocol.features.iceberg_compat import enabled_versions, format_version
+from deltalog.protocol.stats import parse_stats
+from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyiceberg.manifest import ManifestFile
 
     from deltalog.iceberg.metadata import TableMetadata
     from deltalog.log.reader import CommitTable
-    from deltalog.snapshot import Snapshot
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.actions.model import DeletionVectorDescriptor
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -389,3 +399,262 @@ def _by_hash(files: Iterable[ListedFile]) -> list[ListedFile]:
 
 def _any_change(removes: pa.Table) -> bool:
     return any(removes.column("dataChange").to_pylist())
+
+
+# Delete metadata files that no snapshot names any longer.
+
+
+def delete_expired(
+    io: StoreIO,
+    metadata: TableMetadata,
+    expired: Sequence[IcebergSnapshot],
+    dropped: Sequence[str],
+) -> None:
+    """Delete metadata that nothing names any longer; a failure costs space, and is logged."""
+    try:
+        paths = [metadata_path(one, io.store) for one in dropped]
+        if expired:
+            # A manifest that an expired snapshot has and the oldest one left has not is in no
+            # later one either, nor is a deletion vector.
+            oldest = min(metadata.snapshots, key=lambda one: one.sequence_number or 0)
+            kept = read_manifest_list(io, oldest.manifest_list)
+            names = {one.manifest_path for one in kept}
+            gone: dict[str, ManifestFile] = {}
+            for one in expired:
+                paths.append(metadata_path(one.manifest_list, io.store))
+                for manifest in read_manifest_list(io, one.manifest_list):
+                    if manifest.manifest_path not in names:
+                        gone[manifest.manifest_path] = manifest
+            vectors = _vectors_of(io, gone.values()) - _vectors_of(io, kept)
+            paths += [metadata_path(one, io.store) for one in (*gone, *vectors)]
+        if paths:
+            io.store.delete_many(sorted(set(paths)))
+    except DeltaError as error:
+        logger.warning("old Iceberg metadata of %s stays: %s", io.store.root, error)
+
+
+def _vectors_of(io: StoreIO, manifests: Iterable[ManifestFile]) -> set[str]:
+    """The locations of the deletion vectors that manifests list."""
+    return {
+        entry.data_file.file_path
+        for manifest in manifests
+        if manifest.content == ManifestContent.DELETES
+        for entry in read_entries(io, manifest)
+    }
+
+
+# One more snapshot: the change of manifests that it is made of, and what it says of it.
+
+
+_ID_BITS: Final = 63
+_TOTALS: Final = (
+    ("total-data-files", "added-data-files", "deleted-data-files"),
+    ("total-records", "added-records", "deleted-records"),
+    ("total-files-size", "added-files-size", "removed-files-size"),
+    ("total-delete-files", "added-delete-files", "removed-delete-files"),
+    ("total-position-deletes", "added-position-deletes", "removed-position-deletes"),
+)
+
+
+def new_change(io: StoreIO, metadata: TableMetadata, version: int) -> ManifestChange:
+    """The change of manifests for the next snapshot, which shows a table version."""
+    return ManifestChange(
+        io=io,
+        format_version=metadata.format_version,
+        schemas=[*metadata.schemas, metadata.schema()],
+        specs=metadata.specs(),
+        spec=metadata.spec(),
+        snapshot_id=secrets.randbits(_ID_BITS),
+        sequence_number=version,
+        first_row_id=next_row_id(metadata),
+    )
+
+
+def operation_of(change: ManifestChange) -> Operation:
+    """The operation that changed rows so."""
+    if change.added.files:
+        is_append = not change.removed.files and not change.added_vectors.files
+        return Operation.APPEND if is_append else Operation.OVERWRITE
+    # A vector that is replaced by a smaller one brings rows back.
+    brings_rows = change.removed_vectors.rows > change.added_vectors.rows and not (
+        change.removed.files
+    )
+    return Operation.OVERWRITE if brings_rows else Operation.DELETE
+
+
+def with_change(
+    metadata: TableMetadata,
+    change: ManifestChange,
+    timestamp_ms: int,
+    operation: Operation,
+    earlier: Mapping[str, Any],
+) -> TableMetadata:
+    """The metadata with a snapshot of the changed manifests; `earlier` has the totals before."""
+    parent = metadata.current_snapshot_id
+    manifest_list = change.write_list(parent)
+    members: dict[str, Any] = {
+        "snapshot-id": change.snapshot_id,
+        "parent-snapshot-id": parent,
+        "sequence-number": change.sequence_number,
+        "timestamp-ms": timestamp_ms,
+        "manifest-list": manifest_list,
+        "summary": Summary(operation=operation, **_summary(change, earlier)),
+        "schema-id": metadata.current_schema_id,
+    }
+    if change.first_row_id is not None:
+        members["first-row-id"] = change.first_row_id
+        members["added-rows"] = change.next_row_id - change.first_row_id
+    return with_snapshot(metadata, IcebergSnapshot(**members))
+
+
+def _summary(change: ManifestChange, earlier: Mapping[str, Any]) -> dict[str, str]:
+    added, removed = change.added, change.removed
+    counts = {
+        "added-data-files": added.files,
+        "added-records": added.rows,
+        "added-files-size": added.size_bytes,
+        "deleted-data-files": removed.files,
+        "deleted-records": removed.rows,
+        "removed-files-size": removed.size_bytes,
+        "added-delete-files": change.added_vectors.files,
+        "added-dvs": change.added_vectors.files,
+        "added-position-deletes": change.added_vectors.rows,
+        "removed-delete-files": change.removed_vectors.files,
+        "removed-dvs": change.removed_vectors.files,
+        "removed-position-deletes": change.removed_vectors.rows,
+    }
+    totals = {
+        total: int(earlier.get(total) or 0) + counts[plus] - counts[minus]
+        for total, plus, minus in _TOTALS
+    }
+    named = {name: str(number) for name, number in counts.items() if number}
+    return {**named, **{name: str(max(0, number)) for name, number in totals.items()}}
+
+
+# Deletion vectors as Iceberg has them: a Puffin file for each, and the entry that names it.
+
+
+VECTOR_COLUMNS: Final = ("path", "partitionValues", "deletionVector")
+
+_MAGIC: Final = b"PFA1"
+_NO_FLAGS: Final = bytes(4)
+_LENGTH_BYTES: Final = 4
+_BLOB_TYPE: Final = "deletion-vector-v1"
+_POSITION_FIELD: Final = 2147483645  # `_pos`, of the rows in their file
+_PATH_FIELD: Final = 2147483546  # `file_path` of position deletes
+_INHERITED: Final = -1
+_AT_A_TIME: Final = 1_000
+_NUM_RECORDS: Final = "numRecords"
+
+
+def has_vectors(files: pa.Table) -> bool:
+    """Whether a file has a deletion vector, by the column `deletionVector`."""
+    vectors = files.column("deletionVector")
+    return vectors.null_count < len(vectors)
+
+
+def write_vectors(
+    io: StoreIO, columns: FileColumns, files: pa.Table, num_records: pa.ChunkedArray[Any]
+) -> list[ListedFile]:
+    """Write the deletion vectors of files for Iceberg, and return their entries.
+
+    Args:
+        io: of the table; what is written is stored with its next flush.
+        columns: of the table.
+        files: with the columns `VECTOR_COLUMNS`; those without a vector are left out.
+        num_records: physical rows of each; NULL without statistics.
+
+    Raises:
+        DataFileMissingError: the file of a vector is gone.
+        DeletionVectorError: a vector is damaged.
+
+    Cost: a request for each vector that is not inline, and one for each written.
+    """
+    if not has_vectors(files):
+        return []
+    files = files.append_column(_NUM_RECORDS, num_records)
+    files = files.filter(files.column("deletionVector").is_valid())
+    found: list[ListedFile] = []
+    for start in range(0, len(files), _AT_A_TIME):
+        part = files.slice(start, _AT_A_TIME)
+        rows = zip(
+            columns.locations(part),
+            columns.partitions(part),
+            _contents(io, part),
+            strict=True,
+        )
+        found += [_written(io, *row) for row in rows]
+        io.flush()
+    return found
+
+
+def _contents(io: StoreIO, files: pa.Table) -> list[tuple[bytes, int]]:
+    """The bitmap of each vector with its magic number, and how many rows it has."""
+    vectors: list[Any] = files.column("deletionVector").to_pylist()
+    counts: list[Any] = files.column(_NUM_RECORDS).to_pylist()
+
+    def content(one: tuple[DeletionVectorDescriptor, int | None]) -> tuple[bytes, int]:
+        descriptor, num_rows = one
+        bitmap = load_bitmap(io.store, descriptor, num_rows=num_rows)
+        return bitmap.encode(), bitmap.cardinality
+
+    found = zip(map(descriptor_of, vectors), counts, strict=True)
+    return map_in_pool(content, [(one, count) for one, count in found if one is not None])
+
+
+def _written(io: StoreIO, location: str, partition: Any, content: tuple[bytes, int]) -> ListedFile:
+    bitmap, cardinality = content
+    blob = b"".join(
+        (
+            len(bitmap).to_bytes(_LENGTH_BYTES, "big"),
+            bitmap,
+            zlib.crc32(bitmap).to_bytes(_LENGTH_BYTES, "big"),
+        )
+    )
+    puffin = _puffin(blob, location, cardinality)
+    output = io.new_output(io.location(f"{uuid.uuid4()}-dv.puffin"))
+    with output.create() as stream:
+        stream.write(puffin)
+    bound = {_PATH_FIELD: location.encode()}
+    return ListedFile(
+        DataFile.from_args(
+            _table_format_version=LAYOUT,
+            content=DataFileContent.POSITION_DELETES,
+            file_path=output.location,
+            file_format=FileFormat.PUFFIN,
+            partition=partition,
+            record_count=cardinality,
+            file_size_in_bytes=len(puffin),
+            # Readers that do not know `referenced_data_file` find the data file by these.
+            lower_bounds=bound,
+            upper_bounds=bound,
+            referenced_data_file=location,
+            content_offset=len(_MAGIC),
+            content_size_in_bytes=len(blob),
+        )
+    )
+
+
+def _puffin(blob: bytes, location: str, cardinality: int) -> bytes:
+    """A Puffin file of one vector."""
+    footer = dumps(
+        {
+            "blobs": [
+                {
+                    "type": _BLOB_TYPE,
+                    "fields": [_POSITION_FIELD],
+                    "snapshot-id": _INHERITED,
+                    "sequence-number": _INHERITED,
+                    "offset": len(_MAGIC),
+                    "length": len(blob),
+                    "properties": {
+                        "referenced-data-file": location,
+                        "cardinality": str(cardinality),
+                    },
+                }
+            ],
+            "properties": {"created-by": "deltalog"},
+        }
+    )
+    length = len(footer).to_bytes(_LENGTH_BYTES, "little")
+    return b"".join((_MAGIC, blob, _MAGIC, footer, length, _NO_FLAGS, _MAGIC))

@@ -14,18 +14,18 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog._json import iter_objects
+from deltalog._util.json import iter_objects
 from deltalog.errors import MalformedLogError, ObjectNotFoundError, VersionNotFoundError
 from deltalog.log.checksum import parse_checksum
 from deltalog.log.reader import read_in_batches
-from deltalog.schema.readable import readable_moment
+from deltalog.schema.check import readable_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from deltalog.features.in_commit_timestamps import InCommitTimestamps
     from deltalog.log.names import LogFile
     from deltalog.log.segment import LogListing, LogSegment
+    from deltalog.protocol.features.in_commit_timestamps import InCommitTimestamps
     from deltalog.storage.store import Store
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from deltalog.paths import LOG_DIRECTORY
+from deltalog._util.paths import LOG_DIRECTORY
 
 if TYPE_CHECKING:
-    from deltalog.paths import FileInfo
+    from deltalog._util.paths import FileInfo
 
 SIDECAR_DIRECTORY: Final = "_delta_log/_sidecars"
 STAGED_DIRECTORY: Final = "_delta_log/_staged_commits"
@@ -25,7 +25,7 @@ LAST_CHECKPOINT_NAME: Final = "_last_checkpoint"
 LAST_CHECKPOINT_PATH: Final = f"{LOG_DIRECTORY}/{LAST_CHECKPOINT_NAME}"
 
 MAX_VERSION: Final = 2**63 - 1
-"""Versions are 64-bit integers with a sign, although a file's name has room for more."""
+"""Versions are 64-bit integers with a sign, although a file's name has space for more."""
 _DIGITS: Final = 20
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _OTHER: Final = re.compile(

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog._json import JsonObject, iter_objects
-from deltalog.actions import arrow
-from deltalog.actions.codec import (
+from deltalog._util.json import JsonObject, iter_objects
+from deltalog.errors import MalformedLogError, ObjectNotFoundError
+from deltalog.log.names import LogFileKind, commit_path
+from deltalog.protocol.actions import arrow
+from deltalog.protocol.actions.codec import (
     ERRORS,
     domain_from_json,
     high_water_mark_from_json,
@@ -24,15 +26,13 @@ from deltalog.actions.codec import (
     protocol_from_json,
     txn_from_json,
 )
-from deltalog.errors import MalformedLogError, ObjectNotFoundError
-from deltalog.log.names import LogFileKind, commit_path
 from deltalog.storage.store import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from deltalog.actions import model
     from deltalog.log.names import LogFile
+    from deltalog.protocol.actions import model
     from deltalog.storage.store import Store
 
 VERSION_COLUMN: Final = "version"

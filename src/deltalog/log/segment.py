@@ -19,7 +19,7 @@ from deltalog.log.names import BEGINNINGS, MAX_VERSION, LogFile, LogFileKind, pa
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from deltalog.paths import FileInfo
+    from deltalog._util.paths import FileInfo
 
 
 class CheckpointKind(IntEnum):

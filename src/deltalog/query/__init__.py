@@ -1,4 +1,4 @@
-"""Queries over tables, answered by DuckDB."""
+"""SELECT over tables, answered by DuckDB."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 from weakref import finalize
@@ -16,16 +17,14 @@ from weakref import finalize
 import pyarrow as pa
 
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.query.counted import register
-from deltalog.query.duckdb_types import MONTHS_TEXT
+from deltalog.expressions.sql_session import UTC_NAMES
+from deltalog.query.native import MONTHS_TEXT
 from deltalog.schema import StructType
-from deltalog.schema.primitives.spans import NAMED_MONTHS, calendar_intervals, named_months
+from deltalog.schema.primitives.moments import NAMED_MONTHS, calendar_intervals, named_months
 from deltalog.schema.types import YEAR_TO_MONTH
-from deltalog.sql_session import UTC_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-
 
 # A query of ours reads tables, and neither files nor the network by itself.
 _TOLD: Final = b"ARROW:extension:metadata"
@@ -325,3 +324,57 @@ def _cause(watched: Mapping[str, Any], run: DuckDBRun | None) -> DeltaError | No
     """Return the error for which a query failed, of which DuckDB keeps the text only."""
     failures = (getattr(one, "failure", None) for one in (*watched.values(), run))
     return next((error for error in failures if error is not None), None)
+
+
+# Tables given to DuckDB with the number of their rows, by which it orders joins.
+
+
+Source = Any
+
+
+def register(connection: Any, name: str, rows: Any, *, is_joined: bool) -> None:
+    """Register rows under a name.
+
+    Args:
+        connection: of DuckDB.
+        name: in queries.
+        rows: an Arrow dataset, table or reader.
+        is_joined: whether the query has other tables, too; for one alone nothing is counted.
+
+    Cost: of a table that may be joined, the numbers of rows that the log has.
+    """
+    estimate: Callable[[], int | None] | None = getattr(rows, "estimated_rows", None)
+    make = _counted() if is_joined and estimate is not None else None
+    hook = getattr(connection, "_register_arrow_source", None)
+    if make is None or hook is None or estimate is None:
+        connection.register(name, rows)
+        return
+    try:
+        number = estimate()
+    except DeltaError:  # whoever reads the rows is told
+        number = None
+    hook(name, make(rows, number))
+
+
+@cache
+def _counted() -> Callable[[Any, int | None], Source] | None:
+    """The class of what DuckDB scans, which tells a number of rows; None before DuckDB 2.0."""
+    try:
+        from duckdb._sources.pyarrow import (  # noqa: PLC0415  # optional
+            PyArrowDatasetSource,
+        )
+    except ImportError:
+        return None
+
+    class CountedDataset(PyArrowDatasetSource):
+        """A dataset with its number of rows."""
+
+        def __init__(self, rows: Any, number: int | None) -> None:
+            super().__init__(rows)
+            self._number = number
+
+        def rows(self) -> int | None:
+            """About how many rows there are."""
+            return self._number
+
+    return CountedDataset

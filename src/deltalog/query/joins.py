@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from deltalog._util.escaping import name_key
 from deltalog.errors import InvalidInputError
 from deltalog.expressions.render import quote_name
-from deltalog.names import name_key
 from deltalog.query.lexer import SyntaxProblem
 from deltalog.query.parse import start_of
 from deltalog.query.query_trees import mark_named

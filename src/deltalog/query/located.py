@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
-from deltalog.names import name_key
+from deltalog._util.escaping import name_key
 from deltalog.query.lexer import SyntaxProblem, error_at, split
-from deltalog.query.names import unquoted
+from deltalog.query.names import end_of_sample, end_of_value, end_of_version, place_from, unquoted
 from deltalog.query.parse import TOO_DEEP, read_query, start_of
-from deltalog.query.relations import end_of_sample, end_of_value, end_of_version, place_from
 from deltalog.query.translate import (
     CHANGES,
     is_cte,

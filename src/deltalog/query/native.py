@@ -7,25 +7,35 @@ Protocol: none
 
 from __future__ import annotations
 
+import re
 import struct
-from datetime import date
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from types import NoneType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+from sqlglot import exp
+
+from deltalog._util.escaping import name_key
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.expressions import Literal, nodes, resolve, type_of
-from deltalog.expressions.coercion import FINE_MOMENTS
+from deltalog.expressions import Literal, columns, nodes, parse_sql, resolve, type_of
+from deltalog.expressions.coercion import FINE_MOMENTS, common_type, has_same_structure
+from deltalog.expressions.sql_session import SqlSession
 from deltalog.expressions.trees import walk
-from deltalog.query.aggregates import ResultType
-from deltalog.query.duckdb_types import decimal_of
+from deltalog.query.query_trees import ResultType
 from deltalog.schema import Field, MapType, PrimitiveType, StructType
+from deltalog.schema.arrow import from_arrow_type
 from deltalog.schema.columns import walk_types
+from deltalog.schema.primitives.moments import NAMED_MONTHS, time_spans
 from deltalog.schema.types import (
     BINARY,
     BOOLEAN,
     BYTE,
     DATE,
+    DAY_TO_SECOND,
     DOUBLE,
     FLOAT,
     INTEGER,
@@ -33,17 +43,21 @@ from deltalog.schema.types import (
     SHORT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NANOS_NTZ,
     TIMESTAMP_NTZ,
     VOID,
     YEAR_TO_MONTH,
+    ArrayType,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from sqlglot.expressions import Expr
 
     from deltalog.expressions import Expression
     from deltalog.schema import DataType
-    from deltalog.sql_session import SqlSession
 
 INTEGRALS: Final = (BYTE, SHORT, INTEGER, LONG)
 # Types whose values DuckDB compares as Spark does.
@@ -235,3 +249,421 @@ def _widened(node: Expression, schema: StructType) -> Expression:
     is_exact = (source in INTEGRALS or decimal_of(source)) and (decimal_of(to) or to == DOUBLE)
     is_other = (source, to) in {(DATE, TIMESTAMP), (DATE, TIMESTAMP_NTZ), (FLOAT, DOUBLE)}
     return node.operand if is_exact or is_other or source == VOID else node
+
+
+# Types of DuckDB and those of tables: their names, and columns of the one as the other.
+
+
+MAX_PRECISION: Final = 38
+_TYPES: Final[dict[DataType, str]] = {
+    STRING: "VARCHAR", BYTE: "TINYINT", SHORT: "SMALLINT", INTEGER: "INTEGER", LONG: "BIGINT",
+    FLOAT: "FLOAT", DOUBLE: "DOUBLE", BOOLEAN: "BOOLEAN", BINARY: "BLOB", DATE: "DATE",
+    TIMESTAMP: "TIMESTAMP WITH TIME ZONE", TIMESTAMP_NTZ: "TIMESTAMP", VOID: "INTEGER",
+    TIMESTAMP_NANOS: "TIMESTAMPTZ_NS", TIMESTAMP_NANOS_NTZ: "TIMESTAMP_NS",
+    DAY_TO_SECOND: "INTERVAL",
+}  # fmt: skip
+# Its own intervals have months, days and microseconds at once.
+MONTHS_TEXT: Final = f'STRUCT("{NAMED_MONTHS.field(0).name}" INTEGER)'
+# How DuckDB calls the types of constants.
+_CONSTANTS: Final = {"INTEGER_LITERAL": "INTEGER", "STRING_LITERAL": "VARCHAR"}
+_INTERVALS: Final[dict[str, DataType]] = {"INTERVAL": DAY_TO_SECOND, MONTHS_TEXT: YEAR_TO_MONTH}
+_DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+
+
+def decimal_of(kind: DataType) -> tuple[int, int] | None:
+    """Return the precision and the scale of a decimal; None of another type."""
+    found = _DECIMAL.fullmatch(str(getattr(kind, "type", "")))
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def as_type_of(column: Any, kind: pa.DataType) -> Any:
+    """Return a column as one array of a type."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)
+    if pa.types.is_interval(column.type) and pa.types.is_duration(kind):
+        return time_spans(column)
+    if column.type == NAMED_MONTHS and kind == pa.int32():
+        return column.flatten()[0]
+    return column if column.type == kind else column.cast(kind)
+
+
+def nullable_type(kind: pa.DataType) -> pa.DataType:
+    """Return a type whose fields may all be NULL, as those of DuckDB's types."""
+    found: Any = kind
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(one.name, nullable_type(one.type)) for one in found])
+    if pa.types.is_map(kind):
+        return pa.map_(nullable_type(found.key_type), nullable_type(found.item_type))
+    return pa.list_(nullable_type(found.value_type)) if pa.types.is_list(kind) else kind
+
+
+def type_named(connection: Any, text: str, shown: str, *, fine: bool = False) -> DataType:
+    """Return the type of a table for a type of DuckDB.
+
+    Args:
+        connection: to DuckDB.
+        text: the type in its words.
+        shown: the query in errors.
+        fine: whether nanoseconds are of the types that have them, or are cut off.
+    """
+    if text == '"NULL"':
+        return VOID
+    if text in _INTERVALS:
+        return _INTERVALS[text]
+    try:
+        return from_arrow_type(_arrow(connection, _CONSTANTS.get(text, text)), fine=fine)
+    except DeltaError as error:
+        raise InvalidInputError(f"cannot run {shown!r}: {error}") from error
+
+
+def _arrow(connection: Any, text: str) -> pa.DataType:
+    if text in {"HUGEINT", "UHUGEINT"}:
+        return pa.decimal128(MAX_PRECISION, 0)
+    if text not in _ARROWS:
+        found = connection.sql(f"SELECT CAST(NULL AS {text}) AS found").to_arrow_reader()
+        _ARROWS[text] = found.schema.field(0).type
+    return _ARROWS[text]
+
+
+_FIELD: Final = re.compile(r'("(?:[^"]|"")*"|\S+) (.+)', re.DOTALL)
+_ARROWS: Final[dict[str, pa.DataType]] = {}
+
+
+def column_text(kind: DataType) -> str:
+    """Return the type of a column, which may have months too, in DuckDB's words."""
+    return MONTHS_TEXT if kind == YEAR_TO_MONTH else type_text(kind)
+
+
+@lru_cache(maxsize=512)
+def type_text(kind: DataType) -> str:
+    """Return a type in DuckDB's words."""
+    match kind:
+        case ArrayType():
+            return f"{type_text(kind.element_type)}[]"
+        case MapType():
+            return f"MAP({type_text(kind.key_type)}, {type_text(kind.value_type)})"
+        case StructType():
+            inner = (f"{_quoted(one.name)} {type_text(one.type)}" for one in kind)
+            return f"STRUCT({', '.join(inner)})"
+        case _:
+            decimal = decimal_of(kind)
+            if decimal is not None:
+                return f"DECIMAL{decimal}"
+            if kind not in _TYPES:
+                raise InvalidInputError(f"a query cannot give values of the type {kind}")
+            return _TYPES[kind]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def divided_types(text: str) -> list[str]:
+    """Return the types of a list, which commas divide outside of brackets and quotes."""
+    found, depth, quote, begin = [], 0, "", 0
+    for place, sign in enumerate(text):
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "\"'":
+            quote = sign
+        elif sign in "()":
+            depth += 1 if sign == "(" else -1
+        elif sign == "," and not depth:
+            found.append(text[begin:place].strip())
+            begin = place + 1
+    return [*found, text[begin:].strip()] if text.strip() else []
+
+
+def fields_of_row(text: str) -> list[tuple[str, str]]:
+    """Return the names, in quotes, and the types of the fields of a struct, in DuckDB's words."""
+    inside = text.removeprefix("STRUCT(").removesuffix(")")
+    found = []
+    for one in divided_types(inside):
+        match = _FIELD.fullmatch(one)
+        assert match is not None, one  # noqa: S101  # of DuckDB's own making
+        name, kind = match.groups()
+        found.append((name if name[0] == '"' else f'"{name}"', kind))
+    return found
+
+
+# The common types of columns that a query puts below each other: set operations, VALUES.
+
+
+_NO_COLUMNS: Final = StructType(())
+# Only types are asked for.
+_ANY_MOMENT: Final = SqlSession(now=datetime(2000, 1, 1, tzinfo=UTC), time_zone="UTC")
+
+
+def common_type_of_sides(kinds: Sequence[DataType]) -> DataType:
+    """Return the common type of the columns at one place of both sides of a set operation.
+
+    Fields of structs may have other names where their types are the same: they get those of the
+    first side.
+
+    Raises:
+        InvalidInputError: they have none.
+    """
+    if len(kinds) == 2 and has_same_structure(*kinds):
+        return kinds[0]
+    found = _common(kinds)
+    if found is None:
+        names = " and of ".join(map(str, kinds))
+        raise InvalidInputError(f"columns of {names} have no common type")
+    return found
+
+
+def common_type_of_values(texts: Sequence[str]) -> DataType:
+    """Return the common type of the constants in a column of VALUES.
+
+    Args:
+        texts: in Spark's dialect.
+
+    Raises:
+        InvalidInputError: one is no constant, or they have none.
+    """
+    kinds = [
+        type_of(resolve(parse_sql(one), _NO_COLUMNS, _ANY_MOMENT), _NO_COLUMNS) for one in texts
+    ]
+    found = _common(kinds)
+    if found is None:
+        names = ", ".join(dict.fromkeys(map(str, kinds)))
+        raise InvalidInputError(f"the values of a column of VALUES have no common type: {names}")
+    return _with_floats(found, kinds)
+
+
+def _common(kinds: Sequence[DataType]) -> DataType | None:
+    found: DataType | None = VOID
+    for kind in kinds:
+        found = None if found is None else common_type(found, kind)
+    return found
+
+
+def _with_floats(common: DataType, kinds: Sequence[DataType]) -> DataType:
+    """Return the common type with FLOAT for FLOAT beside whole numbers: only VALUES have it."""
+    if FLOAT in kinds and common == DOUBLE and {FLOAT, VOID, *INTEGRALS}.issuperset(kinds):
+        return FLOAT
+    known: list[Any] = [one for one in kinds if one != VOID]
+    match common:
+        case ArrayType():
+            inner = _with_floats(common.element_type, [one.element_type for one in known])
+            return replace(common, element_type=inner)
+        case MapType():
+            key = _with_floats(common.key_type, [one.key_type for one in known])
+            value = _with_floats(common.value_type, [one.value_type for one in known])
+            return replace(common, key_type=key, value_type=value)
+        case StructType():
+            columns = zip(common, *known, strict=True)
+            fields = [
+                replace(one, type=_with_floats(one.type, [other.type for other in own]))
+                for one, *own in columns
+            ]
+            return StructType(fields)
+        case _:
+            return common
+
+
+# What of a query can be asked of a table before DuckDB reads it.
+
+
+_SIMPLE: Final = (
+    exp.And, exp.Or, exp.Paren, exp.EQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between,
+    exp.Is, exp.Like, exp.Null, exp.Literal, exp.Column, exp.Identifier, exp.Placeholder, exp.Neg,
+)  # fmt: skip
+_NANOSECONDS: Final = re.compile(r"\.\d{7}")
+# DuckDB hands conditions to a dataset itself, but none of a WHERE that has one of these.
+_UNKNOWN_TO_DUCKDB: Final = (exp.In, exp.Like)
+# The parts of `SELECT … FROM t LIMIT n` without anything else.
+_UNCHANGED_ROWS: Final = frozenset({"kind", "expressions", "from_", "limit"})
+
+
+@dataclass(frozen=True, slots=True)
+class TableRead:
+    """What a query needs of a table.
+
+    Args:
+        where: holds for each row that counts, in Spark's dialect; None is not known.
+        limit: so many rows are enough; None is all.
+        columns: for a limit: those that are needed; None is all.
+        looked_into: names in lower case, in whatever else than the columns of the answer: their
+            values are compared, ordered or computed with; None is all.
+        named: names in lower case that are anywhere in the query; None is all.
+    """
+
+    where: str | None = None
+    limit: int | None = None
+    columns: tuple[str, ...] | None = None
+    looked_into: frozenset[str] | None = frozenset()
+    named: frozenset[str] | None = None
+
+    def predicate(
+        self, parameters: Mapping[str, object], names: Collection[str]
+    ) -> Expression | None:
+        """The condition, with its parameters; None if it is not about columns of the table.
+
+        Args:
+            parameters: of the query.
+            names: of the table's columns.
+        """
+        if self.where is None:
+            return None
+        try:
+            found = parse_sql(self.where, parameters=parameters)
+        except InvalidInputError:
+            return None  # DuckDB knows more than we do
+        own = {name_key(name) for name in names}
+        return found if all(name_key(path[0]) in own for path in columns(found)) else None
+
+
+EVERYTHING: Final = TableRead()
+
+
+def read_of(node: exp.Table) -> TableRead:
+    """Return what a query needs of a table, which is a node of its tree."""
+    select = node.parent_select
+    if select is None or not isinstance(node.parent, exp.From | exp.Join):
+        return EVERYTHING
+    joins = select.args.get("joins") or []
+    if any(
+        join.side or join.args.get("kind") not in {None, "", "INNER", "CROSS"} for join in joins
+    ):
+        return EVERYTHING
+    is_alone = not joins and not select.args.get("laterals")
+    where = select.args.get("where")
+    if where is None:
+        return _limited(select) if is_alone else EVERYTHING
+    if where.find(*_UNKNOWN_TO_DUCKDB) is None:
+        return EVERYTHING
+    alias = node.alias or node.name
+    parts = [
+        _text(one, alias)
+        for one in _conjuncts(where.this)
+        if _is_simple(one) and _is_about(one, alias, is_alone=is_alone)
+    ]
+    return TableRead(" AND ".join(f"({part})" for part in parts) or None)
+
+
+def names_looked_into(tree: Expr) -> frozenset[str] | None:
+    """Return the names, in lower case, that a query does more with than to give their values.
+
+    Names of tables are among them; None is every name. Whether a value is NULL is no look into it.
+    """
+    if not isinstance(tree, exp.Select) or tree.args.get("distinct"):
+        return None
+    if tree.find(exp.Union, exp.Except, exp.Intersect) or any(
+        join.args.get("method") for join in tree.find_all(exp.Join)
+    ):
+        return None  # whole rows, or columns that are not named
+    if _names_rows(tree):
+        return None
+    for one in tree.find_all(exp.Ordered, exp.Group, exp.Star):
+        parts = one.expressions if isinstance(one, exp.Group) else [one.this]
+        is_by_place = any(isinstance(part, exp.Literal) for part in parts)
+        is_all = one.args.get("all") or any(part.name.lower() == "all" for part in parts if part)
+        is_own = one.parent is tree or isinstance(one.parent, exp.Count)
+        if is_by_place or is_all or (isinstance(one, exp.Star) and not is_own):
+            return None
+    answered = {id(one) for one in tree.expressions}
+    called = {
+        name_key(one.name)
+        for one in tree.find_all(exp.Identifier)
+        if id(one.parent) not in answered
+    }
+    # A value is looked into where its name in the answer is used: in GROUP BY, ORDER BY, HAVING.
+    given = {id(_bare(one)) for one in tree.expressions if name_key(one.alias) not in called}
+    asked = {id(one.this) for one in tree.find_all(exp.Is) if isinstance(one.expression, exp.Null)}
+    return frozenset(
+        name_key(one.name)
+        for one in tree.find_all(exp.Identifier)
+        if id(one.parent) not in given | asked
+    )
+
+
+def names_in(tree: Expr) -> frozenset[str] | None:
+    """Return the names in a query, in lower case; None is every name.
+
+    A star stands for them, and so does the name of a table where a column is expected.
+    """
+    if any(not isinstance(one.parent, exp.Count) for one in tree.find_all(exp.Star)):
+        return None
+    if _names_rows(tree):
+        return None
+    return frozenset(name_key(one.name) for one in tree.find_all(exp.Identifier))
+
+
+def _names_rows(tree: Expr) -> bool:
+    """Whether a name may stand for all columns of a table of the query, as DuckDB has it."""
+    tables = {
+        name_key(one.alias_or_name) for one in tree.find_all(exp.Table, exp.Subquery, exp.CTE)
+    }
+    named = (name_key(one.name) for one in tree.find_all(exp.Column) if not one.table)
+    return not tables.isdisjoint(named)
+
+
+def _bare(node: Expr) -> Expr:
+    """The expression of a column of an answer, without its name there."""
+    return node.this if isinstance(node, exp.Alias) else node
+
+
+def _conjuncts(node: Expr) -> Iterator[Expr]:
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, exp.And):
+            pending += [one.right, one.left]
+        elif isinstance(one, exp.Paren) and isinstance(one.this, exp.And):
+            pending.append(one.this)
+        else:
+            yield one
+
+
+def _is_simple(node: Expr) -> bool:
+    for one in node.walk():
+        if isinstance(one, exp.Cast) and isinstance(one.this, exp.Literal):
+            if _NANOSECONDS.search(one.this.name):
+                return False  # a cast cuts them off, which a literal keeps beside a column of them
+            continue  # DATE'2025-01-31'
+        if isinstance(one, exp.DataType):
+            continue
+        if not isinstance(one, _SIMPLE) or (isinstance(one, exp.In) and one.args.get("query")):
+            return False
+        if isinstance(one, exp.Like) and "\\" in str(getattr(one.expression, "this", "\\")):
+            return False
+    return True
+
+
+def _is_about(node: Expr, alias: str, *, is_alone: bool) -> bool:
+    """Whether each column is one of the table; without a name it may be another one's."""
+    return all(
+        name_key(column.table) == name_key(alias) if column.table else is_alone
+        for column in node.find_all(exp.Column)
+    )
+
+
+def _text(node: Expr, alias: str) -> str:
+    found = node.copy()
+    for column in found.find_all(exp.Column):
+        if name_key(column.table) == name_key(alias) and not column.args.get("db"):
+            column.set("table", None)
+    return found.sql(dialect="spark")
+
+
+def _limited(select: exp.Select) -> TableRead:
+    """Return how many rows of which columns `SELECT a, b FROM t LIMIT n` needs."""
+    said = {name for name, value in select.args.items() if value}
+    limit: Any = select.args.get("limit")
+    if not isinstance(limit, exp.Limit) or not said <= _UNCHANGED_ROWS:
+        return EVERYTHING
+    count = limit.expression
+    if not isinstance(count, exp.Literal) or not count.is_int:
+        return EVERYTHING
+    names: list[str] = []
+    for one in select.expressions:
+        if isinstance(one, exp.Star) and not any(one.args.values()):
+            return TableRead(limit=int(count.name))
+        column = one.this if isinstance(one, exp.Alias) else one
+        if not isinstance(column, exp.Column) or len(column.parts) != 1:
+            return EVERYTHING
+        names.append(column.name)
+    return TableRead(limit=int(count.name), columns=tuple(dict.fromkeys(names)))

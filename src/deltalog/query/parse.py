@@ -17,11 +17,16 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.comments import without_comments
-from deltalog.query.lexer import SyntaxProblem, TextOfParts, TextParts, begins_query, split
-from deltalog.query.names import version_of
-from deltalog.query.pipes import PipeParser
-from deltalog.query.relations import end_of_version, options_in, place_from
+from deltalog.expressions.spark_tokens import without_comments
+from deltalog.query.lexer import (
+    PipeParser,
+    SyntaxProblem,
+    TextOfParts,
+    TextParts,
+    begins_query,
+    split,
+)
+from deltalog.query.names import end_of_version, options_in, place_from, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
     from deltalog.query.lexer import Word
-    from deltalog.query.relations import RelationOptions
+    from deltalog.query.names import RelationOptions
 
 _SPAN: Final = "deltalog_span"
 OPTIONS: Final = "deltalog_options"

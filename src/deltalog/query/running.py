@@ -8,40 +8,27 @@ Protocol: none
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import re
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal, localcontext
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary, ref
 
 import pyarrow as pa
 
-from deltalog.clock import now_ms, utc_moment
+from deltalog._util.clock import now_ms, utc_moment
+from deltalog._util.escaping import name_key
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.expressions import (
-    Literal,
-    TextRules,
-    nodes,
-    parse_sql,
-    resolve,
-    type_of,
-)
-from deltalog.query.aggregates import ASKED, ResultType
-from deltalog.query.chains import alike
-from deltalog.query.common_types import common_type_of_sides
+from deltalog.expressions import Literal, TextRules, evaluate, nodes, parse_sql, resolve, type_of
+from deltalog.expressions.evaluation import fold
+from deltalog.expressions.implicit import fine_literal
+from deltalog.expressions.sql_session import SqlSession
+from deltalog.protocol.features.registry import Support, is_supported
 from deltalog.query.computed import ARGUMENTS, MARKS, ROW_OF_SIDE, Aggregated, Computed, Side
 from deltalog.query.duckdb import has_spans, is_of_table, query_duckdb
-from deltalog.query.duckdb_functions import RunFunction, evaluated
-from deltalog.query.duckdb_types import (
-    MAX_PRECISION,
-    as_type_of,
-    column_text,
-    decimal_of,
-    divided_types,
-    fields_of_row,
-    nullable_type,
-    type_named,
-    type_text,
-)
 from deltalog.query.joins import (
     ColumnsOfJoin,
     Joined,
@@ -53,35 +40,49 @@ from deltalog.query.joins import (
 from deltalog.query.lexer import error_at
 from deltalog.query.native import (
     INTEGRALS,
+    MAX_PRECISION,
+    as_type_of,
     check_aggregated,
+    column_text,
+    common_type_of_sides,
+    decimal_of,
+    divided_types,
+    fields_of_row,
     is_same_by_duckdb,
     is_widened_by_duckdb,
+    nullable_type,
     problem_of_pair,
+    type_named,
+    type_text,
 )
-from deltalog.query.shown import (
-    as_inserted,
-    as_spelled,
-    has_nanos,
-    with_months,
-    with_spans,
-)
+from deltalog.query.query_trees import ASKED, ResultType
 from deltalog.schema import Field, StructType
-from deltalog.schema.arrow import to_arrow_type
-from deltalog.schema.primitives.spans import calendar_intervals, named_months
+from deltalog.schema.arrow import to_arrow_type, told_of_query
+from deltalog.schema.primitives.moments import (
+    NAMED_MONTHS,
+    calendar_intervals,
+    named_months,
+    time_spans,
+)
 from deltalog.schema.types import (
     BYTE,
     DAY_TO_SECOND,
     SHORT,
     STRING,
+    TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NANOS_NTZ,
+    TIMESTAMP_NTZ,
     YEAR_TO_MONTH,
     decimal_type,
 )
-from deltalog.sql_session import SqlSession
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from deltalog.query.duckdb import Database
+    from deltalog.expressions import Expression
+    from deltalog.query.computed import Part
+    from deltalog.query.duckdb import Database, DuckDBRun
     from deltalog.query.translate import TranslatedQuery
     from deltalog.schema import DataType
 
@@ -442,3 +443,216 @@ class _Run:
         function = RunFunction(compute, self)
         self.functions.append(function)
         return function.call_in(self.database, types, result)
+
+
+# Functions of Python that DuckDB calls while a query runs.
+
+
+_NUMBERS: Final = itertools.count()
+
+
+class RunFunction:
+    """A function of one run of a query, which keeps it as long as DuckDB may call it.
+
+    Args:
+        compute: gives an array for arrays.
+        run: gets its error, of which DuckDB keeps the text only.
+    """
+
+    def __init__(self, compute: Callable[..., Any], run: DuckDBRun) -> None:
+        self._number = next(_NUMBERS)
+        self._compute = compute
+        self._run = ref(run)
+        _FUNCTIONS[self._number] = self
+
+    def __call__(self, *columns: Any) -> Any:
+        """Return the array for a batch."""
+        try:
+            return self._compute(*columns)
+        except DeltaError as error:
+            run = self._run()
+            if run is not None:
+                run.failure = error
+            raise
+
+    def call_in(self, database: Database, types: Sequence[str], result: str) -> str:
+        """Return the beginning of a call in a query: its other arguments and a bracket follow.
+
+        Args:
+            database: gets to know it.
+            types: of its arguments, in DuckDB's words.
+            result: its type.
+        """
+        name, called = _caller((*types, result))
+        database.know(name, called, ["BIGINT", *types], result)
+        return f"{name}({self._number}"
+
+
+# Those of the queries that run.
+_FUNCTIONS: Final[WeakValueDictionary[int, RunFunction]] = WeakValueDictionary()
+
+
+@cache
+def _caller(types: tuple[str, ...]) -> tuple[str, Callable[..., Any]]:
+    """Return a function for DuckDB with these types, the last of which is its result's.
+
+    It is kept forever, and so there is one for all expressions whose types are the same.
+    """
+
+    def call(number: Any, *columns: Any) -> Any:
+        if not len(number):
+            return pa.nulls(0)
+        return _FUNCTIONS[number[0].as_py()](*columns)
+
+    # DuckDB counts the arguments of a function of Python.
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    names = ("number", *(f"c{place}" for place in range(len(types) - 1)))
+    parameters = [inspect.Parameter(name, kind) for name in names]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return f"deltalog_computed_{next(_NUMBERS)}", call
+
+
+def evaluated(resolved: Expression, batch: pa.RecordBatch) -> Any:
+    """Return an expression's values for a batch.
+
+    What fails beside a constant condition that decides is not computed, as Spark folds constants
+    before it reads rows.
+
+    Raises:
+        InvalidInputError: the expression has no value for a row.
+    """
+    try:
+        return evaluate(resolved, batch)
+    except InvalidInputError:
+        folded = fold(resolved)
+        if folded.same_as(resolved):
+            raise
+        return evaluate(folded, batch)
+
+
+# Answers of queries as they are shown: their names, and values of types that DuckDB has not.
+
+
+def has_nanos(rows: Any) -> bool:
+    """Return whether rows have moments in nanoseconds."""
+    schema: Any = rows.schema
+    return any(pa.types.is_timestamp(part.type) and part.type.unit == "ns" for part in schema)
+
+
+def with_spans(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader:
+    """Return the rows with DuckDB's intervals as the spans of time that they are in tables.
+
+    Args:
+        reader: of the rows.
+        shown: the query in errors.
+    """
+    places = [n for n, part in enumerate(reader.schema) if pa.types.is_interval(part.type)]
+    if not places:
+        return reader
+    schema = reader.schema
+    for place in places:
+        schema = schema.set(place, schema.field(place).with_type(pa.duration("us")))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            found = batch
+            try:
+                for place in places:
+                    spans = time_spans(batch.column(place))
+                    found = found.set_column(place, schema.field(place), spans)
+            except ValueError as error:
+                raise InvalidInputError(f"cannot run {shown!r}: {error}") from error
+            yield found
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def with_months(reader: pa.RecordBatchReader, shown: str) -> pa.RecordBatchReader:
+    """Return the rows with months as numbers, in fields that tell it.
+
+    Args:
+        reader: of the rows, whose months are `NAMED_MONTHS`.
+        shown: the query in errors.
+
+    Raises:
+        InvalidInputError: an array, a map or a struct has months.
+    """
+    places = [n for n, part in enumerate(reader.schema) if part.type == NAMED_MONTHS]
+    schema = reader.schema
+    for place in places:
+        numbers = pa.field(schema.names[place], pa.int32())
+        schema = schema.set(place, told_of_query(numbers, YEAR_TO_MONTH))
+    inside = [part.name for part in schema if str(NAMED_MONTHS) in str(part.type)]
+    if inside:
+        raise InvalidInputError(
+            f"cannot run {shown!r}: column {inside[0]!r} would have intervals of years and months "
+            "inside of another type, which a query cannot give"
+        )
+    if not places:
+        return reader
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            found = batch
+            for place in places:
+                column: Any = batch.column(place)
+                found = found.set_column(place, schema.field(place), column.flatten()[0])
+            yield found
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def as_inserted(literal: Literal) -> Literal:
+    """Return a constant of VALUES, in nanoseconds if it has some: its column may keep them."""
+    is_kept = literal.nanos and is_supported("timestampNanos", Support.PREVIEW)
+    if not is_kept or literal.type not in {TIMESTAMP, TIMESTAMP_NTZ}:
+        return literal
+    has_zone = literal.type == TIMESTAMP
+    return fine_literal(literal, TIMESTAMP_NANOS if has_zone else TIMESTAMP_NANOS_NTZ)
+
+
+def as_spelled(reader: pa.RecordBatchReader, names: Sequence[str | None]) -> pa.RecordBatchReader:
+    """Return the rows with the query's names of columns, as in Spark: DuckDB gives the table's."""
+    own = reader.schema.names
+    if len(names) != len(own):
+        return reader
+    spelled = [
+        name if name is not None and name_key(name) == name_key(one) else one
+        for one, name in zip(own, names, strict=True)
+    ]
+    return reader if spelled == own else with_names(reader, spelled)
+
+
+def with_names(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
+    """Return the rows with other names of columns, streamed."""
+    fields = zip(reader.schema, names, strict=True)
+    return with_schema(reader, pa.schema([field.with_name(name) for field, name in fields]))
+
+
+def with_schema(reader: pa.RecordBatchReader, schema: pa.Schema) -> pa.RecordBatchReader:
+    """Return the rows with fields of the same types, which have other names or metadata."""
+    batches = (
+        pa.RecordBatch.from_arrays(batch.columns, schema=schema) if batch.num_columns else batch
+        for batch in reader
+    )
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+# Conditions that AND and OR join: the same inputs have the same types in all of them.
+
+
+def alike(parts: Sequence[Part], number: int) -> Iterator[tuple[int, Computed]]:
+    """Yield a computed part, and those of its chain that have its inputs.
+
+    Args:
+        parts: of a query.
+        number: of the part.
+    """
+    first = parts[number]
+    assert isinstance(first, Computed)  # noqa: S101  # the caller asks of no other
+    yield number, first
+    if first.chain is None:
+        return
+    for other, one in enumerate(parts[number + 1 :], number + 1):
+        if isinstance(one, Computed) and (one.chain, one.inputs) == (first.chain, first.inputs):
+            yield other, one

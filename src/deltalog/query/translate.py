@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
+from deltalog._util.escaping import name_key, path_key
 from deltalog.errors import InvalidInputError
-from deltalog.names import name_key, path_key
 from deltalog.query.computed import divided
-from deltalog.query.dialect import as_duckdb_does
 from deltalog.query.joins import number_naturals
 from deltalog.query.lexer import SyntaxProblem, error_at
 from deltalog.query.names import QualifiedName, VersionExpression
-from deltalog.query.parse import FAILURES, OPTIONS, TOO_DEEP, read_query, start_of
-from deltalog.query.pruning import EVERYTHING, TableRead, names_in, names_looked_into, read_of
-from deltalog.query.selections import Selection, selection_of
+from deltalog.query.native import EVERYTHING, TableRead, names_in, names_looked_into, read_of
+from deltalog.query.parse import FAILURES, OPTIONS, TOO_DEEP, read_query, span_of, start_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
     from deltalog.query.computed import Part
+    from deltalog.query.parse import ReadQuery
 
 CHANGES: Final = frozenset({"table_changes", "table_changes_by_path"})
 """The functions that are tables."""
@@ -331,3 +330,168 @@ def _rename(node: exp.Table, name: str, alias: str) -> None:
     node.set("this", known)
     if not node.args.get("alias"):
         node.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+
+
+# What Spark's words mean, in DuckDB's, where sqlglot's translation means something else.
+
+
+# DuckDB's functions that tell about the machine; its files are out of reach by its settings.
+_REFUSED: Final = frozenset({"current_setting", "getenv", "getvariable", "write_log"})
+_LATERAL: Final = (
+    exp.Subquery, exp.Values, exp.Explode, exp.Inline, exp.Posexplode, exp.Unnest,
+)  # fmt: skip
+_RANGE_ARGUMENTS: Final = 4
+
+
+def as_duckdb_does(tree: Expr) -> Expr:
+    """Let a query of Spark's mean the same in DuckDB; return its root.
+
+    Raises:
+        SyntaxProblem: it calls what a query must not.
+    """
+    for node in reversed(list(tree.walk())):  # what is inside a node comes before it
+        match node:
+            case exp.Select():
+                node.set("hint", None)
+            case exp.Values():
+                _name_columns(node)
+            case exp.Lateral():
+                _check_lateral(node)
+            case exp.Anonymous() if node.name.lower() in _REFUSED:
+                raise SyntaxProblem(start_of(node), f"a query cannot call {node.name.lower()}(…)")
+            case exp.Table() if isinstance(node.this, exp.Func):
+                _generate(node)
+            case _:
+                pass
+    if isinstance(tree, exp.Values):
+        return exp.select("*").from_(tree)
+    return tree
+
+
+def _name_columns(node: exp.Values) -> None:
+    """Name the columns of VALUES as Spark does: col1, col2, …."""
+    if node.parent is not None and not isinstance(node.parent, exp.From | exp.Join):
+        return
+    last = node.expressions[-1]
+    if isinstance(last, exp.Tuple) and len(last.expressions) == 1:
+        # In `VALUES 1, 2 AS t`, sqlglot takes t for the name of the last value.
+        (value,) = last.expressions
+        if isinstance(value, exp.Alias) and not node.args.get("alias"):
+            node.set("alias", exp.TableAlias(this=value.args["alias"]))
+            last.set("expressions", [value.this])
+    alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier("deltalog_values"))
+    if not alias.args.get("columns"):
+        row = node.expressions[0]
+        count = len(row.expressions) if isinstance(row, exp.Tuple) else 1
+        alias.set("columns", [exp.to_identifier(f"col{place + 1}") for place in range(count)])
+    node.set("alias", alias)
+
+
+def _check_lateral(node: exp.Lateral) -> None:
+    if not isinstance(node.this, _LATERAL):
+        raise SyntaxProblem(
+            start_of(node), "after LATERAL, expected a query in brackets, or explode(…)"
+        )
+
+
+def _generate(node: exp.Table) -> None:
+    """Put a query in place of Spark's table functions `range` and `explode`."""
+    call: Any = node.this
+    name = call.name.lower() if isinstance(call, exp.Anonymous) else call.sql_name().lower()
+    values = call.expressions or [one for one in call.args.values() if isinstance(one, exp.Expr)]
+    columns: list[Expr]
+    if name in {"range", "generate_series"} and 1 <= len(values) <= _RANGE_ARGUMENTS:
+        found = exp.Anonymous(this="range", expressions=values[:3])
+        columns = [exp.alias_(exp.Anonymous(this="unnest", expressions=[found]), "id")]
+    elif isinstance(call, exp.Explode):
+        columns = [exp.alias_(exp.Anonymous(this="unnest", expressions=[call.this]), "col")]
+    else:
+        return
+    alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name))
+    node.replace(exp.Subquery(this=exp.select(*columns), alias=alias, joins=node.args.get("joins")))
+
+
+# Queries that are a scan: columns of one table, a condition, a limit.
+
+
+_CLAUSES: Final = frozenset({"expressions", "from_", "where", "limit"})
+_OF_TABLE: Final = frozenset({"this", "db", "catalog", "alias", "version"})
+# What `expressions` has no word for, or what it takes for something else.
+_BEYOND: Final = (exp.Query, exp.AggFunc, exp.Window, exp.Star)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """`SELECT columns FROM one table [WHERE condition] [LIMIT n]`.
+
+    Args:
+        columns: of the table, as the query spells them, each with its name in the answer; None is
+            all of the table.
+        where: the condition in Spark's dialect; None is every row.
+        place: the first character of the condition in the query.
+        limit: so many rows at most; None is all.
+    """
+
+    columns: tuple[tuple[str, str], ...] | None
+    where: str | None
+    place: int
+    limit: int | None
+
+
+def selection_of(found: ReadQuery) -> Selection | None:
+    """Return what a query asks of its table; None if it is more than a scan."""
+    tree = found.tree
+    if not isinstance(tree, exp.Select) or not _said(tree) <= _CLAUSES:
+        return None
+    source: Any = tree.args.get("from_")
+    if source is None or not _is_one_table(source.this):
+        return None
+    is_whole = len(tree.expressions) == 1 and _is_star(tree.expressions[0])
+    columns = None if is_whole else [_column(one) for one in tree.expressions]
+    if columns is not None and None in columns:
+        return None
+    limit: Any = tree.args.get("limit")
+    count = None if limit is None else limit.expression
+    if count is not None and not (isinstance(count, exp.Literal) and count.is_int):
+        return None
+    where: Any = tree.args.get("where")
+    text, place = None, 0
+    if where is not None:
+        span = span_of(where.this)
+        names = where.find_all(exp.Column)
+        if span is None or where.find(*_BEYOND) or any(len(one.parts) != 1 for one in names):
+            return None
+        text, place = found.source.text[slice(*span)], found.source.origin(span[0])
+    return Selection(
+        None if columns is None else tuple(one for one in columns if one is not None),
+        text,
+        place,
+        None if count is None else int(count.name),
+    )
+
+
+def _said(node: Expr) -> set[str]:
+    """The parts of a node that are there."""
+    return {name for name, value in node.args.items() if value}
+
+
+def _is_one_table(node: Any) -> bool:
+    alias: Any = node.args.get("alias")
+    return (
+        isinstance(node, exp.Table)
+        and isinstance(node.this, exp.Identifier)
+        and _said(node) <= _OF_TABLE
+        and (alias is None or not alias.args.get("columns"))
+    )
+
+
+def _is_star(node: Expr) -> bool:
+    return isinstance(node, exp.Star) and not _said(node)
+
+
+def _column(node: Expr) -> tuple[str, str] | None:
+    """The name of a column, and its name in the answer; None if it is more than that."""
+    column = node.this if isinstance(node, exp.Alias) else node
+    if not isinstance(column, exp.Column) or len(column.parts) != 1:
+        return None
+    return (column.name, node.alias_or_name) if isinstance(column.this, exp.Identifier) else None

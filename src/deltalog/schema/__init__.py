@@ -1,15 +1,7 @@
-"""The schema of a table: types, their JSON and Arrow forms, look-up and evolution."""
+"""Types of a table, their JSON and Arrow forms, look-up and evolution."""
 
 from __future__ import annotations
 
-from deltalog.schema.alter import (
-    add_column,
-    change_field,
-    change_type,
-    drop_column,
-    move_column,
-    rename_column,
-)
 from deltalog.schema.arrow import (
     VARIANT,
     VARIANT_STORAGE,
@@ -30,7 +22,23 @@ from deltalog.schema.columns import (
     walk,
 )
 from deltalog.schema.conform import conform, conform_array
-from deltalog.schema.evolve import can_promote, can_store, merge_schemas, new_field, reorder
+from deltalog.schema.evolve import (
+    TypeChange,
+    add_column,
+    can_promote,
+    can_store,
+    change_field,
+    change_type,
+    check_readable_changes,
+    drop_column,
+    is_widening,
+    merge_schemas,
+    move_column,
+    new_field,
+    rename_column,
+    reorder,
+    widening_changes,
+)
 from deltalog.schema.types import (
     ArrayType,
     DataType,
@@ -42,12 +50,6 @@ from deltalog.schema.types import (
     UnknownType,
     VariantType,
     as_type,
-)
-from deltalog.schema.widening import (
-    TypeChange,
-    check_readable_changes,
-    is_widening,
-    widening_changes,
 )
 
 __all__ = [

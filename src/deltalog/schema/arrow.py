@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog._json import dumps, loads
+from deltalog._util.json import dumps, loads
+from deltalog._util.kernels import arrow
 from deltalog.errors import (
     DeltaError,
     InvalidInputError,
     MalformedLogError,
     UnsupportedTypeError,
 )
-from deltalog.kernels import arrow
 from deltalog.schema.codec import encode_type, parse_type
 from deltalog.schema.interchange import SchemaPart
 from deltalog.schema.primitives import primitive_of_arrow, type_of_extension

@@ -7,14 +7,19 @@ Protocol: Schema Serialization Format, Column Mapping
 
 from __future__ import annotations
 
+import contextlib
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
+from deltalog._util.civil import date_text, moment_text
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
-from deltalog.schema.collation_names import BY_BYTES
 from deltalog.schema.collations import check_collations, own_collation
 from deltalog.schema.columns import canonical_path_of, duplicates, find_field, walk, walk_types
+from deltalog.schema.primitives.moments import has_nanoseconds
 from deltalog.schema.types import (
+    BY_BYTES,
     VOID,
     ArrayType,
     MapType,
@@ -24,8 +29,9 @@ from deltalog.schema.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from deltalog._util.kernels import Array
     from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType
 
@@ -113,3 +119,79 @@ def _check_type(path: Path, data_type: DataType) -> None:
             raise InvalidInputError(f"the map {name!r} has a part of type void; give it a type")
         case _:
             return
+
+
+# Arrow's values as Python's, which lacks some of them, and as what people read.
+
+
+def readable_rows(rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
+    """Return rows for people: as texts where Python has no such values, see `readable_values`."""
+    names = rows.schema.names
+    return [dict(zip(names, row, strict=True)) for row in readable_tuples(rows)]
+
+
+def readable_tuples(rows: pa.RecordBatch | pa.Table) -> Iterator[tuple[Any, ...]]:
+    """Yield rows as `readable_rows`, whose columns may have the same name."""
+    return zip(*(readable_values(column) for column in rows.columns), strict=True)
+
+
+def readable_values(values: Array) -> list[Any]:
+    """Return the values of a column for people: as texts where Python does not have them.
+
+    It has no nanoseconds without pandas, no years before 1 and after 9999, and no texts that are
+    not UTF-8.
+    """
+    if not has_nanoseconds(values.type):
+        with contextlib.suppress(ValueError, ArithmeticError):
+            return list(values.to_pylist())
+        return [_readable(value) for value in values]
+    with contextlib.suppress(pa.ArrowException, ValueError):
+        return list(values.cast(pa.string()).to_pylist())
+    return ["…"] * len(values)
+
+
+def _readable(value: Any) -> Any:
+    """One value, or the parts of one that has parts, as `readable_values` gives them."""
+    kind = value.type
+    if has_nanoseconds(kind):
+        return str(value.cast(pa.string()).as_py())
+    try:
+        return value.as_py()
+    except (ValueError, ArithmeticError):
+        parts: Any = value
+        if isinstance(value, pa.Date32Scalar):
+            return date_text(parts.value)
+        if isinstance(value, pa.TimestampScalar) and kind.unit == "us":
+            return f"{moment_text(parts.value, sep=' ')}{'' if kind.tz is None else '+00:00'}"
+        if isinstance(value, pa.StructScalar):
+            return {name: _readable(part) for name, part in value.items()}
+        if isinstance(value, pa.MapScalar):
+            return [tuple(map(_readable, pair.values())) for pair in parts.values]
+        if isinstance(value, pa.ListScalar):
+            return [_readable(part) for part in parts.values]
+        return "…"  # such as a text that is not UTF-8
+
+
+def python_values(values: Array, what: str, advice: str) -> list[Any]:
+    """Return the values of a column as Python's.
+
+    Args:
+        values: of one column.
+        what: has them, for the error.
+        advice: what to do instead.
+
+    Raises:
+        InvalidInputError: there is none for one of them: a year before 1 or after 9999, a text
+            that is not UTF-8, or nanoseconds where pandas is not installed.
+    """
+    try:
+        return list(values.to_pylist())
+    except (ValueError, ArithmeticError) as error:
+        raise InvalidInputError(
+            f"cannot give the values of {what} as Python's: {error}; {advice}"
+        ) from error
+
+
+def readable_moment(time_ms: int, *, timespec: str = "seconds") -> str:
+    """Return milliseconds since 1970 as a moment in UTC, of any year: a log may say anything."""
+    return f"{moment_text(time_ms * 1000, sep=' ', timespec=timespec)}+00:00"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog._json import dumps, loads
+from deltalog._util.json import dumps, loads
 from deltalog.errors import InvalidInputError, InvalidMetadataError, MalformedLogError
 from deltalog.schema.interchange import SchemaPart
 from deltalog.schema.primitives import primitive_named

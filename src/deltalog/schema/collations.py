@@ -12,9 +12,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
-from deltalog.schema.collation_names import BY_BYTES, RULES, canonical
 from deltalog.schema.columns import find_field, walk, walk_types
-from deltalog.schema.types import COLLATIONS_KEY, STRING, PrimitiveType, StructType
+from deltalog.schema.types import (
+    BY_BYTES,
+    COLLATIONS_KEY,
+    RULES,
+    STRING,
+    PrimitiveType,
+    StructType,
+    canonical,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.kernels import arrow, compute, pc
 from deltalog.errors import SchemaMismatchError
-from deltalog.kernels import arrow, compute, pc
 from deltalog.schema.arrow import VARIANT, VARIANT_STORAGE, is_list
 from deltalog.schema.primitives import primitive_of_arrow
 

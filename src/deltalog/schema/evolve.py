@@ -8,12 +8,18 @@ Protocol: Schema Serialization Format, Type Widening
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from deltalog.errors import SchemaMismatchError
-from deltalog.names import name_key
-from deltalog.schema.columns import map_fields
+from deltalog._util.escaping import name_key
+from deltalog.errors import (
+    InvalidInputError,
+    InvalidMetadataError,
+    SchemaMismatchError,
+    UnsupportedTypeError,
+)
+from deltalog.schema.collations import renamed
+from deltalog.schema.columns import Path, canonical_path_of, find_field, map_fields, walk
 from deltalog.schema.primitives import Family
 from deltalog.schema.types import (
     GENERATION_EXPRESSION_KEY,
@@ -23,13 +29,12 @@ from deltalog.schema.types import (
     MapType,
     PrimitiveType,
     StructType,
+    as_type,
 )
-from deltalog.schema.widening import TypeChange, is_widening, with_change
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from deltalog.schema.columns import Path
     from deltalog.schema.types import DataType
 
 # Belongs to the column of another table, not to its data.
@@ -246,3 +251,308 @@ def _reorder_type(incoming: DataType, like: DataType) -> DataType:
         return reorder(incoming, like)
     found = _with_parts(incoming, like, lambda part, other, _: _reorder_type(part, other))
     return found or incoming
+
+
+# Type widening: the changes that the protocol allows, and how a field remembers them.
+
+
+TYPE_CHANGES_KEY: Final = "delta.typeChanges"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeChange:
+    """A past change of a field's type: files may still hold the earlier type.
+
+    Args:
+        from_type: before.
+        to_type: after.
+        path: `element`, `key`, `value` inside the field; empty for the field itself.
+
+    Protocol: Type Change Metadata
+    """
+
+    from_type: DataType
+    to_type: DataType
+    path: tuple[str, ...] = ()
+
+
+def is_widening(from_type: DataType, to_type: DataType, *, is_lenient: bool = False) -> bool:
+    """Return whether a column may change from one type to the other; not to the same one.
+
+    Args:
+        from_type: before.
+        to_type: after.
+        is_lenient: a decimal needs no more digits than hold any value of the integer before it.
+            Early writers kept to that (byte to decimal(4,1)), and it reads.
+
+    Protocol: Type Widening
+    """
+    if not isinstance(from_type, PrimitiveType) or not isinstance(to_type, PrimitiveType):
+        return False
+    row = from_type.primitive
+    if not to_type.is_decimal:
+        return to_type.primitive.name in row.widens_to
+    if row.family is Family.INTEGRAL:
+        least, scale = row.digits if is_lenient else row.decimal_digits, 0
+    elif from_type.is_decimal and from_type != to_type:
+        least, scale = from_type.precision, from_type.scale
+    else:
+        return False
+    more_scale = to_type.scale - scale
+    return to_type.precision - least >= more_scale >= 0
+
+
+def widening_changes(field: Field) -> tuple[TypeChange, ...]:
+    """Return the changes that a field remembers, oldest first.
+
+    Raises:
+        InvalidMetadataError: the entry is malformed.
+
+    Protocol: Type Change Metadata
+    """
+    entries = field.metadata.get(TYPE_CHANGES_KEY)
+    if entries is None:
+        return ()
+    if not isinstance(entries, list):
+        raise _malformed(field, entries)
+    return tuple(_change(field, entry) for entry in entries)
+
+
+def check_readable_changes(schema: StructType) -> None:
+    """Refuse a table whose files may hold a type that cannot be read as today's.
+
+    Raises:
+        UnsupportedTypeError: a field has a change that deltalog does not know.
+        InvalidMetadataError: an entry is malformed.
+
+    Protocol: Reader Requirements for Type Widening
+    """
+    for path, field in walk(schema):
+        for change in widening_changes(field):
+            if not is_widening(change.from_type, change.to_type, is_lenient=True):
+                raise UnsupportedTypeError(
+                    f"cannot read column {'.'.join((*path, *change.path))!r}: its type changed "
+                    f"from {change.from_type} to {change.to_type}, which deltalog does not know "
+                    "as a widening; use an engine that does"
+                )
+
+
+def with_change(field: Field, change: TypeChange) -> Field:
+    """Return the field with one more change to remember; its type stays."""
+    entry = {"toType": str(change.to_type), "fromType": str(change.from_type)}
+    if change.path:
+        entry["fieldPath"] = ".".join(change.path)
+    known = list(field.metadata.get(TYPE_CHANGES_KEY) or [])
+    return replace(field, metadata={**field.metadata, TYPE_CHANGES_KEY: [*known, entry]})
+
+
+def _change(field: Field, entry: Any) -> TypeChange:
+    if not isinstance(entry, dict):
+        raise _malformed(field, entry)
+    before, after, inner = entry.get("fromType"), entry.get("toType"), entry.get("fieldPath") or ""
+    if not (isinstance(before, str) and isinstance(after, str) and isinstance(inner, str)):
+        raise _malformed(field, entry)
+    path = tuple(inner.split(".")) if inner else ()
+    return TypeChange(_type(field, before), _type(field, after), path)
+
+
+def _type(field: Field, name: str) -> DataType:
+    try:
+        return as_type(name)
+    except InvalidInputError as error:
+        raise UnsupportedTypeError(
+            f"cannot read column {field.name!r}: its type changed from or to {name!r}, "
+            "which deltalog does not know"
+        ) from error
+
+
+def _malformed(field: Field, entry: Any) -> InvalidMetadataError:
+    return InvalidMetadataError(
+        f"column {field.name!r}: expected {TYPE_CHANGES_KEY} to be a list of objects with "
+        f"fromType and toType, found {entry!r}"
+    )
+
+
+# The schema of a table, altered column by column.
+
+
+Where = Literal["first", "last"] | tuple[Literal["after"], str]
+
+
+def add_column(
+    schema: StructType, field: Field, *, parent: str | Path = (), where: Where = "last"
+) -> StructType:
+    """Return the schema with one more column, or one more field of the struct at `parent`.
+
+    Raises:
+        InvalidInputError: the name is taken, the parent is no struct, or the column to come after
+            does not exist.
+    """
+
+    def add(struct: StructType) -> StructType:
+        if name_key(field.name) in {name_key(known.name) for known in struct.fields}:
+            raise InvalidInputError(f"cannot add the column {field.name!r}: there is one already")
+        return StructType(_insert(struct.fields, new_field(field), where))
+
+    return _edit_struct(schema, parent, add)
+
+
+def drop_column(schema: StructType, path: str | Path) -> StructType:
+    """Return the schema without a column or nested field.
+
+    Raises:
+        InvalidInputError: there is no such column, or it is the last one of its struct.
+    """
+    *parent, name = canonical_path_of(schema, path)
+
+    def drop(struct: StructType) -> StructType:
+        if len(struct) == 1:
+            raise InvalidInputError(f"cannot drop {name!r}: a struct needs at least one field")
+        return StructType([field for field in struct.fields if field.name != name])
+
+    return _edit_struct(schema, tuple(parent), drop)
+
+
+def rename_column(schema: StructType, path: str | Path, new_name: str) -> StructType:
+    """Return the schema with another display name for a column or nested field.
+
+    Raises:
+        InvalidInputError: there is no such column, or the new name is taken.
+    """
+    *parent, name = canonical_path_of(schema, path)
+
+    def rename(struct: StructType) -> StructType:
+        taken = {name_key(field.name) for field in struct.fields if field.name != name}
+        if name_key(new_name) in taken:
+            raise InvalidInputError(f"cannot rename {name!r} to {new_name!r}: the name is taken")
+        return _replace_field(struct, name, lambda field: renamed(field, new_name))
+
+    return _edit_struct(schema, tuple(parent), rename)
+
+
+def move_column(schema: StructType, path: str | Path, where: Where) -> StructType:
+    """Return the schema with a column or nested field at another place in its struct.
+
+    Raises:
+        InvalidInputError: one of the columns does not exist.
+    """
+    *parent, name = canonical_path_of(schema, path)
+
+    def move(struct: StructType) -> StructType:
+        (moved,) = [field for field in struct.fields if field.name == name]
+        others = tuple(field for field in struct.fields if field.name != name)
+        return StructType(_insert(others, moved, where))
+
+    return _edit_struct(schema, tuple(parent), move)
+
+
+def change_field(
+    schema: StructType, path: str | Path, change: Callable[[Field], Field]
+) -> StructType:
+    """Return the schema with one struct field replaced: its comment, default or nullability.
+
+    Raises:
+        InvalidInputError: there is no such column, or the path ends inside a list or map.
+    """
+    *parent, name = canonical_path_of(schema, path)
+    return _edit_struct(schema, tuple(parent), lambda struct: _replace_field(struct, name, change))
+
+
+def change_type(schema: StructType, path: str | Path, to_type: DataType) -> StructType:
+    """Return the schema with a wider type at a path; it may end in `element`, `key` or `value`.
+
+    The nearest struct field remembers the change; a void column becomes any type without that.
+
+    Raises:
+        InvalidInputError: there is no such column, or the type would not become wider.
+
+    Protocol: Writer Requirements for Type Widening
+    """
+    canonical = canonical_path_of(schema, path)
+    before = find_field(schema, canonical).type
+    if before == to_type:
+        return schema
+    if before != VOID and not is_widening(before, to_type):
+        raise InvalidInputError(
+            f"cannot change the type of {'.'.join(canonical)!r} from {before} to {to_type}: "
+            "that is no widening; write the data into a new column"
+        )
+    depth = _depth_of_field(schema, canonical)
+    inner = canonical[depth:]
+
+    def widen(field: Field) -> Field:
+        widened = replace(field, type=_edit_type(field.type, inner, lambda _: to_type))
+        if before == VOID:
+            return widened
+        return with_change(widened, TypeChange(before, to_type, inner))
+
+    return change_field(schema, canonical[:depth], widen)
+
+
+def _insert(fields: Sequence[Field], field: Field, where: Where) -> list[Field]:
+    if where == "first":
+        return [field, *fields]
+    if where == "last":
+        return [*fields, field]
+    given: object = where
+    if not (isinstance(given, tuple) and len(given) == 2 and given[0] == "after"):
+        raise InvalidInputError(
+            f"where: expected 'first', 'last' or ('after', name), found {where!r}"
+        )
+    _, name = where
+    at = canonical_path_of(StructType(fields), (name,))[0]
+    place = 1 + [other.name for other in fields].index(at)
+    return [*fields[:place], field, *fields[place:]]
+
+
+def _replace_field(struct: StructType, name: str, change: Callable[[Field], Field]) -> StructType:
+    if name not in struct.names:
+        raise InvalidInputError(f"there is no column {name!r}")
+    return StructType([change(field) if field.name == name else field for field in struct.fields])
+
+
+def _edit_struct(
+    schema: StructType, parent: str | Path, change: Callable[[StructType], StructType]
+) -> StructType:
+    path = canonical_path_of(schema, parent) if parent else ()
+
+    def edit(found: DataType) -> DataType:
+        if not isinstance(found, StructType):
+            raise InvalidInputError(f"{found} has no fields: expected a struct")
+        return change(found)
+
+    result = _edit_type(schema, path, edit)
+    return result if isinstance(result, StructType) else schema
+
+
+def _edit_type(data_type: DataType, path: Path, change: Callable[[DataType], DataType]) -> DataType:
+    if not path:
+        return change(data_type)
+    return _set_child(data_type, path[0], lambda child: _edit_type(child, path[1:], change))
+
+
+def _set_child(data_type: Any, name: str, change: Callable[[DataType], DataType]) -> DataType:
+    match data_type:
+        case StructType():
+            return _replace_field(
+                data_type, name, lambda field: replace(field, type=change(field.type))
+            )
+        case ArrayType():
+            return replace(data_type, element_type=change(data_type.element_type))
+        case MapType() if name == "key":
+            return replace(data_type, key_type=change(data_type.key_type))
+        case MapType():
+            return replace(data_type, value_type=change(data_type.value_type))
+        case _:
+            raise InvalidInputError(f"{data_type} has no field {name!r}")
+
+
+def _depth_of_field(schema: StructType, path: Path) -> int:
+    """The number of segments that lead to the last struct field on the path."""
+    current: DataType = schema
+    depth = 0
+    for at, segment in enumerate(path, start=1):
+        if isinstance(current, StructType):
+            depth = at
+        current = find_field(StructType([Field("x", current)]), ("x", segment)).type
+    return depth

@@ -9,8 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from deltalog._util.cached import name_methods_after
 from deltalog.errors import InvalidInputError
-from deltalog.inherited import name_methods_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +73,7 @@ class SchemaPart:
 
     def _card(self) -> str:
         # Loaded in notebooks alone: it stands on the types, and they on this file.
-        found: str = import_module("deltalog.schema.tree").schema_card(self)
+        found: str = import_module("deltalog.schema.columns").schema_card(self)
         return found
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Delta Sharing: a client that reads shared tables, and a server that shares tables.
+"""Delta Sharing: the client and the server.
 
 `SharedTable` and `SharingClient` read; `deltalog.sharing.server` shares. Names are loaded when they
 are first used.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalog._lazy_names import names_on_demand
+from deltalog._util.lazy_names import names_on_demand
 
 if TYPE_CHECKING:
     from deltalog.sharing.client import (

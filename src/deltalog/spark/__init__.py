@@ -1,7 +1,7 @@
-"""Delta tables on Spark, through PySpark's public API alone: no jar, no JVM code of our own.
+"""Delta tables on Spark through PySpark's public API, without a jar.
 
 Owns the translation between Spark's API and the core's, and how work is distributed over a cluster.
-Every decision about the protocol is made in the core rooms. The packages, from the bottom up:
+Every decision about the protocol is made in the core packages. The packages, from the bottom up:
 
 - `session`: settings, names, types, workers, and jobs whose tasks report to the driver.
 - `reading`: data frames over Spark's own Parquet reader or over Python workers, the format's batch
@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import deltalog.spark.session.environment  # noqa: F401  # first: an old PySpark lacks what others need
-from deltalog._lazy_names import names_on_demand
+from deltalog._util.lazy_names import names_on_demand
 
 if TYPE_CHECKING:
     from deltalog.spark.create import IdentityGenerator

@@ -7,6 +7,7 @@ Protocol: none
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -14,18 +15,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
 
+from deltalog.catalogs.table_uri import named_table
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.expressions.render import quote_text
-from deltalog.locations import named_table
 from deltalog.log.listing import has_table
 from deltalog.query.located import located
 from deltalog.query.names import QualifiedName
+from deltalog.query.tables import at_version
 from deltalog.query.translate import TableChangesCall, bound
-from deltalog.spark.cluster_conditions import ClusterConditions
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.by_options import frame_by_options
-from deltalog.spark.session.catalogs import catalogs_of, shown_by
-from deltalog.spark.session.names import find_location, note_location, view_location
+from deltalog.spark.reading.conditions import as_spark_condition
+from deltalog.spark.results import forget_table
+from deltalog.spark.session.names import (
+    catalogs_of,
+    find_location,
+    note_location,
+    shown_by,
+    view_location,
+)
 from deltalog.spark.session.opening import open_latest, session_time_zone
 from deltalog.spark.session.settings import enforces_retention
 from deltalog.spark.session.spark_tables import (
@@ -36,18 +44,16 @@ from deltalog.spark.session.spark_tables import (
     make_entry,
     rename_entry,
 )
-from deltalog.spark.session.splicing import TableFrame, spliced
+from deltalog.spark.session.splicing import TableFrame, foreign_text, spliced
 from deltalog.spark.session.types import quoted
 from deltalog.spark.table import DeltaTable as SparkTable
-from deltalog.spark.tending import forget_table
-from deltalog.spark.writing.fitted import fitted
-from deltalog.spark.writing.named import NO_PLACE, place_of_name
+from deltalog.spark.writing.frame import NO_PLACE, place_of_name, replacing_by_spark
+from deltalog.spark.writing.writer import fitted
+from deltalog.statements.catalog_names import NamespaceStatement, names_in
 from deltalog.statements.create import ConvertStatement, CreateStatement
-from deltalog.statements.mentioned import names_in
-from deltalog.statements.namespaces import NamespaceStatement
-from deltalog.statements.slices import Query
+from deltalog.statements.reader import resolved
+from deltalog.statements.statement import Query
 from deltalog.table.creating import TablePlace
-from deltalog.table.queries import at_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,14 +61,73 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from deltalog.catalogs.named import NamedTable
-    from deltalog.catalogs.protocol import CatalogTable
-    from deltalog.context import TableContext
-    from deltalog.engine import Engine
+    from deltalog.catalogs.protocol import CatalogTable, NamedTable
     from deltalog.expressions import Expression
-    from deltalog.spark.writing.named import NamedPlace
-    from deltalog.statements.statement import NewNames, SqlStatement
+    from deltalog.log.context import TableContext
+    from deltalog.operations.engine import Engine
+    from deltalog.operations.write import Write
+    from deltalog.spark.writing.frame import NamedPlace
+    from deltalog.statements.statement import NewNames, Qualifiers, SqlCondition, SqlStatement
     from deltalog.table import DeltaTable
+
+
+# The part of a cluster's session that Spark evaluates or explains: conditions and plans.
+
+
+class ClusterConditions(ABC):
+    """What `ClusterSession` does with conditions; see `deltalog.statements.Session`."""
+
+    _spark: SparkSession
+
+    @abstractmethod
+    def select(self, query: Query) -> DataFrame:
+        """Return the rows of a query."""
+
+    @abstractmethod
+    def values(self, query: Query) -> pa.Table:
+        """Return the rows of a query in a condition."""
+
+    def expression(
+        self,
+        given: SqlCondition,
+        columns: Sequence[str] = (),
+        qualifiers: Qualifiers = (),
+        *,
+        keeps_last: bool = False,
+    ) -> Expression | str:
+        """Return the expression of a condition; a text if only Spark knows what it says."""
+        if not given.is_foreign:
+            return resolved(self.values, given, columns)
+        return foreign_text(self.values, given, columns, qualifiers, keeps_last=keeps_last)
+
+    def known_part(self, condition: Any, table: DeltaTable) -> Expression | None:
+        """Return the part of a condition by which files are found; None if there is none."""
+        if condition is None:
+            return None
+        schema, session = table.snapshot.configuration.schema, table.snapshot.context.session
+        found = as_spark_condition(condition, schema, session, by_spark=True)
+        return condition if found.is_known else found.pruning
+
+    def replacing(self, write: Write, table: DeltaTable) -> Write:
+        """Return the verb that replaces those rows of a table that match a predicate."""
+        return replacing_by_spark(write, table)
+
+    def explain(self, query: Query) -> str:
+        """Return Spark's plan of a query."""
+        text = "".join(str(row[0]) for row in self._explained(query))
+        return text.strip()
+
+    def _explained(self, query: Query) -> Any:
+        frame = self.select(query)
+        frame.createOrReplaceTempView("deltalog_explained")
+        try:
+            return self._spark.sql("EXPLAIN EXTENDED SELECT * FROM deltalog_explained").collect()
+        finally:
+            self._spark.catalog.dropTempView("deltalog_explained")
+
+
+# The session of statements on a cluster: names, rows and engine, as data frames and tasks.
+
 
 _FORMAT: Final = "deltalog"
 _SPARKS: Final = "spark_catalog"

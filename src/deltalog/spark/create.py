@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pyspark.sql import types as spark_types
 
 from deltalog.errors import InvalidInputError
-from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
 from deltalog.log.listing import has_table
+from deltalog.protocol.features.identity_columns import CHAR_VARCHAR_KEY
 from deltalog.query.names import QualifiedName
 from deltalog.schema import Field, StructType
 from deltalog.schema.types import (
@@ -33,7 +33,7 @@ from deltalog.spark.session.failures import (
 from deltalog.spark.session.names import is_by_name, location_of
 from deltalog.spark.session.settings import session_defaults, session_settings
 from deltalog.spark.session.types import defined_schema, quoted
-from deltalog.spark.writing.named import NO_PLACE, NamedPlace, place_of_name
+from deltalog.spark.writing.frame import NO_PLACE, NamedPlace, place_of_name
 from deltalog.spark.writing.plan import open_to_write
 from deltalog.table.creating import TableDefinition, create_table
 from deltalog.transaction import CommitOptions
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from deltalog.context import TableContext
+    from deltalog.log.context import TableContext
 
 _GENERATION: str = "delta.generationExpression"
 Way = Literal["create", "createIfNotExists", "replace", "createOrReplace"]

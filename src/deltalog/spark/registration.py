@@ -7,21 +7,36 @@ sessions that do not search, such as remote ones, and gives `deltalog` another n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from dataclasses import dataclass, field
+from functools import wraps
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Literal
+from weakref import WeakSet
 
 from pyspark.errors import AnalysisException
 
 from deltalog.errors import InvalidInputError
-from deltalog.spark.door import close_door, open_door
-from deltalog.spark.session.catalogs import set_catalogs
-from deltalog.spark.session.formats import check_catalog
+from deltalog.spark.session.names import set_catalogs
+from deltalog.spark.session.settings import FORMATS, check_catalog, formats_of
 from deltalog.spark.sharing.source import SharingSource
 from deltalog.spark.source import DeltalogSource, DeltaSource
+from deltalog.spark.spellings.frames import (
+    AskedRows,
+    AskedStream,
+    AskedWrite,
+    NotingReader,
+    NotingStreamReader,
+    NotingStreamWriter,
+    NotingWriter,
+)
+from deltalog.spark.spellings.names import NotingCatalog, statement_rows, table_rows
+from deltalog.spark.spellings.noting import Noted, begin_noting
+from deltalog.spark.spellings.tables import AskedTable, NotingTableWriter, merge_into
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from deltalog.catalogs.protocol import TableCatalog
 
@@ -99,3 +114,176 @@ def unregister(spark: SparkSession, *, name: Literal["deltalog", "delta"] = "del
 def _check_name(name: str) -> None:
     if name not in _NAMED:
         raise InvalidInputError(f"cannot register {name!r}: expected one of {sorted(_NAMED)}")
+
+
+# The door of registered sessions: PySpark's own spellings lead to deltalog.
+
+
+_OF_SESSIONS: Final = {
+    "read": (NotingReader, AskedRows),
+    "readStream": (NotingStreamReader, Noted),
+    "catalog": (NotingCatalog, Noted),
+}
+"""Property → what it gives notes, and where."""
+_OF_FRAMES: Final = {
+    "write": (NotingWriter, AskedWrite),
+    "writeStream": (NotingStreamWriter, AskedStream),
+}
+
+_lock: Final = Lock()
+_doors: Final[dict[type, _Door]] = {}
+
+
+def open_door(spark: SparkSession, name: str) -> None:
+    """Have PySpark's spellings lead to deltalog for a format of a session; once or many times.
+
+    Args:
+        spark: the session, classic or remote.
+        name: of the format.
+    """
+    with _lock:
+        owner = _owner_of(type(spark), "read")
+        door = _doors.get(owner)
+        if door is None:
+            door = _doors[owner] = _Door(_hangings(owner, type(spark.range(0))))
+            door.hang()
+        door.sessions.add(spark)
+        spark.conf.set(FORMATS, ",".join(sorted({*formats_of(spark), name})))
+
+
+def close_door(spark: SparkSession, name: str) -> None:
+    """Leave a format of a session to PySpark again; with its last session the door goes."""
+    with _lock:
+        left = formats_of(spark) - {name}
+        if left:
+            spark.conf.set(FORMATS, ",".join(sorted(left)))
+            return
+        spark.conf.unset(FORMATS)
+        for owner, door in list(_doors.items()):
+            door.sessions.discard(spark)
+            if not door.sessions and door.unhang():
+                del _doors[owner]
+
+
+def _owner_of(kind: type, name: str) -> type:
+    return next(one for one in kind.__mro__ if name in vars(one))
+
+
+@dataclass(slots=True)
+class _Hanging:
+    """One replaced attribute.
+
+    Args:
+        owner: the class that has it.
+        name: of the attribute.
+        replaced: makes what hangs in its place.
+    """
+
+    owner: Any
+    name: str
+    replaced: Callable[[Any], Any]
+    before: Any = field(init=False)
+    hung: Any = field(init=False)
+
+    def hang(self) -> None:
+        """Replace the attribute."""
+        self.before = vars(self.owner)[self.name]
+        self.hung = self.replaced(self.before)
+        setattr(self.owner, self.name, self.hung)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether nobody has replaced it since."""
+        return vars(self.owner)[self.name] is self.hung
+
+    def unhang(self) -> None:
+        """Put the attribute back."""
+        setattr(self.owner, self.name, self.before)
+
+
+def _hangings(session: type, frame: type) -> list[_Hanging]:
+    found = [
+        _Hanging(session, name, _noting(noting, asked))
+        for name, (noting, asked) in _OF_SESSIONS.items()
+    ]
+    found += [_Hanging(session, "sql", _sql), _Hanging(session, "table", _table)]
+    found += [
+        _Hanging(_owner_of(frame, name), name, replaced)
+        for name, replaced in (("writeTo", _write_to), ("mergeInto", _merge_into))
+    ]
+    return found + [
+        _Hanging(_owner_of(frame, name), name, _noting(noting, asked))
+        for name, (noting, asked) in _OF_FRAMES.items()
+    ]
+
+
+def _noting(noting: type, asked: Callable[[Any], object]) -> Callable[[Any], Any]:
+    """Return how a property is replaced by one whose values note what they are told."""
+
+    def replaced(before: Any) -> property:
+        def get(owner: Any) -> Any:
+            return begin_noting(before.__get__(owner, type(owner)), noting, asked(owner))
+
+        return property(get, doc=before.__doc__)
+
+    return replaced
+
+
+def _sql(before: Any) -> Any:
+    @wraps(before)
+    def sql(spark: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:  # noqa: N803  # PySpark's
+        found = statement_rows(spark, sqlQuery, args, kwargs)
+        return before(spark, sqlQuery, args, **kwargs) if found is None else found
+
+    return sql
+
+
+def _table(before: Any) -> Any:
+    @wraps(before)
+    def table(spark: SparkSession, tableName: str) -> Any:  # noqa: N803  # PySpark's
+        found = table_rows(spark, tableName)
+        return before(spark, tableName) if found is None else found
+
+    return table
+
+
+def _write_to(before: Any) -> Any:
+    @wraps(before)
+    def writeTo(frame: DataFrame, table: str) -> Any:  # noqa: N802  # PySpark's
+        return begin_noting(before(frame, table), NotingTableWriter, AskedTable(frame, table))
+
+    return writeTo
+
+
+def _merge_into(before: Any) -> Any:
+    @wraps(before)
+    def mergeInto(frame: DataFrame, table: str, condition: Any) -> Any:  # noqa: N802  # PySpark's
+        found = merge_into(frame, table, condition)
+        return before(frame, table, condition) if found is None else found
+
+    return mergeInto
+
+
+class _Door:
+    """The replaced attributes of one class of sessions, and of its data frames.
+
+    Args:
+        hangings: the attributes.
+    """
+
+    def __init__(self, hangings: list[_Hanging]) -> None:
+        self._hangings = hangings
+        self.sessions: WeakSet[SparkSession] = WeakSet()
+
+    def hang(self) -> None:
+        """Replace the attributes."""
+        for one in self._hangings:
+            one.hang()
+
+    def unhang(self) -> bool:
+        """Put back the attributes; False if somebody else has replaced one of them since."""
+        if not all(one.is_ours for one in self._hangings):
+            return False
+        for one in self._hangings:
+            one.unhang()
+        return True

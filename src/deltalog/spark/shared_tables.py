@@ -12,7 +12,7 @@ from weakref import WeakSet
 from deltalog.errors import InvalidInputError
 from deltalog.spark.registration import register
 from deltalog.spark.session.opening import session_time_zone
-from deltalog.spark.sharing.frames import active_session
+from deltalog.spark.sharing.batch import active_session
 
 if TYPE_CHECKING:
     from pathlib import PurePath

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
-    from deltalog.catalogs.named import NamedTable
+    from deltalog.catalogs.protocol import NamedTable
 
 
 class DeltalogSource(DataSource):

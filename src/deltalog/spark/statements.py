@@ -9,32 +9,41 @@ Protocol: none
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame
 
+from deltalog._util.escaping import name_key
 from deltalog.errors import DeltaError, InvalidInputError, TableNotFoundError
+from deltalog.query.lexer import TextParts, begins_query, split
+from deltalog.query.names import QualifiedName, end_of_value, unquoted
 from deltalog.spark.cluster_session import ClusterSession
-from deltalog.spark.identifiers import with_names
-from deltalog.spark.others import other_rows, refuse_view, writes_elsewhere
-from deltalog.spark.session.catalogs import catalogs_of
-from deltalog.spark.session.completing import completed
 from deltalog.spark.session.failures import as_spark_does, check_session
-from deltalog.spark.session.formats import left_to_spark
-from deltalog.spark.session.settings import session_defaults, session_settings
-from deltalog.spark.unread import left_alone
+from deltalog.spark.session.names import catalogs_of
+from deltalog.spark.session.settings import left_to_spark, session_defaults, session_settings
+from deltalog.spark.session.splicing import CHANGES, completed
+from deltalog.statements.catalog_names import UseStatement
+from deltalog.statements.changes import InsertStatement, SeveralInserts
 from deltalog.statements.create import CreateStatement
 from deltalog.statements.grammar import parse_statement
-from deltalog.statements.namespaces import UseStatement
+from deltalog.statements.reader import StatementReader
 from deltalog.statements.shows import SelectStatement
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from pyspark.sql import SparkSession
 
+    from deltalog.query.lexer import Word
     from deltalog.statements.reader import Parameters
-    from deltalog.statements.statement import SqlStatement
+    from deltalog.statements.statement import Query, SqlStatement
+
+    Run = Callable[[str, Parameters], DataFrame | None]
+    Act = Callable[[], DataFrame | None]
 
 _OF_DELTA: Final = re.compile(
     r"\bdelta(?:log)?\b|^\s*(?:convert|fsck|generate|optimize|reorg|restore|vacuum)\b",
@@ -203,3 +212,404 @@ def _by_spark(
         if error is not None and "PARSE_SYNTAX_ERROR" in str(refused):
             raise error from refused
         raise
+
+
+# Statements of Spark that hold others, or name tables of ours: EXECUTE IMMEDIATE, VIEW, CACHE.
+
+
+# Behind these `TABLE name` is no query.
+_BEFORE_TABLE: Final = ("INTO", "OVERWRITE", "CREATE", "REPLACE", "EXTERNAL")
+
+
+class _OtherReader(StatementReader):
+    """Reads statements of which only the queries are known."""
+
+    def before_query(self) -> str:
+        """Read up to a query, and return the words before it."""
+        start = self.word.start
+        while not self.is_at_end and (
+            any(map(self._words[self._place - 1].says, _BEFORE_TABLE)) or not self.is_at_query
+        ):
+            self._place += 1
+        return self.sql[start : self.word.start]
+
+
+def other_rows(
+    spark: SparkSession, session: ClusterSession, text: str, parameters: Parameters, run: Run
+) -> DataFrame | None:
+    """Return the rows of a statement that our grammar does not have; None if Spark must run it.
+
+    Args:
+        spark: the session.
+        session: in which tables are found.
+        text: of the statement.
+        parameters: its values.
+        run: runs a statement inside of this one.
+
+    Raises:
+        InvalidInputError: it names a table of ours where only Spark's tables can be.
+    """
+    try:
+        reader = _OtherReader(text, parameters, takes_foreign=True)
+        act: Act | None = None
+        if reader.take("EXECUTE IMMEDIATE"):
+            act = _read_executed(spark, session, reader, run)
+        elif reader.take("CACHE"):
+            act = _read_cached(session, reader)
+        elif reader.take("CREATE"):
+            act = _read_viewed(session, reader) or _read_created(spark, session, text, parameters)
+        else:
+            act = _read_inserted(spark, session, reader, parameters)
+    except InvalidInputError:
+        return None  # Spark says what is wrong with it
+    return None if act is None else act()
+
+
+def writes_elsewhere(spark: SparkSession, session: ClusterSession, statement: SqlStatement) -> bool:
+    """Whether a statement makes or fills only tables that are Spark's, and may read ours."""
+    if isinstance(statement, CreateStatement):
+        return not session.makes(statement)
+    inserts = statement.inserts if isinstance(statement, SeveralInserts) else (statement,)
+    return all(
+        isinstance(one, InsertStatement)
+        and session.is_concerned(one)
+        and not session.is_concerned(one.table)
+        and (one.table.location is not None or spark.catalog.tableExists(str(one.table)))
+        for one in inserts
+    )
+
+
+def refuse_view(spark: SparkSession, statement: SqlStatement) -> None:
+    """Refuse a change of the rows that a view shows.
+
+    Raises:
+        InvalidInputError: its table is a view.
+    """
+    inserts = statement.inserts if isinstance(statement, SeveralInserts) else (statement,)
+    for one in inserts:
+        if isinstance(one, CHANGES) and one.table.location is None:
+            try:
+                known = spark.catalog.getTable(str(one.table))
+            except (AnalysisException, PySparkException):
+                continue
+            if known.isTemporary or known.tableType == "VIEW":
+                raise InvalidInputError(
+                    f"cannot change rows through the view {one.table}: name the table that it shows"
+                )
+
+
+def _read_executed(
+    spark: SparkSession, session: ClusterSession, reader: StatementReader, run: Run
+) -> Act:
+    expression = _expression(reader)
+    sets = reader.take("INTO")
+    if sets:
+        reader.listed(reader.path, is_bracketed=False)
+    values: list[tuple[str, str | None]] = []
+    if reader.take("USING"):
+        is_bracketed = reader.take("(")
+        values = reader.listed(lambda: _read_value(reader), is_bracketed=False)
+        if is_bracketed:
+            reader.expect(")")
+    reader.expect_end()
+
+    def act() -> DataFrame | None:
+        (text, *found) = spark.sql(
+            f"SELECT {', '.join((expression, *(value for value, _ in values)))}"  # its own words
+        ).collect()[0]
+        names = [name for _, name in values if name is not None]
+        given: Parameters = dict(zip(names, found, strict=True)) if names else found or None
+        if sets and session.is_concerned(parse_statement(text, given, takes_foreign=True)):
+            raise InvalidInputError(
+                "cannot run EXECUTE IMMEDIATE … INTO about a Delta table: take the rows of "
+                "spark.sql, and set the variables"
+            )
+        return None if sets else run(text, given)
+
+    return act
+
+
+def _expression(reader: StatementReader, *stops: str) -> str:
+    return reader.condition("INTO", "USING", *stops, by_engine=True).text
+
+
+def _read_value(reader: StatementReader) -> tuple[str, str | None]:
+    return _expression(reader, "AS"), reader.name() if reader.take("AS") else None
+
+
+def _read_cached(session: ClusterSession, reader: StatementReader) -> Act:
+    reader.take("LAZY")
+    reader.expect("TABLE")
+    name = reader.table()
+    if reader.take("OPTIONS"):
+        reader.listed(lambda: (reader.text(), reader.take("="), reader.text()))
+    about: SqlStatement | QualifiedName = name
+    if reader.take("AS") or reader.is_at_query:
+        about = SelectStatement(reader.query())
+    reader.expect_end()
+
+    def act() -> None:
+        if session.is_concerned(about):
+            raise InvalidInputError(
+                f"cannot run CACHE TABLE {name} about a Delta table: cache a data frame, such as "
+                "spark.table(…).cache()"
+            )
+
+    return act
+
+
+def _read_created(
+    spark: SparkSession, session: ClusterSession, text: str, parameters: Parameters
+) -> Act | None:
+    """Read `CREATE TABLE … AS SELECT` of a table of another format."""
+    reader = _OtherReader(text, parameters, takes_foreign=True)
+    reader.expect("CREATE")
+    reader.take("EXTERNAL")
+    if not reader.take("TABLE"):
+        return None
+    reader = _OtherReader(text, parameters, takes_foreign=True)
+    return _writing(spark, session, [(reader.before_query(), reader.query())], parameters)
+
+
+def _read_inserted(
+    spark: SparkSession, session: ClusterSession, reader: _OtherReader, parameters: Parameters
+) -> Act | None:
+    """Read one INSERT into what is no table of ours, or several after FROM."""
+    has_relation = reader.take_clauses(("INSERT",))
+    found: list[tuple[str, Query]] = []
+    while not found or (has_relation and not reader.is_at_end):
+        if not reader.is_at("INSERT"):
+            return None
+        found.append((reader.before_query(), reader.rows()[0]))
+    reader.expect_end()
+    return _writing(spark, session, found, parameters)
+
+
+def _writing(
+    spark: SparkSession,
+    session: ClusterSession,
+    parts: Sequence[tuple[str, Query]],
+    parameters: Parameters,
+) -> Act:
+    """Return what lets Spark write the rows of queries: for each, the words before it."""
+
+    def act() -> DataFrame | None:
+        if not any(session.is_concerned(SelectStatement(query)) for _, query in parts):
+            return None
+        given = dict(parameters) if isinstance(parameters, Mapping) else None
+        for before, query in parts:
+            view = f"deltalog_rows_{uuid4().hex}"
+            session.select(query).createOrReplaceTempView(view)
+            try:
+                with left_to_spark():
+                    text = f"{before} SELECT * FROM {view}"  # noqa: S608  # of the statement
+                    spark.sql(text, args=given)
+            finally:
+                spark.catalog.dropTempView(view)
+        return session.frame(None)
+
+    return act
+
+
+def _read_viewed(session: ClusterSession, reader: StatementReader) -> Act | None:
+    replaces = reader.take("OR REPLACE")
+    is_global = reader.take("GLOBAL")
+    is_temporary = reader.take_one("TEMPORARY", "TEMP") is not None
+    if not reader.take("VIEW"):
+        return None
+    reader.take("IF NOT EXISTS")
+    name = reader.table()
+    is_plain = reader.take("AS")
+    if not is_plain:
+        return None  # with names of columns, or a comment
+    query = reader.query()
+    reader.expect_end()
+
+    def act() -> DataFrame | None:
+        if not session.is_concerned(SelectStatement(query)):
+            return None
+        if not is_temporary or len(name.parts) > 1:
+            raise InvalidInputError(
+                f"cannot create the view {name} of a Delta table: expected CREATE TEMPORARY VIEW "
+                "and a name of one part"
+            )
+        frame = session.select(query)
+        way = ("createOrReplace" if replaces else "create") + ("Global" if is_global else "")
+        getattr(frame, f"{way}TempView")(name.parts[0])
+        return session.frame(None)
+
+    return act
+
+
+# `IDENTIFIER(…)` of Spark's SQL: a name as the value of a constant expression.
+
+
+_CALLED: Final = re.compile(r"\bidentifier\s*\(", re.IGNORECASE)
+
+
+def with_names(spark: SparkSession, text: Any, parameters: Parameters) -> tuple[str, Parameters]:
+    """Return a statement with names in place of `IDENTIFIER(…)`, and the values it still needs.
+
+    Whatever has no value without a row stays as it is: `identifier` may be the name of a table.
+
+    Args:
+        spark: the session, which knows the values of expressions.
+        text: of the statement.
+        parameters: values for `?` or `:name`.
+
+    Cost: a call of Spark for each `IDENTIFIER(…)`.
+    """
+    if not (isinstance(text, str) and _CALLED.search(text)):
+        return text, parameters
+    try:
+        words = split(text)
+    except InvalidInputError:
+        return text, parameters
+    is_listed = isinstance(parameters, Sequence) and not isinstance(parameters, str | bytes)
+    left: list[Any] = list(parameters) if is_listed else []  # type: ignore[arg-type]
+    kept: list[Any] = []
+    parts = TextParts(text)
+    place = 0
+    while (word := words[place]).kind != "end":
+        end = place + 1
+        is_part = place > 0 and words[place - 1].says(".")
+        if word.says("IDENTIFIER") and words[end].says("(") and not is_part:
+            end = end_of_value(words, place)
+        marks = sum(one.says("?") for one in words[place:end])
+        given, left = left[:marks], left[marks:]
+        name = None
+        if end > place + 1:
+            expression = text[words[place + 1].start : words[end - 1].end]
+            name = _name(spark, expression, given if is_listed else parameters)
+        if name is None:
+            kept += given
+        else:
+            parts.replace(word.start, words[end - 1].end, str(name))
+        place = end
+    return parts.done(len(text)).text, [*kept, *left] if is_listed else parameters
+
+
+def _name(spark: SparkSession, expression: str, given: Any) -> QualifiedName | None:
+    values = dict(given) if isinstance(given, Mapping) else given or None
+    try:
+        with left_to_spark():
+            found = spark.sql(f"SELECT {expression}", args=values).collect()
+        return QualifiedName.parse(found[0][0])
+    except Exception:  # noqa: BLE001  # no constant, or no name: Spark says what is wrong with it
+        return None
+
+
+# Statements about tables of ours that only Spark's grammar has: one sentence says what to do.
+
+
+_BEFORE_UNREAD: Final = ("JOIN", "INTO", "TABLE", "UPDATE", "USING", "OVERWRITE")
+_AFTER_RELATIONS: Final = ("SELECT", "WHERE", "GROUP", "ORDER", "HAVING", "SET", "ON", ">", ";")
+_BY_ITSELF: Final = re.compile(
+    r"PYTHON_DATA_SOURCE_ERROR|NOT_SUPPORTED_COMMAND_FOR_V2_TABLE|INVALID_PARTITION_OPERATION"
+    r"|UNSUPPORTED_FEATURE\.TABLE_OPERATION|[Tt]able does not support"
+)
+# What is wrong behind the first word: at that, our list of all statements would be shown.
+_PLACE: Final = re.compile(r"at line (?!1, character 1:)\d+, character \d+: .*", re.DOTALL)
+_EXCERPT: Final = 80
+_KIND_WORDS: Final = 6
+
+
+def left_alone(
+    session: ClusterSession,
+    text: str,
+    problem: InvalidInputError,
+    run: Callable[[], DataFrame],
+) -> DataFrame | None:
+    """Return what Spark makes of a statement that names a table of ours; None if it names none.
+
+    Args:
+        session: in which tables are found.
+        text: of the statement.
+        problem: why deltalog does not read it.
+        run: lets Spark run it.
+
+    Raises:
+        InvalidInputError: Spark would read or change the table by itself.
+    """
+    try:
+        words = split(text)
+    except InvalidInputError:
+        return None
+    table = next(filter(session.is_concerned, _tables(words)), None)
+    if table is None:
+        return None
+    shown = text.strip()
+    shown = shown if len(shown) <= _EXCERPT else shown[:_EXCERPT] + "…"
+    attempt = f"cannot run the statement {shown!r} about the Delta table {table}"
+    if words[0].says("BEGIN"):
+        raise InvalidInputError(
+            f"{attempt} in a script: run the statements of BEGIN … END one by one with spark.sql"
+        )
+    if any(map(words[0].says, ("CREATE", "ALTER"))):
+        kinds = words[1:_KIND_WORDS]
+        if any(word.says("FUNCTION") for word in kinds):
+            raise InvalidInputError(
+                f"{attempt}: a function of Spark cannot read it; put the query where the function "
+                "would be called"
+            )
+        if any(word.says("VIEW") for word in kinds):
+            raise InvalidInputError(
+                f"{attempt}: expected CREATE [OR REPLACE] TEMPORARY VIEW name AS query, with names "
+                "of columns in the query"
+            )
+    found = _PLACE.search(str(problem))
+    why = f" ({found[0]})" if found is not None else ""
+    refusal = (
+        f"{attempt}: deltalog does not know this form of it{why}, and Spark alone can neither read "
+        f"nor change the table; use another form, or the data frame spark.table({str(table)!r})"
+    )
+    try:
+        frame = run()
+        is_read = begins_query(words, 0) and bool(frame.columns)
+    except Exception as error:
+        if _BY_ITSELF.search(str(error)) is None:
+            raise
+        raise InvalidInputError(refusal) from error
+    if is_read:
+        raise InvalidInputError(refusal) from problem
+    return frame
+
+
+def _tables(words: Sequence[Word]) -> Iterator[QualifiedName]:
+    """The names that stand where tables do, without those that WITH gives to queries."""
+    given = {
+        name_key(unquoted(word.text))
+        for place, word in enumerate(words[:-2])
+        if words[place + 1].says("AS") and words[place + 2].says("(")
+    }
+    # For each bracket around a word: whether a query is in it, and whether a relation came last.
+    around = [[True, False]]
+    for place, word in enumerate(words[:-1]):
+        before = words[place - 1] if place else words[-1]
+        follows = False
+        if word.says("("):
+            around.append([begins_query(words, place + 1), False])
+        elif word.says(")"):
+            del around[max(1, len(around) - 1) :]
+        elif word.says("FROM"):
+            follows = around[-1][1] = around[-1][0] and not before.says("DISTINCT")
+        elif word.says(","):
+            follows = around[-1][1]
+        elif any(map(word.says, _AFTER_RELATIONS)):
+            around[-1][1] = False
+        else:
+            follows = any(map(word.says, _BEFORE_UNREAD))
+        parts = _path(words, place + 1) if follows else ()
+        if parts and not (len(parts) == 1 and name_key(parts[0]) in given):
+            yield QualifiedName(parts)
+
+
+def _path(words: Sequence[Word], place: int) -> tuple[str, ...]:
+    """Return the parts of the name at a word; none if no name is there."""
+    parts: list[str] = []
+    while words[place].kind in {"word", "quoted"}:
+        parts.append(unquoted(words[place].text))
+        if not words[place + 1].says("."):
+            break
+        place += 2
+    return tuple(parts)

@@ -16,18 +16,28 @@ from typing import TYPE_CHECKING, Any, Self
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
-from deltalog.actions.properties import FEATURE_PREFIX
-from deltalog.catalogs.named import NamedTable
+from deltalog.catalogs.protocol import NamedTable
 from deltalog.errors import InvalidInputError
-from deltalog.rows.planned import RowCounts
-from deltalog.rows.request import ChangeRequest
+from deltalog.operations.changes.request import ChangeRequest, RowCounts
+from deltalog.operations.delete import Delete
+from deltalog.operations.merge import Merge
+from deltalog.operations.update import Update
+from deltalog.protocol.actions.properties import FEATURE_PREFIX
 from deltalog.spark.create import DeltaTableBuilder, Way
 from deltalog.spark.engine.checkpoint import checkpoint_on_cluster
 from deltalog.spark.engine.engine import SparkEngine
-from deltalog.spark.merge import DeltaMergeBuilder
-from deltalog.spark.optimize import DeltaOptimizeBuilder
+from deltalog.spark.merge import DeltaMergeBuilder, DeltaOptimizeBuilder
 from deltalog.spark.reading.scan import objection_to_native
-from deltalog.spark.results import detail_frame, history_frame, numbers, paths_frame, restored_frame
+from deltalog.spark.results import (
+    convert,
+    detail_frame,
+    history_frame,
+    numbers,
+    paths_frame,
+    restorable_moment,
+    restored_frame,
+    vacuumed,
+)
 from deltalog.spark.session.failures import (
     as_spark_does,
     check_condition,
@@ -37,7 +47,6 @@ from deltalog.spark.session.failures import (
     check_type,
     check_values,
 )
-from deltalog.spark.session.hadoop import check_hadoop_conf
 from deltalog.spark.session.names import (
     location_of,
     named_or_location,
@@ -45,20 +54,16 @@ from deltalog.spark.session.names import (
     open_by_name,
     open_table,
 )
-from deltalog.spark.session.opening import moment_text, session_time_zone
+from deltalog.spark.session.opening import check_hadoop_conf, moment_text, session_time_zone
 from deltalog.spark.session.settings import check_reads, session_settings
-from deltalog.spark.tending import convert, restorable_moment, vacuumed
 from deltalog.storage.store import Store
 from deltalog.table import DeltaTable as CoreTable
 from deltalog.transaction import CommitOptions, CommitProperties
 from deltalog.transaction.properties import AppTransaction
-from deltalog.verbs.delete import Delete
-from deltalog.verbs.merge import Merge
-from deltalog.verbs.update import Update
 
 if TYPE_CHECKING:
-    from deltalog.context import TableContext
-    from deltalog.verbs.verb import Verb
+    from deltalog.log.context import TableContext
+    from deltalog.operations.operation import Verb
 
 
 class DeltaTable:

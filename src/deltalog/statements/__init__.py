@@ -6,15 +6,15 @@ A statement is a frozen value with its grammar beside it, which a session runs: 
 
 from __future__ import annotations
 
-from deltalog.statements.connection import Connection, Cursor, connect, sql
-from deltalog.statements.grammar import parse_statement
-from deltalog.statements.pep249 import (
+from deltalog.statements.connection import (
     BINARY,
     DATETIME,
     NUMBER,
     ROWID,
     STRING,
     Binary,
+    Connection,
+    Cursor,
     DatabaseError,
     DataError,
     Date,
@@ -32,9 +32,12 @@ from deltalog.statements.pep249 import (
     TimestampFromTicks,
     Warning,  # noqa: A004  # PEP 249's name
     apilevel,
+    connect,
     paramstyle,
+    sql,
     threadsafety,
 )
+from deltalog.statements.grammar import parse_statement
 from deltalog.statements.results import SqlResult
 from deltalog.statements.statement import Session, SqlStatement, StatementAnswer
 

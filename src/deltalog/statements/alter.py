@@ -8,26 +8,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from deltalog._util.escaping import name_key, path_key
 from deltalog.errors import InvalidInputError
-from deltalog.names import name_key, path_key
+from deltalog.operations import alter
 from deltalog.query.names import QualifiedName
 from deltalog.schema import StructType, canonical_path_of, find_field
 from deltalog.schema.collations import inner_collations
 from deltalog.schema.columns import walk
-from deltalog.statements.columns import CLAUSES, read_definition
-from deltalog.statements.create import read_clustering
-from deltalog.statements.properties import read_key, read_properties
+from deltalog.statements.create import (
+    CLAUSES,
+    read_clustering,
+    read_definition,
+    read_key,
+    read_properties,
+)
 from deltalog.statements.statement import Session, SqlStatement, StatementAnswer
-from deltalog.verbs import alter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
+    from deltalog.operations.operation import Verb
     from deltalog.schema import Field
-    from deltalog.schema.alter import Where
+    from deltalog.schema.evolve import Where
     from deltalog.statements.reader import StatementReader
-    from deltalog.statements.slices import WrittenType
-    from deltalog.verbs.verb import Verb
+    from deltalog.statements.statement import WrittenType
 
     Path = tuple[str, ...]
 

@@ -5,19 +5,27 @@ Protocol: none; PEP 249
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+import datetime as dt
+import time
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from deltalog.errors import InvalidInputError
-from deltalog.query.lexer import error_at
-from deltalog.statements import pep249
+import pyarrow.types as pt
+
+from deltalog.errors import (
+    ConstraintViolationError,
+    DeltaError,
+    InvalidInputError,
+    SchemaMismatchError,
+    StorageError,
+)
+from deltalog.query.lexer import error_at, split
 from deltalog.statements.catalog_names import CatalogNames
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.local import LocalSession
 from deltalog.statements.results import SqlResult, rows_of
-from deltalog.statements.script import statements_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
     import pyarrow as pa
@@ -25,6 +33,108 @@ if TYPE_CHECKING:
     from deltalog.catalogs.protocol import TableCatalog
     from deltalog.statements.reader import Parameters
     from deltalog.storage.fsspec_store import StorageOptions
+
+
+# Scripts: several statements, which semicolons divide.
+
+
+def statements_of(script: str) -> list[str]:
+    """Return the statements of a script; empty ones are left out.
+
+    Raises:
+        InvalidInputError: a quote or a comment is not closed.
+    """
+    found: list[str] = []
+    start, is_empty = 0, True
+    for word in split(script):
+        if word.kind == "end" or word.says(";"):
+            if not is_empty:
+                found.append(script[start : word.start].strip())
+            start, is_empty = word.end, True
+        else:
+            is_empty = False
+    return found
+
+
+def is_complete(text: str) -> bool:
+    """Whether a text that is being typed ends with a semicolon outside of quotes and comments."""
+    try:
+        words = split(text)
+    except InvalidInputError:
+        return False
+    return len(words) > 1 and words[-2].says(";")
+
+
+# What PEP 249 asks of a module besides `connect`: errors, constructors and kinds of types.
+
+
+apilevel: Final = "2.0"
+threadsafety: Final = 1  # threads may share the module, not a connection
+paramstyle: Final = "qmark"
+
+Warning = UserWarning  # noqa: A001  # PEP 249's name
+Error = DatabaseError = InternalError = DeltaError
+InterfaceError = ProgrammingError = NotSupportedError = InvalidInputError
+DataError = SchemaMismatchError
+IntegrityError = ConstraintViolationError
+OperationalError = StorageError
+
+Date = dt.date
+Time = dt.time
+Timestamp = dt.datetime
+Binary = bytes
+
+
+def DateFromTicks(ticks: float) -> dt.date:  # noqa: N802  # PEP 249's name
+    """Return the local date of a number of seconds since the epoch."""
+    return dt.date(*time.localtime(ticks)[:3])
+
+
+def TimeFromTicks(ticks: float) -> dt.time:  # noqa: N802  # PEP 249's name
+    """Return the local time of day of a number of seconds since the epoch."""
+    return dt.time(*time.localtime(ticks)[3:6])
+
+
+def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802  # PEP 249's name
+    """Return the local moment of a number of seconds since the epoch."""
+    return dt.datetime(*time.localtime(ticks)[:6])  # noqa: DTZ001  # PEP 249's moments have no zone
+
+
+class TypeKind:
+    """A kind of types, which equals each Arrow type of that kind in a cursor's `description`.
+
+    Args:
+        name: of PEP 249.
+        tests: of pyarrow's types.
+    """
+
+    def __init__(self, name: str, *tests: Callable[[Any], bool]) -> None:
+        self._name = name
+        self._tests = tests
+
+    def __eq__(self, other: object) -> bool:
+        """Whether a type is of this kind."""
+        if isinstance(other, TypeKind):
+            return self is other
+        return any(test(other) for test in self._tests)
+
+    def __hash__(self) -> int:
+        """Return a hash of the kind alone: a type is no key here."""
+        return hash(self._name)
+
+    def __repr__(self) -> str:
+        """Return the name."""
+        return self._name
+
+
+STRING: Final = TypeKind("STRING", pt.is_string, pt.is_large_string)
+BINARY: Final = TypeKind("BINARY", pt.is_binary, pt.is_large_binary)
+NUMBER: Final = TypeKind("NUMBER", pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_boolean)
+DATETIME: Final = TypeKind("DATETIME", pt.is_temporal)
+ROWID: Final = TypeKind("ROWID")
+
+
+# `connect` and `sql`: statements over tables by their names, and a PEP 249 connection.
 
 
 class Connection:
@@ -37,16 +147,16 @@ class Connection:
         session: names and places of tables.
     """
 
-    Warning = pep249.Warning
-    Error = pep249.Error
-    InterfaceError = pep249.InterfaceError
-    DatabaseError = pep249.DatabaseError
-    InternalError = pep249.InternalError
-    OperationalError = pep249.OperationalError
-    ProgrammingError = pep249.ProgrammingError
-    IntegrityError = pep249.IntegrityError
-    DataError = pep249.DataError
-    NotSupportedError = pep249.NotSupportedError
+    Warning = Warning
+    Error = Error
+    InterfaceError = InterfaceError
+    DatabaseError = DatabaseError
+    InternalError = InternalError
+    OperationalError = OperationalError
+    ProgrammingError = ProgrammingError
+    IntegrityError = IntegrityError
+    DataError = DataError
+    NotSupportedError = NotSupportedError
 
     def __init__(self, session: LocalSession) -> None:
         self._session: LocalSession | None = session

@@ -10,16 +10,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError, TableExistsError, TableNotFoundError
 from deltalog.log.listing import has_table
+from deltalog.operations.clone import DELTA, Origin
+from deltalog.protocol.features.identity_columns import CHAR_VARCHAR_KEY
+from deltalog.protocol.table_change import is_set_by_writers
 from deltalog.query.names import QualifiedName
 from deltalog.schema import Field, Schema
-from deltalog.statements.columns import read_column, read_definition
-from deltalog.statements.namespace_changes import (
-    KINDS_OF_NAMES,
-    read_create_names,
-    read_drop_names,
+from deltalog.schema.collations import with_collations
+from deltalog.schema.types import (
+    CURRENT_DEFAULT_KEY,
+    GENERATION_EXPRESSION_KEY,
+    IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
+    IDENTITY_START_KEY,
+    IDENTITY_STEP_KEY,
 )
-from deltalog.statements.properties import read_properties
+from deltalog.statements.catalog_names import NamespaceStatement
 from deltalog.statements.statement import (
+    NewNames,
     Session,
     SqlStatement,
     StatementAnswer,
@@ -27,27 +33,15 @@ from deltalog.statements.statement import (
     counted,
 )
 from deltalog.table import DeltaTable
-from deltalog.table.convert import (
-    ForeignSource,
-    Wanted,
-    convert_source,
-    divided_location,
-)
-from deltalog.table.creating import (
-    TableDefinition,
-    clone_table,
-    create_table,
-    keep_table,
-)
-from deltalog.table_change import is_set_by_writers
-from deltalog.verbs.clone import DELTA, Origin
+from deltalog.table.convert import ForeignSource, Wanted, convert_source, divided_location
+from deltalog.table.creating import TableDefinition, clone_table, create_table, keep_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.snapshot import Snapshot
+    from deltalog.log.snapshot import Snapshot
     from deltalog.statements.reader import StatementReader
-    from deltalog.statements.slices import Query
+    from deltalog.statements.statement import Query, WrittenType
 
 _FORMATS: Final = frozenset({"delta", "deltalog"})
 _CLAUSES: Final = {
@@ -419,3 +413,164 @@ def _kept(model: DeltaTable) -> dict[str, str]:
 
 def _number(text: Any) -> int | None:
     return None if text is None else int(text)
+
+
+# `CREATE` and `DROP` of schemas and catalogs.
+
+
+_CATALOG: Final = "CATALOG"
+KINDS_OF_NAMES: Final = (_CATALOG, "SCHEMA", "DATABASE", "NAMESPACE")
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNamesStatement(NamespaceStatement):
+    """`CREATE SCHEMA [IF NOT EXISTS] name …`, or a catalog."""
+
+    names: NewNames
+
+    @property
+    def namespace(self) -> tuple[str, ...]:
+        """As `NamespaceStatement`."""
+        return self.names.namespace
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Make it."""
+        session.create_names(self.names)
+        return StatementAnswer(None)
+
+
+@dataclass(frozen=True, slots=True)
+class DropNamesStatement(NamespaceStatement):
+    """`DROP SCHEMA [IF EXISTS] name [RESTRICT|CASCADE]`, or a catalog."""
+
+    namespace: tuple[str, ...] = ()
+    is_catalog: bool = field(default=False, kw_only=True)
+    cascade: bool = field(default=False, kw_only=True)
+    may_lack: bool = field(default=False, kw_only=True)
+
+    def run(self, session: Session) -> StatementAnswer:
+        """Drop it."""
+        session.drop_names(
+            self.namespace,
+            is_catalog=self.is_catalog,
+            cascade=self.cascade,
+            may_lack=self.may_lack,
+        )
+        return StatementAnswer(None)
+
+
+def read_create_names(reader: StatementReader, kind: str) -> SqlStatement:
+    """Read what follows `CREATE SCHEMA`, `CREATE DATABASE`, `CREATE CATALOG`."""
+    may_exist = reader.take("IF NOT EXISTS")
+    namespace = tuple(reader.path(f"a {kind.lower()}"))
+    found: dict[str, str | dict[str, str]] = {}
+    while clause := reader.take_one(*_CLAUSES_NAMESPACE_CHANGES):
+        start, name = reader.word, _CLAUSES_NAMESPACE_CHANGES[clause]
+        if name in found:
+            reader.fail_at(start, f"expected {clause} once")
+        found[name] = read_properties(reader) if name == "properties" else reader.text()
+    comment, location = found.get("comment"), found.get("location")
+    properties = found.get("properties")
+    return CreateNamesStatement(
+        NewNames(
+            namespace=namespace,
+            is_catalog=kind == _CATALOG,
+            may_exist=may_exist,
+            comment=comment if isinstance(comment, str) else None,
+            location=location if isinstance(location, str) else None,
+            properties=properties if isinstance(properties, dict) else None,
+        )
+    )
+
+
+def read_drop_names(reader: StatementReader, kind: str) -> SqlStatement:
+    """Read what follows `DROP SCHEMA`, `DROP DATABASE`, `DROP CATALOG`."""
+    may_lack = reader.take("IF EXISTS")
+    namespace = tuple(reader.path(f"a {kind.lower()}"))
+    return DropNamesStatement(
+        namespace,
+        is_catalog=kind == _CATALOG,
+        cascade=reader.take_one("RESTRICT", "CASCADE") == "CASCADE",
+        may_lack=may_lack,
+    )
+
+
+_CLAUSES_NAMESPACE_CHANGES: Final = {
+    "COMMENT": "comment",
+    "LOCATION": "location",
+    "MANAGED LOCATION": "location",
+    "WITH DBPROPERTIES": "properties",
+    "WITH PROPERTIES": "properties",
+}
+
+
+# Properties in a statement: `('key' = 'value', …)`.
+
+
+def read_properties(reader: StatementReader) -> dict[str, str]:
+    """Read `('key' = 'value', …)`; a key may be a name with dots."""
+
+    def read() -> tuple[str, str]:
+        key = read_key(reader)
+        if not reader.take("="):
+            reader.take("==")
+        value = reader.constant()
+        return key, str(value).lower() if isinstance(value, bool) else str(value)
+
+    return dict(reader.listed(read))
+
+
+def read_key(reader: StatementReader) -> str:
+    """Read the key of a property: a text, or a name with dots."""
+    return reader.text() if reader.word.kind == "text" else ".".join(reader.path("a key"))
+
+
+# Definitions of columns: `name TYPE [NOT NULL] [DEFAULT …] [GENERATED …] [COMMENT …]`.
+
+
+CLAUSES: Final = ("NOT NULL", "NULL", "DEFAULT", "GENERATED", "COMMENT", "FIRST", "AFTER")
+
+
+def read_column(reader: StatementReader) -> Field:
+    """Read the definition of a column."""
+    return read_definition(reader, reader.name("a column"))
+
+
+def read_definition(
+    reader: StatementReader, name: str, written: WrittenType | None = None
+) -> Field:
+    """Read the type of a column, if it was not read before, and what follows it."""
+    found = reader.type(*CLAUSES) if written is None else written
+    metadata: dict[str, Any] = {CHAR_VARCHAR_KEY: found.limited} if found.limited else {}
+    is_nullable = True
+    while clause := reader.take_one("NOT NULL", "NULL", "DEFAULT", "GENERATED", "COMMENT"):
+        match clause:
+            case "NOT NULL":
+                is_nullable = False
+            case "DEFAULT":
+                metadata[CURRENT_DEFAULT_KEY] = reader.source(*CLAUSES)
+            case "GENERATED":
+                metadata |= _read_generator(reader)
+            case "COMMENT":
+                metadata["comment"] = reader.text("a comment")
+    field = Field(name, found.type, nullable=is_nullable, metadata=metadata)
+    return with_collations(field, found.collations)
+
+
+def _read_generator(reader: StatementReader) -> dict[str, Any]:
+    is_always = reader.expect_one("ALWAYS AS", "BY DEFAULT AS") == "ALWAYS AS"
+    if not reader.take("IDENTITY"):
+        if not is_always:
+            reader.fail("expected IDENTITY")
+        return {GENERATION_EXPRESSION_KEY: reader.bracketed_source()}
+    numbers = {"START WITH": 1, "INCREMENT BY": 1}
+    if reader.take("("):
+        while kind := reader.take_one(*numbers):
+            numbers[kind] = reader.integer()
+            reader.take(",")
+        reader.expect(")")
+    return {
+        IDENTITY_START_KEY: numbers["START WITH"],
+        IDENTITY_STEP_KEY: numbers["INCREMENT BY"],
+        IDENTITY_ALLOW_EXPLICIT_INSERT_KEY: not is_always,
+    }

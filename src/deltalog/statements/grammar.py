@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING, Final
 
 from deltalog.query.lexer import error_at
 from deltalog.statements.alter import read_alter, read_comment
-from deltalog.statements.changes import read_delete, read_merge, read_truncate, read_update
+from deltalog.statements.catalog_names import read_use
+from deltalog.statements.changes import (
+    read_delete,
+    read_insert,
+    read_inserts,
+    read_merge,
+    read_truncate,
+    read_update,
+)
 from deltalog.statements.create import (
     read_convert,
     read_create,
     read_drop,
     read_replace,
 )
-from deltalog.statements.insert import read_insert, read_inserts
-from deltalog.statements.namespaces import read_use
 from deltalog.statements.reader import Parameters, StatementReader
 from deltalog.statements.shows import (
     ExplainStatement,

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from deltalog.errors import InvalidInputError
 from deltalog.query.lexer import split
-from deltalog.statements.connection import Connection, connect
+from deltalog.statements.connection import Connection, connect, statements_of
 from deltalog.statements.grammar import parse_statement
 from deltalog.statements.results import SqlResult
-from deltalog.statements.script import statements_of
 from deltalog.table import DeltaTable
 
 if TYPE_CHECKING:

@@ -9,24 +9,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.types as pt
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import Literal, parse_sql
+from deltalog.expressions import Expression, Literal, lit, parse_sql
+from deltalog.expressions.nodes import And, Comparison, In, Or
 from deltalog.expressions.render import quote_name, type_name
 from deltalog.expressions.sql import length_limits, parse_collated_type
-from deltalog.query.lexer import (
-    SyntaxProblem,
-    TextParts,
-    begins_query,
-    error_at,
-)
-from deltalog.query.names import QualifiedName, Version, version_of
+from deltalog.expressions.sql_nodes import values_of_row
+from deltalog.expressions.trees import rebuild
+from deltalog.query.lexer import SyntaxProblem, TextParts, Word, begins_query, error_at, split
+from deltalog.query.names import QualifiedName, Version, unquoted, version_of
 from deltalog.query.translate import check_query
+from deltalog.schema.arrow import type_of_query
+from deltalog.schema.check import python_values
 from deltalog.schema.types import STRING
-from deltalog.statements.clauses import LeadingClauses, Span, leading_clauses
-from deltalog.statements.slices import (
+from deltalog.statements.statement import (
     CLOSING,
     OPENING,
     Defaults,
@@ -39,10 +42,295 @@ from deltalog.statements.slices import (
     items_of_values,
     stops_at,
 )
-from deltalog.statements.words import WordReader
 
 if TYPE_CHECKING:
-    from deltalog.expressions import Expression
+    from collections.abc import Callable, Iterator
+
+# A reader of the words of one statement: keywords, names, and lists of what others read.
+
+
+class WordReader:
+    """Reads a statement word by word; keywords ignore case.
+
+    Args:
+        sql: one statement.
+
+    Raises:
+        InvalidInputError: as `split`.
+    """
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+        self._words = split(sql)
+        self._place = 0
+
+    @property
+    def word(self) -> Word:
+        """The next word."""
+        return self._words[self._place]
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether nothing is left but semicolons."""
+        rest = self._words[self._place :]
+        return all(word.says(";") or word.kind == "end" for word in rest)
+
+    def is_at(self, keywords: str) -> bool:
+        """Whether these keywords or signs come next, such as `GROUP BY`."""
+        return stops_at(self._words, self._place, (keywords,))
+
+    def take(self, keywords: str) -> bool:
+        """Read these keywords or signs if they come next, and return whether they did."""
+        found = self.is_at(keywords)
+        self._place += len(keywords.split()) if found else 0
+        return found
+
+    def take_one(self, *options: str) -> str | None:
+        """Read that of these keywords which comes next, and return it; None if none does."""
+        return next((option for option in options if self.take(option)), None)
+
+    def expect(self, keywords: str) -> None:
+        """Read these keywords or signs; anything else is an error."""
+        if not self.take(keywords):
+            self.fail(f"expected {keywords}")
+
+    def expect_one(self, *options: str) -> str:
+        """Read one of these keywords, and return it; anything else is an error."""
+        found = self.take_one(*options)
+        if found is None:
+            self.fail(f"expected {', '.join(options[:-1])} or {options[-1]}")
+        return found
+
+    def expect_end(self) -> None:
+        """Refuse what is left of the statement."""
+        if not self.is_at_end:
+            self.fail("expected the end of the statement")
+
+    def fail(self, expected: str) -> NoReturn:
+        """Raise the error that something else was expected here."""
+        found = self.word.text or "the end"
+        raise error_at(self.sql, self.word.start, f"{expected}, found {found}")
+
+    def fail_at(self, word: Word, problem: str) -> NoReturn:
+        """Raise an error about a word that was read."""
+        raise error_at(self.sql, word.start, problem)
+
+    def name(self, what: str = "a name") -> str:
+        """Read a name, in backticks or not."""
+        word = self.word
+        if word.kind == "quoted" and len(word.text) > 2:
+            self._place += 1
+            return unquoted(word.text)
+        if word.kind != "word":
+            self.fail(f"expected {what}")
+        self._place += 1
+        return word.text
+
+    def path(self, what: str = "a column") -> tuple[str, ...]:
+        """Read a name with its parts: `a.b.c`."""
+        parts = [self.name(what)]
+        while self.take("."):
+            parts.append(self.name("a name after the dot"))
+        return tuple(parts)
+
+    def listed(self, read: Callable[[], T], *, is_bracketed: bool = True) -> list[T]:
+        """Read one or more things that commas divide, in brackets unless it is said otherwise."""
+        if is_bracketed:
+            self.expect("(")
+        found = [read()]
+        while self.take(","):
+            found.append(read())
+        if is_bracketed:
+            self.expect(")")
+        return found
+
+
+# Clauses before a statement that its queries take part of: `WITH …`, and `FROM …` before INSERT.
+
+
+INSERTS: Final = ("INSERT INTO", "INSERT OVERWRITE", "INSERT WITH SCHEMA EVOLUTION")
+# Keywords that end the columns of a SELECT.
+_ENDS: Final = (
+    "FROM", "WHERE", "GROUP BY", "HAVING", "WINDOW", "QUALIFY", "ORDER BY", "SORT BY",
+    "CLUSTER BY", "DISTRIBUTE BY", "LIMIT", "OFFSET", "LATERAL VIEW", "UNION", "INTERSECT",
+    "EXCEPT", "MINUS",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Words from one place to the one before another."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class NamedQueries:
+    """`WITH name AS (query), …`.
+
+    Args:
+        span: of the whole clause.
+        names: of the queries, in lower case.
+    """
+
+    span: Span
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LeadingClauses:
+    """What stands before a statement.
+
+    Args:
+        named: `WITH …`.
+        relation: what `FROM … INSERT` reads.
+        end: the place of the statement.
+    """
+
+    named: NamedQueries | None
+    relation: Span | None
+    end: int
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """What ends a query, besides the end of the statement."""
+        return () if self.relation is None else INSERTS
+
+    @property
+    def inside(self) -> LeadingClauses:
+        """What a query in an expression has of them."""
+        return replace(self, relation=None)
+
+    def has_named(self, name: QualifiedName) -> bool:
+        """Whether `WITH` gives this name to a query."""
+        return (
+            self.named is not None
+            and name.key[-1:] == name.key
+            and name.key[0] in (self.named.names)
+        )
+
+    def of_named(self, name: str) -> list[Span | str]:
+        """The pieces of a query of the rows that `WITH` gives a name."""
+        return [*self._before(), f"SELECT * FROM {name}"]  # noqa: S608  # a name of the statement
+
+    def of_query(self, words: Sequence[Word], own: Span) -> list[Span | str]:
+        """The pieces of a query of the statement, in their order.
+
+        Raises:
+            SyntaxProblem: it is no SELECT that can follow a relation; the place is the statement's.
+        """
+        found: list[Span | str] = [own]
+        if self.relation is not None:
+            at = end_of_columns(words, own)
+            if not words[own.start].says("SELECT") or (at < own.end and words[at].says("FROM")):
+                raise SyntaxProblem(
+                    words[own.start].start, "expected SELECT without FROM, which is before INSERT"
+                )
+            rest: list[Span | str] = [" ", Span(at, own.end)] if at < own.end else []
+            found = [Span(own.start, at), " FROM ", self.relation, *rest]
+        elif self.named is not None and words[own.start].says("WITH"):
+            # It may give a name again that the outer clause gives.
+            found = ["SELECT * FROM (", own, ")"]
+        return [*self._before(), *found]
+
+    def _before(self) -> list[Span | str]:
+        return [] if self.named is None else [self.named.span, " "]
+
+
+def leading_clauses(
+    words: Sequence[Word], start: int, keywords: Collection[str]
+) -> LeadingClauses | None:
+    """Return the clauses before a statement that is no query; None if it has none.
+
+    Args:
+        words: of the statement.
+        start: the place where it begins.
+        keywords: with which statements begin.
+    """
+    named = named_queries(words, start)
+    after = start if named is None else named.span.end
+    relation = relation_before_insert(words, after)
+    if relation is not None:
+        return LeadingClauses(named, relation, relation.end)
+    if named is None or not any(map(words[after].says, keywords)):
+        return None
+    return LeadingClauses(named, None, after)
+
+
+def named_queries(words: Sequence[Word], start: int) -> NamedQueries | None:
+    """Return the `WITH` clause that begins at a place; None if there is none of its form."""
+    if not words[start].says("WITH"):
+        return None
+    place = start + 1
+    if words[place].says("RECURSIVE") and not words[place + 1].says("AS"):
+        place += 1
+    names: list[str] = []
+    while True:
+        if words[place].kind not in {"word", "quoted"}:
+            return None
+        text = words[place].text
+        names.append((unquoted(text) if words[place].kind == "quoted" else text).lower())
+        place += 1
+        if words[place].says("("):
+            place = after_brackets(words, place)
+        if stops_at(words, place, ("MAX RECURSION LEVEL",)):
+            place += 4
+        if not words[place].says("AS") or not words[place + 1].says("("):
+            return None
+        place = after_brackets(words, place + 1)
+        if not words[place].says(","):
+            return NamedQueries(Span(start, place), frozenset(names))
+        place += 1
+
+
+def relation_before_insert(words: Sequence[Word], start: int) -> Span | None:
+    """Return what stands between FROM and INSERT; None if no `FROM … INSERT` begins at a place."""
+    if not words[start].says("FROM"):
+        return None
+    for place in _outer(words, start + 1):
+        if stops_at(words, place, INSERTS) and not words[place - 1].says("AS"):
+            return Span(start + 1, place)
+        if words[place].says("SELECT"):
+            return None
+    return None
+
+
+def end_of_columns(words: Sequence[Word], span: Span) -> int:
+    """The place where the columns of a SELECT end, and its other clauses begin."""
+    for place in _outer(words, span.start + 1):
+        if place >= span.end:
+            break
+        if stops_at(words, place, _ENDS) and not words[place - 1].says("AS"):
+            return place
+    return span.end
+
+
+def after_brackets(words: Sequence[Word], place: int) -> int:
+    """The place after the bracket that closes the one at a place, or that of the end."""
+    depth = 0
+    while words[place].kind != "end":
+        if words[place].kind == "sign":
+            depth += (words[place].text in OPENING) - (words[place].text in CLOSING)
+        place += 1
+        if not depth:
+            break
+    return place
+
+
+def _outer(words: Sequence[Word], start: int) -> Iterator[int]:
+    """Yield the places of words from one on that are in no brackets, and no part of a name."""
+    depth = 0
+    for place in range(start, len(words) - 1):
+        word = words[place]
+        if word.kind == "sign":
+            depth += (word.text in OPENING) - (word.text in CLOSING)
+        elif not depth and not words[place - 1].says("."):
+            yield place
+
+
+# The reader of one statement: its words, and its slices that are expressions, types and queries.
+
 
 Parameters = Sequence[object] | Mapping[str, object] | None
 T = TypeVar("T")
@@ -446,3 +734,109 @@ class StatementReader(WordReader):
 
     def _error_in(self, start: int, error: InvalidInputError) -> InvalidInputError:
         return error_at(self.sql, self._words[start].start, str(error))
+
+
+# Expressions of statements, with the answers of the queries in them.
+
+
+_ADVICE: Final = "compare with the rows themselves: write it as a MERGE"
+
+
+def resolved(
+    values_of: Callable[[Query], pa.Table], condition: SqlCondition, columns: Collection[str] = ()
+) -> Expression:
+    """Return the expression of a condition, whose queries are answered.
+
+    Args:
+        values_of: answers a query.
+        condition: from the statement.
+        columns: of the rows that it is about; double quotes around such a name are refused.
+
+    Raises:
+        InvalidInputError: a query gives more than one column, or several rows where one value is
+            needed; or it needs the row that the expression is about; or Python has no such value.
+    """
+    # No value of the statement can be one of these.
+    secret = uuid4().hex
+    named = {name: f"{name}_{secret}" for name in condition.subqueries}
+    marks = {named[name]: one for name, one in condition.subqueries.items()}
+    parameters = {**condition.parameters, **named}
+    found = parse_sql(condition.text, parameters=parameters, columns=columns)
+    answers = {mark: answer_of(values_of, one) for mark, one in marks.items()}
+
+    def answered(node: Expression) -> Expression:
+        if isinstance(node, In) and len(node.options) == 1:
+            (option,) = node.options
+            if isinstance(option, Literal) and option.value in answers:
+                return _is_in(node.operand, *answers[option.value])
+        if isinstance(node, Literal) and isinstance(node.value, str) and node.value in answers:
+            return lit(answers[node.value])
+        return rebuild(node, answered)
+
+    return answered(found) if marks else found
+
+
+def answer_of(values_of: Callable[[Query], pa.Table], subquery: Subquery) -> Any:
+    """Return the value or the values that a query stands for.
+
+    Raises:
+        InvalidInputError: it gives more columns or rows than its place allows.
+    """
+    text = subquery.query.text.strip()
+    try:
+        rows = values_of(subquery.query)
+    except InvalidInputError as error:
+        error.add_note(
+            f"in the query ({text}) of a condition, which cannot name columns of the table that "
+            "is changed: write it as a MERGE"
+        )
+        raise
+    if subquery.kind is SubqueryKind.EXISTS:
+        return rows.num_rows > 0
+    if subquery.kind is SubqueryKind.LIST:
+        return text, [_values(text, rows, place) for place in range(rows.num_columns)]
+    if rows.num_columns != 1:
+        raise InvalidInputError(
+            f"the query ({text}) stands for one value, and has {rows.num_columns} columns"
+        )
+    values = _values(text, rows, 0)
+    if len(values) > 1:
+        raise InvalidInputError(
+            f"the query ({text}) stands for one value, and has {len(values)} rows"
+        )
+    return values[0] if values else None
+
+
+def _is_in(operand: Expression, text: str, columns: Sequence[Sequence[Any]]) -> Expression:
+    """Whether a value, or a row of values, is in the columns of a query's answer.
+
+    Unlike rows that are written, NULL beside a row of a query is unknown, as in Spark.
+    """
+    if len(columns) == 1:
+        (values,) = columns
+        return In(operand, tuple(map(lit, values))) if values else Literal(value=False)
+    parts = values_of_row(operand) or ()
+    if len(parts) != len(columns):
+        raise InvalidInputError(
+            f"the query ({text}) has {len(columns)} columns, and is compared with "
+            f"{len(parts) or 1}: write as many values in brackets, such as (a, b) IN (…)"
+        )
+    rows = [
+        And(
+            tuple(Comparison("=", part, lit(value)) for part, value in zip(parts, row, strict=True))
+        )
+        for row in zip(*columns, strict=True)
+    ]
+    if not rows:
+        return Literal(value=False)
+    return rows[0] if len(rows) == 1 else Or(tuple(rows))
+
+
+def _values(text: str, rows: pa.Table, place: int) -> list[Any]:
+    """Return the values of a column of a query's answer as constants."""
+    found = rows.column(place)
+    # Python has no nanoseconds and not all years; constants take Arrow's scalars, too.
+    is_arrow = pt.is_timestamp(found.type) or pt.is_date(found.type)
+    values = list(found) if is_arrow else python_values(found, f"the query ({text})", _ADVICE)
+    kind = type_of_query(rows.schema.field(place))
+    return values if kind is None else [Literal(value, kind) for value in values]

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog.cards import card, cell_of_row, grid, plain
+from deltalog._util.cards import card, cell_of_row, grid, plain
+from deltalog._util.escaping import printable, printable_lines
+from deltalog.data.scan.rows import to_frame
+from deltalog.data.write.source import open_batches
 from deltalog.errors import InvalidInputError
-from deltalog.escaping import printable, printable_lines
-from deltalog.scan.pandas import to_frame
-from deltalog.schema.readable import python_values, readable_tuples
-from deltalog.write.source import open_batches
+from deltalog.schema.check import python_values, readable_tuples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from deltalog.errors import InvalidInputError
-from deltalog.statements.slices import Query, SqlCondition
 from deltalog.statements.statement import (
+    Query,
     Session,
+    SqlCondition,
     SqlStatement,
     StatementAnswer,
     clusters_of,

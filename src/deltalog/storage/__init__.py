@@ -1,4 +1,4 @@
-"""All input and output: stores, atomic creation, Parquet files.
+"""Bytes: stores, HTTP, Parquet files.
 
 `parquet` and `pool` are imported by their own names: the first takes a tenth of a second.
 """

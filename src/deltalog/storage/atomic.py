@@ -21,15 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util.store_kinds import KINDS, PutIfAbsent
 from deltalog.errors import AlreadyExistsError, StorageError
 from deltalog.storage.faults import says
-from deltalog.store_kinds import KINDS, PutIfAbsent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from deltalog.store_kinds import StoreKind
+    from deltalog._util.store_kinds import StoreKind
 
 TEMPORARY_NAME: Final = r"\.[^/]+\.[0-9a-f]{32}\.tmp$"
 """Names that `write_temporary` gives; such a file is left where a writer was killed."""

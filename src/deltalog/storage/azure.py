@@ -7,11 +7,11 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from deltalog.clock import now_ms
-from deltalog.paths import split_location
+from deltalog._util.clock import now_ms
+from deltalog._util.paths import split_location
+from deltalog.storage.faults import ATTEMPTS, PAUSE_SECONDS
 from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials
 from deltalog.storage.options import truth
-from deltalog.storage.unreached import ATTEMPTS, PAUSE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Foreign exceptions become `deltalog.errors` here, and nowhere else in this room.
+"""Foreign exceptions become `deltalog.errors` here, and nowhere else in this package.
 
 Knows the form of the exceptions of the operating system, botocore, azure.core, google, aiohttp,
 requests and Arrow without importing any of those libraries; what the names of one service mean
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from deltalog._util.store_kinds import KINDS
 from deltalog.errors import (
     AccessDeniedError,
     AlreadyExistsError,
@@ -19,7 +20,6 @@ from deltalog.errors import (
     ObjectNotFoundError,
     StorageError,
 )
-from deltalog.store_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -174,3 +174,51 @@ _SECRET_PATTERNS: Final = (
         r"\g<head>***",
     ),
 )
+
+
+# Services that were never reached: clients of clouds wait long for them, as if they were busy.
+
+
+ATTEMPTS: Final = 2
+"""In all, where the client can say how often."""
+PAUSE_SECONDS: Final = 0.3
+"""Before the second attempt: a name server may have been restarted."""
+_UNREACHED: Final = "EndpointConnectionError"
+_TIMED_OUT: Final = "ConnectTimeoutError"
+
+
+def impatient_client(client: Any, service: str) -> Any:
+    """Return a client of botocore that tells soon of a service that was never reached."""
+    FirstContact(service).watch(client.meta.events)
+    return client
+
+
+class FirstContact:
+    """A handler of the event `needs-retry` of botocore, which ends repeats of the first request.
+
+    Args:
+        service: whose requests it is about, by botocore's name.
+    """
+
+    def __init__(self, service: str) -> None:
+        self._event = f"needs-retry.{service}"
+        self._is_reached = False
+
+    def watch(self, events: Any) -> None:
+        """Register the handler: `events` is a client's or a session's."""
+        events.register_first(self._event, self._decide, unique_id=f"deltalog-{self._event}")
+
+    def _decide(
+        self,
+        response: Any = None,
+        caught_exception: Exception | None = None,
+        attempts: int = 1,
+        **_: object,
+    ) -> None:
+        if response is not None:
+            self._is_reached = True
+        if self._is_reached or caught_exception is None:
+            return
+        name = type(caught_exception).__name__
+        if name == _TIMED_OUT or (name == _UNREACHED and attempts >= ATTEMPTS):
+            raise caught_exception

@@ -15,15 +15,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
-from deltalog.errors import (
-    AccessDeniedError,
-    AlreadyExistsError,
-    DeltaError,
-    InvalidInputError,
-    StorageError,
-    UnsafePathError,
-)
-from deltalog.paths import (
+from deltalog._util.paths import (
     FileInfo,
     absolute_numbers,
     canonical_path,
@@ -33,6 +25,15 @@ from deltalog.paths import (
     join,
     split_location,
     store_kind,
+)
+from deltalog._util.store_kinds import Address, StoreKind, kind_named
+from deltalog.errors import (
+    AccessDeniedError,
+    AlreadyExistsError,
+    DeltaError,
+    InvalidInputError,
+    StorageError,
+    UnsafePathError,
 )
 from deltalog.storage.faults import has_login, holds_secret, redact, storage_error
 from deltalog.storage.filesystems import (
@@ -46,7 +47,7 @@ from deltalog.storage.filesystems import (
     own_path,
     renewed,
 )
-from deltalog.storage.fsspec_files import FsspecFiles
+from deltalog.storage.fsspec_files import FsspecFiles, open_ranged
 from deltalog.storage.links import Home
 from deltalog.storage.local_files import LocalFiles, local_path
 from deltalog.storage.options import (
@@ -58,9 +59,7 @@ from deltalog.storage.options import (
     trusted_locations,
     truth,
 )
-from deltalog.storage.ranged_file import open_ranged
 from deltalog.storage.store import ByteRange, Store
-from deltalog.store_kinds import Address, StoreKind, kind_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

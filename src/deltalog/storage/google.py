@@ -9,12 +9,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from deltalog import _json
+from deltalog._util import json as _json
+from deltalog._util.paths import FileInfo, split_location
 from deltalog.errors import DeltaError, InvalidInputError
-from deltalog.paths import FileInfo, split_location
+from deltalog.storage.faults import ATTEMPTS, PAUSE_SECONDS
 from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials, milliseconds
 from deltalog.storage.options import truth
-from deltalog.storage.unreached import ATTEMPTS, PAUSE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -17,18 +17,23 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from deltalog._util.paths import absolute_numbers
 from deltalog.errors import UnsafePathError
-from deltalog.paths import absolute_numbers
 from deltalog.storage import atomic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+
 # A directory that is only gone through need not be readable; macOS has no such flag.
 _THROUGH: Final = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
+
 _NO_LINK: Final = _THROUGH | getattr(os, "O_NOFOLLOW", 0)
+
 _NO_DIRECTORY: Final = frozenset({errno.ENOTDIR, errno.ELOOP, errno.EMLINK})
+
 _WAS_REPLACED: Final = frozenset({errno.ENOENT, errno.EINVAL})
+
 _LOOKS: Final = 100
 
 

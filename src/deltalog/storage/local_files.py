@@ -12,8 +12,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO, Final, Generic, NamedTuple, TypeVar
 
-from deltalog.clock import now_ms
-from deltalog.paths import FileInfo
+from deltalog._util.clock import now_ms
+from deltalog._util.paths import FileInfo
 from deltalog.storage import atomic
 from deltalog.storage.links import Home
 from deltalog.storage.pool import map_in_pool

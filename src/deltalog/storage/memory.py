@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from deltalog.paths import FileInfo
+from deltalog._util.paths import FileInfo
 from deltalog.storage import atomic
 from deltalog.storage.fsspec_files import FsspecFiles, milliseconds
 

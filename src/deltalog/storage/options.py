@@ -16,11 +16,11 @@ from contextvars import ContextVar
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
+from deltalog._util.store_kinds import split_option
 from deltalog.errors import InvalidInputError
-from deltalog.store_kinds import split_option
 
 if TYPE_CHECKING:
-    from deltalog.store_kinds import StoreKind
+    from deltalog._util.store_kinds import StoreKind
 
 TRUSTED_LOCATIONS: Final = "trusted_locations"
 """The option by which callers allow a log to name files of other stores."""

@@ -15,14 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # this is the one place
 
 from deltalog.errors import DataFileUnreadableError
+from deltalog.storage.fsspec_files import RangedFile
 from deltalog.storage.local_files import is_settled, local_state
-from deltalog.storage.parquet_decode import (
-    open_file,
-    read_groups,
-    read_side_by_side,
-    stream_group,
-)
-from deltalog.storage.parquet_facts import RECENT_FOOTERS, Footer, repeated_texts
+from deltalog.storage.parquet_facts import RECENT_FOOTERS, Footer, RowSizes, repeated_texts
 from deltalog.storage.parquet_footer import (
     ColumnChunks,
     NullCounts,
@@ -38,9 +33,11 @@ from deltalog.storage.parquet_parts import (
     as_texts,
     coalesce,
     guarded,
+    open_file,
+    read_groups,
+    read_side_by_side,
+    stream_group,
 )
-from deltalog.storage.parquet_sizes import RowSizes
-from deltalog.storage.ranged_file import RangedFile
 from deltalog.storage.store import native_path
 
 if TYPE_CHECKING:

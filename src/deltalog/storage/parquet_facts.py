@@ -16,12 +16,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from deltalog.cached import cached_property
+from deltalog._util.cached import cached_property
+from deltalog._util.kernels import compute, pc
 from deltalog.errors import DataFileUnreadableError
 from deltalog.storage import thrift
 from deltalog.storage.local_files import Recent
 from deltalog.storage.parquet_footer import has_column_orders
-from deltalog.storage.parquet_pages import DICTIONARY_ENCODINGS, DamagedPageError, num_entries
+from deltalog.storage.parquet_pages import (
+    DICTIONARY_ENCODINGS,
+    DamagedPageError,
+    dictionary_bytes,
+    num_entries,
+)
 from deltalog.storage.parquet_parts import LeafNumbers
 from deltalog.storage.pool import HeldBytes
 
@@ -347,8 +353,8 @@ RECENT_FOOTERS: Final = RecentFooters(_MOST_FOOTERS)
 class FetchedFooters:
     """What came with the footers of a store's files that are read again soon: of small ones, all.
 
-    Local files are left to `RECENT_FOOTERS`. Thread-safe; as long as there is room, nothing is
-    forgotten, and then nothing more is kept.
+    Local files are left to `RECENT_FOOTERS`. Thread-safe; as long as the cache has space, nothing
+    is forgotten, and then nothing more is kept.
     """
 
     def __init__(self) -> None:
@@ -361,9 +367,123 @@ class FetchedFooters:
         return self._kept.get(path)
 
     def keep(self, path: str, footer: Footer) -> None:
-        """Keep a footer with what was fetched together with it, if there is room."""
+        """Keep a footer with what was fetched together with it, if the cache has space."""
         if footer.tail is None:
             return
         with self._lock:
             if path not in self._kept and self._bytes.take(len(footer.tail.data)):
                 self._kept[path] = footer
+
+
+# How many bytes a row of a Parquet file takes when it is decoded.
+
+
+MOST_DECODED_BYTES: Final = 1024 * 1024 * 1024
+"""Rows that may take more are decoded in parts."""
+PART_BYTES: Final = 64 * 1024 * 1024
+"""How many bytes the rows of a part may take, unless it is a single one."""
+
+_FEW_ROWS: Final = 16_384
+
+_FIXED_BYTES: Final = 8
+_LONGEST_FIXED_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class RowSizes:
+    """How many bytes the rows of a file take.
+
+    Args:
+        footer: of the file.
+        chunks_of: what the footer says of some columns; its bytes are known then.
+        read_ranges: gives parts of the file.
+        first_row: the first row of a row group and leaf, with strings as dictionary entries.
+    """
+
+    footer: Footer
+    chunks_of: Callable[[Sequence[int]], ColumnChunks]
+    read_ranges: Callable[[Sequence[ByteRange]], Sequence[bytes]]
+    first_row: Callable[[int, int], pa.RecordBatch]
+
+    def of(self, groups: Sequence[int], leaves: Sequence[int]) -> int:
+        """How many bytes a row takes at most, or nearly so.
+
+        Strings outside of dictionaries and lists count with their mean, as all of their bytes are
+        in the file; entries of dictionaries count with the longest.
+
+        Args:
+            groups: row groups that are read.
+            leaves: numbers of the columns that are read.
+
+        Cost: of strings, one read of some bytes of each column chunk, kept with the footer;
+        decoding a dictionary where its length times the rows exceeds `MOST_DECODED_BYTES`.
+        """
+        footer = self.footer
+        num_rows = footer.rows_of(groups)
+        schema = footer.metadata.schema
+        fixed = sum(_fixed_bytes(schema.column(leaf)) for leaf in leaves)
+        unsure = [leaf for leaf in leaves if not is_fixed(schema.column(leaf))]
+        if not unsure or not num_rows:
+            return fixed
+        few = num_rows < _FEW_ROWS and not any(
+            schema.column(leaf).max_repetition_level for leaf in unsure
+        )
+        if few and num_rows * footer.total_bytes(groups) <= MOST_DECODED_BYTES:
+            return fixed  # however long an entry is
+        chunks = self.chunks_of(unsure)
+        return fixed + max(
+            sum(self._leaf(group, leaf, chunks[group][leaf]) for leaf in unsure) for group in groups
+        )
+
+    def _leaf(self, group: int, leaf: int, chunk: ColumnChunk) -> int:
+        known = self.footer.row_bytes.get((group, leaf))
+        if known is not None:
+            return known
+        try:
+            found = self._measured(group, leaf, chunk)
+        except (DamagedPageError, pa.ArrowException, OSError):
+            return 0  # what Arrow says of the column chunk is the answer
+        self.footer.row_bytes[group, leaf] = found
+        return found
+
+    def _measured(self, group: int, leaf: int, chunk: ColumnChunk) -> int:
+        num_rows = max(1, self.footer.metadata.row_group(group).num_rows)
+        details = self.footer.described.details(chunk.details_at)
+        values = -(-details.num_values // num_rows)
+        found = details.uncompressed_bytes // num_rows + values * _FIXED_BYTES
+        if self.footer.metadata.schema.column(leaf).physical_type != "BYTE_ARRAY":
+            return found
+        start, length = chunk.start or 0, min(_HEADER_BYTES, chunk.stored_bytes or 0)
+        [header] = self.read_ranges([(start, start + length)])
+        longest = dictionary_bytes(header)
+        if longest * details.num_values > MOST_DECODED_BYTES:
+            longest = _longest(self.first_row(group, leaf))
+        return found + values * longest
+
+
+def is_fixed(column: Any) -> bool:
+    """Whether each row has one value of this leaf, and all values are of one length."""
+    return column.physical_type != "BYTE_ARRAY" and not column.max_repetition_level
+
+
+def _fixed_bytes(column: Any) -> int:
+    if column.physical_type == "FIXED_LEN_BYTE_ARRAY":
+        return max(_LONGEST_FIXED_BYTES, int(column.length))
+    return _FIXED_BYTES
+
+
+def _longest(batch: pa.RecordBatch) -> int:
+    """The length of the longest entry of the dictionaries below."""
+    return max((_longest_below(column) for column in batch.columns), default=0)
+
+
+def _longest_below(column: Any) -> int:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        longest: int | None = compute.max(pc.binary_length(column.dictionary)).as_py()
+        return longest or 0
+    if pa.types.is_struct(kind):
+        return max((_longest_below(column.field(n)) for n in range(kind.num_fields)), default=0)
+    if pa.types.is_map(kind):
+        return max(_longest_below(column.keys), _longest_below(column.items))
+    return _longest_below(column.values) if kind.num_fields else 0

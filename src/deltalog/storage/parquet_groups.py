@@ -9,15 +9,14 @@ Protocol: none; Apache Parquet's `parquet.thrift`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from deltalog.errors import DataFileUnreadableError
-from deltalog.storage import thrift, thrift_fields
-from deltalog.storage.parquet_schema import SchemaElement, element_of, flat_leaves
+from deltalog.storage import thrift
 from deltalog.storage.thrift import Struct, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from deltalog.storage.store import ByteRange
 
@@ -79,40 +78,40 @@ class StoredChunk:
     @property
     def meta(self) -> Struct:
         """The fields of `ColumnMetaData`."""
-        return thrift_fields.struct(self.fields, _META)
+        return thrift.struct(self.fields, _META)
 
     @property
     def plain_bytes(self) -> int:
         """The length of its pages before they were compressed; 0 if the footer does not say."""
-        return max(0, thrift_fields.number(self.meta, _PLAIN_BYTES) or 0)
+        return max(0, thrift.number(self.meta, _PLAIN_BYTES) or 0)
 
     @property
     def codec(self) -> int | None:
         """Number of the compression."""
-        return thrift_fields.number(self.meta, _CODEC)
+        return thrift.number(self.meta, _CODEC)
 
     @property
     def null_count(self) -> int | None:
         """How many values are NULL; None if the footer does not say."""
         if _STATISTICS not in self.meta:
             return None
-        count = thrift_fields.number(thrift_fields.struct(self.meta, _STATISTICS), _NULL_COUNT)
+        count = thrift.number(thrift.struct(self.meta, _STATISTICS), _NULL_COUNT)
         return count if count is not None and 0 <= count <= self.num_values else None
 
     @property
     def statistics(self) -> Struct:
         """The fields of `Statistics`."""
-        return thrift_fields.struct(self.meta, _STATISTICS) if _STATISTICS in self.meta else {}
+        return thrift.struct(self.meta, _STATISTICS) if _STATISTICS in self.meta else {}
 
     @property
     def is_floating(self) -> bool:
         """Whether its values are floating-point numbers."""
-        return thrift_fields.number(self.meta, _TYPE) in {_DOUBLE, _FLOAT}
+        return thrift.number(self.meta, _TYPE) in {_DOUBLE, _FLOAT}
 
     @property
     def is_text(self) -> bool:
         """Whether its values are texts or bytes of any length."""
-        return thrift_fields.number(self.meta, _TYPE) == _TEXT
+        return thrift.number(self.meta, _TYPE) == _TEXT
 
     @property
     def are_bounds_exact(self) -> bool:
@@ -196,27 +195,23 @@ def read_stored(footer: bytes, size_bytes: int) -> StoredFooter | None:
         if _CIPHER in fields:
             return None
         end = size_bytes - len(footer) - 8
-        schema = tuple(
-            element_of(element) for element in thrift_fields.structs(fields, _SCHEMA)[1:]
-        )
+        schema = tuple(element_of(element) for element in thrift.structs(fields, _SCHEMA)[1:])
         groups = []
-        for group in thrift_fields.structs(fields, _GROUPS):
-            columns = thrift_fields.structs(group, _COLUMNS)
+        for group in thrift.structs(fields, _GROUPS):
+            columns = thrift.structs(group, _COLUMNS)
             if any({_OTHER_FILE, _CRYPTO, _ENCRYPTED} & column.keys() for column in columns):
                 return None
             chunks = tuple(_chunk(column, end) for column in columns)
-            groups.append(StoredGroup(group, thrift_fields.natural(group, _GROUP_ROWS), chunks))
+            groups.append(StoredGroup(group, thrift.natural(group, _GROUP_ROWS), chunks))
         num_leaves = len(list(flat_leaves(schema)))
         if any(len(group.chunks) != num_leaves for group in groups):
             raise ValueError("the row groups are not of the schema's columns")
-        orders = thrift_fields.structs(fields, _ORDERS) if _ORDERS in fields else []
+        orders = thrift.structs(fields, _ORDERS) if _ORDERS in fields else []
         return StoredFooter(
             fields=fields,
             groups=tuple(groups),
             schema=schema,
-            created_by=thrift_fields.text(fields, _CREATED_BY).decode()
-            if _CREATED_BY in fields
-            else "",
+            created_by=thrift.text(fields, _CREATED_BY).decode() if _CREATED_BY in fields else "",
             has_orders=len(orders) == num_leaves and all(1 in order for order in orders),
         )
     except DAMAGES as error:
@@ -292,7 +287,7 @@ def extra_range(chunk: StoredChunk, place: str) -> ByteRange | None:
     at, length, is_inner = _EXTRAS[place]
     fields = chunk.meta if is_inner else chunk.fields
     try:
-        start, num_bytes = thrift_fields.number(fields, at), thrift_fields.number(fields, length)
+        start, num_bytes = thrift.number(fields, at), thrift.number(fields, length)
     except TypeError:
         return None
     if start is None or num_bytes is None:
@@ -316,7 +311,7 @@ def _moved_chunk(
     places = {at for at, _, _ in _EXTRAS.values()} | {length for _, length, _ in _EXTRAS.values()}
     meta = {key: value for key, value in chunk.meta.items() if key not in {_BLOOM_AT, _BLOOM_BYTES}}
     for place in (_DATA_AT, _INDEX_PAGE_AT, _DICTIONARY_AT):
-        at = thrift_fields.number(meta, place)
+        at = thrift.number(meta, place)
         if at is None:
             continue
         if chunk.start <= at < chunk.end:
@@ -341,17 +336,129 @@ def _moved_chunk(
 
 
 def _chunk(fields: Struct, end: int) -> StoredChunk:
-    meta = thrift_fields.struct(fields, _META)
+    meta = thrift.struct(fields, _META)
     start, dictionary = (
-        thrift_fields.natural(meta, _DATA_AT),
-        thrift_fields.number(meta, _DICTIONARY_AT),
+        thrift.natural(meta, _DATA_AT),
+        thrift.number(meta, _DICTIONARY_AT),
     )
     if dictionary is not None and 0 < dictionary < start:
         start = dictionary
     stored, num_values = (
-        thrift_fields.natural(meta, _STORED_BYTES),
-        thrift_fields.natural(meta, _NUM_VALUES),
+        thrift.natural(meta, _STORED_BYTES),
+        thrift.natural(meta, _NUM_VALUES),
     )
     if start < _FIRST_BYTE or start + stored > end:
         raise ValueError(f"a column chunk of {stored} bytes at {start}, where {end} are")
     return StoredChunk(fields, start, start + stored, num_values)
+
+
+# What a Parquet schema says of stored values, in whichever way a writer has said it.
+
+
+_REPEATED: Final = 2
+_FIXED: Final = 7
+Annotation = tuple[Any, ...] | None
+# Old annotations, as the newer ones.
+_CONVERTED: Final[dict[int, Annotation]] = {
+    0: (1, ()),
+    1: (2, ()),
+    2: None,
+    3: (3, ()),
+    4: (4, ()),
+    5: (5,),
+    6: (6, ()),
+    9: (8, ((1, True), (2, ((1, ()),)))),
+    10: (8, ((1, True), (2, ((2, ()),)))),
+    17: None,
+    18: None,
+    19: (12, ()),
+    20: (13, ()),
+}
+_PLAIN_INTEGERS: Final = {1: b"\x20", 2: b"\x40"}  # physical type → its width in bits
+
+
+class SchemaElement(NamedTuple):
+    """A column or a group of columns, as far as it says what stored values mean.
+
+    Attributes:
+        name: of the column.
+        physical: number of the physical type; None is a group.
+        length: of values of fixed length.
+        repetition: whether it is required, optional or repeated.
+        num_children: of a group.
+        field_id: None is none.
+        annotation: the logical type, in whichever way the writer has stored it.
+    """
+
+    name: bytes
+    physical: int | None
+    length: int | None
+    repetition: int | None
+    num_children: int
+    field_id: int | None
+    annotation: Annotation
+
+
+def element_of(fields: Struct) -> SchemaElement:
+    """Return what an element of a footer's schema says."""
+    physical = thrift.number(fields, 1)
+    field_id = thrift.number(fields, 9)
+    return SchemaElement(
+        name=thrift.text(fields, 4),
+        physical=physical,
+        length=thrift.number(fields, 2) if physical == _FIXED else None,
+        repetition=thrift.number(fields, 3),
+        num_children=thrift.number(fields, 5) or 0,
+        field_id=None if field_id is None or field_id < 0 else field_id,
+        annotation=_annotation(fields, physical),
+    )
+
+
+def _annotation(fields: Struct, physical: int | None) -> Annotation:
+    logical = fields.get(10)
+    converted = thrift.number(fields, 6)
+    if logical is not None:
+        ((kind, value),) = _plain(logical.value)
+        if kind == 5:
+            return (
+                5,
+                *(thrift.number(thrift.struct(logical.value, 5), n) or 0 for n in (1, 2)),
+            )
+        if kind == 10 and value == ((1, _PLAIN_INTEGERS.get(physical or 0)), (2, True)):
+            return None
+        return (kind, value)
+    if converted is None:
+        return None
+    if converted == 5:
+        return (5, thrift.number(fields, 7) or 0, thrift.number(fields, 8) or 0)
+    return _CONVERTED.get(converted, ("converted", converted))
+
+
+def _plain(value: Any) -> Any:
+    """A value of Thrift that can be compared, whatever integers it was stored as."""
+    if isinstance(value, dict):
+        return tuple((number, _plain(value[number].value)) for number in sorted(value))
+    if isinstance(value, thrift.Elements):
+        return tuple(map(_plain, value.values))
+    return value
+
+
+def flat_leaves(schema: Sequence[SchemaElement]) -> Iterator[bool]:
+    """Yield for each leaf column whether it has one value for each row."""
+
+    def below(position: int, *, is_flat: bool) -> tuple[list[bool], int]:
+        element = schema[position]
+        is_flat = is_flat and element.repetition != _REPEATED
+        position += 1
+        if not element.num_children:
+            return [is_flat], position
+        found: list[bool] = []
+        for _ in range(element.num_children):
+            inner, position = below(position, is_flat=is_flat)
+            found += inner
+        return found, position
+
+    position = 0
+    while position < len(schema):
+        found, position = below(position, is_flat=True)
+        yield from found

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from deltalog.storage.parquet import open_parquet
 from deltalog.storage.parquet_excerpt import PAGED, Excerpt, Part, cut_rows, plan_excerpt
+from deltalog.storage.parquet_facts import is_fixed
 from deltalog.storage.parquet_pages import (
     DamagedPageError,
     Pages,
@@ -23,7 +24,6 @@ from deltalog.storage.parquet_pages import (
     parse_column_index,
     parse_offset_index,
 )
-from deltalog.storage.parquet_sizes import is_fixed
 from deltalog.storage.store import is_local
 
 if TYPE_CHECKING:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import bisect
-from itertools import pairwise
+from decimal import Context, Decimal
+from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import pyarrow as pa
+import pyarrow.parquet as pq  # noqa: TID251  # this, `parquet`, `parquet_excerpt` are the places
+import pyarrow.types as pt
 
+from deltalog._util.paths import join
 from deltalog.errors import (
     DataFileMissingError,
     DataFileUnreadableError,
     DeltaError,
     ObjectNotFoundError,
 )
-from deltalog.paths import join
 from deltalog.storage.faults import storage_error
+from deltalog.storage.pool import CORES, compute_together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -254,3 +258,210 @@ def with_exact_bounds(schema: pa.Schema, wanted: bool | Sequence[str]) -> bool |
     if wanted is True:
         return [leaf.path for leaf in leaves if leaf.path not in floating] if floating else True
     return [name for name in wanted if name not in floating]
+
+
+# Row groups of Parquet files as Arrow tables, decoded by our threads and by none of Arrow's.
+
+
+_ITEMS_PER_CORE: Final = 2
+"""Into so many parts work is divided, as columns take longer than their bytes tell."""
+
+
+def open_file(
+    source: Any, *, metadata: pq.FileMetaData | None = None, texts: Sequence[str] = ()
+) -> pq.ParquetFile:
+    """Open a file that Arrow reads in the calling thread.
+
+    Args:
+        source: what pyarrow takes for an open file.
+        metadata: the footer if it is known; else it is read.
+        texts: columns that are read as entries of their dictionaries.
+    """
+    return pq.ParquetFile(
+        source,
+        metadata=metadata,
+        read_dictionary=list(texts),
+        coerce_int96_timestamp_unit="us",
+        pre_buffer=False,
+    )
+
+
+def read_groups(file: pq.ParquetFile, groups: Sequence[int], leaves: Sequence[int]) -> pa.Table:
+    """Columns of some row groups, decoded in the calling thread."""
+    reader: Any = file.reader
+    found: pa.Table = reader.read_row_groups(
+        list(groups), column_indices=list(leaves), use_threads=False
+    )
+    return found
+
+
+def stream_group(
+    file: pq.ParquetFile, group: int, leaves: Sequence[int], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Columns of one row group in batches, decoded in the calling thread."""
+    reader: Any = file.reader
+    batches: Iterator[pa.RecordBatch] = reader.iter_batches(
+        batch_rows, [group], column_indices=list(leaves), use_threads=False
+    )
+    return batches
+
+
+def read_side_by_side(
+    opened: Callable[[], pq.ParquetFile],
+    groups: Sequence[int],
+    leaves: Sequence[int],
+    columns: Sequence[str],
+    sizes: Sequence[int],
+    texts: Sequence[str] = (),
+) -> pa.Table:
+    """Columns of some row groups, decoded by several threads.
+
+    Args:
+        opened: opens the file anew, as each thread reads it for itself.
+        groups: numbers.
+        leaves: numbers of the leaf columns, ascending.
+        columns: the top-level column of each leaf.
+        sizes: how long each leaf takes, in any unit.
+        texts: columns that `opened` reads as dictionary entries; they become strings.
+
+    Returns:
+        Columns in the file's order.
+    """
+    runs = _column_runs(leaves, columns, sizes, -(-_ITEMS_PER_CORE * CORES // len(groups)))
+
+    def read(part: tuple[int, list[int]]) -> pa.Table:
+        group, some = part
+        with opened() as file:
+            found = read_groups(file, [group], some)
+        return as_texts(found, [name for name in texts if name in found.column_names])
+
+    tables = compute_together(read, [(group, run) for group in groups for run in runs])
+    whole = [_beside(tables[at : at + len(runs)]) for at in range(0, len(tables), len(runs))]
+    return whole[0] if len(whole) == 1 else pa.concat_tables(whole)
+
+
+def _column_runs(
+    leaves: Sequence[int], columns: Sequence[str], sizes: Sequence[int], most: int
+) -> list[list[int]]:
+    """The leaves in at most so many runs of whole columns, which take about as long as another."""
+    numbered = zip(columns, leaves, sizes, strict=True)
+    whole = [list(column) for _, column in groupby(numbered, lambda leaf: leaf[0])]
+    weights = [sum(size for *_, size in column) + 1 for column in whole]
+    total = sum(weights)
+    runs: dict[int, list[int]] = {}
+    for column, weight, end in zip(whole, weights, accumulate(weights), strict=True):
+        middle = end - weight / 2
+        run = runs.setdefault(int(middle * most / total), [])
+        run.extend(leaf for _, leaf, _ in column)
+    return list(runs.values())
+
+
+def _beside(tables: Sequence[pa.Table]) -> pa.Table:
+    """The columns of all tables in one."""
+    if len(tables) == 1:
+        return tables[0]
+    lengths = {table.num_rows for table in tables}
+    if len(lengths) > 1:  # of a damaged footer
+        raise pa.ArrowInvalid(f"expected columns of one length, found {sorted(lengths)} rows")
+    fields = [field for table in tables for field in table.schema]
+    arrays = [column for table in tables for column in table.columns]
+    schema = pa.schema(fields).with_metadata(tables[0].schema.metadata)
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+# Bounds of columns as Parquet footers store them, decoded without pyarrow's statistics.
+
+
+# Physical types of numbers, and their bytes.
+_WIDTHS: Final = {"INT32": 4, "INT64": 8}
+_BYTES: Final = frozenset({"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"})
+_DECIMAL_BYTES: Final = 32
+_EXACT: Final = Context(prec=80)
+
+
+def decode_bounds(
+    stored: Sequence[bytes | None],
+    *,
+    are_ordered: bool,
+    physical_type: str,
+    arrow_type: pa.DataType,
+) -> pa.Array[Any] | None:
+    """The bounds of a column, NULL where there is none; None if its bounds are of no use.
+
+    Args:
+        stored: as the physical type is encoded (PLAIN, without a length).
+        are_ordered: whether they follow the order of the logical type. Those of old writers follow
+            that of signed numbers, which is another one for texts and unsigned numbers.
+        physical_type: Parquet's name.
+        arrow_type: which pyarrow reads the column as.
+    """
+    found = _decoder(physical_type, arrow_type)
+    if found is None:
+        return None
+    decode, value_type, needs_order = found
+    if needs_order and not are_ordered:
+        return None
+    try:
+        values = [None if text is None else decode(text) for text in stored]
+        array: pa.Array[Any] = pa.array(values, value_type)
+        return array if value_type == arrow_type else array.cast(arrow_type)
+    except (pa.ArrowException, ValueError, ArithmeticError):
+        return None
+
+
+def _decoder(
+    physical: str, kind: pa.DataType
+) -> tuple[Callable[[bytes], Any], pa.DataType, bool] | None:
+    """How a bound is decoded, what Arrow makes of it, and whether it needs the logical order.
+
+    Floating-point columns have none: writers leave NaN out of their bounds.
+    """
+    width = _WIDTHS.get(physical)
+    if isinstance(
+        kind, pa.Decimal32Type | pa.Decimal64Type | pa.Decimal128Type | pa.Decimal256Type
+    ):
+        if width is None and physical not in _BYTES:
+            return None
+        scale = kind.scale
+        read = _unscaled if width is None else _number(width, signed=True)
+        return lambda data: Decimal(read(data)).scaleb(-scale, _EXACT), kind, width is None
+    if width is not None:
+        if pt.is_unsigned_integer(kind):
+            return _number(width, signed=False), kind, True
+        if pt.is_signed_integer(kind):
+            return _number(width, signed=True), kind, False
+        if pt.is_date32(kind) or pt.is_timestamp(kind) or pt.is_duration(kind):
+            return _number(width, signed=True), pa.int32() if width == 4 else pa.int64(), False
+        return None
+    if physical == "BOOLEAN" and pt.is_boolean(kind):
+        return _truth, kind, False
+    if physical == "BYTE_ARRAY" and (pt.is_string(kind) or pt.is_large_string(kind)):
+        return _same, pa.binary(), True
+    if physical == "BYTE_ARRAY" and (pt.is_binary(kind) or pt.is_large_binary(kind)):
+        return _same, pa.binary(), True
+    return None
+
+
+def _number(width: int, *, signed: bool) -> Callable[[bytes], int]:
+    def read(data: bytes) -> int:
+        if len(data) != width:
+            raise ValueError(f"expected {width} bytes, found {len(data)}")
+        return int.from_bytes(data, "little", signed=signed)
+
+    return read
+
+
+def _unscaled(data: bytes) -> int:
+    if not 0 < len(data) <= _DECIMAL_BYTES:
+        raise ValueError(f"expected 1 to {_DECIMAL_BYTES} bytes, found {len(data)}")
+    return int.from_bytes(data, "big", signed=True)
+
+
+def _truth(data: bytes) -> bool:
+    if len(data) != 1:
+        raise ValueError(f"expected a byte, found {len(data)}")
+    return bool(data[0] & 1)
+
+
+def _same(data: bytes) -> bytes:
+    return data

@@ -12,33 +12,41 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from deltalog._util.kernels import compute
 from deltalog.errors import InternalError
-from deltalog.kernels import compute
-from deltalog.storage import thrift, thrift_fields
+from deltalog.storage import thrift
 from deltalog.storage.byte_sources import EncodedBytes
-from deltalog.storage.parquet_bounds import decode_bounds
+from deltalog.storage.parquet_footer import column_chunks
 from deltalog.storage.parquet_groups import (
     StoredChunk,
     StoredFooter,
     StoredGroup,
+    extra_range,
     moved_group,
     put_spot,
+    read_stored,
 )
-from deltalog.storage.parquet_indexes import moved_indexes
-from deltalog.storage.parquet_splice import GroupsToCopy
+from deltalog.storage.parquet_pages import (
+    DICTIONARY_ENCODINGS,
+    parse_column_index,
+    parse_offset_index,
+)
+from deltalog.storage.parquet_parts import decode_bounds
+from deltalog.storage.parquet_sink import encode_parquet
+from deltalog.storage.parquet_splice import GroupsToCopy, flat_pages, moved_indexes
 from deltalog.storage.thrift import Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.storage.parquet_column_pages import ColumnPages
     from deltalog.storage.parquet_footer import ColumnChunk
     from deltalog.storage.parquet_groups import ByteSource
+    from deltalog.storage.parquet_pages import Pages
     from deltalog.storage.thrift import Struct
 
 _FIRST_BYTE: Final = 4  # behind the magic bytes
@@ -334,7 +342,7 @@ def patched_group(
     for column, place, data in later:
         put_spot(column, place, source.size_bytes, len(data))
         source.add_bytes(data)
-    plain = sum(thrift_fields.natural(chunk.meta, _PLAIN_BYTES) for chunk in chunks)
+    plain = sum(thrift.natural(chunk.meta, _PLAIN_BYTES) for chunk in chunks)
     fields = {
         **group.fields,
         _PLAIN_GROUP_BYTES: Value(thrift.INT64, plain),
@@ -352,7 +360,7 @@ def patched_group(
 
 def _num_values(column: Struct) -> int:
     """How many values a column chunk has."""
-    return thrift_fields.natural(thrift_fields.struct(column, _META), _NUM_VALUES)
+    return thrift.natural(thrift.struct(column, _META), _NUM_VALUES)
 
 
 def _list(kind: int, values: list[Any]) -> Value:
@@ -403,3 +411,115 @@ class PatchedBytes:
                 )
             )
         return found
+
+
+# The pages of column chunks that can be replaced, and rows as such pages.
+
+
+_ENCODINGS_PARQUET_COLUMN_PAGES: Final = 2  # of ColumnMetaData
+
+
+class ColumnPages(NamedTuple):
+    """A column chunk of which pages can be replaced.
+
+    Attributes:
+        source: where it is.
+        chunk: what the footer says of it.
+        pages: where its pages are, and which rows they hold.
+        plain_bytes: of each page, before it was compressed.
+        bounds: what is known of the values of each page; None if it is not.
+        is_proven: whether checksums show that the pages are what was written.
+    """
+
+    source: ByteSource
+    chunk: StoredChunk
+    pages: Pages
+    plain_bytes: Sequence[int]
+    bounds: Sequence[ColumnChunk] | None
+    is_proven: bool
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the row group."""
+        return self.pages.rows[-1]
+
+
+def column_pages(
+    source: ByteSource,
+    chunk: StoredChunk,
+    known: ColumnChunk,
+    num_rows: int,
+    *,
+    has_order: bool,
+    fixed_bytes: int | None,
+    may_be_cut: bool,
+) -> ColumnPages | None:
+    """The pages of a column chunk; None if they cannot be replaced.
+
+    Args:
+        source: with its pages and indexes.
+        chunk: of a column with one value for each row.
+        known: the same, as the footer's reader says it.
+        num_rows: of the row group.
+        has_order: whether the footer says which order bounds follow.
+        fixed_bytes: the length of every value, if they have one.
+        may_be_cut: whether the writer may have cut off long bounds.
+
+    Raises:
+        DataFileUnreadableError: pages are not where the footer says, or have not as many values.
+
+    Cost: as `check_pages`.
+    """
+    place = extra_range(chunk, "offsets")
+    if has_dictionary(chunk) or place is None or place[1] > source.size_bytes:
+        return None
+    pages = parse_offset_index(source.read(*place), known, num_rows)
+    found, is_proven = flat_pages(chunk, num_rows, source)
+    rows = tuple(accumulate((one.num_values for one in found), initial=0))
+    offsets = (*(one.page.start for one in found), chunk.end)
+    # An index that leaves out a row of one page would put rows of two columns together.
+    if pages is None or rows != pages.rows or offsets != pages.offsets or offsets[0] != chunk.start:
+        return None
+    bounds, is_usable = None, not chunk.is_floating and not may_be_cut
+    place = extra_range(chunk, "bounds")
+    if is_usable and place is not None and place[1] <= source.size_bytes:
+        bounds = parse_column_index(
+            source.read(*place), pages, has_order=has_order, fixed_bytes=fixed_bytes
+        )
+    plain_bytes = [one.plain_bytes for one in found]
+    return ColumnPages(source, chunk, pages, plain_bytes, bounds, is_proven)
+
+
+def encoded_pages(rows: pa.Table, **options: Any) -> list[ColumnPages | None]:
+    """The columns of some rows, each as pages; None for one that cannot be so.
+
+    Args:
+        rows: one or more, of columns with one value for each row.
+        options: as `encode_parquet`'s.
+    """
+    options["use_dictionary"] = False
+    source = EncodedBytes(encode_parquet(rows, row_group_size=rows.num_rows, **options))
+    footer = read_stored(source.footer(), source.size_bytes)
+    if footer is None:
+        raise ValueError("a file of this process is encrypted")
+    (group,), (known,) = footer.groups, column_chunks(source.footer())
+    return [
+        column_pages(
+            source,
+            chunk,
+            one,
+            rows.num_rows,
+            has_order=footer.has_orders,
+            fixed_bytes=element.length,
+            may_be_cut=False,
+        )
+        for chunk, one, element in zip(group.chunks, known, footer.schema, strict=True)
+    ]
+
+
+def has_dictionary(chunk: StoredChunk) -> bool:
+    """Whether values of a column chunk may be entries of a dictionary."""
+    found = chunk.meta.get(_ENCODINGS_PARQUET_COLUMN_PAGES)
+    if found is None or found.kind not in thrift.LISTS or found.value.kind not in thrift.INTEGERS:
+        return True
+    return not DICTIONARY_ENCODINGS.isdisjoint(found.value.values)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import pyarrow as pa
 import pyarrow.parquet as pq  # noqa: TID251  # this and `parquet` are the places
 
-from deltalog.clock import now_ms
+from deltalog._util.clock import now_ms
+from deltalog._util.paths import FileInfo, join
 from deltalog.errors import AlreadyExistsError, DeltaError, UnsafePathError
-from deltalog.paths import FileInfo, join
 from deltalog.storage.atomic import open_temporary, take_name
 from deltalog.storage.faults import storage_error
 from deltalog.storage.parquet_parts import with_exact_bounds

@@ -9,29 +9,34 @@ Protocol: none; Apache Parquet's `parquet.thrift`
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from zlib import crc32
 
+import pyarrow as pa
+
+from deltalog.errors import DataFileUnreadableError
+from deltalog.storage import thrift
 from deltalog.storage.byte_sources import EncodedBytes, write_all
 from deltalog.storage.parquet_groups import (
+    DAMAGES,
     StoredFooter,
+    extra_range,
+    flat_leaves,
     make_footer,
     moved_group,
     put_spot,
     read_stored,
 )
-from deltalog.storage.parquet_indexes import moved_indexes
-from deltalog.storage.parquet_page_headers import check_pages
 from deltalog.storage.parquet_sink import NewFile, encode_parquet
+from deltalog.storage.thrift import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
-
-    from deltalog.paths import FileInfo
-    from deltalog.storage.parquet_groups import ByteSource, StoredGroup
-    from deltalog.storage.parquet_page_headers import Pages
+    from deltalog._util.paths import FileInfo
+    from deltalog.storage.parquet_groups import ByteSource, SchemaElement, StoredChunk, StoredGroup
     from deltalog.storage.store import Store
     from deltalog.storage.thrift import Struct
 
@@ -196,3 +201,463 @@ class SplicedFile:
     def _write(self, data: bytes) -> None:
         write_all(self._out, data)
         self.size_bytes += len(data)
+
+
+# What stands beside the pages of a column chunk: indexes and Bloom filters, moved with them.
+
+
+# Heads of fields: the distance from the field before, and the kind. 0 ends a struct.
+_FIRST_LIST: Final = bytes([1 << 4 | thrift.LIST])
+_PLACE: Final = (1 << 4 | thrift.INT64, 1 << 4 | thrift.INT32, 1 << 4 | thrift.INT64, 0)
+
+
+class Indexes(NamedTuple):
+    """What stands beside the pages of a column chunk, as it is in its new place.
+
+    Attributes:
+        bloom: the Bloom filter.
+        bounds: the column index.
+        offsets: the offset index, of the pages' new places.
+    """
+
+    bloom: bytes | None = None
+    bounds: bytes | None = None
+    offsets: bytes | None = None
+
+
+def moved_indexes(
+    chunk: StoredChunk, pages: Sequence[Page] | None, source: ByteSource, shift: int
+) -> Indexes:
+    """Indexes and Bloom filter of a column chunk; what is damaged is left out.
+
+    Bounds of floating-point numbers are left out, too: writers leave NaN out of them.
+
+    Args:
+        chunk: as it is stored.
+        pages: that it has; None trusts its offset index.
+        source: of the file.
+        shift: from the old place of its pages to the new one.
+    """
+    bloom = _read_extra(chunk, "bloom", source)
+    if bloom is not None and not _is_bloom(bloom):
+        bloom = None
+    offsets = _read_extra(chunk, "offsets", source)
+    moved = None if offsets is None else _moved_offsets(offsets, pages, shift)
+    if moved is None:
+        return Indexes(bloom)
+    bounds = None if chunk.is_floating else _read_extra(chunk, "bounds", source)
+    data, num_pages = moved
+    if bounds is not None and not _is_column_index(bounds, num_pages):
+        bounds = None
+    return Indexes(bloom, bounds, data)
+
+
+def _moved_offsets(
+    data: bytes, pages: Sequence[Page] | None, shift: int
+) -> tuple[bytes, int] | None:
+    """An offset index of the pages' new places, and their number; None if it is damaged."""
+    try:
+        found, moved = _moved_plainly(data, shift) or _moved_wholly(data, shift)
+    except DAMAGES:
+        return None
+    return None if pages is not None and found != list(pages) else (moved, len(found))
+
+
+def _moved_plainly(data: bytes, shift: int) -> tuple[list[Page], bytes] | None:
+    """The pages of an offset index, and the same moved; None if it says anything else.
+
+    Nearly every offset index is one of three numbers for each page: a row group has one for each
+    column, and making sense of a whole struct takes five times as long.
+    """
+    length = thrift.list_length(data, 1)
+    start = _FIRST_LIST + thrift.list_head(thrift.STRUCT, length)
+    if not data.startswith(start):
+        return None
+    pages: list[Page] = []
+    out, position = bytearray(start), len(start)
+    for _ in range(length):
+        place, at_size = thrift.integer(data, position + 1)
+        num_bytes, at_row = thrift.integer(data, at_size + 1)
+        end = thrift.integer(data, at_row + 1)[1]
+        heads = data[position], data[at_size], data[at_row], data[end]
+        if heads != _PLACE or place < 0 or num_bytes < 0:
+            return None
+        pages.append(Page(place, num_bytes))
+        out.append(heads[0])
+        out += thrift.encode_integer(place + shift)
+        out += data[at_size : end + 1]
+        position = end + 1
+    return (pages, bytes(out) + b"\0") if data[position:] == b"\0" else None
+
+
+def _moved_wholly(data: bytes, shift: int) -> tuple[list[Page], bytes]:
+    """As `_moved_plainly`, of any offset index; what else it says stays."""
+    index, end = thrift.read_struct(data)
+    if end > len(data):
+        raise IndexError(f"an offset index ends at {end} of {len(data)} bytes")
+    places = thrift.structs(index, 1)
+    pages = [Page(thrift.natural(place, 1), thrift.natural(place, 2)) for place in places]
+    for place in places:
+        place[1] = Value(thrift.INT64, place[1].value + shift)
+    return pages, thrift.write_struct(index)
+
+
+def _is_column_index(data: bytes, num_pages: int) -> bool:
+    """Whether it is a column index of so many pages; its bounds are not looked at."""
+    lengths: dict[int, int] = {}
+    number = position = 0
+    try:
+        while head := data[position]:
+            number += head >> 4
+            kind, position = head & 15, position + 1
+            if not head >> 4 or (kind in thrift.LISTS and number in lengths):
+                return False
+            if kind in thrift.LISTS:
+                lengths[number] = thrift.list_length(data, position)
+                if lengths[number] > len(data):
+                    return False
+            position = thrift.pass_value(data, position, kind)
+    except DAMAGES:
+        return False
+    return position < len(data) and all(lengths.get(n) == num_pages for n in (1, 2, 3))
+
+
+def _is_bloom(data: bytes) -> bool:
+    try:
+        header, end = thrift.read_struct(data)
+        return end + thrift.natural(header, 1) == len(data)
+    except DAMAGES:
+        return False
+
+
+def _read_extra(chunk: StoredChunk, place: str, source: ByteSource) -> bytes | None:
+    spot = extra_range(chunk, place)
+    if spot is None or spot[1] > source.size_bytes:
+        return None
+    return source.read(*spot)
+
+
+# The pages of column chunks that are copied, found by their headers.
+
+
+_HEADER_BYTES: Final = 512
+_LONGEST_HEADER_BYTES: Final = 1024 * 1024
+_DATA_PAGES: Final = {0: 5, 3: 8}  # type of page → field of its header
+_INDEX_PAGE, _DICTIONARY_PAGE, _NEWER_DATA_PAGE = 1, 2, 3
+_MOST_PAGE_BYTES: Final = 1 << 31  # its length is a number of four bytes
+_NUM_VALUES_OF_PAGE: Final = 100  # no field of a page's header itself
+_CHECKSUM: Final = 4
+_MASK: Final = 0xFFFFFFFF
+_DATA_AT, _ENCODING_STATISTICS = 9, 13  # of ColumnMetaData
+_ENCODINGS_OF_LEVELS: Final = frozenset({3, 4})  # of runs, of bits
+_DICTIONARY_HEADER: Final = 7
+_NUM_ENTRIES: Final = 1
+_PLAIN_DICTIONARIES: Final = frozenset({0, 2})  # encodings
+_LENGTH: Final = struct.Struct("<I")
+_TYPE: Final = 1  # of ColumnMetaData
+_WIDTHS: Final = {1: 4, 2: 8, 3: 12, 4: 4, 5: 8}  # of physical types
+# Of the header of a data page of version 1, and of version 2.
+_ENCODING, _LEVEL_ENCODINGS = 2, (3, 4)
+_NULLS, _ROWS, _ENCODING_2, _LEVEL_BYTES, _IS_PACKED = 2, 3, 4, (5, 6), 7
+_PLAIN, _SNAPPY, _GZIP, _ZSTANDARD = 0, 1, 2, 6  # compressions
+_CODEC_NAMES: Final[dict[int, Any]] = {_SNAPPY: "snappy", _GZIP: "gzip", _ZSTANDARD: "zstd"}
+# What fields of a header may be, by number: kinds, or fields of a struct; below 0 is not required.
+_INT, _LONG = frozenset({thrift.INT32}), frozenset({thrift.INT64})
+_TEXTS: Final = frozenset({thrift.BINARY})
+_STATISTICS_FORM: Final = {
+    **dict.fromkeys((-1, -2, -5, -6), _TEXTS),
+    **dict.fromkeys((-3, -4), _LONG),
+    **dict.fromkeys((-7, -8), thrift.BOOLEANS),
+}
+_HEADER_FORM: Final[dict[int, Any]] = dict.fromkeys((1, 2, 3, 4), _INT)
+_FORMS: Final[dict[int, dict[int, Any]]] = {
+    5: {**dict.fromkeys((1, 2, 3, 4), _INT), -5: _STATISTICS_FORM},
+    7: {**dict.fromkeys((1, 2), _INT), -3: thrift.BOOLEANS},
+    8: {**dict.fromkeys(range(1, 7), _INT), -7: thrift.BOOLEANS, -8: _STATISTICS_FORM},
+}
+_MAGICS: Final = {_GZIP: b"\x1f\x8b", _ZSTANDARD: b"\x28\xb5\x2f\xfd"}
+
+
+class Page(NamedTuple):
+    """A data page.
+
+    Attributes:
+        start: of its header.
+        num_bytes: with its header.
+    """
+
+    start: int
+    num_bytes: int
+
+
+class PageFacts(NamedTuple):
+    """A data page, and what its header says of it.
+
+    Attributes:
+        page: where it is.
+        num_values: NULL and empty ones counted.
+        plain_bytes: with its header, before it was compressed.
+    """
+
+    page: Page
+    num_values: int
+    plain_bytes: int
+
+
+class ChunkPages(NamedTuple):
+    """The data pages of a column chunk.
+
+    Attributes:
+        facts: of each.
+        is_proven: whether checksums show that they are what was written.
+    """
+
+    facts: list[PageFacts]
+    is_proven: bool
+
+    @property
+    def pages(self) -> tuple[Page, ...]:
+        """Where they are."""
+        return tuple(one.page for one in self.facts)
+
+
+def flat_pages(chunk: StoredChunk, num_rows: int, source: ByteSource) -> ChunkPages:
+    """The data pages of a column chunk with one value for each row, by their headers.
+
+    Raises and costs as `check_pages`.
+    """
+    try:
+        return _walk_pages(chunk, source, num_rows)
+    except DAMAGES as error:
+        raise DataFileUnreadableError(f"cannot copy a row group: {error!r}") from error
+
+
+def check_pages(
+    group: StoredGroup, schema: Sequence[SchemaElement], source: ByteSource
+) -> tuple[ChunkPages, ...]:
+    """The data pages of each column chunk of a row group, after a look at all page headers.
+
+    Raises:
+        DataFileUnreadableError: pages are not where the footer says, have not as many values, or
+            are not what their checksums say.
+
+    Cost: a read and some ten microseconds per page; pages with a checksum are read whole.
+    """
+    is_flat = flat_leaves(schema)
+    try:
+        return tuple(
+            _walk_pages(chunk, source, group.num_rows if flat else None)
+            for chunk, flat in zip(group.chunks, is_flat, strict=True)
+        )
+    except DAMAGES as error:
+        raise DataFileUnreadableError(f"cannot copy a row group: {error!r}") from error
+
+
+Pages = tuple[tuple[Page, ...], ...]
+"""By leaf column."""
+
+
+def _walk_pages(chunk: StoredChunk, source: ByteSource, num_rows: int | None) -> ChunkPages:
+    found: list[PageFacts] = []
+    position, num_values, is_proven = chunk.start, 0, True
+    encodings: Counter[tuple[bool, int]] = Counter()
+    if num_rows is not None and chunk.num_values != num_rows:
+        raise ValueError(f"{chunk.num_values} values in {num_rows} rows")
+    while position < chunk.end:
+        header = _page_header(source, position, chunk.end)
+        end = _end_of_page(header, position, chunk)
+        is_proven = _is_proven(header, source, position, chunk) and is_proven
+        if is_proven:
+            encodings[header.kind in _DATA_PAGES, header.encoding] += 1
+        if header.kind in _DATA_PAGES:
+            num_values += header.num_values
+            page = Page(position, end - position)
+            found.append(PageFacts(page, header.num_values, header.num_bytes + header.plain_bytes))
+        elif header.kind == _DICTIONARY_PAGE and position != chunk.start:
+            raise ValueError(f"a dictionary at {position} behind other pages")
+        elif header.kind not in {_DICTIONARY_PAGE, _INDEX_PAGE}:
+            raise ValueError(f"a page of type {header.kind} at {position}")
+        position = end
+    if num_values != chunk.num_values:
+        raise ValueError(f"expected {chunk.num_values} values, found {num_values}")
+    first = thrift.number(chunk.meta, _DATA_AT)
+    if found and first not in {found[0].page.start, chunk.start}:
+        start = found[0].page.start
+        raise ValueError(f"expected the first data page at {first}, found it at {start}")
+    return ChunkPages(found, is_proven and encodings == _stated_encodings(chunk))
+
+
+def _stated_encodings(chunk: StoredChunk) -> Counter[tuple[bool, int]] | None:
+    """How many pages the footer says there are; None if it does not.
+
+    Counted by whether they are data pages, of which Arrow does not tell the version, and encoding.
+    """
+    if _ENCODING_STATISTICS not in chunk.meta:
+        return None
+    found: Counter[tuple[bool, int]] = Counter()
+    for one in thrift.structs(chunk.meta, _ENCODING_STATISTICS):
+        kind, encoding, count = (thrift.natural(one, number) for number in (1, 2, 3))
+        found[kind in _DATA_PAGES, encoding] += count
+    return found
+
+
+def _end_of_page(header: _PageHeader, position: int, chunk: StoredChunk) -> int:
+    end = position + header.num_bytes + header.body_bytes
+    if end > chunk.end or header.body_bytes < 0:
+        raise ValueError(f"a page from {position} to {end} in pages up to {chunk.end}")
+    if not 0 <= header.plain_bytes < _MOST_PAGE_BYTES:
+        raise ValueError(f"a page of {header.plain_bytes} bytes at {position}")
+    return end
+
+
+def _is_proven(header: _PageHeader, source: ByteSource, position: int, chunk: StoredChunk) -> bool:
+    """Whether a page's checksum shows that it is what was written; False if it has none."""
+    if header.checksum is None:
+        return False
+    start = position + header.num_bytes
+    body = source.read(start, start + header.body_bytes)
+    if crc32(body) != header.checksum & _MASK:
+        raise ValueError(f"a page at {position} that is not what its checksum says")
+    return _agrees(header, body, chunk)
+
+
+class _PageHeader(NamedTuple):
+    num_bytes: int
+    kind: int
+    body_bytes: int
+    plain_bytes: int
+    num_values: int
+    checksum: int | None
+    data: bytes
+
+    @property
+    def encoding(self) -> int:
+        """Of its values; -1 if it does not say."""
+        number = _ENCODING_2 if self.kind == _NEWER_DATA_PAGE else _ENCODING
+        fields, _ = thrift.read_plain(self.data)
+        inner = fields.get(_DATA_PAGES.get(self.kind, _DICTIONARY_HEADER))
+        found = inner.get(number) if isinstance(inner, dict) else None
+        return found if isinstance(found, int) else -1
+
+
+def _agrees(header: _PageHeader, body: bytes, chunk: StoredChunk) -> bool:
+    """Whether a header, which no checksum covers, says what the bytes of its page are.
+
+    False where that cannot be told.
+    """
+    found, _ = thrift.read_struct(header.data)
+    inner_number = _DATA_PAGES.get(header.kind, _DICTIONARY_HEADER)
+    if not _has_form(found, {**_HEADER_FORM, inner_number: _FORMS[inner_number]}):
+        return False  # Arrow would not read it, or nobody knows it
+    fields, _ = thrift.read_plain(header.data)
+    inner = fields.get(inner_number, {})
+    codec, level_bytes = chunk.codec, 0
+    if header.kind == _NEWER_DATA_PAGE:
+        lengths = [inner.get(number, -1) for number in _LEVEL_BYTES]
+        level_bytes = sum(lengths)
+        counts = [inner.get(number, -1) for number in (_NULLS, _ROWS)]
+        if min(*lengths, *counts) < 0 or max(counts) > header.num_values:
+            return False
+        if not inner.get(_IS_PACKED, True):
+            codec = _PLAIN
+    elif header.kind in _DATA_PAGES:
+        levels = {inner.get(number) for number in _LEVEL_ENCODINGS}
+        if not levels <= _ENCODINGS_OF_LEVELS:
+            return False
+    is_dictionary = header.kind == _DICTIONARY_PAGE
+    if level_bytes > len(body):
+        return False
+    if not _is_packed_as(codec, body[level_bytes:], header.plain_bytes - level_bytes):
+        return False
+    if not is_dictionary:
+        return True
+    is_plain = inner.get(_ENCODING) in _PLAIN_DICTIONARIES
+    return is_plain and inner.get(_NUM_ENTRIES) == _num_entries(chunk, body, header.plain_bytes)
+
+
+def _has_form(found: Struct, form: Mapping[int, Any]) -> bool:
+    """Whether a struct has fields of these kinds and no others, and all that are required."""
+    for number, value in found.items():
+        kind = form.get(number, form.get(-number))
+        if isinstance(kind, dict):
+            if value.kind != thrift.STRUCT or not _has_form(value.value, kind):
+                return False
+        elif kind is None or value.kind not in kind:
+            return False
+    return all(number in found for number in form if number > 0)
+
+
+def _num_entries(chunk: StoredChunk, body: bytes, plain_bytes: int) -> int | None:
+    """How many entries a dictionary has; None if its bytes do not tell."""
+    width = _WIDTHS.get(thrift.number(chunk.meta, _TYPE) or 0)
+    if width is not None:
+        return plain_bytes // width if plain_bytes % width == 0 else None
+    name = _CODEC_NAMES.get(-1 if chunk.codec is None else chunk.codec)
+    if not chunk.is_text or (chunk.codec != _PLAIN and name is None):
+        return None
+    data: Any = body
+    if name is not None:
+        try:
+            data = pa.Codec(name).decompress(body, plain_bytes)
+        except (pa.ArrowException, OSError):
+            return None
+    view, count, position = memoryview(data), 0, 0
+    unpack = _LENGTH.unpack_from
+    while position + _LENGTH.size <= plain_bytes:
+        position += _LENGTH.size + unpack(view, position)[0]
+        count += 1
+    return count if position == plain_bytes else None
+
+
+def _is_packed_as(codec: int | None, data: bytes, plain_bytes: int) -> bool:
+    """Whether bytes begin as a compression's do, and expand to so many where they tell."""
+    if codec == _PLAIN:
+        return len(data) == plain_bytes
+    if codec == _SNAPPY:
+        return not data or thrift.varint(data, 0)[0] == plain_bytes
+    magic = _MAGICS.get(-1 if codec is None else codec)
+    return magic is not None and data.startswith(magic)
+
+
+def _page_header(source: ByteSource, position: int, end: int) -> _PageHeader:
+    for num_bytes in (_HEADER_BYTES, _LONGEST_HEADER_BYTES):
+        data = source.read(position, min(end, position + num_bytes))
+        try:
+            header = _parsed_header(data)
+        except LookupError:
+            if len(data) < num_bytes:
+                raise
+        else:
+            if header.num_bytes <= len(data):
+                return header
+    raise ValueError(f"a page header of more than {_LONGEST_HEADER_BYTES} bytes at {position}")
+
+
+def _parsed_header(data: bytes) -> _PageHeader:
+    """The header of a page, of which few fields are read: a file has many pages."""
+    numbers: dict[int, int] = {}
+    position = number = 0
+    while head := data[position]:
+        position += 1
+        number += head >> 4
+        if not head >> 4:
+            raise TypeError("fields that are far apart")
+        kind = head & 15
+        if kind in thrift.INTEGERS:
+            numbers[number], position = thrift.integer(data, position)
+            continue
+        if kind == thrift.STRUCT and number in _DATA_PAGES.values():
+            first = data[position]
+            if first >> 4 != 1 or first & 15 not in thrift.INTEGERS:
+                raise TypeError("a data page without a number of values")
+            numbers[_NUM_VALUES_OF_PAGE], _ = thrift.integer(data, position + 1)
+        position = thrift.pass_value(data, position, kind)
+    return _PageHeader(
+        num_bytes=position + 1,
+        kind=numbers[1],
+        body_bytes=numbers[3],
+        plain_bytes=numbers[2],
+        num_values=numbers.get(_NUM_VALUES_OF_PAGE, -1),
+        checksum=numbers.get(_CHECKSUM),
+        data=data[: position + 1],
+    )

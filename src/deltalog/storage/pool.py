@@ -296,7 +296,7 @@ class HeldBytes:
         finalize(self, _give_back, self._held, os.getpid())
 
     def take(self, num_bytes: int) -> bool:
-        """Hold as many more, if there is room; returns whether there is."""
+        """Hold as many more, if the budget allows it; returns whether it does."""
         if self._held[0] + num_bytes > self._most or not _AHEAD.has_room(num_bytes):
             return False
         _AHEAD.take(num_bytes)

@@ -11,13 +11,13 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from deltalog._json import dumps
+from deltalog._util.json import dumps
+from deltalog._util.paths import FileInfo, split_location
 from deltalog.errors import InvalidInputError
-from deltalog.paths import FileInfo, split_location
+from deltalog.storage.faults import FirstContact
 from deltalog.storage.fsspec_files import FsspecFiles, IssuedCredentials, milliseconds
 from deltalog.storage.options import merge, truth
 from deltalog.storage.pool import MOST_REQUESTS, map_in_pool
-from deltalog.storage.unreached import FirstContact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast, runtime_checkable
 
+from deltalog._util.paths import FileInfo
 from deltalog.errors import InternalError
 from deltalog.storage.links import Home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from deltalog.paths import FileInfo
 
 ByteRange = tuple[int, int]
 

@@ -5,15 +5,16 @@ A listing is what an index page links to; sizes and times come with `stat` only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from deltalog._util.paths import FileInfo
 from deltalog.errors import StorageError
-from deltalog.paths import FileInfo
 from deltalog.storage.fsspec_files import FsspecFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from deltalog.storage.store import ByteRange
 

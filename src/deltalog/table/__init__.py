@@ -1,4 +1,4 @@
-"""The public API: `DeltaTable`, `write_deltalake`, and the objects that they return.
+"""The public API: `DeltaTable`, `write_deltalake` and what they return.
 
 Each method makes a verb of `verbs` from its arguments, and runs it. Verbs are imported when they
 are first used, so that opening a table stays fast.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalog._lazy_names import names_on_demand
+from deltalog._util.lazy_names import names_on_demand
 
 if TYPE_CHECKING:
-    from deltalog.actions.model import Metadata, Protocol
+    from deltalog.protocol.actions.model import Metadata, Protocol
     from deltalog.table.alter import TableAlterer
     from deltalog.table.catalog_transaction import CatalogTransactions
     from deltalog.table.convert import convert_to_deltalake
@@ -38,8 +38,8 @@ __all__ = [
 _ORIGINS = {
     "CatalogTransactions": "deltalog.table.catalog_transaction",
     "DeltaTable": "deltalog.table.delta_table",
-    "Metadata": "deltalog.actions.model",
-    "Protocol": "deltalog.actions.model",
+    "Metadata": "deltalog.protocol.actions.model",
+    "Protocol": "deltalog.protocol.actions.model",
     "TableAlterer": "deltalog.table.alter",
     "TableMerger": "deltalog.table.merge",
     "TableOptimizer": "deltalog.table.optimize",

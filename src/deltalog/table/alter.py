@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deltalog.conditions import as_constraints
 from deltalog.errors import InvalidInputError
+from deltalog.operations import alter
+from deltalog.operations.alter.drop_feature import drop_feature
+from deltalog.operations.arguments import as_constraints
+from deltalog.operations.operation import Operation
 from deltalog.schema import Field
 from deltalog.transaction.properties import CommitOptions
-from deltalog.verbs import alter
-from deltalog.verbs.alter.drop_feature import drop_feature
-from deltalog.verbs.operation import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.operation import Verb
     from deltalog.schema import DataType
-    from deltalog.schema.alter import Where
-    from deltalog.snapshot import Snapshot
-    from deltalog.table.target import LatestTable
+    from deltalog.schema.evolve import Where
+    from deltalog.table.creating import LatestTable
     from deltalog.transaction import CommitProperties, PostCommitHookProperties
-    from deltalog.verbs.verb import Verb
 
     ColumnPath = str | tuple[str, ...]
 

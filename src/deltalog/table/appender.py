@@ -16,21 +16,21 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from deltalog.clock import Stopwatch
+from deltalog._util.clock import Stopwatch
+from deltalog.data.write.source import open_batches
 from deltalog.errors import InternalError, InvalidInputError
-from deltalog.rows.file_options import FileOptions
+from deltalog.operations.changes.file_options import FileOptions
+from deltalog.operations.write import AppendParts
 from deltalog.transaction.properties import USUAL, CommitOptions
-from deltalog.verbs.append import AppendParts
-from deltalog.write.source import open_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from deltalog.table.target import LatestTable
-    from deltalog.write.data import Rows
-    from deltalog.write.options import WriterProperties
+    from deltalog.data.write.options import WriterProperties
+    from deltalog.data.write.source import Rows
+    from deltalog.table.creating import LatestTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class Appender:
         self._file_options = FileOptions(writer_properties=writer_properties)
         self._options = options
         self._changed = threading.Condition()
-        self._outside: deque[_Request] = deque()  # there is no room for them yet
+        self._outside: deque[_Request] = deque()  # the queue is full
         self._inside: deque[_Request] = deque()  # for the next versions
         self._committing: list[_Request] = []
         self._inside_rows = 0
@@ -332,7 +332,7 @@ class Appender:
         return ran.committed.version, ran.value.errors
 
     def _let_in(self) -> None:
-        """Forget committed rows, and let others in that waited for their room."""
+        """Forget committed rows, and admit others that waited."""
         with self._changed:
             self._held_bytes -= sum(request.num_bytes for request in self._committing)
             self._committing.clear()

@@ -9,42 +9,42 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 
-from deltalog.context import TableContext
-from deltalog.engine import LocalEngine
+from deltalog.catalogs.table_uri import open_table_store
 from deltalog.errors import InvalidInputError, TableExistsError
-from deltalog.locations import open_table_store
+from deltalog.log.context import TableContext
 from deltalog.log.listing import has_table
-from deltalog.table.defaults import new_table_with_defaults
-from deltalog.transaction.properties import USUAL, CommitOptions
-from deltalog.verbs.convert import (
+from deltalog.operations.convert import (
     Conversion,
     Convert,
     configuration_in_place,
     plan_conversion,
     snapshot_of,
 )
-from deltalog.verbs.convert_iceberg import (
+from deltalog.operations.convert_iceberg import (
     configuration_with_ids,
     mapped_by_id,
     plan_iceberg_conversion,
 )
-from deltalog.verbs.create import as_schema
-from deltalog.verbs.do import make_table
+from deltalog.operations.create import as_schema
+from deltalog.operations.do import make_table
+from deltalog.operations.engine import LocalEngine
+from deltalog.table.defaults import new_table_with_defaults
+from deltalog.transaction.properties import USUAL, CommitOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.configuration import TableConfiguration
-    from deltalog.progress import Progress
+    from deltalog._util.cards import Progress
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.convert_files import PartitionStrategy
+    from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema import StructType
-    from deltalog.snapshot import Snapshot
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.transaction import (
         CommitProperties,
         PostCommitHookProperties,
     )
-    from deltalog.verbs.convert_files import PartitionStrategy
 
 SourceFormat = Literal["parquet", "iceberg"]
 _METADATA_DIRECTORY: Final = "metadata"

@@ -6,40 +6,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from deltalog.actions.properties import CONSTRAINT_PREFIX
 from deltalog.catalogs.protocol import shown_name
-from deltalog.context import TableContext
-from deltalog.engine import LocalEngine
+from deltalog.catalogs.table_uri import named_table, open_table_context
+from deltalog.data.write.source import is_rereadable
 from deltalog.errors import InvalidInputError, TableExistsError
 from deltalog.expressions.render import simple_name
-from deltalog.locations import named_table, open_table_context
+from deltalog.log.context import TableContext
 from deltalog.log.listing import has_table
-from deltalog.rows.file_options import FileOptions
+from deltalog.log.snapshot import load_snapshot
+from deltalog.operations.changes.file_options import FileOptions
+from deltalog.operations.create import Create, Replace, WithRows, as_schema
+from deltalog.operations.do import do, make_table
+from deltalog.operations.engine import LocalEngine
+from deltalog.operations.write import Write
+from deltalog.protocol.actions.properties import CONSTRAINT_PREFIX
 from deltalog.schema import from_arrow_schema
-from deltalog.snapshot import load_snapshot
 from deltalog.table.defaults import new_table_with_defaults
 from deltalog.transaction.properties import USUAL
-from deltalog.verbs.create import Create, Replace, WithRows, as_schema
-from deltalog.verbs.do import do, make_table
-from deltalog.verbs.write import Write
-from deltalog.write.source import is_rereadable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import PurePath
 
-    from deltalog.catalogs.named import NamedTable, NewNamedTable
-    from deltalog.configuration import TableConfiguration
-    from deltalog.engine import Engine
-    from deltalog.progress import Progress
-    from deltalog.snapshot import Snapshot
+    from deltalog._util.cards import Progress
+    from deltalog.catalogs.protocol import NamedTable, NewNamedTable
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.clone import Origin
+    from deltalog.operations.engine import Engine
+    from deltalog.operations.operation import Verb
+    from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
-    from deltalog.transaction import CommitOptions
-    from deltalog.verbs.clone import Origin
-    from deltalog.verbs.verb import Verb
+    from deltalog.transaction import CommitOptions, Committed, Ran
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +244,7 @@ def clone_table(
         TableExistsError: there is a table, and it may not be replaced.
         InvalidInputError: a catalog wants table features of the clone.
     """
-    from deltalog.verbs.clone import DELTA, Clone, cloned_configuration
+    from deltalog.operations.clone import DELTA, Clone, cloned_configuration
 
     new = place.new
     if new is not None and (new.staged.features or new.staged.properties):
@@ -278,3 +278,42 @@ def clone_table(
             progress=progress,
         )
     return context if new is None else new.register(ran.committed.snapshot)
+
+
+# The protocols by which builders run verbs on their table.
+
+
+class VerbTarget(Protocol):
+    """Something that runs verbs: a `DeltaTable`, or one transaction of it."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot on which verbs run."""
+        ...
+
+    @property
+    def engine(self) -> Engine:
+        """The engine for work on rows and files."""
+        ...
+
+    @property
+    def do(self) -> Callable[..., Any]:
+        """Run a verb, and return its result; arguments are those of `DeltaTable.do`."""
+        ...
+
+
+class LatestTable(VerbTarget, Protocol):
+    """A `DeltaTable`, whose verbs are commits."""
+
+    @property
+    def carry_out(self) -> Callable[..., Ran[Any]]:
+        """Run a verb, show the committed version, and return the outcome and the commit."""
+        ...
+
+    def show(self, committed: Committed) -> None:
+        """Show the version of a commit."""
+        ...
+
+    def update_incremental(self, *, same_table: bool = False) -> None:
+        """Show the latest version; with `same_table`, only of the table that was opened."""
+        ...

@@ -10,18 +10,19 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from deltalog.actions.settable import canonical_key
-from deltalog.clock import now_ms
-from deltalog.table_change import new_table
+from deltalog._util.clock import now_ms
+from deltalog.protocol.actions.properties import canonical_key
+from deltalog.protocol.table_change import new_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from deltalog.catalogs.named import NewNamedTable
-    from deltalog.configuration import TableConfiguration
+    from deltalog.catalogs.protocol import NewNamedTable
+    from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema import StructType
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
 _DEFAULTS: Final[ContextVar[Mapping[str, str]]] = ContextVar("table_defaults", default=_NOTHING)
 
 

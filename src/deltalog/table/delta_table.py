@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, cast, overload
 
-from deltalog import arguments, conditions, locations
-from deltalog.context import TableContext
-from deltalog.display import as_facts, card, describe
+from deltalog._util.cards import shown
+from deltalog.catalogs import table_uri as locations
 from deltalog.errors import InvalidInputError
+from deltalog.expressions.sql_session import SqlSession
+from deltalog.log.context import TableContext
 from deltalog.log.listing import has_table
-from deltalog.progress import shown
-from deltalog.snapshot import checked_in_place, load_if_any, load_snapshot
-from deltalog.sql_session import SqlSession
+from deltalog.log.snapshot import checked_in_place, load_if_any, load_snapshot
+from deltalog.operations import arguments
+from deltalog.table.inspect.display import as_facts, card, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,32 +28,35 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from deltalog.actions.model import Metadata, Protocol
-    from deltalog.actions.properties import TableProperties
-    from deltalog.catalog import LogTail
-    from deltalog.catalogs.named import NamedTable
-    from deltalog.clock import Clock
-    from deltalog.engine import Engine
+    from deltalog._util.cards import Progress
+    from deltalog._util.clock import Clock
+    from deltalog.catalogs.protocol import NamedTable
+    from deltalog.data.scan.changes import Changes
+    from deltalog.data.scan.dataset import DeltaDataset
+    from deltalog.data.scan.plan import Scan
+    from deltalog.data.scan.rows import DtypeBackend
+    from deltalog.data.write.options import WriterProperties, WriteSpec
+    from deltalog.data.write.source import Rows
+    from deltalog.data.write.written import WrittenFiles
     from deltalog.expressions import Expression
     from deltalog.iceberg import IcebergVersion
-    from deltalog.insight.commit_history import CommitHistory
-    from deltalog.insight.description import TableDescription
-    from deltalog.insight.diff import TableDiff
-    from deltalog.insight.doctor import Report
-    from deltalog.insight.follow import Follower
-    from deltalog.insight.follow_steps import Offset
-    from deltalog.plot import TablePlots
-    from deltalog.progress import Progress
-    from deltalog.scan.changes import Changes
-    from deltalog.scan.dataset import DeltaDataset
-    from deltalog.scan.pandas import DtypeBackend
-    from deltalog.scan.plan import Scan
+    from deltalog.log.context import LogTail
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.engine import Engine
+    from deltalog.operations.operation import Outcome, OutcomeT_co, Verb
+    from deltalog.operations.vacuum import VacuumPlan
+    from deltalog.protocol.actions.model import Metadata, Protocol
+    from deltalog.protocol.actions.properties import TableProperties
     from deltalog.schema import Field, Schema
-    from deltalog.snapshot import Snapshot
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.table.alter import TableAlterer
     from deltalog.table.appender import Appender
+    from deltalog.table.inspect.description import CommitHistory, TableDescription
+    from deltalog.table.inspect.diff import TableDiff
+    from deltalog.table.inspect.doctor import Report
+    from deltalog.table.inspect.follow import Follower, Offset
+    from deltalog.table.inspect.plot import TablePlots
     from deltalog.table.merge import TableMerger
     from deltalog.table.optimize import TableOptimizer
     from deltalog.table.transaction import TableTransaction
@@ -65,12 +69,6 @@ if TYPE_CHECKING:
         RemoveAction,
     )
     from deltalog.transaction.commit import Committed, Ran
-    from deltalog.verbs.vacuum import VacuumPlan
-    from deltalog.verbs.verb import Outcome, OutcomeT_co, Verb
-    from deltalog.write.data import Rows
-    from deltalog.write.options import WriterProperties
-    from deltalog.write.spec import WriteSpec
-    from deltalog.write.written import WrittenFiles
 
     T = TypeVar("T")
     ResultT = TypeVar("ResultT")
@@ -241,11 +239,11 @@ class DeltaTable:
             TableExistsError: there is a table, and the mode is `error`.
             InvalidInputError: schema, columns and properties contradict each other.
         """
+        from deltalog.operations.create import as_schema
         from deltalog.table.creating import TableDefinition, TablePlace, create_table
-        from deltalog.verbs.create import as_schema
 
         if constraints:
-            constraints = conditions.as_constraints(constraints, as_schema(schema).names)
+            constraints = arguments.as_constraints(constraints, as_schema(schema).names)
         place = TablePlace.of(table_uri, storage_options, filesystem)
         definition = TableDefinition(
             schema=schema,
@@ -271,7 +269,7 @@ class DeltaTable:
     def engine(self) -> Engine:
         """The engine for work on rows and files: threads of this process, or tasks of a cluster."""
         if self._engine is None:
-            from deltalog.engine import LocalEngine
+            from deltalog.operations.engine import LocalEngine
 
             self._engine = LocalEngine()
         return self._engine
@@ -362,7 +360,7 @@ class DeltaTable:
 
         Cost: one request per commit, sent together.
         """
-        from deltalog.insight.commit_history import CommitHistory
+        from deltalog.table.inspect.description import CommitHistory
 
         return CommitHistory(self._snapshot.history(arguments.as_limit(limit)))
 
@@ -379,7 +377,7 @@ class DeltaTable:
 
         They are drawn by matplotlib, which the extra `plot` brings.
         """
-        from deltalog.plot import TablePlots
+        from deltalog.table.inspect.plot import TablePlots
 
         return TablePlots(self._snapshot)
 
@@ -410,11 +408,11 @@ class DeltaTable:
         Cost: none before a result is asked for. With `order_by` files are read from the best bound
         on, until no other can hold one of the first rows.
         """
-        condition = conditions.as_condition(
+        condition = arguments.as_condition(
             self.schema(), predicate, session=self._session, parameters=parameters
         )
         chosen, most = arguments.as_columns(columns), arguments.as_limit(limit)
-        from deltalog.scan.plan import plan_scan
+        from deltalog.data.scan.plan import plan_scan
 
         return plan_scan(
             self._snapshot,
@@ -454,7 +452,7 @@ class DeltaTable:
 
         Cost: no data; every statistic of every file.
         """
-        from deltalog.insight.description import describe_columns
+        from deltalog.table.inspect.description import describe_columns
 
         return describe_columns(self._snapshot)
 
@@ -475,7 +473,7 @@ class DeltaTable:
             schema: other Arrow types for the columns.
             as_large_types: large strings, binaries and lists.
         """
-        from deltalog.scan.dataset import DeltaDataset  # takes half a second
+        from deltalog.data.scan.dataset import DeltaDataset  # takes half a second
 
         arguments.warn_of_deprecated(partitions=partitions)
         schema = arguments.as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)
@@ -541,16 +539,16 @@ class DeltaTable:
         """
         if not lazy:
             return self._filtered(None, columns, filters).to_polars()
-        from deltalog.scan.polars import lazy_frame
+        from deltalog.data.scan.polars import lazy_frame
 
-        condition = conditions.as_condition(self.schema(), filters, session=self._session)
+        condition = arguments.as_condition(self.schema(), filters, session=self._session)
         return lazy_frame(
             self._snapshot, columns=arguments.as_columns(columns), predicate=condition
         )
 
     def to_duckdb(self, connection: Any = None) -> Any:
         """Return the table as a DuckDB relation, which reads only what a query needs."""
-        from deltalog.scan.rows import duckdb_relation
+        from deltalog.data.scan.rows import duckdb_relation
 
         return duckdb_relation(self.to_pyarrow_dataset(), connection)
 
@@ -567,7 +565,7 @@ class DeltaTable:
         Raises:
             InvalidInputError: DuckDB is not installed, or refuses the query.
         """
-        from deltalog.table.queries import query_table  # sqlglot is slow to import
+        from deltalog.query.tables import query_table  # sqlglot is slow to import
 
         return query_table(self, query, parameters or {})
 
@@ -607,14 +605,14 @@ class DeltaTable:
         first = bound(starting_version=starting_version, starting_timestamp=starting_timestamp)
         last = bound(ending_version=ending_version, ending_timestamp=ending_timestamp)
         start, end = arguments.as_range(first, last, newest=self.version())
-        from deltalog.scan.changes import open_changes
+        from deltalog.data.scan.changes import open_changes
 
         return open_changes(
             self._snapshot,
             start=start,
             end=end,
             columns=arguments.as_columns(columns),
-            predicate=conditions.as_changes_condition(
+            predicate=arguments.as_changes_condition(
                 self.schema(), predicate, session=self._session
             ),
             allow_out_of_range=allow_out_of_range,
@@ -633,18 +631,18 @@ class DeltaTable:
         filesystem: Any = None,
     ) -> Scan:
         known, session = self._snapshot.configuration.partition_columns, self._session
-        blank = conditions.with_blanks_as_nulls(partitions, known)
-        predicate = conditions.as_condition(self.schema(), blank, filters, session=session)
+        blank = arguments.with_blanks_as_nulls(partitions, known)
+        predicate = arguments.as_condition(self.schema(), blank, filters, session=session)
         shown = self._read_from(filesystem)
         chosen = arguments.as_columns(columns)
-        from deltalog.scan.plan import plan_scan
+        from deltalog.data.scan.plan import plan_scan
 
         return plan_scan(shown, columns=chosen, predicate=predicate, is_resolved=True)
 
     def _pruning(self, *given: Any) -> Expression | None:
         known = self._snapshot.configuration.partition_columns
-        found = [conditions.with_blanks_as_nulls(condition, known) for condition in given]
-        return conditions.as_condition(self.schema(), *found, session=self._session)
+        found = [arguments.with_blanks_as_nulls(condition, known) for condition in given]
+        return arguments.as_condition(self.schema(), *found, session=self._session)
 
     def file_uris(
         self, partition_filters: Sequence[Any] | None = None, *, file_pruning_predicate: Any = None
@@ -655,7 +653,7 @@ class DeltaTable:
         """
         arguments.warn_of_deprecated(partition_filters=partition_filters)
         predicate = self._pruning(partition_filters, file_pruning_predicate)
-        from deltalog.scan import file_reports
+        from deltalog.data.scan import file_reports
 
         return file_reports.file_uris(self._snapshot, predicate)
 
@@ -665,7 +663,7 @@ class DeltaTable:
         """Return the partitions that may hold a matching row, values as the log has them."""
         arguments.warn_of_deprecated(partition_filters=partition_filters)
         predicate = self._pruning(partition_filters, file_pruning_predicate)
-        from deltalog.scan import file_reports
+        from deltalog.data.scan import file_reports
 
         return file_reports.partitions(self._snapshot, predicate)
 
@@ -677,7 +675,7 @@ class DeltaTable:
 
         Cost: every statistic of every file.
         """
-        from deltalog.scan import file_reports
+        from deltalog.data.scan import file_reports
 
         return file_reports.add_actions(self._snapshot, flatten=flatten)
 
@@ -686,7 +684,7 @@ class DeltaTable:
 
         Cost: one request per deletion vector.
         """
-        from deltalog.scan import file_reports
+        from deltalog.data.scan import file_reports
 
         return file_reports.selection_vectors(self._snapshot)
 
@@ -715,7 +713,7 @@ class DeltaTable:
 
         Cost: files that both versions have with the same deletion vector are not read.
         """
-        from deltalog.insight.diff import diff_snapshots
+        from deltalog.table.inspect.diff import diff_snapshots
 
         return diff_snapshots(
             self._load(self._snapshot.context, before),
@@ -746,7 +744,7 @@ class DeltaTable:
 
         Cost: two listings, the newest commits, the newest checkpoints, and the samples.
         """
-        from deltalog.insight.doctor import examine
+        from deltalog.table.inspect.doctor import examine
 
         arguments.check_number("samples", samples)
         names = [checks] if isinstance(checks, str) else checks
@@ -801,14 +799,13 @@ class DeltaTable:
 
         Cost: one listing per look, one request per commit, and the files whose rows are asked for.
         """
-        from deltalog.insight.follow import Follower
-        from deltalog.insight.follow_steps import FollowOptions, as_start
+        from deltalog.table.inspect.follow import Follower, FollowOptions, as_start
 
         self.update_incremental()
         options = FollowOptions(
             changes=changes,
             columns=arguments.as_columns(columns),
-            predicate=conditions.for_each_version(predicate, changes=changes),
+            predicate=arguments.for_each_version(predicate, changes=changes),
             max_files=max_files_per_step,
             max_bytes=max_bytes_per_step,
             ignore_deletes=ignore_deletes,
@@ -829,7 +826,7 @@ class DeltaTable:
         dry_run: bool = False,
         on_conflict: Literal["retry", "raise"] = "retry",
     ) -> ResultT:
-        """Run a verb of `deltalog.verbs`, and show the committed version.
+        """Run a verb of `deltalog.operations`, and show the committed version.
 
         Args:
             verb: what is to be done.
@@ -844,7 +841,7 @@ class DeltaTable:
         """
         options = _options(commit_properties, post_commithook_properties, on_conflict)
         if dry_run:
-            from deltalog.verbs.do import preview
+            from deltalog.operations.do import preview
 
             # What would be done is done to the newest version, unless an old one was asked for.
             is_old = self._travelled or not verb.needs_latest
@@ -864,7 +861,7 @@ class DeltaTable:
         is_fresh: bool = False,
     ) -> Ran[OutcomeT_co]:
         """Run a verb as `verbs.do.do_on` does; return its outcome and its commit."""
-        from deltalog.verbs.do import do_on
+        from deltalog.operations.do import do_on
 
         self._check_latest(verb.name)
         options, engine = options or _options(), engine or self.engine
@@ -900,8 +897,8 @@ class DeltaTable:
         Raises:
             InvalidInputError: the table shows an old version.
         """
+        from deltalog.operations.operation import Operation
         from deltalog.transaction.commit import Ran
-        from deltalog.verbs.operation import Operation
 
         verb = Operation(
             name=operation,
@@ -992,10 +989,10 @@ class DeltaTable:
         Cost: the predicate's columns of the files that pruning leaves; then kilobytes of deletion
         vectors, or the files that hold such rows once more.
         """
-        from deltalog.rows.file_options import FileOptions
-        from deltalog.verbs.delete import Delete
+        from deltalog.operations.changes.file_options import FileOptions
+        from deltalog.operations.delete import Delete
 
-        conditions.check_given(predicate)
+        arguments.check_given(predicate)
         verb = Delete.where(
             predicate,
             parameters=parameters,
@@ -1039,15 +1036,15 @@ class DeltaTable:
         Cost: the predicate's columns of the files that pruning leaves; then all columns of the
         row groups with such rows, or of their files where there are no deletion vectors.
         """
-        from deltalog.rows.file_options import FileOptions
-        from deltalog.verbs.update import Update
+        from deltalog.operations.changes.file_options import FileOptions
+        from deltalog.operations.update import Update
 
-        conditions.check_given(predicate)
-        values = conditions.as_updates(updates, new_values, parameters, self.schema().names)
+        arguments.check_given(predicate)
+        values = arguments.as_updates(updates, new_values, parameters, self.schema().names)
         verb = Update.where(
             predicate,
             values,
-            parameters=conditions.left_for_predicate(parameters, predicate, updates),
+            parameters=arguments.left_for_predicate(parameters, predicate, updates),
             error_on_type_mismatch=error_on_type_mismatch,
             use_deletion_vectors=use_deletion_vectors,
             file_options=FileOptions(writer_properties=writer_properties),
@@ -1087,10 +1084,10 @@ class DeltaTable:
             max_spill_size: accepted likewise.
             max_temp_directory_size: accepted likewise.
         """
-        from deltalog.rows.file_options import FileOptions
-        from deltalog.rows.request import ChangeRequest
+        from deltalog.operations.changes.file_options import FileOptions
+        from deltalog.operations.changes.request import ChangeRequest
+        from deltalog.operations.merge import Merge
         from deltalog.table.merge import TableMerger, check_condition
-        from deltalog.verbs.merge import Merge
 
         request = ChangeRequest(
             condition=check_condition(predicate),
@@ -1132,8 +1129,8 @@ class DeltaTable:
         Returns:
             The counts of a merge.
         """
+        from deltalog.operations.merge import upsert
         from deltalog.table.merge import TableMerger
-        from deltalog.verbs.merge import upsert
 
         verb = upsert(data, key, null_safe=null_safe, merge_schema=merge_schema)
         merger = TableMerger(self, verb, commit_properties=commit_properties)
@@ -1149,7 +1146,7 @@ class DeltaTable:
         Returns:
             Number and size of the files that left the table.
         """
-        from deltalog.verbs.truncate import Truncate
+        from deltalog.operations.truncate import Truncate
 
         found = self.do(Truncate(), commit_properties, post_commithook_properties)
         counts = {"num_removed_files": 0, "num_removed_bytes": 0, **found}
@@ -1162,7 +1159,7 @@ class DeltaTable:
         writer_properties: WriterProperties | None = None,
     ) -> WriteSpec:
         """Return the settings for `write_files` on another machine; they can be pickled."""
-        from deltalog.rows.file_options import FileOptions
+        from deltalog.operations.changes.file_options import FileOptions
 
         options = FileOptions(
             target_file_size_bytes=target_file_size,
@@ -1191,8 +1188,8 @@ class DeltaTable:
             InvalidInputError: the files were written for another table or schema.
             CommitFailedError: another writer won; the files stay, and may be committed again.
         """
-        from deltalog.verbs.commit_files import CommitFiles
-        from deltalog.write.written import WrittenFiles
+        from deltalog.data.write.written import WrittenFiles
+        from deltalog.operations.commit_files import CommitFiles
 
         parts = [written] if isinstance(written, WrittenFiles) else list(written)
         options = _options(commit_properties, post_commithook_properties)
@@ -1228,8 +1225,8 @@ class DeltaTable:
 
         Cost: one request per added file.
         """
-        from deltalog.verbs.create import as_schema
-        from deltalog.verbs.file_actions import CommitActions
+        from deltalog.operations.commit_files import CommitActions
+        from deltalog.operations.create import as_schema
 
         verb = CommitActions(
             actions=list(actions),
@@ -1255,7 +1252,7 @@ class DeltaTable:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Set a user-controlled metadata domain; the table needs `domainMetadata`."""
-        from deltalog.verbs.alter import SetDomainMetadata
+        from deltalog.operations.alter import SetDomainMetadata
 
         verb = SetDomainMetadata(domain, configuration)
         self.do(verb, commit_properties, post_commithook_properties)
@@ -1267,7 +1264,7 @@ class DeltaTable:
         post_commithook_properties: PostCommitHookProperties | None = None,
     ) -> None:
         """Remove a user-controlled metadata domain."""
-        from deltalog.verbs.alter import RemoveDomainMetadata
+        from deltalog.operations.alter import RemoveDomainMetadata
 
         self.do(RemoveDomainMetadata(domain), commit_properties, post_commithook_properties)
 
@@ -1318,7 +1315,7 @@ class DeltaTable:
         Protocol: Vacuum Protocol Check
         Cost: commits since the last such vacuum; with `full`, a listing of the whole table.
         """
-        from deltalog.table.vacuum import TableVacuum
+        from deltalog.table.optimize import TableVacuum
 
         plan = self._plan_vacuum(
             retention_hours,
@@ -1356,7 +1353,7 @@ class DeltaTable:
         ).files
 
     def _plan_vacuum(self, retention_hours: float | None, **options: Any) -> VacuumPlan:
-        from deltalog.table.vacuum import TableVacuum
+        from deltalog.table.optimize import TableVacuum
 
         self._check_latest("vacuum")
         return TableVacuum(self).plan(retention_hours, **options)
@@ -1387,7 +1384,7 @@ class DeltaTable:
         Cost: paths of both versions, and a request for each restored file. Only the difference is
         committed.
         """
-        from deltalog.verbs.restore import Restore
+        from deltalog.operations.restore import Restore
 
         self.update_incremental(same_table=True)
         arguments.as_bound(target)  # None is nothing to go back to
@@ -1414,7 +1411,7 @@ class DeltaTable:
 
         Cost: one listing of the table.
         """
-        from deltalog.verbs.repair import Repair
+        from deltalog.operations.repair import Repair
 
         self._check_latest("repair")
         if dry_run:
@@ -1482,16 +1479,16 @@ class DeltaTable:
         Raises:
             InvalidInputError: files have deletion vectors.
         """
-        from deltalog.verbs.generate import generate_symlink_manifest
+        from deltalog.operations.generate import generate_symlink_manifest
 
         generate_symlink_manifest(checked_in_place(self._snapshot, "write manifests of"))
 
     def create_checkpoint(self) -> None:
         """Write a checkpoint of the version that this object shows.
 
-        Cost: every column of the log's files, once; see `deltalog.upkeep`.
+        Cost: every column of the log's files, once; see `deltalog.transaction.upkeep`.
         """
-        from deltalog.upkeep import create_checkpoint
+        from deltalog.transaction.upkeep import create_checkpoint
 
         create_checkpoint(checked_in_place(self._snapshot, "write a checkpoint of"))
 
@@ -1528,14 +1525,14 @@ class DeltaTable:
         Returns:
             The deleted paths, relative to the table.
         """
-        from deltalog.upkeep import cleanup_metadata
+        from deltalog.transaction.upkeep import cleanup_metadata
 
         # Retention is decided by the newest version, also if this object shows an old one.
         return cleanup_metadata(self._snapshot.refresh(same_table=True))
 
     def compact_logs(self, starting_version: int, ending_version: int) -> None:
         """Write one compacted log file for a range of commits; the commits stay."""
-        from deltalog.upkeep import compact_logs
+        from deltalog.transaction.upkeep import compact_logs
 
         snapshot = checked_in_place(self._snapshot, "compact the log up to")
         compact_logs(snapshot, starting_version, ending_version)
@@ -1563,7 +1560,7 @@ def _options(
     post_commithook_properties: PostCommitHookProperties | None = None,
     on_conflict: Literal["retry", "raise"] = "retry",
 ) -> CommitOptions:
-    from deltalog.transaction.properties import CommitOptions  # the room that makes commits
+    from deltalog.transaction.properties import CommitOptions  # the package that makes commits
 
     return CommitOptions(
         properties=commit_properties, hooks=post_commithook_properties, on_conflict=on_conflict

@@ -10,23 +10,23 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
+from deltalog.data.write.source import is_rereadable
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression
-from deltalog.features.identity_columns import identity_columns
-from deltalog.rows.merge.source import MergeSource
-from deltalog.rows.request import Action, Clause, When
-from deltalog.verbs.do import explain
-from deltalog.write.source import is_rereadable
+from deltalog.operations.changes.merge.source import MergeSource
+from deltalog.operations.changes.request import Action, Clause, When
+from deltalog.operations.do import explain
+from deltalog.protocol.features.identity_columns import identity_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from deltalog.progress import Progress
-    from deltalog.snapshot import Snapshot
-    from deltalog.table.target import VerbTarget
-    from deltalog.verbs.merge import Merge
+    from deltalog._util.cards import Progress
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.merge import Merge
+    from deltalog.table.creating import VerbTarget
 
 
 def check_condition(predicate: object) -> str | Expression:

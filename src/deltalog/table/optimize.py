@@ -5,19 +5,21 @@ Names and semantics are deltalake's where it has the method.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from deltalog.arguments import check_number
-from deltalog.display import as_facts
-from deltalog.rows.bins import RunOptions
-from deltalog.rows.external_sort import DEFAULT_MEMORY_BYTES, SortLimits
-from deltalog.rows.file_options import FileOptions
-from deltalog.transaction.properties import CommitOptions
-from deltalog.verbs.alter import SetTableProperties
-from deltalog.verbs.alter.iceberg import UniformUpgrade, plan_upgrade
-from deltalog.verbs.optimize import (
+from deltalog._util.cards import shown
+from deltalog.data.write.source import open_batches
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.operations.alter import SetTableProperties
+from deltalog.operations.alter.iceberg import UniformUpgrade, plan_upgrade
+from deltalog.operations.arguments import check_number
+from deltalog.operations.changes.bins import RunOptions
+from deltalog.operations.changes.external_sort import DEFAULT_MEMORY_BYTES, SortLimits
+from deltalog.operations.changes.file_options import FileOptions
+from deltalog.operations.optimize import (
     Cluster,
     Compact,
     CubeSizes,
@@ -26,15 +28,26 @@ from deltalog.verbs.optimize import (
     UpgradeUniform,
     ZOrder,
 )
+from deltalog.operations.vacuum import (
+    VacuumEnd,
+    VacuumStart,
+    confirm_vacuum,
+    delete_planned,
+    plan_vacuum,
+    remember_lite,
+)
+from deltalog.table.inspect.display import as_facts
+from deltalog.transaction.properties import USUAL, CommitOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from deltalog.progress import Progress
-    from deltalog.table.target import LatestTable
+    from deltalog._util.cards import Progress
+    from deltalog.data.write.options import WriterProperties
+    from deltalog.operations.optimize.cluster import Curve
+    from deltalog.operations.vacuum import VacuumPlan
+    from deltalog.table.creating import LatestTable
     from deltalog.transaction import CommitProperties, PostCommitHookProperties
-    from deltalog.verbs.optimize.curves import Curve
-    from deltalog.write.options import WriterProperties
 
     ColumnPath = str | tuple[str, ...]
 
@@ -341,3 +354,67 @@ def _limits(max_spill_size: int | None, max_temp_directory_size: int | None) -> 
         memory_bytes=DEFAULT_MEMORY_BYTES if max_spill_size is None else max(1, max_spill_size),
         disk_bytes=max_temp_directory_size,
     )
+
+
+# Run a vacuum: plan, commit its start, check the plan again, delete files, commit its end.
+
+
+class TableVacuum:
+    """Vacuums of one table; `DeltaTable.vacuum` explains the arguments.
+
+    Args:
+        table: that shows the latest version.
+    """
+
+    def __init__(self, table: LatestTable) -> None:
+        self._table = table
+
+    def plan(
+        self,
+        retention_hours: float | None = None,
+        *,
+        enforce_retention_duration: bool = True,
+        full: bool = False,
+        keep_versions: Sequence[int] | None = None,
+        inventory: object = None,
+    ) -> VacuumPlan:
+        """Return the files that would be deleted, each with a reason."""
+        if full and inventory is not None:
+            raise InvalidInputError("full lists files, an inventory replaces that: pass one")
+        self._table.update_incremental(
+            same_table=True
+        )  # an old version does not know files that newer ones need
+        return plan_vacuum(
+            self._table.snapshot,
+            mode="full" if full else "lite" if inventory is None else "inventory",
+            inventory=None if inventory is None else open_batches(inventory),
+            retention_hours=retention_hours,
+            enforce_retention_duration=enforce_retention_duration,
+            keep_versions=() if keep_versions is None else keep_versions,
+            engine=self._table.engine,
+        )
+
+    def carry_out(
+        self,
+        plan: VacuumPlan,
+        options: CommitOptions = USUAL,
+        *,
+        progress: Progress | None = None,
+    ) -> list[str]:
+        """Delete the planned files that no newer version needs; return their paths."""
+        store = self._table.snapshot.store
+        if not plan.files.num_rows:
+            remember_lite(store, plan)
+            return []
+        self._table.carry_out(VacuumStart(plan), options)
+        plan = confirm_vacuum(plan, self._table.snapshot)
+        try:
+            with shown(progress, "deleting files") as tell:
+                deleted = delete_planned(store, plan, self._table.engine, progress=tell)
+        except BaseException:
+            with suppress(DeltaError):  # raise the original error, not this one
+                self._table.carry_out(VacuumEnd(num_deleted=None), options)
+            raise
+        self._table.carry_out(VacuumEnd(num_deleted=deleted), options)
+        remember_lite(store, plan)
+        return plan.paths

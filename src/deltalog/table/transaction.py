@@ -9,36 +9,36 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from deltalog.conditions import as_updates, check_given, left_for_predicate
-from deltalog.display import as_facts
+from deltalog._util.cached import name_methods_after
 from deltalog.errors import InvalidInputError
-from deltalog.inherited import name_methods_after
-from deltalog.rows.file_options import FileOptions
-from deltalog.rows.request import ChangeRequest
+from deltalog.operations.alter import SetDomainMetadata
+from deltalog.operations.arguments import as_updates, check_given, left_for_predicate
+from deltalog.operations.changes.file_options import FileOptions
+from deltalog.operations.changes.request import ChangeRequest
+from deltalog.operations.delete import Delete
+from deltalog.operations.do import commit_staged, preview, stage
+from deltalog.operations.merge import Merge, upsert
+from deltalog.operations.update import Update
+from deltalog.operations.write import Write
+from deltalog.table.inspect.display import as_facts
 from deltalog.table.merge import TableMerger, check_condition
 from deltalog.transaction import AppTransaction, PendingTransaction
 from deltalog.transaction.discard import discard, discarding
-from deltalog.verbs.alter import SetDomainMetadata
-from deltalog.verbs.delete import Delete
-from deltalog.verbs.do import commit_staged, preview, stage
-from deltalog.verbs.merge import Merge, upsert
-from deltalog.verbs.update import Update
-from deltalog.verbs.write import Write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
-    from deltalog.engine import Engine
+    from deltalog._util.cards import Progress
+    from deltalog.data.write.options import WriterProperties
+    from deltalog.data.write.source import Rows
     from deltalog.expressions import Expression
-    from deltalog.progress import Progress
-    from deltalog.snapshot import Snapshot
-    from deltalog.table.target import LatestTable
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.engine import Engine
+    from deltalog.operations.operation import Verb
+    from deltalog.operations.write import SchemaMode
+    from deltalog.table.creating import LatestTable
     from deltalog.transaction import CommitOptions
-    from deltalog.verbs.verb import Verb
-    from deltalog.verbs.write import SchemaMode
-    from deltalog.write.data import Rows
-    from deltalog.write.options import WriterProperties
 
 
 class StagedOperations:

@@ -8,46 +8,46 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
-from deltalog.actions.settable import canonical_key
-from deltalog.conditions import check_given
-from deltalog.engine import LocalEngine
+from deltalog._util.escaping import name_key
+from deltalog.catalogs.table_uri import named_table, open_table_context
+from deltalog.data.write import files
+from deltalog.data.write.options import WriteSpec
 from deltalog.errors import (
     CommitConflictError,
     InvalidInputError,
     TableExistsError,
     TableNotFoundError,
 )
-from deltalog.locations import named_table, open_table_context
 from deltalog.log.listing import has_table
-from deltalog.names import name_key
-from deltalog.rows.file_options import FileOptions
+from deltalog.operations.arguments import check_given
+from deltalog.operations.changes.file_options import FileOptions
+from deltalog.operations.do import make_table
+from deltalog.operations.engine import LocalEngine
+from deltalog.operations.write import Write
+from deltalog.protocol.actions.properties import canonical_key
+from deltalog.protocol.table_change import changed_table
 from deltalog.schema import from_arrow_schema
 from deltalog.storage.store import is_local
 from deltalog.table.defaults import new_table_with_defaults
 from deltalog.table.delta_table import DeltaTable
-from deltalog.table_change import changed_table
 from deltalog.transaction.properties import CommitOptions
-from deltalog.verbs.do import make_table
-from deltalog.verbs.write import Write
-from deltalog.write import files
-from deltalog.write.spec import WriteSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import PurePath
     from typing import Unpack
 
-    from deltalog.catalogs.named import NamedTable, NewNamedTable
-    from deltalog.context import TableContext
-    from deltalog.engine import Engine, RowSource
+    from deltalog.catalogs.protocol import NamedTable, NewNamedTable
+    from deltalog.data.write.options import WriterProperties
+    from deltalog.data.write.source import Rows
+    from deltalog.data.write.written import WrittenFiles
+    from deltalog.log.context import TableContext
+    from deltalog.operations.engine import Engine, RowSource
+    from deltalog.operations.write import SchemaMode
     from deltalog.schema import Schema
     from deltalog.storage.fsspec_store import StorageOptions
     from deltalog.storage.store import Store
     from deltalog.transaction import CommitProperties, Committed, PostCommitHookProperties
-    from deltalog.verbs.write import SchemaMode
-    from deltalog.write.data import Rows
-    from deltalog.write.options import WriterProperties
-    from deltalog.write.written import WrittenFiles
 
     Mode = Literal["error", "append", "overwrite", "ignore"]
     PartitionOverwrite = Literal["static", "dynamic"]

@@ -1,8 +1,14 @@
-"""Help for tests, deltalog's own and its users': stores that count or fail, a catalog in memory."""
+"""Tools for tests: stores that count or fail, simulation, conformance."""
 
 from __future__ import annotations
 
-from deltalog.testing.catalog import InMemoryCatalog
-from deltalog.testing.stores import CountingStore, FaultyStore, Harm, InjectedFault, StoreCall
+from deltalog.testing.stores import (
+    CountingStore,
+    FaultyStore,
+    Harm,
+    InjectedFault,
+    InMemoryCatalog,
+    StoreCall,
+)
 
 __all__ = ["CountingStore", "FaultyStore", "Harm", "InMemoryCatalog", "InjectedFault", "StoreCall"]

@@ -1,4 +1,4 @@
-"""Transactions: turn the content of a commit into a new version of the table.
+"""One commit: content, conflicts, retry, and maintenance after it.
 
 `pending` collects the content, `conflicts` checks it against commits that won the race, `assemble`
 makes the bytes, `commit_loop` retries, and `commit` is the entry point.
@@ -8,20 +8,18 @@ Protocol: Delta Log Entries, Actions
 
 from __future__ import annotations
 
-from deltalog.catalog import Committer
-from deltalog.transaction.backoff import Backoff
+from deltalog.log.context import Committer
 from deltalog.transaction.commit import Committed, Ran, commit, stage_and_commit
-from deltalog.transaction.committer import CatalogCommitter, FileSystemCommitter
-from deltalog.transaction.file_actions import AddAction, RemoveAction
-from deltalog.transaction.pending import PendingTransaction
+from deltalog.transaction.committer import Backoff, CatalogCommitter, FileSystemCommitter
+from deltalog.transaction.pending import AddAction, PendingTransaction, RemoveAction
 from deltalog.transaction.properties import (
     AppTransaction,
     CommitOptions,
     CommitProperties,
     PostCommitHookProperties,
+    ReadSet,
     Transaction,
 )
-from deltalog.transaction.read_set import ReadSet
 
 __all__ = [
     "AddAction",

@@ -11,29 +11,40 @@ Tracking
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog.actions import CommitInfo, SetTransaction, encode_actions
-from deltalog.actions.properties import TableProperties
-from deltalog.configuration import TableConfiguration
-from deltalog.errors import InvalidInputError
-from deltalog.features import in_commit_timestamps
-from deltalog.features.row_ids import BACKFILL, UNBACKFILL
-from deltalog.features.support import check_protocol, check_writable
-from deltalog.kernels import compute
+from deltalog._util.json import JsonObject, dumps, loads
+from deltalog._util.kernels import compute, exact_sum
+from deltalog._util.paths import canonical_paths, encode_path
+from deltalog._util.version import __version__
+from deltalog.errors import CommitConflictError, InternalError, InvalidInputError
 from deltalog.log.names import MAX_VERSION
-from deltalog.replay import file_keys
-from deltalog.transaction.commit_checks import check_parts
-from deltalog.transaction.file_lines import add_lines, remove_lines
-from deltalog.transaction.provenance import commit_info
-from deltalog.transaction.read_set import SNAPSHOT_ISOLATION
-from deltalog.transaction.row_id_assignment import assign_row_ids
+from deltalog.log.replay import SEPARATOR, file_keys
+from deltalog.protocol import column_mapping
+from deltalog.protocol.actions import CommitInfo, SetTransaction, encode_actions
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.protocol.actions.codec import check_commit
+from deltalog.protocol.actions.properties import TableProperties
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.protocol.features import in_commit_timestamps, row_ids
+from deltalog.protocol.features.identity_columns import IDENTITY_TAG
+from deltalog.protocol.features.row_ids import BACKFILL, PRESERVED_TAG, UNBACKFILL, Dialect
+from deltalog.protocol.features.support import (
+    check_column_types,
+    check_may_remove,
+    check_protocol,
+    check_writable,
+)
+from deltalog.transaction.properties import SNAPSHOT_ISOLATION
 
 if TYPE_CHECKING:
-    from deltalog.actions import Action
-    from deltalog.transaction.commit_base import CommitBase
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.actions import Action, AddFile
+    from deltalog.transaction.conflicts import WinningCommit
     from deltalog.transaction.pending import PendingTransaction
 
 _ENABLEMENT_KEYS: Final = (
@@ -198,3 +209,591 @@ def _without_touched(pending: PendingTransaction, base: CommitBase) -> pa.Table:
     keys = file_keys(rows.column("path"), None, pending.store.root)
     touched = compute.is_in(keys, value_set=base.touched_paths.combine_chunks())
     return rows.filter(compute.invert(touched))
+
+
+# The final check of a commit: refuse what contradicts itself or the table.
+
+
+def check_parts(
+    pending: PendingTransaction,
+    configuration: TableConfiguration,
+    actions: Sequence[Action],
+    rows: pa.Table,
+    *,
+    before: TableConfiguration | None,
+) -> None:
+    """Refuse a commit that would make the table invalid.
+
+    Args:
+        pending: the content of the commit.
+        configuration: protocol and metadata after it.
+        actions: its actions, except existing files.
+        rows: existing files that it adds again, `FILE_SCHEMA`.
+        before: protocol and metadata of the version below it; None for a new table.
+
+    Raises:
+        InvalidInputError: two actions are about the same thing, the table is append-only, it does
+            not support metadata domains, or its rows would get a second row id.
+        InvalidProtocolError: it adds rows of a type that needs a feature which the protocol lacks.
+        InvalidMetadataError: two columns have one name or one id in the files.
+        InternalError: one of our operations staged something impossible.
+
+    Cost: one hash aggregation over the paths of the commit.
+    """
+    check_commit(actions)
+    if pending.domains and not configuration.supports("domainMetadata"):
+        raise InvalidInputError(
+            f"cannot set metadata domains of {pending.store.root}: the protocol lacks the table "
+            "feature domainMetadata; add it first"
+        )
+    # What stands decides: a commit must not lift the prohibition for itself, as a replaced, cloned
+    # or restored table would.
+    if before is not None and any(changed for _, changed in pending.removes):
+        check_may_remove(
+            before.features,
+            before.properties,
+            table=pending.store.root,
+            operation=pending.operation,
+        )
+    if pending.adds or pending.changes_metadata:
+        column_mapping.check_distinct(
+            configuration.schema,
+            configuration.column_mapping_mode,
+            table=pending.store.root,
+            operation=pending.operation,
+        )
+    if pending.adds:
+        check_column_types(configuration, table=pending.store.root, operation=pending.operation)
+    row_ids.check_change(
+        configuration.features,
+        configuration.properties,
+        before=None if before is None else before.features,
+        was_enabled=before is not None and before.row_ids_enabled,
+        table=pending.store.root,
+        operation=pending.operation,
+    )
+    has_vectors = rows.column("deletionVector").null_count < rows.num_rows or any(
+        add.deletion_vector is not None for add in pending.adds
+    )
+    if has_vectors and not configuration.may_have_deletion_vectors:
+        raise InternalError("cannot commit deletion vectors: the table lacks the feature")
+    _check_files(pending, rows)
+
+
+def _check_files(pending: PendingTransaction, rows: pa.Table) -> None:
+    """Refuse a path twice among adds or among removes, and a logical file in both."""
+    removed = [files for files, _ in pending.removes]
+    if not removed and not rows.num_rows:
+        return  # `check_commit` has covered the rest
+    root = pending.store.root
+    new_paths = _keys(_texts(encode_path(add.path) for add in pending.adds), None, root)
+    new_keys = _texts(
+        path if add.deletion_vector is None else f"{path}{SEPARATOR}{add.deletion_vector.unique_id}"
+        for path, add in zip(new_paths.to_pylist(), pending.adds, strict=True)
+    )
+    added_paths = _join([new_paths, _keys(rows.column("path"), None, root)])
+    removed_paths = _join([_keys(files.column("path"), None, root) for files in removed])
+    _refuse_twice("add", added_paths)
+    _refuse_twice("remove", removed_paths)
+    added = _join([new_keys, _keys(rows.column("path"), rows.column("deletionVector"), root)])
+    gone = _join(
+        [_keys(files.column("path"), files.column("deletionVector"), root) for files in removed]
+    )
+    both = gone.filter(compute.is_in(gone, value_set=added))
+    if len(both):
+        path = str(both[0]).partition(SEPARATOR)[0]
+        raise InvalidInputError(f"cannot add and remove the same file in one commit: {path!r}")
+
+
+def _keys(paths: Any, vectors: Any, root: str) -> Any:
+    return file_keys(paths, vectors, root)
+
+
+def _texts(values: Iterable[str]) -> Any:
+    return pa.chunked_array([pa.array(list(values), pa.string())])
+
+
+def _join(columns: Sequence[Any]) -> Any:
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    return pa.concat_arrays(chunks) if chunks else pa.array([], pa.string())
+
+
+def _refuse_twice(what: str, keys: Any) -> None:
+    counts = compute.value_counts(keys)
+    twice = counts.filter(compute.greater(compute.struct_field(counts, "counts"), 1))
+    if len(twice):
+        path = twice[0].as_py()["values"]
+        raise InvalidInputError(f"cannot {what} the file {path!r} twice in one commit")
+
+
+# `add` and `remove` lines for existing files, made from Arrow rows a batch at a time.
+
+
+_ROWS_TOGETHER: Final = 8192
+_REMOVED_COLUMNS: Final = (
+    "path",
+    "partitionValues",
+    "size",
+    "tags",
+    "deletionVector",
+    "baseRowId",
+    "defaultRowCommitVersion",
+)
+_MAPS: Final = ("partitionValues", "tags")
+
+
+def add_lines(files: pa.Table) -> Iterator[bytes]:
+    """Yield the `add` lines of rows with `FILE_SCHEMA`."""
+    for rows in _batches(files.select(FILE_SCHEMA.names)):
+        yield b"".join(dumps({"add": row}) + b"\n" for row in rows)
+
+
+def remove_lines(
+    files: pa.Table, *, data_change: bool, deletion_timestamp_ms: int
+) -> Iterator[bytes]:
+    """Yield the `remove` lines of live files, without their statistics.
+
+    Args:
+        files: rows with at least path, partitionValues, size, tags, deletionVector, baseRowId and
+            defaultRowCommitVersion of `FILE_SCHEMA`.
+        data_change: whether the table loses rows by it.
+        deletion_timestamp_ms: milliseconds since 1970, UTC.
+    """
+    common = {
+        "deletionTimestamp": deletion_timestamp_ms,
+        "dataChange": data_change,
+        "extendedFileMetadata": True,
+    }
+    for rows in _batches(files.select(list(_REMOVED_COLUMNS))):
+        yield b"".join(
+            dumps({"remove": {"path": row.pop("path"), **common, **row}}) + b"\n" for row in rows
+        )
+
+
+def _batches(files: pa.Table) -> Iterator[list[dict[str, Any]]]:
+    for batch in files.to_batches(max_chunksize=_ROWS_TOGETHER):
+        yield [_present(row) for row in batch.to_pylist()]
+
+
+def _present(row: dict[str, Any]) -> dict[str, Any]:
+    """The row as a JSON action: maps become objects, nulls are left out."""
+    found = {name: value for name, value in row.items() if value is not None}
+    for name in _MAPS:
+        if name in found:
+            found[name] = dict(found[name])
+    vector = found.get("deletionVector")
+    if vector is not None:
+        found["deletionVector"] = {
+            name: value for name, value in vector.items() if value is not None
+        }
+    return found
+
+
+# Assignment of row ids to the files of a commit, for every attempt again.
+
+
+_IDS: Final = ("baseRowId", "defaultRowCommitVersion")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assigned:
+    """The files of a commit with their row ids.
+
+    Args:
+        adds: new files.
+        rows: existing files that are added again, `FILE_SCHEMA`.
+        actions: the new high water mark, if it must be recorded.
+        backfilled: ids that a winning backfill gave to files.
+        root: the table's location.
+    """
+
+    adds: list[AddFile]
+    rows: pa.Table
+    actions: list[Action]
+    backfilled: pa.Table | None
+    root: str
+
+    def with_ids(self, files: pa.Table) -> pa.Table:
+        """Removed files with the ids that a winning backfill gave them (ledger ROWID-16)."""
+        return _with_backfilled(files, self.backfilled, self.root)
+
+
+def assign_row_ids(
+    pending: PendingTransaction,
+    base: CommitBase,
+    configuration: TableConfiguration,
+    rows: pa.Table,
+    version: int,
+) -> Assigned:
+    """Give row ids to every file of the commit that has none.
+
+    Args:
+        pending: the content of the commit.
+        base: the version below it, with the highest row id in use.
+        configuration: protocol and metadata after it.
+        rows: existing files that it adds again.
+        version: that it creates.
+
+    Raises:
+        InvalidInputError: a file's statistics lack `numRecords`, or the ids do not fit 64 bits.
+    """
+    root = pending.store.root
+    rows = _with_backfilled(rows, base.backfilled, root)
+    dialect = configuration.row_id_dialect
+    assigning = row_ids.is_assigning(dialect, configuration.properties)
+    if dialect is None or not assigning or not (pending.adds or rows.num_rows):
+        return Assigned(
+            adds=list(pending.adds), rows=rows, actions=[], backfilled=base.backfilled, root=root
+        )
+    commit_version = version if dialect is Dialect.CURRENT else None
+    known = base.row_id_high_water_mark
+    mark = row_ids.NO_ROW_ID if known is None else known
+    adds: list[AddFile] = []
+    for add in pending.adds:
+        if add.base_row_id is None:
+            count = _num_records(add)
+            adds.append(
+                replace(add, base_row_id=mark + 1, default_row_commit_version=commit_version)
+            )
+            mark += count
+        elif add.default_row_commit_version is None:
+            adds.append(replace(add, default_row_commit_version=commit_version))
+        else:
+            adds.append(add)
+    rows, mark = _fill_rows(rows, mark, commit_version)
+    # Files may bring ids along (a clone, a restore); the high water mark must cover them, too.
+    mark = max([mark, *_last_ids(adds)])
+    if mark > row_ids.MAX_ROW_ID:
+        raise InvalidInputError(
+            f"cannot commit {pending.operation} to {root}: the highest row id in use is {known}, "
+            f"and there are no ids left for its rows: the last one is {row_ids.MAX_ROW_ID}"
+        )
+    actions: list[Action] = [
+        row_ids.high_water_mark_action(
+            spoken, mark, preserved=_are_preserved(pending, base, configuration, spoken)
+        )
+        for spoken in row_ids.dialects_of(configuration.features)
+        # The draft wants its action in every commit that adds data.
+        if spoken is Dialect.DRAFT or known is None or mark != known
+    ]
+    return Assigned(adds=adds, rows=rows, actions=actions, backfilled=base.backfilled, root=root)
+
+
+def _are_preserved(
+    pending: PendingTransaction,
+    base: CommitBase,
+    configuration: TableConfiguration,
+    dialect: Dialect,
+) -> bool:
+    """Whether all rows that the commit copies keep the ids that they have in a dialect."""
+    if not pending.preserves_row_ids or base.gained_row_ids:
+        return False
+    copies = pending.copies_rows and bool(pending.adds)
+    return not copies or row_ids.keeps_copied_ids(
+        dialect, configuration.features, configuration.properties
+    )
+
+
+def _num_records(add: AddFile) -> int:
+    found = None
+    if add.stats:
+        found = JsonObject(loads(add.stats, add.path), add.path).optional("numRecords", int)
+    if found is None:
+        raise _uncounted(add.path)
+    if found < 0:
+        raise InvalidInputError(
+            f"cannot give row ids to {add.path!r}: its statistics say that it has {found} rows"
+        )
+    return found
+
+
+def _uncounted(path: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"cannot give row ids to {path!r}: its statistics lack numRecords, and tables with row "
+        "ids need it"
+    )
+
+
+def _last_ids(adds: list[AddFile]) -> list[int]:
+    return [add.base_row_id + _num_records(add) - 1 for add in adds if add.base_row_id is not None]
+
+
+def _fill_rows(rows: pa.Table, mark: int, commit_version: int | None) -> tuple[pa.Table, int]:
+    """Give ids to existing files that have none (backfill), and commit versions (the draft)."""
+    versions: Any = rows.column("defaultRowCommitVersion")
+    if commit_version is not None and versions.null_count:
+        given = compute.coalesce(versions, pa.scalar(commit_version, pa.int64()))
+        rows = _replaced(rows, "defaultRowCommitVersion", given)
+    bases: Any = rows.column("baseRowId")
+    if not bases.null_count:
+        return rows, mark
+    missing = bases.is_null()
+    from deltalog.protocol.stats import parse_stats  # noqa: PLC0415  # only files that are added again
+
+    counts = parse_stats(rows.column("stats"), pa.schema([("numRecords", pa.int64())]))
+    needed = compute.if_else(missing, counts.column("numRecords"), 0)
+    if needed.null_count:
+        row = needed.is_null().to_pylist().index(True)
+        raise _uncounted(rows.column("path")[row].as_py())
+    last = mark + exact_sum(needed)  # whoever called refuses what is too large
+    if last > row_ids.MAX_ROW_ID:
+        return rows, last
+    after = compute.cumulative_sum(needed)
+    starts = compute.add(compute.subtract(after, needed), mark + 1)
+    rows = _replaced(rows, "baseRowId", compute.coalesce(bases, starts))
+    return rows, last
+
+
+def _with_backfilled(files: pa.Table, backfilled: pa.Table | None, root: str) -> pa.Table:
+    if backfilled is None or not files.num_rows:
+        return files
+    keys: Any = canonical_paths(backfilled.column("path"), root)
+    places = compute.index_in(
+        canonical_paths(files.column("path"), root),
+        value_set=keys.combine_chunks(),
+    )
+    for name in _IDS:
+        given = backfilled.column(name).take(places)
+        files = _replaced(files, name, compute.coalesce(given, files.column(name)))
+    return files
+
+
+def _replaced(table: pa.Table, name: str, column: Any) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, column)
+
+
+# The `commitInfo` action of a commit.
+
+
+COMMIT_INFO_MEMBERS: Final = frozenset(
+    {
+        "inCommitTimestamp",
+        "timestamp",
+        "operation",
+        "isolationLevel",
+        "isBlindAppend",
+        "operationMetrics",
+        "tags",
+        "engineInfo",
+        "txnId",
+        "version",
+    }
+)
+"""The members that every commit sets, or may set."""
+_PARAMETERS: Final = "operationParameters"
+
+
+ENGINE_INFO: Final = f"deltalog/{__version__}"
+
+
+def commit_info(
+    pending: PendingTransaction,
+    base: CommitBase,
+    configuration: TableConfiguration,
+    *,
+    txn_id: str,
+    now_ms: int,
+    in_commit_timestamp_ms: int | None,
+    isolation_level: str,
+) -> dict[str, Any]:
+    """Return the members of `commitInfo`, without nulls but those of the caller.
+
+    Args:
+        pending: the content of the commit.
+        base: the version below it.
+        configuration: protocol and metadata after it.
+        txn_id: id of the transaction.
+        now_ms: milliseconds since 1970, UTC.
+        in_commit_timestamp_ms: its in-commit timestamp; None if the table has none.
+        isolation_level: as `commitInfo` names it.
+
+    Raises:
+        InvalidInputError: custom metadata has the name of a member that every commit sets.
+    """
+    taken = sorted(COMMIT_INFO_MEMBERS & pending.custom_metadata.keys())
+    if taken:
+        raise InvalidInputError(
+            f"custom metadata cannot have the name(s) {', '.join(taken)}: every commit sets them"
+        )
+    custom = dict(pending.custom_metadata)
+    asked = {name: _as_text(value) for name, value in custom.pop(_PARAMETERS, {}).items()}
+    read_version = None if pending.snapshot is None else pending.snapshot.version
+    ours = {
+        "inCommitTimestamp": in_commit_timestamp_ms,
+        "timestamp": now_ms,
+        "operation": pending.operation,
+        _PARAMETERS: asked
+        | {name: _parameter(value) for name, value in pending.parameters.items()},
+        "readVersion": custom.pop("readVersion", read_version),
+        "isolationLevel": isolation_level,
+        "isBlindAppend": pending.is_blind_append,
+        "operationMetrics": {name: str(value) for name, value in pending.metrics.items()},
+    }
+    last = {
+        "tags": _tags(pending, base, configuration) or None,
+        "engineInfo": ENGINE_INFO,
+        "txnId": txn_id,
+    }
+    return {**_without_nulls(ours), **custom, **_without_nulls(last)}
+
+
+def _without_nulls(members: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _parameter(value: Any) -> Any:
+    """Encode lists and objects as JSON strings, as Delta Spark does."""
+    return dumps(value).decode() if isinstance(value, dict | list | tuple) else value
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else dumps(value).decode()
+
+
+def _tags(
+    pending: PendingTransaction, base: CommitBase, configuration: TableConfiguration
+) -> Mapping[str, str]:
+    tags = dict(pending.tags)
+    if configuration.row_id_dialect is Dialect.CURRENT and configuration.row_ids_enabled:
+        # Rows copied before row tracking was enabled had no ids that could be kept.
+        preserved = pending.preserves_row_ids and not base.gained_row_ids
+        tags.setdefault(PRESERVED_TAG, "true" if preserved else "false")
+    if pending.changes_identity_marks_only:
+        tags.setdefault(IDENTITY_TAG, "true")
+    return tags
+
+
+# The base of a commit attempt: first the transaction's snapshot, then each winning commit.
+
+
+NEW_TABLE: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitBase:
+    """The version directly below a commit.
+
+    Args:
+        version: -1 below version 0.
+        configuration: protocol and metadata of that version; None below version 0.
+        previous_commit_timestamp_ms: when that version was committed; None if it is not needed.
+        row_id_high_water_mark: the highest row id in use; None if there is none yet.
+        gained_row_ids: whether a winner enabled row tracking.
+        backfilled: path, baseRowId and defaultRowCommitVersion of files that a winning backfill
+            added again.
+        touched_paths: paths that winners added or removed; kept for backfills only.
+    """
+
+    version: int = NEW_TABLE
+    configuration: TableConfiguration | None = None
+    previous_commit_timestamp_ms: int | None = None
+    row_id_high_water_mark: int | None = None
+    gained_row_ids: bool = False
+    backfilled: pa.Table | None = None
+    touched_paths: pa.ChunkedArray[pa.StringScalar] | None = None
+
+
+def check_base(snapshot: Snapshot, *, is_there: bool) -> None:
+    """Refuse to commit on top of a version that the log does not have any more.
+
+    The name of the next version may be free, too: a commit would be acknowledged that nobody reads.
+
+    Args:
+        snapshot: the version that was read.
+        is_there: whether the log has it.
+
+    Raises:
+        TableNotFoundError: the table is gone, or is another one by now.
+        CommitConflictError: the table was set back, or its old commits were cleaned up.
+    """
+    if is_there:
+        return
+    latest = snapshot.refresh(same_table=True)
+    raise CommitConflictError(
+        f"cannot commit to {snapshot.store.root} on top of version {snapshot.version}, which was "
+        "read: the log has another commit of it by now, or none, because it was cleaned up or set "
+        f"back; the latest version is {latest.version}; nothing was committed"
+    )
+
+
+def first_base(pending: PendingTransaction) -> CommitBase:
+    """The base of the first attempt: the transaction's snapshot.
+
+    Cost: one request on tables with in-commit timestamps; the small actions of the log on tables
+    with row ids. Nothing per file.
+    """
+    snapshot = pending.snapshot
+    if snapshot is None:
+        return CommitBase()
+    before, after = snapshot.configuration, pending.configuration
+    needs_time = before.in_commit_timestamps or after.in_commit_timestamps
+    needs_mark = before.row_id_dialect or after.row_id_dialect
+    return CommitBase(
+        version=snapshot.version,
+        configuration=before,
+        previous_commit_timestamp_ms=snapshot.commit_timestamp_ms if needs_time else None,
+        row_id_high_water_mark=snapshot.row_id_high_water_mark if needs_mark else None,
+    )
+
+
+def advance(base: CommitBase, winner: WinningCommit, pending: PendingTransaction) -> CommitBase:
+    """The base of the next attempt, after a winner that does not conflict."""
+    before = base.configuration
+    protocol, metadata = winner.protocol, winner.metadata
+    after = before
+    if before is not None and (protocol or metadata):
+        after = TableConfiguration(protocol or before.protocol, metadata or before.metadata)
+    has_row_ids = after is not None and after.row_id_dialect is not None
+    return replace(
+        base,
+        version=winner.version,
+        configuration=after,
+        previous_commit_timestamp_ms=_time_of(winner, after),
+        row_id_high_water_mark=_mark_after(base, winner, pending.snapshot, needed=has_row_ids),
+        gained_row_ids=base.gained_row_ids
+        or (
+            before is not None
+            and after is not None
+            and after.row_ids_enabled
+            and not before.row_ids_enabled
+        ),
+        backfilled=_backfilled(base, winner),
+        touched_paths=_touched(base, winner, pending),
+    )
+
+
+def _time_of(winner: WinningCommit, configuration: TableConfiguration | None) -> int:
+    own = winner.info.get("inCommitTimestamp")
+    if isinstance(own, int) and configuration is not None and configuration.in_commit_timestamps:
+        return own
+    return winner.file.info.modified_ms
+
+
+def _mark_after(
+    base: CommitBase, winner: WinningCommit, snapshot: Snapshot | None, *, needed: bool
+) -> int | None:
+    known = base.row_id_high_water_mark
+    if known is None and needed and snapshot is not None:
+        known = snapshot.row_id_high_water_mark
+    marks = winner.actions.high_water_marks
+    found = row_ids.high_water_mark(winner.domains, marks[-1][1] if marks else None)
+    return max((mark for mark in (known, found) if mark is not None), default=None)
+
+
+def _backfilled(base: CommitBase, winner: WinningCommit) -> pa.Table | None:
+    if winner.operation != BACKFILL:
+        return base.backfilled
+    found = winner.adds.select(["path", "baseRowId", "defaultRowCommitVersion"])
+    return found if base.backfilled is None else pa.concat_tables([base.backfilled, found])
+
+
+def _touched(
+    base: CommitBase, winner: WinningCommit, pending: PendingTransaction
+) -> pa.ChunkedArray[pa.StringScalar] | None:
+    if pending.operation not in {BACKFILL, UNBACKFILL}:
+        return None
+    chunks: list[Any] = [] if base.touched_paths is None else list(base.touched_paths.chunks)
+    for files in (winner.adds, winner.removes):
+        found: Any = canonical_paths(files.column("path"), pending.store.root)
+        chunks += found.chunks
+    return pa.chunked_array(chunks, pa.string())

@@ -12,29 +12,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from deltalog._util.observing import WorkKind, observed
 from deltalog.errors import CommitConflictError
-from deltalog.observing import WorkKind, observed
-from deltalog.snapshot.load import in_place
+from deltalog.log.snapshot.snapshot import in_place
 from deltalog.storage.pool import meanwhile
 from deltalog.storage.store import is_local
-from deltalog.transaction.backoff import Backoff
-from deltalog.transaction.commit_base import check_base
-from deltalog.transaction.commit_loop import CommitLoop, Committed, covers, skipped
+from deltalog.transaction.assemble import check_base
+from deltalog.transaction.commit_loop import CommitLoop, Committed, covers, skipped, tell_commit
+from deltalog.transaction.committer import Backoff
 from deltalog.transaction.discard import discard, discarding
 from deltalog.transaction.pending import PendingTransaction
 from deltalog.transaction.post_commit import LogMaintenance
-from deltalog.transaction.properties import (
-    USUAL,
-    CommitProperties,
-    PostCommitHookProperties,
-)
-from deltalog.transaction.watched import tell_commit
+from deltalog.transaction.properties import USUAL, CommitProperties, PostCommitHookProperties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from deltalog.clock import Clock
-    from deltalog.snapshot import Snapshot
+    from deltalog._util.clock import Clock
+    from deltalog.log.snapshot import Snapshot
     from deltalog.transaction.post_commit import Maintenance
     from deltalog.transaction.properties import CommitOptions
 

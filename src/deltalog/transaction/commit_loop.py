@@ -24,38 +24,45 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from deltalog.catalog import LogTail, RatifiedCommit
+from deltalog._util.observing import WorkKind, observed
+from deltalog._util.paths import FileInfo
 from deltalog.errors import (
+    AccessDeniedError,
+    AlreadyExistsError,
+    CatalogError,
     CatalogManagedError,
+    CommitOutcomeUnknownError,
     CommitRetriesExhaustedError,
     DeltaError,
     InvalidInputError,
+    MalformedLogError,
     ObjectNotFoundError,
+    StorageError,
 )
+from deltalog.log.context import LogTail, RatifiedCommit
+from deltalog.log.history import commit_info_of
 from deltalog.log.listing import list_commits, list_newer
-from deltalog.log.names import LogFile, LogFileKind
+from deltalog.log.names import LogFile, LogFileKind, commit_path
 from deltalog.log.reader import read_in_batches
-from deltalog.observing import WorkKind, observed
-from deltalog.snapshot import load_snapshot, new_table_snapshot
-from deltalog.storage.store import is_local, unsynced
-from deltalog.transaction.assemble import assemble
-from deltalog.transaction.attempt import attempt
-from deltalog.transaction.commit_base import check_base, first_base
+from deltalog.log.snapshot import load_snapshot, new_table_snapshot
+from deltalog.storage.store import NativeStore, is_local, unsynced
+from deltalog.transaction.assemble import assemble, check_base, first_base
 from deltalog.transaction.committer import FileSystemCommitter
 from deltalog.transaction.post_commit import after_commit, reading_ahead
-from deltalog.transaction.watched import tell_commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deltalog.paths import FileInfo
-    from deltalog.snapshot import Snapshot
+    from deltalog._util.observing import ObservedWork
+    from deltalog.log.context import Committer
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.storage.store import Store
     from deltalog.transaction.assemble import Assembled
-    from deltalog.transaction.backoff import Backoff
+    from deltalog.transaction.committer import Backoff
+    from deltalog.transaction.conflicts import WinningCommit
     from deltalog.transaction.pending import PendingTransaction
     from deltalog.transaction.post_commit import Maintenance
     from deltalog.transaction.properties import PostCommitHookProperties
-    from deltalog.transaction.winners import WinningCommit
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -243,12 +250,12 @@ class CommitLoop:
 
     def _judge(self) -> State:
         """Check our commit against every winner, and rebase it on the last of them."""
-        from deltalog.transaction.rebase import rebase  # noqa: PLC0415  # few commits lose a race
-
         lost_at = self._base.version
         for winner in self._read_winners(self._assembled.version):
             if self._is_repeated(winner):
                 return State.SKIPPED
+            from deltalog.transaction.row_level import rebase  # noqa: PLC0415  # few commits lose a race
+
             self._base = rebase(
                 self._pending,
                 self._base,
@@ -296,7 +303,7 @@ class CommitLoop:
 
     def _read_winners(self, version: int) -> Iterator[WinningCommit]:
         """Read every commit from `version` on, oldest first, without gaps."""
-        from deltalog.transaction.winners import parse_winner  # noqa: PLC0415  # as above
+        from deltalog.transaction.conflicts import parse_winner  # noqa: PLC0415  # as above
 
         # Asked anew: on catalog-managed tables only the catalog knows of unpublished winners.
         self._tail = self._committer.log_tail(self._store)
@@ -402,3 +409,143 @@ def covers(known: Mapping[str, int], wanted: Mapping[str, int], table: str) -> b
 def skipped(snapshot: Snapshot) -> Committed:
     """The outcome when nothing was committed: it was there already, or there was nothing to do."""
     return Committed(version=snapshot.version, snapshot=snapshot, skipped=True, metrics={})
+
+
+# One attempt to commit a version, and finding out whether an ambiguous attempt succeeded.
+
+
+_TRIES: Final = 4
+
+
+class _Found(Enum):
+    """Whose commit a version holds."""
+
+    OURS = "our commit"
+    THEIRS = "another commit"
+    NOTHING = "no commit"
+    UNKNOWN = "nobody knows"
+
+
+def attempt(
+    committer: Committer,
+    store: Store,
+    version: int,
+    data: bytes,
+    *,
+    txn_id: str,
+    backoff: Backoff,
+) -> FileInfo | None:
+    """Try to write `data` as the commit of `version`.
+
+    Returns:
+        The file of the commit; None if another writer's commit has the version.
+
+    Raises:
+        StorageError: the store refused; the commit was certainly not made.
+        CommitOutcomeUnknownError: it cannot be found out whether the commit was made.
+    """
+    error: StorageError | None = None
+    may_arrive = False
+    for number in range(_TRIES):
+        if number:
+            backoff.wait(number)
+        try:
+            return committer.commit(store, version, data)
+        except AlreadyExistsError as taken:
+            error = taken
+        except StorageError as failure:
+            logger.warning("commit of version %d of %s: %s", version, store.root, failure)
+            error = failure
+        found, file = _look(committer, store, version, txn_id)
+        if found is _Found.OURS:
+            return file
+        if found is _Found.THEIRS:
+            return None
+        # "Nothing there" proves a failure only if no earlier request can still arrive.
+        is_final = _is_final(error, store, version)
+        if found is _Found.NOTHING and is_final and not may_arrive:
+            raise error
+        may_arrive = may_arrive or not is_final
+    raise CommitOutcomeUnknownError(
+        f"the commit of version {version} of {store.root} may or may not have happened: the store "
+        f"failed {_TRIES} times, last with: {error}; look for txnId {txn_id!r} in the table's "
+        "history before you repeat the operation",
+        version=version,
+        txn_id=txn_id,
+    ) from error
+
+
+def _is_final(error: StorageError, store: Store, version: int) -> bool:
+    """Whether a failed request cannot take effect later: it was refused, or the store is local."""
+    # The commit that exists may be our own first copy: no proof of failure.
+    if isinstance(error, AlreadyExistsError):
+        return False
+    if isinstance(error, AccessDeniedError):
+        return True
+    if isinstance(error, CatalogError):
+        return error.was_refused
+    return isinstance(store, NativeStore) and store.native_path(commit_path(version)) is not None
+
+
+def _look(
+    committer: Committer, store: Store, version: int, txn_id: str
+) -> tuple[_Found, FileInfo | None]:
+    """Read a version back and compare its `txnId` with ours."""
+    try:
+        path = _path_of(committer, store, version)
+        if path is None:
+            return _Found.NOTHING, None
+        data = store.read(path)
+        found = commit_info_of(data, version).get("txnId")
+    except ObjectNotFoundError:
+        return _Found.NOTHING, None
+    except MalformedLogError:
+        return _Found.THEIRS, None
+    except StorageError as error:
+        logger.warning("reading version %d of %s back: %s", version, store.root, error)
+        return _Found.UNKNOWN, None
+    if found == txn_id:
+        return _Found.OURS, FileInfo(path, len(data), 0)
+    return _Found.THEIRS, None
+
+
+def _path_of(committer: Committer, store: Store, version: int) -> str | None:
+    tail = committer.log_tail(store)
+    if tail is None:
+        return commit_path(version)
+    for commit in tail.commits:
+        if commit.version == version:
+            return commit.file.path
+    last = tail.last_version
+    return None if last is None or version > last else commit_path(version)
+
+
+# What whoever watches commits is told of one: counts and names, no rows and no values of rows.
+
+
+def tell_commit(
+    work: ObservedWork, pending: PendingTransaction, *, version: int, num_retries: int
+) -> None:
+    """Add what a commit holds to the facts of the work that made it.
+
+    Args:
+        work: that is watched.
+        pending: the content of the commit.
+        version: that it made.
+        num_retries: attempts that lost before.
+
+    Cost: nothing while nobody watches; else a sum over the new files.
+    """
+    if not work.is_watched:
+        return
+    work.subject = pending.configuration
+    work.facts.update(
+        version=version,
+        num_retries=num_retries,
+        is_skipped=False,
+        num_added_files=len(pending.adds),
+        num_added_bytes=sum(add.size_bytes for add in pending.adds),
+        num_removed_files=sum(files.num_rows for files, _ in pending.removes),
+        data_change=pending.data_change,
+    )
+    work.facts.update({f"metrics.{name}": value for name, value in pending.metrics.items()})

@@ -8,26 +8,28 @@ Protocol: Delta Log Entries; Catalog-managed tables
 
 from __future__ import annotations
 
+import random
 import uuid
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.catalog import RatifiedCommit
-from deltalog.clock import now_ms
+from deltalog._util.clock import Clock, SystemClock, now_ms
+from deltalog._util.paths import FileInfo
 from deltalog.errors import (
     AlreadyExistsError,
     CommitFailedError,
     MalformedLogError,
     ObjectNotFoundError,
 )
+from deltalog.log.context import RatifiedCommit
 from deltalog.log.history import commit_info_of
 from deltalog.log.names import STAGED_DIRECTORY, commit_path
-from deltalog.paths import FileInfo
 from deltalog.storage.pool import map_in_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deltalog.catalog import Catalog, LogTail
+    from deltalog.log.context import Catalog, LogTail
     from deltalog.storage.store import Store
 
 
@@ -147,3 +149,48 @@ def _is_same(found: bytes, ratified: bytes, version: int) -> bool:
     except MalformedLogError:
         return False
     return ids[0] is not None and ids[0] == ids[1]
+
+
+# Waiting times between commit attempts, and when to give up.
+
+
+MAX_RETRIES: Final = 10_000
+MAX_WAIT_MS: Final = 10 * 60 * 1000
+_SHORTEST_SECONDS: Final = 0.01
+_LONGEST_SECONDS: Final = 1.0
+
+
+def _jitter() -> float:
+    return random.random()  # noqa: S311  # looked up when called: a simulation has its own chance
+
+
+@dataclass(slots=True, kw_only=True)
+class Backoff:
+    """Exponential backoff with full jitter: a random time below a limit that doubles up to 1 s.
+
+    Args:
+        clock: tells the time and sleeps.
+        jitter: returns a number from 0 to 1.
+        max_retries: how many attempts may follow the first.
+        max_wait_ms: time since the first attempt after which no other one begins.
+    """
+
+    clock: Clock = field(default_factory=SystemClock)
+    jitter: Callable[[], float] = _jitter
+    max_retries: int = MAX_RETRIES
+    max_wait_ms: int = MAX_WAIT_MS
+    started_ms: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Record when the first attempt began."""
+        self.started_ms = self.clock.now_ms()
+
+    def wait(self, number: int) -> None:
+        """Wait before the retry with this number, counted from 1."""
+        limit = min(_LONGEST_SECONDS, _SHORTEST_SECONDS * 2 ** min(number, 10))
+        self.clock.sleep(limit * self.jitter())
+
+    def allows(self, number: int) -> bool:
+        """Whether the retry with this number may begin."""
+        waited_ms = self.clock.now_ms() - self.started_ms
+        return number <= self.max_retries and waited_ms < self.max_wait_ms

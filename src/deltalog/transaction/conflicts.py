@@ -8,11 +8,14 @@ Protocol: none; Delta Spark's conflict checker (ledger D-33 … D-37)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from deltalog._util.kernels import compute
+from deltalog._util.paths import canonical_paths, decode_path
+from deltalog.data.scan.prune import judge
 from deltalog.errors import (
     CommitConflictError,
     ConcurrentAppendError,
@@ -23,24 +26,26 @@ from deltalog.errors import (
     MetadataChangedError,
     ProtocolChangedError,
 )
-from deltalog.features.protocol_change import supported_features
-from deltalog.features.row_ids import BACKFILL, ROW_TRACKING_DOMAIN, UNBACKFILL
-from deltalog.features.support import check_writable
-from deltalog.kernels import compute
-from deltalog.paths import canonical_paths, decode_path
-from deltalog.scan.judge import judge
-from deltalog.stats import parse_stats
-from deltalog.transaction.metadata_changes import is_harmless_change
-from deltalog.transaction.read_set import SERIALIZABLE, SNAPSHOT_ISOLATION, WRITE_SERIALIZABLE
+from deltalog.log.reader import parse_commits
+from deltalog.protocol.actions.properties import TableProperties
+from deltalog.protocol.column_mapping import MAX_COLUMN_ID_PROPERTY, MODE_PROPERTY, Mode, strip
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.protocol.features.identity_columns import IDENTITY_TAG
+from deltalog.protocol.features.protocol_change import supported_features
+from deltalog.protocol.features.row_ids import BACKFILL, ROW_TRACKING_DOMAIN, UNBACKFILL
+from deltalog.protocol.features.support import check_writable
+from deltalog.protocol.stats import parse_stats
+from deltalog.schema import encode_schema
+from deltalog.transaction.properties import SERIALIZABLE, SNAPSHOT_ISOLATION, WRITE_SERIALIZABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from deltalog.actions import Metadata, Protocol
-    from deltalog.configuration import TableConfiguration
     from deltalog.expressions import Expression
-    from deltalog.transaction.read_set import ReadSet
-    from deltalog.transaction.winners import WinningCommit
+    from deltalog.log.names import LogFile
+    from deltalog.log.reader import CommitTable
+    from deltalog.protocol.actions import DomainMetadata, Metadata, Protocol
+    from deltalog.transaction.properties import ReadSet
 
     Rule = Callable[["PendingFacts", "WinningCommit"], CommitConflictError | None]
 
@@ -318,4 +323,169 @@ def _error(
         version=winner.version,
         operation=winner.operation,
         files=files,
+    )
+
+
+# Metadata changes that do not conflict with concurrent writes.
+
+
+_P = TableProperties
+_ROW_TRACKING_COLUMNS: Final = (
+    _P.materialized_row_id_column_name.key,
+    _P.materialized_row_commit_version_column_name.key,
+)
+_TIMESTAMP_PROVENANCE: Final = (
+    _P.in_commit_timestamp_enablement_version.key,
+    _P.in_commit_timestamp_enablement_timestamp.key,
+)
+
+
+def is_harmless_change(
+    before: TableConfiguration, found: Metadata, *, protocol: Protocol | None
+) -> bool:
+    """Whether files written for `before` may be committed after the metadata `found`.
+
+    Args:
+        before: protocol and metadata that the writer built on.
+        found: the metadata of the winning commit.
+        protocol: the protocol of the same commit, if it sets one.
+    """
+    mine = before.metadata
+    same_but_these = replace(
+        found, configuration=mine.configuration, schema_string=mine.schema_string
+    )
+    if same_but_these != mine:
+        return False
+    after = TableConfiguration(before.protocol if protocol is None else protocol, found)
+    if mine.configuration.keys() - found.configuration.keys():
+        return False
+    changed = {
+        key for key, value in found.configuration.items() if mine.configuration.get(key) != value
+    }
+    if not all(key in _HARMLESS and _HARMLESS[key](before, after) for key in changed):
+        return False
+    return found.schema_string == mine.schema_string or _gained_names_only(before, after)
+
+
+def _gained_names_only(before: TableConfiguration, after: TableConfiguration) -> bool:
+    """Whether the schema gained only ids and physical names, as column mapping was enabled."""
+    same = encode_schema(strip(after.schema)) == encode_schema(before.schema)
+    return same and _mapping_was_switched_on(before, after)
+
+
+def _mapping_was_switched_on(before: TableConfiguration, after: TableConfiguration) -> bool:
+    modes = before.column_mapping_mode, after.column_mapping_mode
+    return modes == (Mode.NONE, Mode.NAME)
+
+
+def _gives_row_ids(_before: TableConfiguration, after: TableConfiguration) -> bool:
+    return after.row_ids_enabled
+
+
+def _keeps_timestamps(_before: TableConfiguration, after: TableConfiguration) -> bool:
+    return after.in_commit_timestamps is not None
+
+
+def _allows_deletion_vectors(_before: TableConfiguration, after: TableConfiguration) -> bool:
+    return after.writes_deletion_vectors
+
+
+def _has_new_checkpoints(_before: TableConfiguration, after: TableConfiguration) -> bool:
+    return after.properties.checkpoint_policy == "v2" and after.supports("v2Checkpoint")
+
+
+_HARMLESS: Final[Mapping[str, Callable[[TableConfiguration, TableConfiguration], bool]]] = {
+    _P.enable_row_tracking.key: _gives_row_ids,
+    **dict.fromkeys(_ROW_TRACKING_COLUMNS, _gives_row_ids),
+    MODE_PROPERTY: _mapping_was_switched_on,
+    MAX_COLUMN_ID_PROPERTY: _mapping_was_switched_on,
+    _P.enable_deletion_vectors.key: _allows_deletion_vectors,
+    _P.enable_in_commit_timestamps.key: _keeps_timestamps,
+    **dict.fromkeys(_TIMESTAMP_PROVENANCE, _keeps_timestamps),
+    _P.checkpoint_policy.key: _has_new_checkpoints,
+}
+
+
+# Winning commits: what conflict rules need to know of a commit that took our version.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WinningCommit:
+    """A commit that took the version that our transaction attempted.
+
+    Args:
+        file: its file in the log.
+        data: its bytes.
+        actions: its parsed actions.
+    """
+
+    file: LogFile
+    data: bytes
+    actions: CommitTable
+
+    @property
+    def version(self) -> int:
+        """Its version."""
+        return self.file.version
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """Its `commitInfo`; empty if it has none."""
+        return self.actions.commit_infos.get(self.version, {})
+
+    @property
+    def operation(self) -> str:
+        """The operation that its `commitInfo` names."""
+        return str(self.info.get("operation", "an unnamed operation"))
+
+    @property
+    def is_blind_append(self) -> bool:
+        """Whether its `commitInfo` says so; a commit that says nothing counts as none."""
+        return self.info.get("isBlindAppend") is True
+
+    @property
+    def changes_identity_marks_only(self) -> bool:
+        """Whether its metadata only moves the high water marks of identity columns."""
+        tags = self.info.get("tags")
+        return isinstance(tags, dict) and str(tags.get(IDENTITY_TAG, "")).lower() == "true"
+
+    @property
+    def protocol(self) -> Protocol | None:
+        """The protocol that it sets."""
+        return self.actions.protocols[-1][1] if self.actions.protocol_nodes else None
+
+    @property
+    def metadata(self) -> Metadata | None:
+        """The metadata that it sets."""
+        return self.actions.metadatas[-1][1] if self.actions.metadata_nodes else None
+
+    @property
+    def domains(self) -> Mapping[str, DomainMetadata]:
+        """The domains that it sets or removes."""
+        return {domain.domain: domain for _, domain in self.actions.domains}
+
+    @property
+    def app_versions(self) -> Mapping[str, int]:
+        """The applications whose progress it records."""
+        return {txn.app_id: txn.version for _, txn in self.actions.txns}
+
+    @property
+    def adds(self) -> pa.Table:
+        """The files that it adds."""
+        return self.actions.adds
+
+    @property
+    def removes(self) -> pa.Table:
+        """The files that it removes."""
+        return self.actions.removes
+
+
+def parse_winner(file: LogFile, data: bytes) -> WinningCommit:
+    """Parse a commit.
+
+    Raises:
+        MalformedLogError: the bytes are no commit.
+    """
+    return WinningCommit(
+        file=file, data=data, actions=parse_commits([(file, data)], commit_infos=True)
     )

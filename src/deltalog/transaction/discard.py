@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from deltalog.errors import CommitOutcomeUnknownError, DeltaError
+from deltalog.transaction.pending import PendingTransaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from deltalog.transaction.pending import PendingTransaction
 
 logger: logging.Logger = logging.getLogger(__name__)
 

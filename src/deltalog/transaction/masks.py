@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deltalog.actions.arrow import FILE_SCHEMA
-from deltalog.deletion_vectors import DeletionBitmap
-from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.scan.plan import descriptor_of
-from deltalog.write.deletion_vectors import write_deletion_vectors
+from deltalog.data.scan.plan import descriptor_of
+from deltalog.data.scan.transform import load_bitmap
+from deltalog.data.write.deletion_vectors import write_deletion_vectors
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.protocol.deletion_vectors import DeletionBitmap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,33 +9,35 @@ Protocol: Actions
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deltalog.actions import DomainMetadata
-from deltalog.actions.arrow import FILE_SCHEMA
-from deltalog.configuration import TableConfiguration
+from deltalog._util.cards import ProgressCount
+from deltalog._util.kernels import pc
+from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import InternalError, InvalidInputError, SchemaMismatchError
-from deltalog.features.identity_columns import with_high_water_marks
-from deltalog.features.schema_traits import IDENTITY_HIGH_WATER_MARK_KEY
-from deltalog.kernels import pc
-from deltalog.progress import ProgressCount
+from deltalog.protocol.actions import DomainMetadata
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.protocol.features.identity_columns import (
+    IDENTITY_HIGH_WATER_MARK_KEY,
+    with_high_water_marks,
+)
 from deltalog.schema import encode_schema, parse_schema
-from deltalog.transaction.read_set import ReadSet
-from deltalog.write.written import WrittenFiles
+from deltalog.transaction.properties import ReadSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from deltalog.actions import AddCDCFile, AddFile
-    from deltalog.context import TableContext
     from deltalog.expressions import Expression
     from deltalog.log.checksum import VersionChecksum
+    from deltalog.log.context import TableContext
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.actions import AddCDCFile, AddFile
     from deltalog.schema import StructType
-    from deltalog.snapshot import Snapshot
     from deltalog.storage.store import Store
     from deltalog.transaction.masks import Masks
     from deltalog.transaction.properties import AppTransaction
@@ -390,3 +392,46 @@ def _without_marks(schema: StructType) -> StructType:
             for field in schema.fields
         ]
     )
+
+
+# Files that callers commit themselves, under deltalake's names: `AddAction`, `RemoveAction`.
+
+
+@dataclass(slots=True)
+class AddAction:
+    """A Parquet file in the table's directory that becomes part of the table.
+
+    Args:
+        path: relative to the table, not encoded.
+        size: bytes.
+        partition_values: column → its text, as in `partitions()`.
+        modification_time: milliseconds since 1970, UTC.
+        data_change: False if its rows were in the table before.
+        stats: JSON text, such as `{"numRecords": 3}`; whoever gives it answers for it.
+    """
+
+    path: str
+    size: int
+    partition_values: Mapping[str, str | None]
+    modification_time: int
+    data_change: bool
+    stats: str
+
+
+@dataclass(slots=True)
+class RemoveAction:
+    """A file that leaves the table.
+
+    Args:
+        path: relative to the table, not encoded.
+        data_change: False if its rows stay in the table, in another file.
+        deletion_timestamp: accepted for deltalake's users; the commit's time is told.
+        size: accepted likewise; the table knows it.
+        partition_values: accepted likewise.
+    """
+
+    path: str
+    data_change: bool
+    deletion_timestamp: int
+    size: int | None = None
+    partition_values: Mapping[str, str | None] | None = None

@@ -14,19 +14,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from deltalog.catalog import MaintenanceOperation
+from deltalog._util.observing import WorkKind, observed
+from deltalog.log.context import MaintenanceOperation
 from deltalog.log.names import commit_path
-from deltalog.observing import WorkKind, observed
-from deltalog.snapshot import load_snapshot
+from deltalog.log.snapshot import load_snapshot
 from deltalog.storage.pool import meanwhile
 from deltalog.storage.store import is_local
-from deltalog.upkeep.checksum import read_checksum, write_checksum
-from deltalog.upkeep.permission import allows_maintenance
+from deltalog.transaction.upkeep.checksum import allows_maintenance, read_checksum, write_checksum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from deltalog.snapshot import Snapshot
+    from deltalog.log.snapshot import Snapshot
     from deltalog.transaction.pending import PendingTransaction
     from deltalog.transaction.properties import PostCommitHookProperties
 
@@ -57,7 +56,7 @@ class LogMaintenance:
 
     def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
         """`upkeep.create_checkpoint`."""
-        from deltalog.upkeep import create_checkpoint  # noqa: PLC0415  # one commit in many
+        from deltalog.transaction.upkeep import create_checkpoint  # noqa: PLC0415  # one commit in many
 
         create_checkpoint(snapshot, at_ms=at_ms)
         return True
@@ -151,7 +150,7 @@ def _is_cleanup_due(done: _PostCommit) -> bool:
 
 
 def _clean_up(done: _PostCommit) -> None:
-    from deltalog.upkeep import cleanup_once_a_day  # noqa: PLC0415  # with a checkpoint alone
+    from deltalog.transaction.upkeep import cleanup_once_a_day  # noqa: PLC0415  # with a checkpoint alone
 
     cleanup_once_a_day(done.snapshot, at_ms=done.now_ms())
 

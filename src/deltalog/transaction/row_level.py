@@ -21,16 +21,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog._util.paths import canonical_paths
 from deltalog.errors import DeltaError
-from deltalog.paths import canonical_paths
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.transaction.assemble import advance, isolation_level
+from deltalog.transaction.conflicts import PendingFacts, find_conflict
 from deltalog.transaction.masks import Masks, old_rows, write_masks
 
 if TYPE_CHECKING:
-    from deltalog.configuration import TableConfiguration
+    from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage.store import Store
+    from deltalog.transaction.assemble import CommitBase
+    from deltalog.transaction.conflicts import WinningCommit
     from deltalog.transaction.pending import PendingTransaction
-    from deltalog.transaction.winners import WinningCommit
 
 NOTHING: Final[Mapping[str, int]] = {}
 
@@ -159,3 +162,52 @@ def settle(pending: PendingTransaction) -> None:
 def _paths(files: pa.Table, root: str) -> list[str]:
     found: Any = canonical_paths(files.column("path"), root)
     return list(found.to_pylist())
+
+
+# The step from one attempt of a commit to the next, after another writer has won the version.
+
+
+def rebase(
+    pending: PendingTransaction,
+    base: CommitBase,
+    winner: WinningCommit,
+    *,
+    configuration: TableConfiguration,
+    has_log_tail: bool,
+) -> CommitBase:
+    """The base of the next attempt, on top of a winner; deletion vectors are united with its own.
+
+    Args:
+        pending: our transaction.
+        base: of the attempt that lost, or the winner before.
+        winner: the winning commit.
+        configuration: of the table, as our commit would leave it.
+        has_log_tail: whether a catalog decides which commits count.
+
+    Raises:
+        CommitConflictError: they conflict.
+    """
+    shared = find_shared(pending, configuration, winner)
+    removed: list[Any] = [files.column("path") for files, _ in pending.removes]
+    mine = pending.configuration
+    facts = PendingFacts(
+        root=pending.store.root,
+        before=base.configuration,
+        protocol=mine.protocol if pending.changes_protocol else None,
+        metadata=mine.metadata if pending.changes_metadata else None,
+        read_set=pending.read_set,
+        removed_paths=pa.chunked_array(
+            [chunk for column in removed for chunk in column.chunks], pa.string()
+        ),
+        shared_paths=shared.paths,
+        domains=frozenset(pending.domains),
+        isolation_level=isolation_level(pending, configuration),
+        operation=pending.operation,
+        has_log_tail=has_log_tail,
+        time_zone=pending.context.time_zone,
+    )
+    conflict = find_conflict(facts, winner)
+    if conflict is not None:
+        raise conflict
+    unite(pending, shared)
+    return advance(base, winner, pending)

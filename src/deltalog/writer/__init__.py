@@ -1,9 +1,9 @@
-"""What writes tables, under the module's name that deltalake's users import."""
+"""What writes tables, by the names that deltalake's users import."""
 
 from __future__ import annotations
 
+from deltalog.data.write.options import BloomFilterProperties, ColumnProperties, WriterProperties
 from deltalog.table import convert_to_deltalake, write_deltalake
-from deltalog.write.options import BloomFilterProperties, ColumnProperties, WriterProperties
 
 __all__ = [
     "BloomFilterProperties",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from deltalog.write.options import BloomFilterProperties, ColumnProperties, WriterProperties
+from deltalog.data.write.options import BloomFilterProperties, ColumnProperties, WriterProperties
 
 __all__ = ["BloomFilterProperties", "ColumnProperties", "WriterProperties"]

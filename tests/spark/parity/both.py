@@ -16,13 +16,13 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from deltalog.context import utc_context
+from deltalog.data.write.source import is_rereadable, open_batches
 from deltalog.errors import DeltaError
+from deltalog.log.context import utc_context
 from deltalog.log.listing import has_table
-from deltalog.snapshot import load_snapshot
+from deltalog.log.snapshot import load_snapshot
 from deltalog.storage import open_store
 from deltalog.storage.store import Store
-from deltalog.write.source import is_rereadable, open_batches
 from tests.spark.parity.differences import may_say
 from tests.spark.parity.same import Before, differences
 from tests.spark.parity.twin import Numbers, Twin

@@ -25,7 +25,7 @@ from tests.spark.parity.both import Both
 from tests.spark.parity.cases import LEFT_OUT, SOURCE
 from tests.spark.parity.entries import watch
 from tests.support.statements import FEED, VECTORS
-from tests.unit.rows.conftest import table
+from tests.unit.operations.changes.conftest import table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

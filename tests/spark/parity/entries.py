@@ -12,18 +12,17 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable
-from deltalog.conditions import as_condition, as_updates
-from deltalog.context import utc_context
-from deltalog.locations import open_table_store
+from deltalog.catalogs.table_uri import open_table_store
+from deltalog.log.context import utc_context
 from deltalog.log.listing import has_table
-from deltalog.rows.planned import ChangeMetrics
-from deltalog.rows.request import ChangeRequest
-from deltalog.snapshot import load_snapshot
+from deltalog.log.snapshot import load_snapshot
+from deltalog.operations.arguments import as_condition, as_updates
+from deltalog.operations.changes.request import ChangeMetrics, ChangeRequest
+from deltalog.operations.merge import Merge
+from deltalog.operations.optimize import Cluster, Compact, Optimized, ZOrder
+from deltalog.operations.restore import Restored
 from deltalog.storage.store import Store
 from deltalog.table import merge as merging
-from deltalog.verbs.merge import Merge
-from deltalog.verbs.optimize import Cluster, Compact, Optimized, ZOrder
-from deltalog.verbs.restore import Restored
 from tests.spark.parity.both import Both, read_rows
 from tests.spark.parity.twin import Numbers, Twin, app_of
 from tests.support.aging import AgingTable

@@ -13,13 +13,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deltalog._json import loads
-from deltalog.context import utc_context
-from deltalog.features.identity_columns import IdentityColumn, identity_columns
+from deltalog._util.json import loads
+from deltalog.data.scan import open_changes, plan_scan
+from deltalog.log.context import utc_context
 from deltalog.log.listing import has_table
-from deltalog.scan import open_changes, plan_scan
+from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.protocol.features.identity_columns import IdentityColumn, identity_columns
 from deltalog.schema import encode_schema
-from deltalog.snapshot import Snapshot, load_snapshot
 from deltalog.storage.store import Store
 
 ROW_ID, ROW_VERSION = "_metadata.row_id", "_metadata.row_commit_version"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import FAULTS, cases_of
-from tests.unit.rows import test_apply
+from tests.unit.operations.changes import test_apply
 
 globals().update(
     cases_of(

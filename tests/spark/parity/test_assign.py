@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import cases_of
-from tests.unit.rows import test_assign
+from tests.unit.operations.changes import test_assign
 
 globals().update(cases_of(test_assign, {}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import NO_WORD, cases_of
-from tests.unit.verbs.optimize import test_bins
+from tests.unit.operations.optimize import test_bins
 
 globals().update(
     cases_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import FAULTS, NO_WORD, RACES, cases_of
-from tests.unit.verbs import test_delete
+from tests.unit.operations import test_delete
 
 globals().update(
     cases_of(

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import cases_of
-from tests.unit.verbs import test_merge
+from tests.unit.operations import test_merge
 
 globals().update(cases_of(test_merge, {}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import COUNTS, NO_LIMIT, cases_of
-from tests.unit.rows.merge import test_pairs
+from tests.unit.operations.changes.merge import test_pairs
 
 globals().update(
     cases_of(

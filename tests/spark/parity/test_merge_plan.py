@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import OTHER_MISTAKE, cases_of
-from tests.unit.rows.merge import test_plan
+from tests.unit.operations.changes.merge import test_plan
 
 globals().update(
     cases_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import AS_DELTALAKE, NO_TABLE, cases_of
-from tests.unit.rows.merge import test_source
+from tests.unit.operations.changes.merge import test_source
 
 globals().update(
     cases_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import NO_TABLE, NO_WORD, cases_of
-from tests.unit.rows import test_request
+from tests.unit.operations.changes import test_request
 
 globals().update(
     cases_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import RACES, cases_of
-from tests.unit.write import test_replace_where
+from tests.unit.data.write import test_replace_where
 
 globals().update(
     cases_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import COUNTS, FAULTS, NO_WORD, RACES, TOO_LONG, cases_of
-from tests.unit.verbs import test_restore
+from tests.unit.operations import test_restore
 
 globals().update(
     cases_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import NO_WORD, cases_of
-from tests.unit.verbs import test_update
+from tests.unit.operations import test_update
 
 globals().update(
     cases_of(

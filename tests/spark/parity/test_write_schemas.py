@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import RACES, cases_of
-from tests.unit.verbs import test_write
+from tests.unit.operations import test_write
 
 globals().update(
     cases_of(

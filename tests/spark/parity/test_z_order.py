@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.spark.parity.cases import NO_WORD, cases_of
-from tests.unit.verbs.optimize import test_z_order
+from tests.unit.operations.optimize import test_z_order
 
 globals().update(
     cases_of(

@@ -16,7 +16,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import deltalog.spark
-from deltalog.context import utc_context
 from deltalog.errors import DeltaError
 from deltalog.expressions import (
     Column,
@@ -28,9 +27,10 @@ from deltalog.expressions import (
     parse_sql,
     to_sql,
 )
-from deltalog.rows.request import Action, ChangeRequest, Clause, When
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.operations.changes.request import Action, ChangeRequest, Clause, When
 from deltalog.schema import MapType, conform, from_arrow_schema, to_arrow_schema
-from deltalog.snapshot import load_snapshot
 from deltalog.spark import DeltaTable
 from deltalog.spark.session.types import to_spark_schema
 from deltalog.storage import open_store

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from deltalog._util.clock import SystemClock
 from deltalog.catalogs.locations import (
     LentCredential,
     LentOptions,
     check_location,
     check_staged_name,
 )
-from deltalog.clock import SystemClock
 from deltalog.errors import (
     CatalogAccessError,
     CatalogError,

@@ -6,8 +6,8 @@ import pytest
 
 from deltalog.catalogs import StagedTable, TableType
 from deltalog.catalogs.protocol import shown_name
-from deltalog.context import utc_context
 from deltalog.errors import InvalidInputError
+from deltalog.log.context import utc_context
 from tests.support.logs import DictStore
 
 STAGED = StagedTable(

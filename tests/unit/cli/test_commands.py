@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltalog import DeltaTable, __version__, write_deltalake
-from deltalog._json import loads
+from deltalog._util.json import loads
 from tests.support.command_line import ROWS, lines, run
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.cli.output import lay_out
+from deltalog.cli.application import lay_out
 from tests.support.command_line import lines, run
 
 

@@ -17,7 +17,7 @@ from deltalog.expressions import (
     to_sql,
     type_of,
 )
-from deltalog.sql_session import SqlSession
+from deltalog.expressions.sql_session import SqlSession
 from tests.support.typed_columns import SCHEMA, resolved_sql
 
 NOW = dt.datetime(2024, 6, 1, 12, 30, tzinfo=dt.timezone(dt.timedelta(hours=2)))

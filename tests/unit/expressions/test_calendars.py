@@ -1,4 +1,4 @@
-"""Weekdays, months between dates and time zones; checked against printed calendars."""
+"""Weekdays, months between dates and time zones; checked against printed datetimes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import calendars
+from deltalog.expressions import datetimes
 
 UTC = pa.timestamp("us", "UTC")
 
@@ -27,19 +27,19 @@ def texts_of(found: Any) -> list[str | None]:
 def test_next_day_is_always_later() -> None:
     # 2024-02-28 was a Wednesday, and 1969-12-31 too.
     dates = pa.array([dt.date(2024, 2, 28), dt.date(1969, 12, 31), None])
-    assert calendars.next_day(dates, pa.scalar("we")).to_pylist() == [
+    assert datetimes.next_day(dates, pa.scalar("we")).to_pylist() == [
         dt.date(2024, 3, 6),
         dt.date(1970, 1, 7),
         None,
     ]
     days = pa.array(["Thu", "THURSDAY", "no day"])
-    assert calendars.next_day(dates, days).to_pylist() == [
+    assert datetimes.next_day(dates, days).to_pylist() == [
         dt.date(2024, 2, 29),
         dt.date(1970, 1, 1),
         None,
     ]
     with pytest.raises(InvalidInputError, match="'weds' is no day of the week"):
-        calendars.next_day(dates, pa.scalar("weds"))
+        datetimes.next_day(dates, pa.scalar("weds"))
 
 
 @pytest.mark.parametrize(
@@ -53,14 +53,14 @@ def test_next_day_is_always_later() -> None:
     ],
 )
 def test_months_between(end: str | None, start: str, expected: float | None) -> None:
-    assert calendars.months_between(moments(end), moments(start)).to_pylist() == [expected]
+    assert datetimes.months_between(moments(end), moments(start)).to_pylist() == [expected]
 
 
 def test_months_between_is_rounded_to_eight_digits_on_request_only() -> None:
     end, start = moments("2024-02-02 00:00:00"), moments("2024-01-01 00:00:00")
-    exact = calendars.months_between(end, start, pa.scalar(value=False))
+    exact = datetimes.months_between(end, start, pa.scalar(value=False))
     assert exact.to_pylist() == [1 + 1 / 31]
-    assert calendars.months_between(end, start).to_pylist() == [1.03225806]
+    assert datetimes.months_between(end, start).to_pylist() == [1.03225806]
 
 
 def test_make_timestamp() -> None:
@@ -68,7 +68,7 @@ def test_make_timestamp() -> None:
         *whole, second = parts
         arrays: list[Any] = [pa.array([part], pa.int32()) for part in whole]
         seconds = pa.array([None if second is None else Decimal(second)], pa.decimal128(16, 6))
-        return calendars.make_timestamp(*arrays, seconds)
+        return datetimes.make_timestamp(*arrays, seconds)
 
     assert made(2024, 2, 29, 23, 59, "59.5").cast(pa.int64()).to_pylist() == [1_709_251_199_500_000]
     assert texts_of(made(2024, 12, 31, 23, 59, "60")) == ["2025-01-01 00:00:00"]
@@ -89,7 +89,7 @@ def test_times_of_zones() -> None:
         "2024-10-27 02:30:00",
         None,
     )
-    assert texts_of(calendars.to_utc_timestamp(walls, berlin)) == [
+    assert texts_of(datetimes.to_utc_timestamp(walls, berlin)) == [
         "2024-01-01 11:00:00",
         "2024-07-01 10:00:00",
         "2024-03-31 01:30:00",  # does not exist: with the offset before the change
@@ -97,7 +97,7 @@ def test_times_of_zones() -> None:
         None,
     ]
     instants = moments("2024-01-01 12:00:00", "2024-07-01 12:00:00")
-    assert texts_of(calendars.from_utc_timestamp(instants, berlin)) == [
+    assert texts_of(datetimes.from_utc_timestamp(instants, berlin)) == [
         "2024-01-01 13:00:00",
         "2024-07-01 14:00:00",
     ]
@@ -108,13 +108,13 @@ def test_times_of_zones() -> None:
 )
 def test_names_of_zones(zone: str, hour: int) -> None:
     noon = moments("2024-01-01 12:00:00")
-    found = calendars.from_utc_timestamp(noon, pa.scalar(zone)).to_pylist()
+    found = datetimes.from_utc_timestamp(noon, pa.scalar(zone)).to_pylist()
     assert found[0].hour == hour
 
 
 @pytest.mark.parametrize("name", ["from_utc_timestamp", "to_utc_timestamp"])
 def test_a_zone_is_null_or_exists(name: str) -> None:
-    kernel = calendars.KERNELS[name]
+    kernel = datetimes.KERNELS[name]
     noon = moments("2024-01-01 12:00:00")
     assert kernel(noon, pa.scalar(None, pa.string())).to_pylist() == [None]
     with pytest.raises(InvalidInputError, match="there is no time zone 'Mars/Base'"):

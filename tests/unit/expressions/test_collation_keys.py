@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltalog.expressions.collation_keys import DOTTED_I, keys, keys_of
-from deltalog.expressions.collation_keys import test as found_in
-from deltalog.expressions.lower_characters import _SETTLED, LOWER
-from deltalog.kernels import pc
-from deltalog.schema.collation_names import BY_BYTES, RULES
+from deltalog._util.kernels import pc
+from deltalog.expressions.comparing import _SETTLED, DOTTED_I, LOWER, keys, keys_of
+from deltalog.expressions.comparing import test as found_in
+from deltalog.schema.types import BY_BYTES, RULES
 from tests.support.collating import ALL, LCASE, LCASE_RTRIM, key, pieces, texts
 
 

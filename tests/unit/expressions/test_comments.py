@@ -6,7 +6,7 @@ import pytest
 
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import parse_sql, to_sql
-from deltalog.expressions.comments import without_comments
+from deltalog.expressions.spark_tokens import without_comments
 
 TEXTS = [
     ("id = 1 -- x \\\n OR true", "id = 1"),

@@ -12,8 +12,8 @@ import pytest
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import Expression, col, evaluate, parse_sql, resolve_predicate, to_sql
 from deltalog.expressions.comparing import like
+from deltalog.expressions.sql_session import SqlSession
 from deltalog.schema import Field, StructType
-from deltalog.sql_session import SqlSession
 from tests.support.sql import values_of
 
 INTERVAL: Any = pa.MonthDayNano  # the stubs know other arguments

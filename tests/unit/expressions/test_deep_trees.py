@@ -13,11 +13,12 @@ import pytest
 
 from deltalog.expressions import as_expression, col, filter_mask, lit, parse_sql, to_sql
 from deltalog.expressions.arrow_filters import (
+    Pickled,
+    depth,
     for_arrow,
     from_arrow_expression,
     weaker_than_arrow_expression,
 )
-from deltalog.expressions.arrow_pickles import Pickled, depth
 from deltalog.expressions.nodes import And, Not, Or
 from deltalog.expressions.trees import columns, conjuncts, map_columns, walk
 from deltalog.schema import from_arrow_schema
@@ -97,6 +98,7 @@ def test_conditions_of_thousands_of_terms_are_evaluated(shape: str) -> None:
     assert _matches(as_expression(condition, SCHEMA)) == MATCHES[shape]
 
 
+@pytest.mark.slow("thousands of terms")
 @shapes
 def test_pyarrow_filters_of_thousands_of_terms_are_converted(shape: str) -> None:
     condition = _shape(shape, lambda number: pc.field("v") == number)
@@ -113,6 +115,7 @@ def test_arrow_is_given_no_filter_that_ends_the_process(shape: str) -> None:
     assert DATA.filter(condition).column("v").to_pylist() == MATCHES[shape]
 
 
+@pytest.mark.slow("thousands of terms")
 @shapes
 def test_operands_that_can_fail_are_evaluated_in_turn_however_deep(shape: str) -> None:
     condition = _shape(shape, lambda number: col("v") + 1 == number + 1)

@@ -7,17 +7,18 @@ import pyarrow as pa
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions import arrow, lambdas, parse_sql
+from deltalog.expressions import arrow, parse_sql
+from deltalog.expressions import containers as lambdas
 from deltalog.expressions.functions import (
     FUNCTIONS,
     OF_CHARACTERS,
     OF_LENGTH,
     OF_LOCALES,
+    REFUSED,
     TRIMS,
     find_function,
 )
 from deltalog.expressions.macros import ALIASES, CASTS, MACROS
-from deltalog.expressions.refusals import REFUSED
 from tests.support.sql import values_of
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def test_a_refusal_gives_its_reason(name: str) -> None:
 
 
 def test_every_function_has_one_kernel() -> None:
-    tables = [arrow.KERNELS, arrow.ROWS, arrow.ROWS_WITH_NULLS, lambdas.KERNELS]
+    tables = [arrow.KERNELS, arrow.ROWS, arrow.ROWS_WITH_NULLS, lambdas.LAMBDAS]
     names = [name for table in tables for name in table]
     assert len(names) == len(set(names))
     assert {*names, "coalesce", "nanvl"} == set(FUNCTIONS)

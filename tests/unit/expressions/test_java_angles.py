@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from deltalog.expressions import java_angles
+from deltalog.expressions import java_math as java_angles
 from tests.support.java_answers import java_answers, wrong_answers
 
 ANSWERS: Final = java_answers()

@@ -5,8 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.expressions.casts import cast
-from deltalog.expressions.nested import cast_nested, map_parts, nested_texts
+from deltalog.expressions.casts import cast, cast_nested, map_parts, nested_texts
 from deltalog.schema import from_arrow_type, to_arrow_type
 from deltalog.schema.types import DataType
 

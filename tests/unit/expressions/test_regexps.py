@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.expressions.regexps import regexp_replace, rlike, to_re2
+from deltalog.expressions.strings import regexp_replace, rlike, to_re2
 
 
 def _matches(text: str, pattern: str) -> bool:

@@ -21,8 +21,8 @@ from deltalog.expressions import (
     type_of,
 )
 from deltalog.expressions.folding import fold
+from deltalog.expressions.sql_session import SqlSession
 from deltalog.schema import Schema, StructType, from_arrow_schema
-from deltalog.sql_session import SqlSession
 
 DATA = pa.RecordBatch.from_pydict(
     {

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from deltalog._util import civil
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import texts
-from deltalog.schema.primitives import civil
 
 
 @pytest.mark.parametrize(

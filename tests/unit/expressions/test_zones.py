@@ -7,8 +7,8 @@ import datetime as dt
 import pytest
 
 from deltalog.expressions import depends_on_zone, parse_sql, parse_type, resolve
+from deltalog.expressions.sql_session import SqlSession
 from deltalog.schema import Field, StructType
-from deltalog.sql_session import SqlSession
 
 SCHEMA = StructType(
     [

@@ -19,9 +19,13 @@ from pyiceberg.types import DoubleType, NestedField, StringType
 
 from deltalog import convert_to_deltalake, write_deltalake
 from deltalog.errors import InvalidInputError
-from deltalog.iceberg import avro
-from deltalog.iceberg.avro import MetadataAvroFile, MetadataOutputFile, most_bytes
-from deltalog.iceberg.manifests import read_manifest_list
+from deltalog.iceberg import manifests as avro
+from deltalog.iceberg.manifests import (
+    MetadataAvroFile,
+    MetadataOutputFile,
+    most_bytes,
+    read_manifest_list,
+)
 from deltalog.iceberg.store_io import StoreIO
 from deltalog.storage import open_store
 from tests.support.logs import DictStore

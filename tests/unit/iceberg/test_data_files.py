@@ -13,8 +13,8 @@ import pytest
 from deltalog import DeltaTable
 from deltalog.errors import MalformedLogError
 from deltalog.iceberg.data_files import FileColumns, _encoder
+from deltalog.protocol.stats import parse_stats
 from deltalog.schema.types import PrimitiveType
-from deltalog.stats import parse_stats
 
 
 @pytest.mark.parametrize(

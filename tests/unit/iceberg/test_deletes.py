@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.iceberg.deletes import DeleteFile, RowDeletes, Scope, Target, scope_of
+from deltalog.iceberg.source import DeleteFile, RowDeletes, Scope, Target, scope_of
 
 WHOLE: Scope = (0, ())
 P: Scope = (1, ("p",))

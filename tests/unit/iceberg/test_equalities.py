@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltalog.iceberg.equalities import Keys
+from deltalog.iceberg.deleted_rows import Keys
 
 PAIRS = st.tuples(st.integers(0, 3) | st.none(), st.sampled_from(["a", "b", "", "é"]) | st.none())
 

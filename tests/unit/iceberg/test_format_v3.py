@@ -19,10 +19,10 @@ from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
 
 from deltalog import DeltaTable, convert_to_deltalake, write_deltalake
-from deltalog.clock import SystemClock
+from deltalog._util.clock import SystemClock
 from deltalog.errors import DeletionVectorError, InvalidInputError
 from deltalog.iceberg import IcebergVersion, sync
-from deltalog.snapshot import load_snapshot
+from deltalog.log.snapshot import load_snapshot
 
 V2 = {"delta.enableIcebergCompatV2": "true"}
 V3 = {"delta.enableIcebergCompatV3": "true", "delta.enableDeletionVectors": "true"}

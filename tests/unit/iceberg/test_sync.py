@@ -14,11 +14,11 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.clock import SystemClock
+from deltalog._util.clock import SystemClock
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.iceberg import manifests, sync
 from deltalog.iceberg.store_io import metadata_path
-from deltalog.snapshot import load_snapshot
+from deltalog.log.snapshot import load_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

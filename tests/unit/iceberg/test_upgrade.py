@@ -11,9 +11,9 @@ from pyiceberg.table import StaticTable
 
 import deltalog
 from deltalog import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalog.engine import LocalEngine
 from deltalog.errors import InvalidInputError
-from deltalog.verbs.alter import SetTableProperties
+from deltalog.operations.alter import SetTableProperties
+from deltalog.operations.engine import LocalEngine
 
 if TYPE_CHECKING:
     from pathlib import Path

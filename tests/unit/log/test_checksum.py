@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog._json import dumps
+from deltalog._util.json import dumps
 from deltalog.log.checksum import parse_checksum
 from tests.support import logs
 

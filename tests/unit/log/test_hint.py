@@ -6,9 +6,10 @@ import hashlib
 
 import pytest
 
-from deltalog._json import loads
+from deltalog._util.json import loads
+from deltalog._util.paths import FileInfo
 from deltalog.errors import MalformedLogError, StorageError
-from deltalog.log.hint import (
+from deltalog.log.listing import (
     LastCheckpointHint,
     canonical_form,
     checksum_of,
@@ -17,7 +18,6 @@ from deltalog.log.hint import (
     read_hint,
 )
 from deltalog.log.names import LAST_CHECKPOINT_PATH
-from deltalog.paths import FileInfo
 from tests.support.logs import DictStore
 
 SAMPLE = (

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltalog.log.histograms import DELETED_COUNT_BOUNDARIES, FILE_SIZE_BOUNDARIES, histogram
+from deltalog.log.checksum import DELETED_COUNT_BOUNDARIES, FILE_SIZE_BOUNDARIES, histogram
 
 SIZES = [0, 1, 8191, 8192, 2**20, 2**38, 2**41]
 

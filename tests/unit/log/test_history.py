@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.context import utc_context
+from deltalog._util.paths import FileInfo
 from deltalog.errors import InvalidInputError, VersionNotFoundError
+from deltalog.log.context import utc_context
 from deltalog.log.history import file_times_ms
 from deltalog.log.names import LogFile, LogFileKind
-from deltalog.paths import FileInfo
-from deltalog.snapshot import find_version, load_snapshot
+from deltalog.log.snapshot import find_version, load_snapshot
 from deltalog.testing import CountingStore
 from tests.support import logs
 

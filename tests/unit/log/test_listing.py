@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from deltalog.catalog import LogTail, RatifiedCommit
+from deltalog._util.paths import FileInfo
 from deltalog.errors import LogGapError, ObjectNotFoundError
 from deltalog.log import names as names_of
+from deltalog.log.context import LogTail, RatifiedCommit
 from deltalog.log.listing import has_table, list_commits, list_for_version, list_log
 from deltalog.log.names import LAST_CHECKPOINT_PATH
 from deltalog.log.segment import build_segment
-from deltalog.paths import FileInfo
 from deltalog.storage import Store
 from deltalog.testing import CountingStore
 from tests.support.logs import DictStore, add, classic_checkpoint, commit, table_of

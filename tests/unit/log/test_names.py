@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from deltalog._util.paths import FileInfo
 from deltalog.log import names
 from deltalog.log.names import LogFile, LogFileKind, parse_log_name
-from deltalog.paths import FileInfo
 
 UUID = "3a0d65cd-4056-49b8-937b-95f9e3ee90e5"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.actions.arrow import CDC_SCHEMA, FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.errors import InvalidMetadataError, MalformedLogError
 from deltalog.log import reader
 from deltalog.log.names import LogFile, parse_log_name
 from deltalog.log.reader import concat_commits, parse_commits, read_commits
+from deltalog.protocol.actions.arrow import CDC_SCHEMA, FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.testing import CountingStore
 from tests.support import logs
 

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from deltalog._util.paths import FileInfo
 from deltalog.errors import (
     CheckpointMissingError,
     CheckpointUnreadableError,
@@ -18,7 +19,6 @@ from deltalog.errors import (
 from deltalog.log import names
 from deltalog.log.names import LogFile, LogFileKind
 from deltalog.log.segment import CheckpointKind, LogListing, build_segment, sort_listing
-from deltalog.paths import FileInfo
 
 LOW = "00000000-0000-0000-0000-000000000000"
 HIGH = "ffffffff-0000-0000-0000-000000000000"

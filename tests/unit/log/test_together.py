@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.actions.arrow import CDC_SCHEMA, FILE_SCHEMA, REMOVE_SCHEMA
 from deltalog.log import reader, together
 from deltalog.log.reader import CommitTable, parse_commits
 from deltalog.log.together import read_together
+from deltalog.protocol.actions.arrow import CDC_SCHEMA, FILE_SCHEMA, REMOVE_SCHEMA
 from tests.support import logs
 from tests.unit.log.test_reader import files_of
 

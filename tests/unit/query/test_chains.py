@@ -9,7 +9,7 @@ import pytest
 
 import deltalog
 from deltalog.query import running
-from deltalog.query.safe_constants import is_safe
+from deltalog.query.query_trees import is_safe
 
 ROWS = pa.table({"a": range(1000), "s": [str(number) for number in range(1000)]})
 

@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 import pytest
 
 import deltalog
-from deltalog.query import counted
+from deltalog.query import duckdb as counted
 from deltalog.testing import CountingStore
 from tests.support.facade import make, store_of
 from tests.support.raw_tables import DataTable

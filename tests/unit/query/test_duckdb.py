@@ -129,6 +129,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
+@pytest.mark.slow("forks processes")
 @pytest.mark.skipif(sys.platform == "win32", reason="no forks")
 def test_a_fork_has_a_database_of_its_own() -> None:
     ended = subprocess.run(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.query.selections import Selection
-from deltalog.query.translate import translated
+from deltalog.query.translate import Selection, translated
 
 
 @pytest.mark.parametrize(

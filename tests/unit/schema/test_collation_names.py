@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.schema.collation_names import canonical, collation_named, name_in_sql, versioned
+from deltalog.schema.types import canonical, collation_named, name_in_sql, versioned
 
 
 @pytest.mark.parametrize(

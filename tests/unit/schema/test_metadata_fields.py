@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.metadata_columns import METADATA_COLUMNS
 from deltalog.schema import Field, StructType
-from deltalog.schema.metadata_fields import metadata_columns_of, with_metadata_columns
+from deltalog.schema.metadata_columns import (
+    METADATA_COLUMNS,
+    metadata_columns_of,
+    with_metadata_columns,
+)
 
 SCHEMA = StructType([Field("id", "long"), Field("p", "string")])
 

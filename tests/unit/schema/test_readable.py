@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.schema.readable import python_values, readable_rows, readable_tuples
+from deltalog.schema.check import python_values, readable_rows, readable_tuples
 
 
 def test_rows_for_people_have_all_values() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deltalog import ArrayType, Field, MapType, Schema
-from deltalog.schema.tree import schema_rows, schema_tree
+from deltalog.schema.columns import schema_rows, schema_tree
 
 INNER = Schema([Field("x", "long", nullable=False)])
 SCHEMA = Schema(

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from deltalog import Field, Schema
-from deltalog.features.computed_columns import default_expressions, generation_expressions
-from deltalog.features.identity_columns import identity_columns
+from deltalog.protocol.features.declarations import default_expressions, generation_expressions
+from deltalog.protocol.features.identity_columns import identity_columns
 
 
 def test_columns_are_declared_as_the_protocol_stores_them() -> None:

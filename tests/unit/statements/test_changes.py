@@ -13,7 +13,7 @@ from deltalog.statements.local import LocalSession
 from tests.support.sql_tables import SqlTables
 
 if TYPE_CHECKING:
-    from deltalog.statements.slices import Query
+    from deltalog.statements.statement import Query
 
 
 @pytest.fixture

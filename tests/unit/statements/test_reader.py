@@ -9,7 +9,7 @@ import pytest
 from deltalog.errors import InvalidInputError
 from deltalog.query.names import QualifiedName
 from deltalog.statements.reader import StatementReader
-from deltalog.statements.slices import SubqueryKind
+from deltalog.statements.statement import SubqueryKind
 
 
 def test_an_expression_ends_before_a_keyword_outside_of_brackets_and_case() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deltalog.errors import InvalidInputError
-from deltalog.statements.script import is_complete, statements_of
+from deltalog.statements.connection import is_complete, statements_of
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 
 import pytest
 
+from deltalog._util.store_kinds import KINDS
 from deltalog.errors import AlreadyExistsError, StorageError
 from deltalog.storage import atomic, open_store
 from deltalog.storage.links import Home
-from deltalog.store_kinds import KINDS
 
 
 def _names(directory: Path) -> list[str]:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from azure.identity.aio import EnvironmentCredential
 
+from deltalog._util.store_kinds import KINDS
 from deltalog.storage.azure import AzureFiles, FixedTokenCredential, ImpatientCredential
 from deltalog.storage.filesystems import files_over, filesystem_options, make_filesystem
-from deltalog.store_kinds import KINDS
 
 
 def azure(options: dict[str, Any], location: str = "az://c/t") -> dict[str, Any]:

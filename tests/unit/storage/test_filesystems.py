@@ -8,10 +8,10 @@ from typing import Any
 import fsspec
 import pytest
 
+from deltalog._util.store_kinds import KINDS
 from deltalog.errors import StorageError
 from deltalog.storage import open_store
 from deltalog.storage.filesystems import filesystem_options, make_filesystem
-from deltalog.store_kinds import KINDS
 
 
 def s3(options: dict[str, Any]) -> dict[str, Any]:

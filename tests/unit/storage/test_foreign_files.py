@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
+from deltalog._util.paths import are_foreign
 from deltalog.errors import DataFileUnreadableError, InvalidInputError, UnsafePathError
-from deltalog.paths import are_foreign
 from deltalog.storage import open_store
 from deltalog.storage.options import trusted_locations
 

@@ -69,9 +69,9 @@ assert all(count > 6 for count in failed.values()), failed
 """
 
 _SPILLS = """
-from deltalog.rows.external_sort import SortLimits, sort_batches
-from deltalog.rows.merge.source import MergeSource
-from deltalog.rows.row_diff import match_rows
+from deltalog.operations.changes.external_sort import SortLimits, sort_batches
+from deltalog.operations.changes.merge.source import MergeSource
+from deltalog.operations.changes.row_diff import match_rows
 
 batch = pa.record_batch({"x": list(range(5000))})
 reader = lambda: pa.RecordBatchReader.from_batches(batch.schema, [batch] * 3)
@@ -107,6 +107,7 @@ def _run(script: str, home: Path) -> None:
     assert "Exception ignored" not in done.stderr
 
 
+@pytest.mark.slow("a disk fills up at every size")
 @needs_limits
 def test_a_disk_that_fills_up_leaves_no_half_files(tmp_path: Path) -> None:
     _run(_WRITES, tmp_path)

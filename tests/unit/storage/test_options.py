@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from deltalog._util.store_kinds import KINDS
 from deltalog.errors import InvalidInputError, StorageError
 from deltalog.storage import open_store
 from deltalog.storage.filesystems import filesystem_options
 from deltalog.storage.options import commit_objection, secrets_of
-from deltalog.store_kinds import KINDS
 
 
 def s3(options: dict[str, Any]) -> dict[str, Any]:

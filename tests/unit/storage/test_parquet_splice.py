@@ -16,11 +16,12 @@ from deltalog.errors import AlreadyExistsError, DataFileUnreadableError
 from deltalog.storage import thrift
 from deltalog.storage.byte_sources import EncodedBytes
 from deltalog.storage.parquet_groups import StoredFooter, read_stored
-from deltalog.storage.parquet_indexes import _is_column_index, _moved_offsets
-from deltalog.storage.parquet_page_headers import Page
 from deltalog.storage.parquet_splice import (
     GroupsToCopy,
+    Page,
     SplicedFile,
+    _is_column_index,
+    _moved_offsets,
     checked_groups,
     empty_footer,
     encoded_groups,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from deltalog._util.store_kinds import KINDS
 from deltalog.storage.filesystems import filesystem_options
-from deltalog.store_kinds import KINDS
 
 
 def s3(options: dict[str, Any]) -> dict[str, Any]:

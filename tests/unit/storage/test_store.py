@@ -13,11 +13,11 @@ import fsspec
 import pyarrow.fs as pafs
 import pytest
 
+from deltalog._util.paths import FileInfo
 from deltalog.errors import (
     AlreadyExistsError,
     ObjectNotFoundError,
 )
-from deltalog.paths import FileInfo
 from deltalog.storage import FsspecStore, LevelStore, Store, open_store
 from tests.support.filesystems import OneByOneFileSystem
 

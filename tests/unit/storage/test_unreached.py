@@ -15,7 +15,7 @@ from deltalog import DeltaTable
 from deltalog.catalogs import GlueCatalog
 from deltalog.errors import CatalogUnavailableError, StorageError
 from deltalog.storage import open_store
-from deltalog.storage.unreached import ATTEMPTS, impatient_client
+from deltalog.storage.faults import ATTEMPTS, impatient_client
 
 KEYS = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
 S3 = {**KEYS, "aws_region": "us-east-1", "aws_allow_http": "true"}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog import CommitProperties, DeltaTable, Field, StructType, Transaction, write_deltalake
-from deltalog.clock import now_ms
+from deltalog._util.clock import now_ms
 from deltalog.errors import (
     ConstraintViolationError,
     DeltaError,

@@ -99,6 +99,7 @@ def _ends(job: Job, call: int, error: BaseException) -> bool:
     return False
 
 
+@pytest.mark.slow("ends an operation at each of its steps")
 @ALL
 @pytest.mark.parametrize("error", [Enough(), KeyboardInterrupt()], ids=["exception", "Ctrl-C"])
 def test_ended_at_any_step_it_leaves_nothing(job: Job, error: BaseException) -> None:

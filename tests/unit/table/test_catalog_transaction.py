@@ -21,7 +21,6 @@ from deltalog import (
     write_deltalake,
 )
 from deltalog.catalogs import CatalogTable, FileCatalog, Name, NamedTable
-from deltalog.context import TableContext
 from deltalog.errors import (
     ConstraintViolationError,
     DeltaError,
@@ -30,11 +29,12 @@ from deltalog.errors import (
     TableNotFoundError,
     TransactionIncompleteError,
 )
+from deltalog.log.context import TableContext
+from deltalog.operations.alter import SetTableName
+from deltalog.operations.delete import Delete
 from deltalog.storage.store import Store
-from deltalog.table.catalog_recovery import PartState
+from deltalog.table.catalog_transaction import PartState
 from deltalog.testing.stores import FaultyStore, Harm, InjectedFault
-from deltalog.verbs.alter import SetTableName
-from deltalog.verbs.delete import Delete
 from tests.support.catalog_transactions import (
     AFTER,
     BEFORE,

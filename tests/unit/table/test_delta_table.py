@@ -20,14 +20,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog import DeltaTable, QueryBuilder, col, convert_to_deltalake, write_deltalake
-from deltalog._json import loads
+from deltalog._util.json import loads
 from deltalog.errors import (
     DataFileMissingError,
     InvalidInputError,
     TableNotFoundError,
     VersionNotFoundError,
 )
-from deltalog.insight.follow import Follower
+from deltalog.table.inspect.follow import Follower
 from deltalog.testing import CountingStore
 from tests.support import logs
 from tests.support.facade import make, rows, store_of

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltalog import CommitProperties, DeltaTable, Transaction, table_defaults, write_deltalake
-from deltalog._json import loads
+from deltalog._util.json import loads
 from tests.support.facade import actions, fresh_rows, last, make, store_of
 from tests.support.logs import DictStore
 

@@ -113,6 +113,7 @@ def held(table: DeltaTable, way: str) -> DeltaTable:
     return pickle.loads(pickle.dumps(table)) if way == "pickled" else table
 
 
+@pytest.mark.slow("every operation, on every way to make a table anew")
 @pytest.mark.parametrize(
     ("way", "versions"), [("opened", 1), ("opened", 3), ("own", 4), ("own", 7), ("pickled", 2)]
 )

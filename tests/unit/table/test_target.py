@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from deltalog import DeltaTable
-from deltalog.engine import LocalEngine
-from deltalog.table.target import LatestTable, VerbTarget
-from deltalog.verbs.delete import Delete
+from deltalog.operations.delete import Delete
+from deltalog.operations.engine import LocalEngine
+from deltalog.table.creating import LatestTable, VerbTarget
 from tests.support.facade import fresh_rows, make, store_of
 
 DATA = [{"id": 1}, {"id": 2}, {"id": 3}]

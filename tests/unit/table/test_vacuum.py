@@ -10,8 +10,8 @@ from deltalog import DeltaTable, write_deltalake
 from deltalog.errors import (
     StorageError,
 )
+from deltalog.operations.restore import Restore
 from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
-from deltalog.verbs.restore import Restore
 from tests.support.aging import AgingTable
 from tests.support.facade import FEED, VECTORS, make, rows, store_of
 from tests.support.vacuuming import (

@@ -76,6 +76,7 @@ def steps_for(operation: str, num_columns: int) -> int:
     return steps_of(lambda: OPERATIONS[operation](table, rows))
 
 
+@pytest.mark.slow("tables of thousands of columns")
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_steps_grow_with_the_columns(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Small footers are remembered, large ones are not.

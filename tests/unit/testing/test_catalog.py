@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.catalog import Catalog, RatifiedCommit
+from deltalog._util.paths import FileInfo
 from deltalog.errors import (
     AlreadyExistsError,
     ObjectNotFoundError,
 )
+from deltalog.log.context import Catalog, RatifiedCommit
 from deltalog.log.names import STAGED_DIRECTORY
-from deltalog.paths import FileInfo
 from deltalog.testing import InMemoryCatalog
 
 

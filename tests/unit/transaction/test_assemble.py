@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from deltalog.actions import AddCDCFile
-from deltalog.context import utc_context
+from deltalog.log.context import utc_context
 from deltalog.log.names import commit_path
-from deltalog.snapshot import load_snapshot
+from deltalog.log.snapshot import load_snapshot
+from deltalog.protocol.actions import AddCDCFile
 from deltalog.transaction import (
     PendingTransaction,
     commit,

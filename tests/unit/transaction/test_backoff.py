@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.context import utc_context
 from deltalog.errors import (
     CommitRetriesExhaustedError,
 )
-from deltalog.snapshot import load_snapshot
-from deltalog.testing.simulation.process import SteadyClock
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.testing.simulation.model import SteadyClock
 from deltalog.transaction import (
     Backoff,
     CommitProperties,

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from deltalog.context import utc_context
 from deltalog.errors import (
     ConcurrentAppendError,
 )
-from deltalog.snapshot import Snapshot, load_snapshot
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import Snapshot, load_snapshot
 from deltalog.transaction import (
     AppTransaction,
     CommitProperties,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from deltalog._util.paths import FileInfo
 from deltalog.log.names import LogFile, LogFileKind
-from deltalog.paths import FileInfo
-from deltalog.transaction.commit_base import NEW_TABLE, CommitBase, advance, first_base
-from deltalog.transaction.winners import WinningCommit, parse_winner
+from deltalog.transaction.assemble import NEW_TABLE, CommitBase, advance, first_base
+from deltalog.transaction.conflicts import WinningCommit, parse_winner
 from tests.support.logs import PROTOCOL, Json, add, domain, metadata, ndjson, remove
 from tests.support.transactions import NOW_MS, pending, table
 

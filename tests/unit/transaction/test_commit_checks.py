@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.actions import DeletionVectorDescriptor, DomainMetadata
-from deltalog.context import utc_context
 from deltalog.errors import (
     InternalError,
     InvalidInputError,
 )
-from deltalog.snapshot import load_snapshot
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.protocol.actions import DeletionVectorDescriptor, DomainMetadata
 from deltalog.transaction import (
     AppTransaction,
     commit,

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from deltalog.context import utc_context
 from deltalog.errors import (
     InvalidInputError,
     ObjectNotFoundError,
 )
-from deltalog.snapshot import load_snapshot
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
 from deltalog.testing import CountingStore
 from deltalog.transaction import (
     AppTransaction,

@@ -7,8 +7,6 @@ from dataclasses import replace
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.catalog import Catalog, LogTail, RatifiedCommit
-from deltalog.context import utc_context
 from deltalog.errors import (
     CommitFailedError,
     CommitOutcomeUnknownError,
@@ -16,8 +14,9 @@ from deltalog.errors import (
     MalformedLogError,
     StorageError,
 )
+from deltalog.log.context import Catalog, LogTail, RatifiedCommit, utc_context
 from deltalog.log.names import STAGED_DIRECTORY, commit_path
-from deltalog.snapshot import load_snapshot
+from deltalog.log.snapshot import load_snapshot
 from deltalog.testing import InMemoryCatalog
 from deltalog.transaction import CatalogCommitter, PendingTransaction, commit
 from tests.support.contexts import moved

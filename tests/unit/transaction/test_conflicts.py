@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from deltalog.actions import DomainMetadata
-from deltalog.context import utc_context
 from deltalog.errors import (
     CommitConflictError,
     ConcurrentAppendError,
@@ -20,7 +18,9 @@ from deltalog.errors import (
     ProtocolChangedError,
     UnsupportedFeatureError,
 )
-from deltalog.snapshot import load_snapshot
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.protocol.actions import DomainMetadata
 from deltalog.transaction import AppTransaction, PendingTransaction, commit
 from tests.support.conflicting import (
     FEATURES,

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, Field, PrimitiveType, write_deltalake
-from deltalog.actions import DeletionVectorDescriptor
 from deltalog.errors import DeltaError, InvalidInputError, InvalidMetadataError
 from deltalog.log.names import commit_path
+from deltalog.protocol.actions import DeletionVectorDescriptor
 from deltalog.transaction import commit
 from deltalog.transaction.properties import CommitProperties, Transaction
 from tests.support.logs import PROTOCOL, DictStore, Json, classic_checkpoint, domain, metadata

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from deltalog.actions.arrow import FILE_SCHEMA
-from deltalog.context import utc_context
-from deltalog.snapshot import load_snapshot
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.transaction import (
     commit,
 )

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog._json import dumps, loads
+from deltalog._util.json import dumps, loads
+from deltalog._util.paths import FileInfo
 from deltalog.errors import (
     AlreadyExistsError,
     InvalidInputError,
     MalformedLogError,
     ObjectNotFoundError,
 )
-from deltalog.paths import FileInfo
-from deltalog.transaction import journal as journals
-from deltalog.transaction.journal import (
+from deltalog.transaction import prepared as journals
+from deltalog.transaction.prepared import (
     Journal,
     Journals,
     PreparedCommit,

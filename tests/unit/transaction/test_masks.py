@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from deltalog import col, write_deltalake
-from deltalog._json import loads
+from deltalog._util.json import loads
 from tests.support.facade import (
     VECTORS,
     actions,

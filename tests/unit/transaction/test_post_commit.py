@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
-from deltalog._json import dumps, loads
-from deltalog.context import utc_context
+from deltalog._util.json import dumps, loads
+from deltalog.log.context import utc_context
 from deltalog.log.names import checksum_name, commit_path, log_path
-from deltalog.snapshot import load_snapshot
+from deltalog.log.snapshot import load_snapshot
 from deltalog.storage import Store
 from deltalog.testing import CountingStore, FaultyStore, Harm, InjectedFault
-from deltalog.testing.simulation.process import SteadyClock
+from deltalog.testing.simulation.model import SteadyClock
 from deltalog.transaction import (
     PendingTransaction,
     PostCommitHookProperties,

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog._json import dumps, loads
-from deltalog.context import utc_context
+from deltalog._util.json import dumps, loads
 from deltalog.errors import (
     DataFileMissingError,
     DeletionVectorError,
@@ -18,11 +17,11 @@ from deltalog.errors import (
     MalformedLogError,
     UnsafePathError,
 )
-from deltalog.snapshot import load_snapshot
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
 from deltalog.transaction import AppTransaction, PendingTransaction, commit
 from deltalog.transaction.commit import commit_loop
-from deltalog.transaction.journal import APP_VERSION, PreparedCommit
-from deltalog.transaction.prepared import pending_again
+from deltalog.transaction.prepared import APP_VERSION, PreparedCommit, pending_again
 from tests.support.facade import FEED, NO_VECTORS, VECTORS, actions, rows
 from tests.support.logs import DictStore
 

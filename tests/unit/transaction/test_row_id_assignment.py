@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from deltalog.context import utc_context
 from deltalog.errors import InvalidInputError
-from deltalog.snapshot import load_snapshot
+from deltalog.log.context import utc_context
+from deltalog.log.snapshot import load_snapshot
 from deltalog.transaction import PendingTransaction, commit
 from tests.support.logs import (
     DictStore,

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from deltalog import DeltaTable, write_deltalake
-from deltalog.engine import LocalEngine
 from deltalog.errors import CommitConflictError, DeltaError, StorageError
+from deltalog.operations.delete import Delete
+from deltalog.operations.do import stage
+from deltalog.operations.engine import LocalEngine
 from deltalog.testing import FaultyStore, Harm, InjectedFault
 from deltalog.transaction import PendingTransaction, commit
-from deltalog.verbs.delete import Delete
-from deltalog.verbs.do import stage
 from tests.support.facade import FEED, VECTORS, BusyStore, actions, changes, last, rows
 from tests.support.logs import DictStore
 from tests.support.transactions import condition

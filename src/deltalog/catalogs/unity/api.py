@@ -8,6 +8,7 @@ Protocol: UC Delta API (delta.yaml); Unity Catalog API (all.yaml)
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -31,10 +32,11 @@ from deltalog.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from deltalog._json import JsonObject
-    from deltalog.catalog import MaintenanceOperation
+    from deltalog._util.clock import Clock
+    from deltalog._util.json import JsonObject
     from deltalog.catalogs.locations import LentCredential
     from deltalog.catalogs.unity.client import UnityClient
+    from deltalog.log.context import MaintenanceOperation
 
 T = TypeVar("T")
 
@@ -429,3 +431,65 @@ _OLDER_CREDENTIALS: Final = (
     ("azure_user_delegation_sas", "azure.", ("sas_token",)),
     ("gcp_oauth_token", "gcs.", ("oauth_token",)),
 )
+
+
+# Whoever lends the credentials of a Unity Catalog: for a table, a staged one, or a location.
+
+
+@dataclass(frozen=True, slots=True)
+class UnityLender(ABC):
+    """Lends credentials; its subclasses know for what."""
+
+    api: UnityApi
+
+    @property
+    def clock(self) -> Clock:
+        """As `Lender`."""
+        return self.api.client.clock
+
+    @property
+    def pickles_secrets(self) -> bool:
+        """As `Lender`."""
+        return self.api.client.pickles_secrets
+
+    @abstractmethod
+    def lend(self) -> Sequence[LentCredential]:
+        """As `Lender`."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfTable(UnityLender):
+    """For a table of the catalog."""
+
+    name: Name
+    table_id: str
+    location: str
+
+    def lend(self) -> Sequence[LentCredential]:
+        """As `Lender`."""
+        return self.api.lend_for_table(self.name, self.table_id, self.location)
+
+
+@dataclass(frozen=True, slots=True)
+class OfStaging(UnityLender):
+    """For a table that is not shown yet."""
+
+    catalog: str
+    table_id: str
+    location: str
+
+    def lend(self) -> Sequence[LentCredential]:
+        """As `Lender`."""
+        return self.api.lend_for_staging(self.catalog, self.table_id, self.location)
+
+
+@dataclass(frozen=True, slots=True)
+class OfPath(UnityLender):
+    """For a location that is not a table's yet."""
+
+    catalog: str
+    location: str
+
+    def lend(self) -> Sequence[LentCredential]:
+        """As `Lender`."""
+        return self.api.lend_for_path(self.catalog, self.location)

@@ -12,24 +12,24 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog._json import dumps, loads
-from deltalog.catalog import LogTail, MaintenanceOperation, RatifiedCommit
+from deltalog._util.json import dumps, loads
+from deltalog._util.paths import FileInfo
 from deltalog.catalogs.locations import LentCredential, check_staged_name
 from deltalog.catalogs.protocol import CatalogTable, Name, TableType
 from deltalog.errors import DeltaError, MalformedMessageError
-from deltalog.features.clustering import CLUSTERING_DOMAIN
-from deltalog.features.registry import canonical_name
-from deltalog.features.row_ids import ROW_TRACKING_DOMAIN
+from deltalog.log.context import LogTail, MaintenanceOperation, RatifiedCommit
 from deltalog.log.names import STAGED_DIRECTORY
-from deltalog.paths import FileInfo
+from deltalog.protocol.features.clustering import CLUSTERING_DOMAIN
+from deltalog.protocol.features.registry import canonical_name
+from deltalog.protocol.features.row_ids import ROW_TRACKING_DOMAIN
 from deltalog.schema.codec import parse_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from deltalog._json import JsonObject
-    from deltalog.actions import DomainMetadata, Metadata
-    from deltalog.actions import Protocol as ProtocolAction
+    from deltalog._util.json import JsonObject
+    from deltalog.protocol.actions import DomainMetadata, Metadata
+    from deltalog.protocol.actions import Protocol as ProtocolAction
     from deltalog.schema import StructType
 
 CATALOG_MANAGED: Final = "catalogManaged"

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from deltalog._json import dumps, loads
+from deltalog._util.json import dumps, loads
 from deltalog.catalogs.protocol import CatalogTable, Name, TableType, shown_name
+from deltalog.catalogs.unity.committer import add_commit, own_properties
 from deltalog.catalogs.unity.messages import manages_commits, parse_commit, tail_of
-from deltalog.catalogs.unity.updates import add_commit, own_properties
 from deltalog.errors import (
     CatalogError,
     DeltaError,
@@ -29,14 +29,14 @@ from deltalog.schema.types import PrimitiveType, StructType
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog._json import JsonObject
-    from deltalog.actions import Metadata
-    from deltalog.catalog import LogTail, RatifiedCommit
+    from deltalog._util.json import JsonObject
     from deltalog.catalogs.protocol import StagedTable
     from deltalog.catalogs.unity.api import UnityApi
+    from deltalog.log.context import LogTail, RatifiedCommit
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.actions import Metadata
     from deltalog.schema import Field
-    from deltalog.snapshot import Snapshot
-    from deltalog.transaction.winners import WinningCommit
+    from deltalog.transaction.conflicts import WinningCommit
 
 
 def find(api: UnityApi, name: Name) -> CatalogTable | None:

@@ -13,10 +13,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
+from deltalog._util.kernels import Array, compute
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import Array, compute
+from deltalog.schema.primitives.places import check_kind, check_match
 from deltalog.schema.primitives.row import Bounds, ValueCodec
-from deltalog.schema.primitives.texts import check_kind, check_match
 
 MAX_DIGITS: Final = 38
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"

@@ -1,7 +1,7 @@
 """What deltalog knows of one primitive type, as a row of a table.
 
 Owns the columns of that table; `table` has its rows, and the other files here have the codecs
-that rows share. A room that treats types differently asks a column, never a name.
+that rows share. A package that treats types differently asks a column, never a name.
 
 Protocol: Primitive Types
 """
@@ -17,7 +17,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deltalog.kernels import Array
+    from deltalog._util.kernels import Array
 
     Box = tuple[tuple[float, ...], tuple[float, ...]]
 

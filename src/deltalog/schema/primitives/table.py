@@ -8,12 +8,16 @@ Protocol: Primitive Types, Type Widening
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
+from difflib import get_close_matches
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
-from deltalog.schema.primitives import moments, numbers, places, spans, texts
+from deltalog.errors import InvalidInputError
+from deltalog.schema.primitives import moments, numbers, places
 from deltalog.schema.primitives.row import Family, Primitive, ValueCodec
 
 _INTEGERS: Final = frozenset({"byte", "short", "integer", "long"})
@@ -58,7 +62,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
     for row in (
         Primitive(
             name="string",
-            codec=texts.TEXT,
+            codec=places.TEXT,
             arrow=pa.string,
             large_arrow=pa.large_string,
             takes=(pa.string(), pa.large_string(), pa.string_view()),
@@ -84,7 +88,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         _integer(
             name="integer",
             bits=32,
-            stored_in=_NUMBERS | {"decimal", spans.YEAR_TO_MONTH},
+            stored_in=_NUMBERS | {"decimal", moments.YEAR_TO_MONTH},
             arrow=pa.int32,
             takes=(pa.int32(), pa.uint16()),
             widens_to=frozenset({"long", "double"}),
@@ -122,14 +126,14 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
         ),
         Primitive(
             name="boolean",
-            codec=texts.TRUTH,
+            codec=places.TRUTH,
             arrow=pa.bool_,
             takes=(pa.bool_(),),
             sql_words=("BOOLEAN", "BOOL"),
         ),
         Primitive(
             name="binary",
-            codec=texts.BYTES,
+            codec=places.BYTES,
             arrow=pa.binary,
             large_arrow=pa.large_binary,
             takes=(pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(1)),
@@ -184,20 +188,20 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
             written=partial(moments.fine_constant, has_zone=True),
         ),
         _interval(
-            name=spans.YEAR_TO_MONTH,
+            name=moments.YEAR_TO_MONTH,
             codec=ValueCodec(),  # Arrow has integers for it, which are converted as such
             arrow=pa.int32,
-            aliases=spans.narrower("year", "month"),
-            written=spans.months_constant,
+            aliases=moments.narrower("year", "month"),
+            written=moments.months_constant,
         ),
         _interval(
-            name=spans.DAY_TO_SECOND,
-            codec=spans.TIME_SPAN,
+            name=moments.DAY_TO_SECOND,
+            codec=moments.TIME_SPAN,
             arrow=lambda: pa.duration("us"),
             takes=(pa.duration("us"),),
-            aliases=spans.narrower("day", "hour", "minute", "second"),
+            aliases=moments.narrower("day", "hour", "minute", "second"),
             stored_as=pa.int64,
-            written=spans.time_constant,
+            written=moments.time_constant,
         ),
         _place(
             name="geometry",
@@ -268,3 +272,65 @@ def type_of_extension(name: str, metadata: str) -> str | None:
         if found is not None:
             return found
     return None
+
+
+# Which type was meant by what is none: a type of Python, Arrow, pandas or SQL, or its name.
+
+
+# A class, or its name. An integer of Python has no width: the widest holds most.
+_OF_PYTHON: Final = {
+    bool: "boolean",
+    int: "long",
+    float: "double",
+    str: "string",
+    bytes: "binary",
+    dt.date: "date",
+    dt.datetime: "timestamp",
+    decimal.Decimal: "decimal(38,18)",
+}
+_OF_NAMES: Final = {kind.__name__.lower(): name for kind, name in _OF_PYTHON.items()}
+# What neither Arrow nor SQL calls so.
+_OTHERS: Final = {"object": "string", "text": "string", "datetime64[ns]": "timestamp"}
+
+# The stubs know it for constants only.
+_arrow_type: Any = pa.type_for_alias
+
+
+def unknown_type(value: object) -> InvalidInputError:
+    """Return the error for what is no type of a table, with the type that may be meant."""
+    known = ", ".join(sorted(PRIMITIVES))
+    shown = repr(value) if isinstance(value, str) else f"{value!r}, a {type(value).__name__}"
+    meant = _meant(value)
+    hint = f"; did you mean {meant!r}?" if meant else ""
+    return InvalidInputError(
+        f"cannot make a type of {shown}: expected a type such as ArrayType(…), or the name of one: "
+        f"{known}, with parameters where it has them, as decimal(p,s){hint}"
+    )
+
+
+def _meant(value: object) -> str | None:
+    if isinstance(value, type):
+        return _OF_PYTHON.get(value)
+    if isinstance(value, pa.DataType):
+        return _of_arrow(value)
+    if not isinstance(value, str):
+        return None
+    name = value.strip().lower()
+    in_sql = primitive_in_sql(name)
+    if in_sql is not None:
+        return in_sql.name
+    found = _OF_NAMES.get(name) or _OTHERS.get(name)
+    if found is None:
+        try:
+            found = _of_arrow(_arrow_type(name))
+        except ValueError:
+            found = next(iter(get_close_matches(name, PRIMITIVES, n=1)), None)
+    return found
+
+
+def _of_arrow(kind: pa.DataType) -> str | None:
+    found = primitive_of_arrow(kind)
+    if found is None:
+        return None
+    row, parameters = found
+    return f"{row.name}({','.join(parameters)})" if parameters else row.name

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from deltalog.http.options import HttpOptions
-from deltalog.http.replies import AnswerLimits
-from deltalog.http.retry import Retry
 from deltalog.sharing.client.aio import AsyncRows, AsyncSharedTable, AsyncSharingClient
 from deltalog.sharing.client.client import (
     SharedMetadata,
@@ -21,7 +18,9 @@ from deltalog.sharing.client.pages import LineList, TableHead, TablePage
 from deltalog.sharing.client.profile import parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient, TemporaryTableCredentials
 from deltalog.sharing.client.table import SharedTable
-from deltalog.sharing.wire.listing import Schema, Share, Table
+from deltalog.sharing.wire.lines import Schema, Share, Table
+from deltalog.storage.http.client import HttpOptions, Retry
+from deltalog.storage.http.replies import AnswerLimits
 
 __all__ = [
     "AnswerLimits",

@@ -16,7 +16,7 @@ from deltalog.errors import MalformedMessageError, ShareNotFoundError
 from deltalog.sharing.client.profile import read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.table import SharedTable
-from deltalog.sharing.wire.listing import Schema, Share, Table
+from deltalog.sharing.wire.lines import Schema, Share, Table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from deltalog.http.options import HttpOptions
-    from deltalog.scan.rows import Rows
+    from deltalog.data.scan.rows import Rows
     from deltalog.sharing.client.profile import ProfileSource
-    from deltalog.sharing.wire.listing import ListingPage
+    from deltalog.sharing.wire.lines import ListingPage
     from deltalog.sharing.wire.profile import Profile
+    from deltalog.storage.http.client import HttpOptions
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deltalog.arguments import as_timestamp_ms
 from deltalog.errors import InvalidInputError
-from deltalog.http.client import run
-from deltalog.http.texts import shown_location
-from deltalog.metadata_columns import COMMIT_TIMESTAMP
+from deltalog.operations.arguments import as_timestamp_ms
+from deltalog.schema.metadata_columns import COMMIT_TIMESTAMP
 from deltalog.sharing.client.aio import AsyncSharingClient
 from deltalog.sharing.client.pages import CAPABILITIES
 from deltalog.sharing.client.profile import parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.table import SharedTable
-from deltalog.sharing.wire.capabilities import DELTA, PARQUET
+from deltalog.sharing.wire.requests import DELTA, PARQUET
+from deltalog.storage.http.client import run
+from deltalog.storage.http.replies import shown_location
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from deltalog.actions.model import Format, Protocol
-    from deltalog.http.options import HttpOptions
+    from deltalog.protocol.actions.model import Format, Protocol
     from deltalog.sharing.client.profile import ProfileSource
-    from deltalog.sharing.wire.listing import Schema, Share, Table
+    from deltalog.sharing.wire.lines import Schema, Share, Table
     from deltalog.sharing.wire.profile import Profile
+    from deltalog.storage.http.client import HttpOptions
 
 
 class SharingClient:

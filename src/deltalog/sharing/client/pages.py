@@ -13,16 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from deltalog.errors import MalformedMessageError, SharingError
-from deltalog.features import FEATURES, Kind, Support
-from deltalog.http.texts import printable
-from deltalog.sharing.wire.capabilities import (
-    CAPABILITIES_HEADER,
-    DELTA,
-    PARQUET,
-    VERSION_HEADER,
-    Capabilities,
-    parse_capabilities,
-)
+from deltalog.protocol.features import FEATURES, Kind, Support
 from deltalog.sharing.wire.lines import (
     READER_VERSION,
     DeltaFileLine,
@@ -35,6 +26,15 @@ from deltalog.sharing.wire.lines import (
     QueryStatus,
     parse_line,
 )
+from deltalog.sharing.wire.requests import (
+    CAPABILITIES_HEADER,
+    DELTA,
+    PARQUET,
+    VERSION_HEADER,
+    Capabilities,
+    parse_capabilities,
+)
+from deltalog.storage.http.replies import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,11 +17,11 @@ from typing import Any, BinaryIO, Final, Protocol, runtime_checkable
 
 import fsspec
 
-from deltalog._json import dumps
+from deltalog._util.json import dumps
 from deltalog.errors import InvalidInputError
-from deltalog.http.texts import shown_location
-from deltalog.sharing.wire.listing import Table
+from deltalog.sharing.wire.lines import Table
 from deltalog.sharing.wire.profile import Profile, parse_profile
+from deltalog.storage.http.replies import shown_location
 
 logger: logging.Logger = logging.getLogger(__name__)
 

@@ -9,30 +9,41 @@ Protocol: Read Data from a Table, Query Table Metadata
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.arguments import as_timestamp_ms, refuse_both
-from deltalog.conditions import as_condition
-from deltalog.configuration import TableConfiguration
-from deltalog.errors import InvalidInputError, SharingAccessError, SharingError
-from deltalog.http.client import run
-from deltalog.schema.types import TIMESTAMP
+from deltalog.errors import (
+    InvalidInputError,
+    MalformedMessageError,
+    SharingAccessError,
+    SharingError,
+)
+from deltalog.expressions import Column, Literal, columns, conjuncts, resolve_predicate
+from deltalog.expressions.nodes import And, Comparison, IsNull, Not
+from deltalog.expressions.sql_session import SqlSession
+from deltalog.operations.arguments import as_condition, as_timestamp_ms, refuse_both
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.schema import find_field
+from deltalog.schema.collations import own_collation
+from deltalog.schema.types import BY_BYTES, DOUBLE, FLOAT, TIMESTAMP
 from deltalog.sharing.client.answers import VersionHead, fetch_file_list, fetch_head
-from deltalog.sharing.client.hints import json_hint, sql_hints
 from deltalog.sharing.client.snapshots import snapshot_of_files
+from deltalog.sharing.wire.hints import encode_json_hint, parse_json_hint
 from deltalog.sharing.wire.requests import TableQuery
-from deltalog.sql_session import SqlSession
+from deltalog.storage.http.client import run
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Collection, Iterator
 
     from deltalog.expressions import Expression
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.schema import StructType
     from deltalog.sharing.client.answers import TableAnswer
     from deltalog.sharing.client.rest import AsyncRestClient
-    from deltalog.sharing.wire.listing import Table
-    from deltalog.snapshot import Snapshot
+    from deltalog.sharing.wire.lines import Table
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -260,3 +271,95 @@ def _zoneless_columns(configuration: TableConfiguration, time_zone: str) -> froz
         return frozenset()
     fields = configuration.partition_schema.fields
     return frozenset(field.name for field in fields if field.type == TIMESTAMP)
+
+
+# Predicate hints for a query: the parts of a predicate by which a server may leave out files.
+
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN_TEXT: Final = re.compile(r"[^'\\\x00-\x1f]*")
+_OPERATORS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
+
+
+def as_json_hint(text: str) -> Expression:
+    """Return the predicate in a caller's `jsonPredicateHints`.
+
+    Raises:
+        InvalidInputError: it is no JSON predicate.
+    """
+    try:
+        return parse_json_hint(text)
+    except MalformedMessageError as error:
+        raise InvalidInputError(f"cannot use the JSON predicate: {error}") from None
+
+
+def json_hint(
+    predicate: Expression, schema: StructType, unsafe: Collection[str] = ()
+) -> str | None:
+    """Return `jsonPredicateHints` for the safe parts of a predicate; None if there are none.
+
+    Args:
+        predicate: over the columns.
+        schema: of the table.
+        unsafe: columns whose values the server may read otherwise than the client.
+    """
+    parts = tuple(_safe_parts(predicate, schema, unsafe))
+    return encode_json_hint(And(parts)) if parts else None
+
+
+def sql_hints(
+    predicate: Expression, schema: StructType, unsafe: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return `predicateHints` for the safe parts of a predicate that have a form in their SQL."""
+    texts = (_sql(part) for part in _safe_parts(predicate, schema, unsafe))
+    return tuple(text for text in texts if text is not None)
+
+
+def _safe_parts(
+    predicate: Expression, schema: StructType, unsafe: Collection[str]
+) -> Iterator[Expression]:
+    known = {field.name for field in schema} - set(unsafe)
+    for part in conjuncts(resolve_predicate(predicate, schema)):
+        paths = columns(part)
+        if paths and all(path[0] in known and not _is_unsafe(path, schema) for path in paths):
+            yield part
+
+
+def _is_unsafe(path: tuple[str, ...], schema: StructType) -> bool:
+    # Engines order NaN in different ways, and the bounds of a file may leave it out. They compare
+    # texts by bytes, whose bounds are no other collation's.
+    field = find_field(schema, path)
+    return field.type in (FLOAT, DOUBLE) or own_collation(field) != BY_BYTES
+
+
+def _sql(node: Expression) -> str | None:
+    """Return one of the protocol's eight forms of SQL, or None for any other condition."""
+    match node:
+        case Comparison(operator=operator, left=left, right=right) if operator in _OPERATORS:
+            sides = [_sql_operand(left), _sql_operand(right)]
+            # The protocol's forms are "between a column in the table and a constant value".
+            one_column = isinstance(left, Column) != isinstance(right, Column)
+            if one_column and None not in sides:
+                return f"{sides[0]} {operator} {sides[1]}"
+        case IsNull(operand=Column() as column) if name := _sql_operand(column):
+            return f"{name} IS NULL"
+        case Not(operand=IsNull(operand=Column() as column)) if name := _sql_operand(column):
+            return f"{name} IS NOT NULL"
+    return None
+
+
+def _sql_operand(node: Expression) -> str | None:
+    if isinstance(node, Column):
+        is_plain = len(node.path) == 1 and _NAME.fullmatch(node.path[0])
+        return node.path[0] if is_plain else None
+    value = node.value if isinstance(node, Literal) and not node.is_far_moment else None
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case str() if _PLAIN_TEXT.fullmatch(value):
+            return f"'{value}'"
+        case date() if not isinstance(value, datetime):
+            return f"'{value.isoformat()}'"
+    return None

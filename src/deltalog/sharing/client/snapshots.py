@@ -13,29 +13,28 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.context import TableContext
-from deltalog.deletion_vectors import location
-from deltalog.http.texts import shown_location
+from deltalog.data.scan.plan import Scan
+from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.rows import require_library
+from deltalog.log.context import TableContext
 from deltalog.log.names import LogFile, LogFileKind, commit_path, compaction_name, log_path
 from deltalog.log.reader import concat_commits, parse_commits
 from deltalog.log.segment import LogSegment
-from deltalog.scan.plan import Scan
-from deltalog.scan.reader import read_tasks
-from deltalog.scan.rows import require_library
-from deltalog.sharing.client.store import SharedStore
-from deltalog.sharing.client.urls import AnsweredQuery, UrlBook
-from deltalog.snapshot import Snapshot
-from deltalog.snapshot.state import LogState
+from deltalog.log.snapshot import Snapshot
+from deltalog.log.snapshot.state import LogState
+from deltalog.protocol.deletion_vectors import location
+from deltalog.sharing.client.store import AnsweredQuery, SharedStore, UrlBook
+from deltalog.storage.http.replies import shown_location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
 
-    from deltalog.scan.task import ScanTask
+    from deltalog.data.scan.task import ScanTask
     from deltalog.sharing.client.answers import TableAnswer, VersionHead
     from deltalog.sharing.client.rest import AsyncRestClient
-    from deltalog.sharing.wire.listing import Table
+    from deltalog.sharing.wire.lines import Table
     from deltalog.sharing.wire.requests import ChangesQuery, TableQuery
 
 
@@ -162,13 +161,13 @@ class SharedScan(Scan):
 
 
 def spark_frames() -> Any:
-    """Import what makes DataFrames; the Spark edge lies above this room, so it goes by its name.
+    """Import what makes DataFrames; the Spark edge lies above this package, so it goes by its name.
 
     Raises:
         InvalidInputError: PySpark is not installed.
     """
     require_library("pyspark", extra="spark")
-    return import_module("deltalog.spark.sharing.frames")
+    return import_module("deltalog.spark.sharing.batch")
 
 
 def _prefetching(tasks: Iterator[ScanTask]) -> Iterator[ScanTask]:

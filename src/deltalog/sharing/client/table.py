@@ -10,31 +10,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from deltalog.arguments import as_arrow_schema, as_columns, as_limit
-from deltalog.clock import now_ms, utc_moment
-from deltalog.conditions import as_condition, with_blanks_as_nulls
+from deltalog._util.clock import now_ms, utc_moment
+from deltalog.data.scan.file_reports import add_actions, file_uris, partitions
+from deltalog.data.scan.plan import plan_scan
+from deltalog.data.scan.polars import lazy_frame
+from deltalog.data.scan.rows import duckdb_relation
 from deltalog.errors import InvalidInputError
-from deltalog.http.client import run
-from deltalog.insight.follow_steps import Offset
-from deltalog.scan.file_reports import add_actions, file_uris, partitions
-from deltalog.scan.plan import plan_scan
-from deltalog.scan.polars import lazy_frame
-from deltalog.scan.rows import duckdb_relation
-from deltalog.sharing.client.changes import SharedChanges, load_changes, no_changes
-from deltalog.sharing.client.follow import SharedFollower, SharedFollowOptions
-from deltalog.sharing.client.hints import as_json_hint
+from deltalog.expressions.sql_session import SqlSession
+from deltalog.operations.arguments import (
+    as_arrow_schema,
+    as_columns,
+    as_condition,
+    as_limit,
+    with_blanks_as_nulls,
+)
+from deltalog.sharing.client.follow import (
+    SharedChanges,
+    SharedFollower,
+    SharedFollowOptions,
+    load_changes,
+    no_changes,
+)
 from deltalog.sharing.client.profile import parse_table_name, parse_table_url, read_profile
 from deltalog.sharing.client.rest import AsyncRestClient
 from deltalog.sharing.client.shown_version import (
     Conditions,
     ShownVersion,
     VersionOrTimestamp,
+    as_json_hint,
     as_version,
 )
 from deltalog.sharing.client.snapshots import SharedScan, table_root
-from deltalog.sharing.wire.listing import Table
+from deltalog.sharing.wire.lines import Table
 from deltalog.sharing.wire.requests import ChangesQuery
-from deltalog.sql_session import SqlSession
+from deltalog.storage.http.client import run
+from deltalog.table.inspect.follow import Offset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,15 +54,15 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from deltalog.actions.model import Metadata, Protocol
+    from deltalog.data.scan.dataset import DeltaDataset
+    from deltalog.data.scan.rows import DtypeBackend
     from deltalog.expressions import Expression
-    from deltalog.http.options import HttpOptions
-    from deltalog.scan.dataset import DeltaDataset
-    from deltalog.scan.pandas import DtypeBackend
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.actions.model import Metadata, Protocol
     from deltalog.schema import Schema
     from deltalog.sharing.client.answers import VersionHead
     from deltalog.sharing.client.profile import ProfileSource
-    from deltalog.snapshot import Snapshot
+    from deltalog.storage.http.client import HttpOptions
 
 
 class SharedTable:
@@ -228,7 +238,7 @@ class SharedTable:
             as_large_types: large strings, binaries and lists.
             file_pruning_predicate: only rows for which this is true.
         """
-        from deltalog.scan.dataset import DeltaDataset  # noqa: PLC0415  # takes half a second
+        from deltalog.data.scan.dataset import DeltaDataset  # noqa: PLC0415  # takes half a second
 
         snapshot = self.snapshot
         schema = as_arrow_schema(schema, self.schema(), as_large_types=as_large_types)

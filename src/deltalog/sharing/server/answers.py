@@ -12,7 +12,9 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from deltalog.errors import DeltaError
+from deltalog.errors import (
+    DeltaError,
+)
 from deltalog.sharing.server.faults import Fault, fault_of
 from deltalog.sharing.wire.lines import EndStreamAction, encode_line
 
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from deltalog.sharing.server.tables import ServedTable
     from deltalog.sharing.server.tokens import Sealer
     from deltalog.sharing.server.urls import UrlSigner, ViewFileSource
-    from deltalog.sharing.wire.capabilities import Capabilities
     from deltalog.sharing.wire.lines import Line
+    from deltalog.sharing.wire.requests import Capabilities
 
 _LOG = logging.getLogger("deltalog.sharing")
 

@@ -5,45 +5,65 @@ Protocol: REST APIs
 
 from __future__ import annotations
 
+import hmac
+import logging
+import os
 import secrets
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import anyio
 import pyarrow as pa
 from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
 
+from deltalog._util.clock import now_ms
 from deltalog.errors import DeltaError
+from deltalog.integrations.telemetry import watch_with_openlineage, watch_with_opentelemetry
 from deltalog.sharing.server.answers import Services
 from deltalog.sharing.server.async_queries import AsyncQueries
 from deltalog.sharing.server.cache import FileCache
 from deltalog.sharing.server.config import ServerConfig
 from deltalog.sharing.server.config_settings import parse_config
 from deltalog.sharing.server.endpoints import Server, routes
-from deltalog.sharing.server.faults import Fault
+from deltalog.sharing.server.faults import Fault, unauthenticated
 from deltalog.sharing.server.formats import needed_features
-from deltalog.sharing.server.metrics import Metrics
 from deltalog.sharing.server.middleware import (
+    CONTENT_TYPE,
+    Gauge,
+    Metrics,
     RequestMiddleware,
+    Turns,
+    add_audit_facts,
+    fault_response,
     internal_error,
     unknown_method,
     unknown_route,
 )
-from deltalog.sharing.server.oauth import TokenVerifier
-from deltalog.sharing.server.operations import operator_routes
-from deltalog.sharing.server.recipients import RateLimit, Recipient, Recipients
+from deltalog.sharing.server.recipients import (
+    RateLimit,
+    Recipient,
+    Recipients,
+    TokenVerifier,
+    is_loopback,
+)
 from deltalog.sharing.server.tables import TableName, Tables, tables_of
-from deltalog.sharing.server.telemetry import start_telemetry
-from deltalog.sharing.server.tokens import Sealer
+from deltalog.sharing.server.tokens import Sealer, token_digest
 from deltalog.sharing.server.urls import UrlSigner
 from deltalog.sharing.server.views import View
-from deltalog.sharing.server.work import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from starlette.requests import Request
     from starlette.types import ASGIApp
 
-    from deltalog.sharing.server.config import TableConfig
+    from deltalog.sharing.server.config import TableConfig, TelemetryConfig
     from deltalog.storage import Store
 
 
@@ -110,7 +130,7 @@ def make_app(current: Callable[[], Server]) -> ASGIApp:
     """Return the application of a server that may be replaced between two requests."""
     # What would be imported during the first request: pandas by pyarrow, and what a snapshot needs.
     pa.array([None])
-    import_module("deltalog.checkpoints.reader")
+    import_module("deltalog.log.checkpoints.reader")
     metrics = Metrics()
     config = current().services.config
     start_telemetry(config.telemetry)
@@ -147,3 +167,212 @@ def _problem(server: Server, name: TableName) -> str | None:
         # Recipients do not see the underlying error; whoever runs the server does.
         return str(error.__context__ or error)
     return None
+
+
+# The configured telemetry of the server's process.
+
+
+_LOG: Final = logging.getLogger("deltalog.sharing")
+_lock = threading.Lock()
+_begun: Final[set[TelemetryConfig]] = set()
+
+
+def start_telemetry(config: TelemetryConfig) -> None:
+    """Begin what is configured and not begun yet.
+
+    Raises:
+        InvalidInputError: a library is not installed.
+    """
+    with _lock:
+        if config in _begun:
+            return
+        if config.opentelemetry:
+            watch_with_opentelemetry(trusts_parents=config.trusts_parents)
+            _warn_without_provider()
+        if config.openlineage_url is not None:
+            watch_with_openlineage(
+                url=config.openlineage_url,
+                api_key=config.openlineage_api_key,
+                namespace=config.namespace,
+            )
+        _begun.add(config)
+
+
+def _warn_without_provider() -> None:
+    """Log that spans go nowhere: the SDK is set up by whoever starts the process."""
+    from opentelemetry import trace  # noqa: PLC0415 -- an extra
+
+    if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        _LOG.warning(
+            "telemetry.openTelemetry: the process has no tracer provider, spans go nowhere; start "
+            "it by opentelemetry-instrument"
+        )
+
+
+# What the operators of the server ask it: whether it lives, whether it is ready, its metrics.
+
+
+_JSON: Final = {"Content-Type": "application/json"}
+
+
+def operator_routes(current: Callable[[], Server], metrics: Metrics) -> list[Route]:
+    """Return the routes for operators.
+
+    Args:
+        current: returns the server of the current configuration.
+        metrics: that are shown, unless the configuration turns them off.
+    """
+    readiness = Readiness(current)
+
+    async def live(request: Request) -> Response:
+        """Answer: the event loop does. No thread, table or store is asked."""
+        add_audit_facts(request.scope, action="live")
+        return Response(b'{"status":"ok"}', headers=_JSON)
+
+    async def ready(request: Request) -> Response:
+        add_audit_facts(request.scope, action="ready")
+        if await readiness.is_ready():
+            return Response(b'{"status":"ok"}', headers=_JSON)
+        return Response(b'{"status":"unavailable"}', 503, _JSON)
+
+    async def show(request: Request) -> Response:
+        add_audit_facts(request.scope, action="metrics")
+        server = current()
+        if not _may_see_metrics(request, server.services.config):
+            return fault_response(unauthenticated())
+        text = metrics.text(_gauges(server, readiness))
+        return Response(text, headers={"Content-Type": CONTENT_TYPE})
+
+    endpoints = {"/health": live, "/health/live": live, "/health/ready": ready}
+    if current().services.config.metrics:
+        endpoints["/metrics"] = show
+    return [Route(path, endpoint, methods=["GET"]) for path, endpoint in endpoints.items()]
+
+
+def _gauges(server: Server, readiness: Readiness) -> list[Gauge]:
+    queries, downloads, known = server.query_turns, server.downloads, readiness.is_known_ready
+    ready = Gauge("ready", "Whether the last check found all well.", int(bool(known)))
+    return [
+        *([] if known is None else [ready]),  # nobody has asked yet
+        Gauge("working_queries", "Threads that plan queries or write files.", queries.num_working),
+        Gauge("waiting_queries", "Queries that wait for a thread.", queries.num_waiting),
+        Gauge("working_downloads", "Threads that read files.", downloads.num_working),
+        Gauge("waiting_downloads", "Downloads that wait for a thread.", downloads.num_waiting),
+        Gauge(
+            "pending_async_queries",
+            "Asynchronous queries whose files are written.",
+            server.async_queries.num_running,
+        ),
+        Gauge("cache_bytes", "Files of parts of tables.", server.services.cache.size_bytes),
+    ]
+
+
+def _may_see_metrics(request: Request, config: ServerConfig) -> bool:
+    """Whether a request came over loopback to a server that is bound to it, or with the token."""
+    token = config.metrics_token
+    if token is None:
+        bound = (request.scope.get("server") or ("",))[0]
+        return is_loopback(config.host) and is_loopback(bound)
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    is_equal = hmac.compare_digest(token.digest, token_digest(given.strip()))
+    is_over = token.expires_ms is not None and token.expires_ms <= now_ms()
+    return scheme.lower() == "bearer" and is_equal and not is_over
+
+
+# Whether this process can answer: what a balancer asks before it sends requests here.
+
+
+# Whoever asks more often gets the answer of the check before.
+_KEEP_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 0.01
+_OPERATOR: Final = Recipient("", None)
+
+
+@dataclass
+class _Check:
+    """A check at work, or done."""
+
+    began_s: float
+    done_s: float | None = None
+    problem: str | None = None
+
+
+class Readiness:
+    """Checks whether tables can be read; a thread of its own does it.
+
+    Args:
+        current: returns the server of the current configuration.
+
+    Attributes:
+        is_known_ready: what the last check found; None before the first one.
+    """
+
+    def __init__(self, current: Callable[[], Server]) -> None:
+        self.is_known_ready: bool | None = None
+        self._current = current
+        self._lock = threading.Lock()
+        self._check: _Check | None = None
+        self._told: str | None = None
+
+    async def is_ready(self) -> bool:
+        """Whether the tables of `readiness.tables` were read within `readiness.timeoutSeconds`.
+
+        A check that hangs is not begun again: until it ends, the process is not ready.
+
+        Cost: one listing for each of the tables, once a second at most.
+        """
+        check = self._running_or_new()
+        seconds = self._current().services.config.readiness.timeout_seconds
+        while check.done_s is None:
+            left = check.began_s + seconds - time.monotonic()
+            if left <= 0:
+                return self._conclude(f"no answer in {seconds} s")
+            await anyio.sleep(min(_LOOK_SECONDS, left))
+        return self._conclude(check.problem)
+
+    def _running_or_new(self) -> _Check:
+        with self._lock:
+            known, now = self._check, time.monotonic()
+            if known is not None and (known.done_s is None or now - known.done_s < _KEEP_SECONDS):
+                return known
+            check = self._check = _Check(now)
+        # A thread that waits for a store must not keep the process.
+        threading.Thread(target=self._look, args=[check], daemon=True).start()
+        return check
+
+    def _look(self, check: _Check) -> None:
+        try:
+            check.problem = _unreadiness(self._current())
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the process is not ready
+            check.problem = type(error).__name__
+        check.done_s = time.monotonic()
+
+    def _conclude(self, problem: str | None) -> bool:
+        with self._lock:
+            before, self._told = self._told, problem
+            was_ready, self.is_known_ready = self.is_known_ready, problem is None
+        if problem is not None and problem != before:
+            _LOG.warning("not ready: %s", problem)
+        elif problem is None and not was_ready and before is not None:
+            _LOG.info("ready again")
+        return problem is None
+
+
+def _unreadiness(server: Server) -> str | None:
+    """Return what keeps the process from answering; None if nothing does."""
+    config = server.services.config
+    if _has_views(config) and not os.access(
+        config.cache_directory or tempfile.gettempdir(), os.W_OK | os.X_OK
+    ):
+        return "cacheDirectory cannot be written to"
+    for name in config.readiness.tables:
+        try:
+            server.tables.table(_OPERATOR, TableName(*name.rsplit(".", 2))).latest()
+        except (DeltaError, Fault) as error:
+            # The error's own text may name a location.
+            return f"{name}: {type(error).__name__}"
+    return None
+
+
+def _has_views(config: ServerConfig) -> bool:
+    return any(table.is_view for share in config.shares for _, table in tables_of(share))

@@ -6,18 +6,19 @@ whoever has opened it.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import gettempdir
+from shutil import rmtree
+from tempfile import gettempdir, mkdtemp
 from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import finalize
 
-from deltalog.cached import cached_property
-from deltalog.sharing.server.owned import make_owned, remove_left_over, remove_owned
-from deltalog.sharing.server.work import check_client
+from deltalog._util.cached import cached_property
+from deltalog.sharing.server.middleware import check_client
 from deltalog.storage import Store, open_store
 
 if TYPE_CHECKING:
@@ -190,3 +191,65 @@ def _remember(entries: OrderedDict[str, T], name: str, value: T) -> None:
     entries.move_to_end(name)
     while len(entries) > _MOST_ENTRIES:
         entries.popitem(last=False)
+
+
+# Directories that belong to one process, and are removed by the next one after a kill.
+
+
+_has_locks = True
+try:
+    import fcntl
+except ImportError:  # pragma: no cover -- Windows
+    _has_locks = False
+
+# Not that of earlier releases, whose directories have no locks while they are in use.
+_PREFIX: Final = "deltalog-sharing-cache-"
+# Of directories that are not locked yet; others look at those of the first prefix only.
+_NEW_PREFIX: Final = "deltalog-new-sharing-"
+
+
+def make_owned(directory: str | None) -> tuple[Path, int | None]:
+    """Return a new directory that belongs to this process, and the descriptor that says so.
+
+    Args:
+        directory: in which it is made; None is that of temporary files.
+    """
+    made = Path(mkdtemp(prefix=_NEW_PREFIX, dir=directory))
+    home = made.with_name(_PREFIX + made.name.removeprefix(_NEW_PREFIX))
+    descriptor = _lock(made)
+    return made.rename(home), descriptor
+
+
+def remove_owned(home: Path, descriptor: int | None) -> None:
+    """Remove a directory of this process."""
+    rmtree(home, ignore_errors=True)
+    if descriptor is not None:
+        os.close(descriptor)
+
+
+def remove_left_over(directory: Path) -> None:
+    """Remove the directories whose processes have ended without doing so."""
+    if not _has_locks:
+        return
+    for found in directory.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            # In a directory for everybody's temporary files, others have such ones, too.
+            if found.is_symlink() or found.stat().st_uid != os.geteuid():
+                continue
+            descriptor = _lock(found)
+            if descriptor is not None:
+                rmtree(found, ignore_errors=True)
+                os.close(descriptor)
+
+
+def _lock(directory: Path) -> int | None:
+    """Return the descriptor that holds the lock; None if another one does."""
+    if not _has_locks:
+        return None
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor

@@ -14,23 +14,23 @@ from typing import Protocol as Structural
 
 import pyarrow as pa
 
-from deltalog.configuration import TableConfiguration
-from deltalog.kernels import compute
+from deltalog._util.kernels import compute
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
 from deltalog.log.reader import VERSION_COLUMN, parse_commits, read_in_batches
+from deltalog.protocol.configuration import TableConfiguration
 from deltalog.sharing.server.faults import invalid
 from deltalog.sharing.server.file_lines import check_paths
-from deltalog.sharing.server.work import check_client
+from deltalog.sharing.server.middleware import check_client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from deltalog.actions.model import Metadata, Protocol
     from deltalog.log.names import LogFile
     from deltalog.log.reader import CommitTable
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.actions.model import Metadata, Protocol
     from deltalog.sharing.server.tables import ServedTable
-    from deltalog.snapshot import Snapshot
 
 _MERGE_METRICS: Final = (
     "numTargetRowsInserted",

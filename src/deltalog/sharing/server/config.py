@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deltalog.sharing.wire.listing import Share
+    from deltalog.sharing.wire.lines import Share
 
 Network = IPv4Network | IPv6Network
 

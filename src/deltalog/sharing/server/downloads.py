@@ -8,6 +8,7 @@ Protocol: RFC 9110 (Range, If-Range, If-None-Match)
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from dataclasses import dataclass, replace
@@ -15,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import finalize
 
+from deltalog._util.paths import encode_path
 from deltalog.errors import UnsafePathError
-from deltalog.paths import encode_path
 from deltalog.sharing.server.faults import Fault, not_found
 from deltalog.sharing.server.file_lines import path_in_table
-from deltalog.sharing.wire.errors import INVALID_PARAMETER
+from deltalog.sharing.wire.requests import INVALID_PARAMETER
 from deltalog.storage import NativeStore
 
 if TYPE_CHECKING:
@@ -170,3 +171,9 @@ def _pieces(read: Callable[[int, int], bytes], start: int, end: int) -> Iterator
             raise OSError("the file became shorter during the download")
         yield piece
         start = stop
+
+
+# Signed URLs for files: the store's own where it can sign, otherwise URLs of this server.
+
+
+_LOG = logging.getLogger("deltalog.sharing")

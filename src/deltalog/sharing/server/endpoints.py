@@ -12,59 +12,73 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Route
 
-from deltalog.clock import now_ms
-from deltalog.errors import DeltaError
-from deltalog.observing import WorkKind, observed
+from deltalog._util.clock import now_ms
+from deltalog._util.json import dumps
+from deltalog._util.observing import WorkKind, observed
+from deltalog._util.paths import canonical_path, store_kind
+from deltalog.errors import DeltaError, StorageError
 from deltalog.sharing.server.answers import Answer, Services, TableRequest
-from deltalog.sharing.server.async_queries import AsyncQueries
+from deltalog.sharing.server.async_queries import AsyncQueries, answer_metadata, answer_query
 from deltalog.sharing.server.changes import answer_changes
-from deltalog.sharing.server.credentials import answer_credentials
 from deltalog.sharing.server.downloads import check_inside, download
-from deltalog.sharing.server.faults import Fault, fault_of, not_found
-from deltalog.sharing.server.listing import Listings
+from deltalog.sharing.server.faults import Fault, fault_of, invalid, not_found, unsupported
 from deltalog.sharing.server.middleware import (
     CLIENT_CLOSED,
+    ClientGoneError,
+    Turns,
+    Work,
+    WorkResponse,
     add_audit_facts,
     fault_response,
     log_defect,
     tell_observers,
 )
-from deltalog.sharing.server.query import answer_metadata, answer_query
-from deltalog.sharing.server.tables import TableName, Tables
+from deltalog.sharing.server.tables import TableName, Tables, tables_of
+from deltalog.sharing.server.tokens import InvalidTokenError
 from deltalog.sharing.server.urls import EXPIRY, FILES_ROUTE, SIGNATURE
 from deltalog.sharing.server.view_query import download_view
-from deltalog.sharing.server.work import ClientGoneError, Turns, Work, WorkResponse
-from deltalog.sharing.wire import errors as codes
-from deltalog.sharing.wire.capabilities import (
+from deltalog.sharing.wire import requests as codes
+from deltalog.sharing.wire.codec import parse_object
+from deltalog.sharing.wire.lines import (
+    ListingPage,
+    QueryStatus,
+    Schema,
+    Share,
+    Table,
+    encode_line,
+    encode_page,
+    encode_share,
+)
+from deltalog.sharing.wire.requests import (
     CAPABILITIES_HEADER,
     FILE_ID_HASH_HEADER,
     VERSION_HEADER,
     parse_capabilities,
-)
-from deltalog.sharing.wire.lines import QueryStatus, encode_line
-from deltalog.sharing.wire.listing import encode_page, encode_share
-from deltalog.sharing.wire.requests import (
     parse_changes_query,
     parse_number_parameter,
     parse_table_query,
     parse_timestamp_parameter,
 )
+from deltalog.storage.filesystems import files_class
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
     from starlette.requests import Request
 
+    from deltalog.sharing.server.config import SchemaConfig, ShareConfig, TableConfig
     from deltalog.sharing.server.downloads import Download
     from deltalog.sharing.server.recipients import RateLimit, Recipient, Recipients
     from deltalog.sharing.server.tables import ServedTable
+    from deltalog.sharing.server.tokens import Sealer
+    from deltalog.storage.fsspec_files import IssuedCredentials
 
 T = TypeVar("T")
 
@@ -444,3 +458,164 @@ def _compressed(chunks: Iterator[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         yield packer.compress(chunk) + packer.flush(zlib.Z_SYNC_FLUSH)
     yield packer.flush()
+
+
+# Pages of the listings of shares, schemas and tables.
+
+
+# The reference server's bound and default.
+_MOST_RESULTS: Final = 500
+_LIST: Final = "list"
+_TOKEN_MS: Final = 24 * 3600 * 1000
+
+
+class Listings:
+    """The listings for one request.
+
+    Args:
+        tables: of the server.
+        sealer: of page tokens.
+        recipient: who sent the request.
+        now_ms: when it came.
+    """
+
+    def __init__(self, tables: Tables, sealer: Sealer, recipient: Recipient, now_ms: int) -> None:
+        self._tables = tables
+        self._sealer = sealer
+        self._recipient = recipient
+        self._now_ms = now_ms
+
+    def shares(self, parameters: Mapping[str, str]) -> ListingPage[Share]:
+        """Return the shares that the recipient can access."""
+        found = [config.share for config in self._tables.shares(self._recipient)]
+        return self._page(found, "shares", parameters)
+
+    def share(self, name: str) -> Share:
+        """Return one share."""
+        return self._tables.share(self._recipient, name).share
+
+    def schemas(self, share: str, parameters: Mapping[str, str]) -> ListingPage[Schema]:
+        """Return the schemas of a share."""
+        config = self._tables.share(self._recipient, share)
+        found = [Schema(name=schema.name, share=config.name) for schema in config.schemas]
+        return self._page(found, f"schemas/{config.name}", parameters)
+
+    def tables(self, share: str, schema: str, parameters: Mapping[str, str]) -> ListingPage[Table]:
+        """Return the tables of a schema."""
+        config = self._tables.share(self._recipient, share)
+        found = self._tables.schema(self._recipient, share, schema)
+        tables = [_table_of(config, found, table) for table in found.tables]
+        return self._page(tables, f"tables/{config.name}/{found.name}", parameters)
+
+    def all_tables(self, share: str, parameters: Mapping[str, str]) -> ListingPage[Table]:
+        """Return the tables of all schemas of a share."""
+        config = self._tables.share(self._recipient, share)
+        tables = [_table_of(config, schema, table) for schema, table in tables_of(config)]
+        return self._page(tables, f"all-tables/{config.name}", parameters)
+
+    def _page(
+        self, items: Sequence[T], listing: str, parameters: Mapping[str, str]
+    ) -> ListingPage[T]:
+        """Return a page; its token is bound to the listing by the configured spelling of names."""
+        count = parse_number_parameter(parameters, "maxResults")
+        count = _MOST_RESULTS if count is None else count
+        if count > _MOST_RESULTS:
+            raise invalid(f"maxResults: expected {_MOST_RESULTS} or less")
+        start = self._start(listing, parameters.get("pageToken") or "")
+        end = start + count
+        token = None
+        if end < len(items):
+            values: dict[str, Any] = {"r": self._recipient.name, "l": listing, "o": end}
+            token = self._sealer.seal(_LIST, values, self._now_ms + _TOKEN_MS)
+        return ListingPage(items=tuple(items[start:end]), next_page_token=token)
+
+    def _start(self, listing: str, token: str) -> int:
+        if not token:
+            return 0
+        try:
+            values = self._sealer.open(_LIST, token, self._now_ms)
+        except InvalidTokenError as error:
+            raise invalid(f"pageToken: {error}") from None
+        if (values["r"], values["l"]) != (self._recipient.name, listing):
+            raise invalid("pageToken: the token belongs to another listing")
+        return int(values["o"])
+
+
+def _table_of(share: ShareConfig, schema: SchemaConfig, table: TableConfig) -> Table:
+    has_directory = table.credentials is not None
+    return Table(
+        name=table.name,
+        schema=schema.name,
+        share=share.name,
+        share_id=share.share.id,
+        id=table.id,
+        # A recipient without credentials for the directory does not need it (SHARE-SEC-08).
+        location=table.location if has_directory else None,
+        access_modes=("url", "dir") if has_directory else (),
+    )
+
+
+# Temporary credentials for a table's directory, from stores that issue them.
+
+
+# AWS's bounds for sessions of a chained role.
+_LEAST_SECONDS: Final = 900
+_MOST_SECONDS: Final = 3600
+
+
+def answer_credentials(request: TableRequest, body: bytes) -> bytes:
+    """Return the body of the response to `POST …/temporary-table-credentials`.
+
+    Raises:
+        Fault: 400 for a table without credentials, or a location outside of the table.
+    """
+    config = request.table.config
+    node = parse_object(body.strip() or b"{}", "credentials")
+    wanted = node.optional("location", str)
+    if config.credentials is None:
+        raise unsupported("temporary credentials are not given for this table")
+    location = config.location.rstrip("/")
+    if wanted is not None:
+        location = _inside(wanted, location)
+    issued = issue(config, location, request.now_ms)
+    credentials = {
+        "location": location,
+        issued.kind: dict(issued.values),
+        "expirationTime": issued.expires_ms,
+    }
+    return dumps({"credentials": credentials})
+
+
+def issue(config: TableConfig, location: str, now_ms: int) -> IssuedCredentials:
+    """Return credentials for one directory.
+
+    Raises:
+        StorageError: the cloud's service refused or failed.
+        Fault: 400 for a store that does not issue credentials.
+    """
+    make = getattr(files_class(store_kind(location)), "temporary_credentials", None)
+    if make is None:
+        raise unsupported("temporary credentials are not given for this table")
+    settings = dict(config.credentials or {})
+    seconds = int(settings.pop("seconds", _MOST_SECONDS))
+    seconds = min(max(seconds, _LEAST_SECONDS), _MOST_SECONDS)
+    until_ms = now_ms + seconds * 1000
+    try:
+        made: IssuedCredentials = make(
+            location, config.storage_options, settings, until_ms, seconds
+        )
+    except DeltaError:
+        raise
+    except Exception as error:
+        # The service's message may name roles and accounts.
+        raise StorageError(f"no temporary credentials: {type(error).__name__}") from error
+    return made
+
+
+def _inside(wanted: str, location: str) -> str:
+    """Return the requested location, which must be the table's directory or inside of it."""
+    path = canonical_path(wanted.rstrip("/"), location)
+    climbs = any(part == ".." for part in path.split("/"))
+    if "://" in path or path.startswith("/") or climbs:
+        raise invalid("location: expected the table's location or a directory in it")
+    return f"{location}/{path}" if path else location

@@ -26,7 +26,7 @@ from deltalog.errors import (
     UnsupportedTypeError,
     VersionNotFoundError,
 )
-from deltalog.sharing.wire import errors as codes
+from deltalog.sharing.wire import requests as codes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -113,6 +113,7 @@ def internal() -> Fault:
 
 # The first match counts: some kinds of errors are special cases of later ones.
 _Kinds = type[DeltaError] | tuple[type[DeltaError], ...]
+
 _FAULTS: Final[tuple[tuple[_Kinds, Callable[[], Fault]], ...]] = (
     (TableNotFoundError, lambda: not_found("table")),
     (VersionNotFoundError, lambda: invalid("the table has no such version, or not any more")),

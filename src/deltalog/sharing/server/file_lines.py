@@ -14,24 +14,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog.deletion_vectors import location
+from deltalog._util.kernels import pc
+from deltalog._util.paths import canonical_path, check_confined, decode_path, is_absolute
+from deltalog.data.scan.plan import descriptor_of
 from deltalog.errors import UnsafePathError
-from deltalog.kernels import pc
-from deltalog.paths import canonical_path, check_confined, decode_path, is_absolute
-from deltalog.scan.plan import descriptor_of
+from deltalog.protocol.deletion_vectors import location
 from deltalog.sharing.server.faults import invalid
-from deltalog.sharing.server.formats import without_locations
-from deltalog.sharing.wire.lines import encode_file_line
+from deltalog.sharing.server.formats import ResponseFormat, without_locations
+from deltalog.sharing.wire.lines import (
+    encode_file_line,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from deltalog.sharing.server.answers import TableRequest
-    from deltalog.sharing.server.formats import ResponseFormat
 
 LINES_PER_CHUNK: Final = 512
 
 PARQUET_COLUMNS: Final = ("path", "partitionValues", "size", "stats")
+
 DELTA_COLUMNS: Final = (
     "path",
     "partitionValues",
@@ -45,8 +47,10 @@ DELTA_COLUMNS: Final = (
     "defaultRowCommitVersion",
     "clusteringProvider",
 )
+
 # Paths to be checked one by one: escapes, schemes, `..`, absolute paths, and the log's own files.
 _SUSPECT: Final = r"[%:\\\x00]|\.\.|^/|^$|(?:^|/)_delta_log/"
+
 _IS_SUSPECT: Final = re.compile(_SUSPECT).search
 
 # The header `fileidhash` of today's protocol names the hash; ids must stay the same for clients

@@ -10,30 +10,29 @@ Protocol: Delta Sharing Capabilities Header, Protocol, Metadata (both formats)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from deltalog._json import dumps, loads
-from deltalog.actions.model import Protocol
-from deltalog.column_mapping import Mode
-from deltalog.features import canonical_name, check_readable, find_feature
-from deltalog.features.schema_traits import has_types_of, has_variant
+from deltalog._util.json import dumps, loads
+from deltalog.protocol.actions.model import Protocol
+from deltalog.protocol.column_mapping import Mode
+from deltalog.protocol.features import canonical_name, check_readable, find_feature
+from deltalog.protocol.features.identity_columns import has_types_of, has_variant
 from deltalog.sharing.server.faults import unsupported
-from deltalog.sharing.wire.capabilities import DELTA, PARQUET, Capabilities, encode_capabilities
 from deltalog.sharing.wire.lines import (
     DeltaMetadata,
     DeltaProtocol,
     ParquetMetadata,
     ParquetProtocol,
 )
+from deltalog.sharing.wire.requests import DELTA, PARQUET, Capabilities, encode_capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
-    from deltalog.actions.model import Metadata
-    from deltalog.configuration import TableConfiguration
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.actions.model import Metadata
+    from deltalog.protocol.configuration import TableConfiguration
     from deltalog.sharing.wire.lines import Line
-    from deltalog.snapshot import Snapshot
 
 _COMMIT_PROPERTIES: Final = frozenset(
     {

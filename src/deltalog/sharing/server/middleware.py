@@ -11,34 +11,38 @@ from __future__ import annotations
 import logging
 import re
 import secrets
+import threading
 import time
 import traceback
-from typing import TYPE_CHECKING, Any, Final
+from bisect import bisect_left
+from collections import defaultdict
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from deltalog._json import dumps
-from deltalog.clock import now_ms
-from deltalog.observing import WorkKind, observed
+from deltalog._util.clock import now_ms
+from deltalog._util.json import dumps
+from deltalog._util.observing import WorkKind, observed
 from deltalog.sharing.server.faults import Fault, internal
 from deltalog.sharing.server.tokens import decode_base64
-from deltalog.sharing.server.work import ClientGoneError
-from deltalog.sharing.wire import errors as codes
+from deltalog.sharing.wire import requests as codes
 from deltalog.sharing.wire.codec import encode_timestamp
-from deltalog.sharing.wire.errors import ErrorBody, encode_error
+from deltalog.sharing.wire.requests import ErrorBody, encode_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, MutableMapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from deltalog.observing import Fact, ObservedWork
+    from deltalog._util.observing import Fact, ObservedWork
     from deltalog.sharing.server.config import RequestLimits
-    from deltalog.sharing.server.metrics import Metrics
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
 _AUDIT: Final = logging.getLogger("deltalog.sharing.audit")
@@ -253,3 +257,249 @@ def _size_fault(scope: Scope, limits: RequestLimits) -> Fault | None:
     if not declared.isdecimal() or len(declared) > 18 or int(declared) > limits.body_bytes:
         return Fault(413, codes.TOO_LARGE, f"the body is longer than {limits.body_bytes} bytes")
     return None
+
+
+# Metrics of the server in Prometheus' text format.
+
+
+# Upper bounds of the histogram, in seconds.
+_BOUNDS: Final = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """A value of this moment.
+
+    Args:
+        name: without the common beginning.
+        text: what it is.
+        value: of this moment.
+    """
+
+    name: str
+    text: str
+    value: int
+
+
+class Metrics:
+    """Counts requests; threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests: dict[tuple[str, int], int] = defaultdict(int)
+        self._times: dict[str, list[int]] = defaultdict(lambda: [0] * (len(_BOUNDS) + 1))
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._sent_bytes = 0
+        self._files = 0
+        self._running = 0
+
+    def begin(self) -> None:
+        """Count a request that starts."""
+        with self._lock:
+            self._running += 1
+
+    def end(self, action: str, status: int, seconds: float, sent_bytes: int, files: int) -> None:
+        """Count a request that ended."""
+        with self._lock:
+            self._running -= 1
+            self._requests[action, status] += 1
+            self._times[action][bisect_left(_BOUNDS, seconds)] += 1
+            self._seconds[action] += seconds
+            self._sent_bytes += sent_bytes
+            self._files += files
+
+    def text(self, gauges: Iterable[Gauge] = ()) -> str:
+        """Return all metrics.
+
+        Args:
+            gauges: what others know.
+        """
+        with self._lock:
+            lines = [
+                *_head("requests_total", "counter", "Requests by endpoint and status."),
+                *(
+                    f'deltalog_sharing_requests_total{{action="{action}",status="{status}"}} {n}'
+                    for (action, status), n in sorted(self._requests.items())
+                ),
+                *_head("request_seconds", "histogram", "How long requests took."),
+                *(line for action in sorted(self._times) for line in self._histogram(action)),
+                *_single("sent_bytes_total", "counter", "Bytes of bodies.", self._sent_bytes),
+                *_single("told_files_total", "counter", "Files in answers.", self._files),
+                *_single("running_requests", "gauge", "Requests at work.", self._running),
+            ]
+            for one in gauges:
+                lines += _single(one.name, "gauge", one.text, one.value)
+        return "\n".join(lines) + "\n"
+
+    def _histogram(self, action: str) -> list[str]:
+        name, total = "deltalog_sharing_request_seconds", 0
+        lines = []
+        for bound, count in zip([*map(str, _BOUNDS), "+Inf"], self._times[action], strict=True):
+            total += count
+            lines.append(f'{name}_bucket{{action="{action}",le="{bound}"}} {total}')
+        return [
+            *lines,
+            f'{name}_sum{{action="{action}"}} {self._seconds[action]:.6f}',
+            f'{name}_count{{action="{action}"}} {total}',
+        ]
+
+
+def _head(name: str, kind: str, text: str) -> list[str]:
+    return [f"# HELP deltalog_sharing_{name} {text}", f"# TYPE deltalog_sharing_{name} {kind}"]
+
+
+def _single(name: str, kind: str, text: str, value: int) -> list[str]:
+    return [*_head(name, kind, text), f"deltalog_sharing_{name} {value}"]
+
+
+# Work for requests, in threads: whose turn it is, and whether anybody still waits for the result.
+
+
+T = TypeVar("T")
+
+_GONE: Final[ContextVar[threading.Event | None]] = ContextVar("deltalog.sharing.gone", default=None)
+
+
+class ClientGoneError(Exception):
+    """Nobody waits for the answer any more."""
+
+
+def check_client() -> None:
+    """Raise an error if the client of the request at work is gone; do nothing outside of one.
+
+    Raises:
+        ClientGoneError: nobody waits for the answer.
+    """
+    gone = _GONE.get()
+    if gone is not None and gone.is_set():
+        raise ClientGoneError
+
+
+class Turns:
+    """Bounds how much is done at once.
+
+    Args:
+        at_once: threads at work for all recipients together.
+        per_recipient: threads at work for one recipient, whose other requests wait.
+    """
+
+    def __init__(self, at_once: int, per_recipient: int) -> None:
+        self.all: anyio.CapacityLimiter = anyio.CapacityLimiter(at_once)
+        self._per_recipient = per_recipient
+        self._own: dict[str, anyio.CapacityLimiter] = {}
+
+    def of(self, recipient: str) -> anyio.CapacityLimiter:
+        """Return the limit of one recipient."""
+        found = self._own.get(recipient)
+        if found is None:
+            found = self._own[recipient] = anyio.CapacityLimiter(self._per_recipient)
+        return found
+
+    @property
+    def num_working(self) -> int:
+        """Threads at work."""
+        return self.all.borrowed_tokens
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests that wait for a thread, or for their recipient's turn."""
+        limits = (*self._own.values(), self.all)
+        return sum(limit.statistics().tasks_waiting for limit in limits)
+
+
+class Work:
+    """The work for one request, whose body was read or is not needed.
+
+    Args:
+        receive: of the request.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._gone = threading.Event()
+
+    async def run(self, function: Callable[[], T], turns: Turns, recipient: str) -> T:
+        """Return the result of a function that runs in a thread when it is the recipient's turn.
+
+        Raises:
+            ClientGoneError: the client left while the function waited for its turn, or ran.
+        """
+        found: list[T] = []
+        fault: Exception | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._watch, group.cancel_scope)
+            _GONE.set(self._gone)  # threads get a copy of the context
+            try:
+                # First the recipient's own turn: who waits for it keeps nobody else waiting.
+                async with turns.of(recipient):
+                    found.append(await anyio.to_thread.run_sync(function, limiter=turns.all))
+            except Exception as error:  # noqa: BLE001 -- raised outside of the group, as it is
+                fault = error
+            group.cancel_scope.cancel()
+        if fault is not None:
+            raise fault
+        if not found:
+            raise ClientGoneError
+        return found[0]
+
+    async def _watch(self, scope: anyio.CancelScope) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._gone.set()
+        scope.cancel()
+
+
+class WorkResponse(Response):
+    """A response whose body is made piece by piece, each in a thread when it is its turn.
+
+    Args:
+        work: of the request.
+        chunks: the body.
+        turns: of the work.
+        recipient: for whom it is.
+        status_code: of HTTP.
+        headers: of the response.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        chunks: Iterator[bytes],
+        turns: Turns,
+        recipient: str,
+        *,
+        status_code: int = 200,
+        headers: Mapping[str, str],
+    ) -> None:
+        # No call of the base class's: it would declare the length of a body that is not there.
+        self.status_code = status_code
+        self.background: Any = None
+        self.body = b""
+        self.init_headers(headers)
+        self._make = partial(work.run, partial(next, chunks, None), turns, recipient)
+        self._chunks = chunks
+
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        """Take the headers as they are."""
+        self.raw_headers: list[tuple[bytes, bytes]] = [
+            (name.lower().encode("latin-1"), value.encode("latin-1"))
+            for name, value in (headers or {}).items()
+        ]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response; what is left of the body is not made when the client is gone."""
+        del scope, receive
+        start: dict[str, Any] = {"type": "http.response.start", "status": self.status_code}
+        await send({**start, "headers": self.raw_headers})
+        try:
+            while (piece := await self._make()) is not None:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except ClientGoneError:
+            return
+        finally:
+            close = getattr(self._chunks, "close", None)
+            if close is not None:
+                close()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import ssl
 import sys
 import threading
 from functools import partial
@@ -15,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError
 from deltalog.sharing.server.application import make_app
-from deltalog.sharing.server.certificates import load_certificates
 from deltalog.sharing.server.config_file import settled_server
 from deltalog.sharing.server.recipients import is_loopback
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from deltalog.sharing.server.config import ServerConfig
     from deltalog.sharing.server.config_file import ReloadingServer
 
 _LOG: Final = logging.getLogger("deltalog.sharing")
@@ -127,3 +128,26 @@ def _log_to_stderr() -> None:
     handler.setFormatter(logging.Formatter("%(message)s"))
     root.addHandler(handler)
     root.setLevel(logging.INFO)
+
+
+# The certificates of a running server: read anew when its configuration is.
+
+
+def load_certificates(context: ssl.SSLContext | None, config: ServerConfig) -> None:
+    """Give new connections the certificates that a configuration names; failures are logged.
+
+    Args:
+        context: of the listening socket; None if it has no TLS.
+        config: of the server.
+    """
+    chain, key = config.certificate_file, config.certificate_key_file
+    if (context is None) != (chain is None):
+        _LOG.warning("ssl was added or removed, which needs a restart of the server")
+    if context is None or chain is None:
+        return
+    try:
+        # A context that failed half-way has the one file's key and the other one's certificate.
+        for one in (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), context):
+            one.load_cert_chain(chain, key, password=lambda: "")  # never ask on the terminal
+    except (OSError, ValueError) as error:
+        _LOG.error("the certificates are not reloaded: %s", error)

@@ -12,15 +12,15 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from deltalog.context import utc_context
+from deltalog._util.escaping import name_key
+from deltalog._util.paths import decode_location
 from deltalog.errors import VersionNotFoundError
+from deltalog.log.context import utc_context
 from deltalog.log.history import file_times_ms
 from deltalog.log.listing import list_log
-from deltalog.names import name_key
-from deltalog.paths import decode_location
+from deltalog.log.snapshot import Snapshot, load_snapshot
+from deltalog.log.snapshot.snapshot import find_version
 from deltalog.sharing.server.faults import invalid, not_found, unsupported
-from deltalog.snapshot import Snapshot, load_snapshot
-from deltalog.snapshot.load import find_version
 from deltalog.storage import Store, open_store
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog._json import dumps, loads
+from deltalog._util.json import dumps, loads
 from deltalog.errors import DeltaError
 
 if TYPE_CHECKING:

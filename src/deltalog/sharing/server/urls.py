@@ -28,12 +28,16 @@ if TYPE_CHECKING:
     from deltalog.storage import Store
 
 FILES_ROUTE: Final = "_files"
+
 EXPIRY: Final = "X-Amz-Expires"
+
 SIGNATURE: Final = "X-Amz-Signature"
+
 _MOST_CHARACTERS: Final = 8192
+
 _PURPOSE: Final = b"deltalog sharing urls"
 
-_LOG = logging.getLogger("deltalog.sharing")
+_LOG: Final = logging.getLogger("deltalog.sharing")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,41 +19,41 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog._json import dumps
-from deltalog.actions.model import Metadata, Protocol
-from deltalog.cached import cached_property
-from deltalog.column_mapping import Mode, physical_name
-from deltalog.configuration import TableConfiguration
+from deltalog._util.cached import cached_property
+from deltalog._util.escaping import name_key
+from deltalog._util.json import dumps
+from deltalog.data.scan import plan_scan, read_task
+from deltalog.data.scan.plan import TASK_COLUMNS, make_task
 from deltalog.errors import InvalidInputError
 from deltalog.expressions import columns as columns_of
 from deltalog.expressions import conjuncts, parse_sql
 from deltalog.expressions.trees import all_of
-from deltalog.features.schema_traits import has_types_of, has_variant
-from deltalog.names import name_key
-from deltalog.scan import plan_scan, read_task
-from deltalog.scan.plan import TASK_COLUMNS, make_task
+from deltalog.protocol.actions.model import Metadata, Protocol
+from deltalog.protocol.column_mapping import Mode, physical_name
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.protocol.features.identity_columns import has_types_of, has_variant
 from deltalog.schema import StructType, canonical_path_of, encode_schema, project
-from deltalog.schema.readable import readable_values
+from deltalog.schema.check import readable_values
 from deltalog.sharing.server.cache import CachedFile
 from deltalog.sharing.server.downloads import check_inside
 from deltalog.sharing.server.faults import not_found, unsupported
 from deltalog.sharing.server.formats import schema_without_metadata
-from deltalog.sharing.server.hints import prune_by, read_hints
-from deltalog.sharing.server.work import check_client
+from deltalog.sharing.server.middleware import check_client
+from deltalog.sharing.server.pages import prune_by, read_hints
 from deltalog.storage.parquet_sink import ParquetSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
+    from deltalog.data.scan.task import ScanTask
     from deltalog.expressions import Expression
-    from deltalog.scan.task import ScanTask
+    from deltalog.log.snapshot import Snapshot
     from deltalog.schema import DataType, Field
     from deltalog.sharing.server.answers import Services
-    from deltalog.sharing.server.hints import Hints
+    from deltalog.sharing.server.pages import Hints
     from deltalog.sharing.server.tables import ServedTable
     from deltalog.sharing.wire.requests import TableQuery
-    from deltalog.snapshot import Snapshot
     from deltalog.storage import Store
 
 _LOG: Final = logging.getLogger("deltalog.sharing")

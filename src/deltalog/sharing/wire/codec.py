@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from deltalog._json import JsonObject, loads
+from deltalog._util.civil import moment_text
+from deltalog._util.json import JsonObject, loads
 from deltalog.errors import MalformedLogError, MalformedMessageError
-from deltalog.schema.primitives.civil import moment_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

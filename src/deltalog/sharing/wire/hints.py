@@ -15,7 +15,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog._json import dumps, loads
+from deltalog._util.json import dumps, loads
 from deltalog.errors import DeltaError, MalformedMessageError
 from deltalog.expressions import Column, Expression, Literal, conjuncts, lit, parse_sql
 from deltalog.expressions.nodes import And, Cast, Comparison, In, IsNull, Not, Or

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog._json import JsonObject, dumps
+from deltalog._util.json import JsonObject, dumps
 from deltalog.errors import InvalidInputError, MalformedMessageError
 from deltalog.sharing.wire.codec import (
     Member,

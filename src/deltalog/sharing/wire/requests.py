@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from deltalog._json import JsonObject, dumps
+from deltalog._util.json import JsonObject, dumps
 from deltalog.errors import MalformedMessageError
 from deltalog.sharing.wire.codec import (
     Member,
@@ -181,3 +181,113 @@ _CHANGES_QUERY: Final = MessageCodec(
     max_files=natural_number("maxFiles"),
     page_token=nonempty_text("pageToken"),
 )
+
+
+# The `delta-sharing-capabilities` header, and the names of the protocol's other headers.
+
+
+CAPABILITIES_HEADER: Final = "delta-sharing-capabilities"
+VERSION_HEADER: Final = "Delta-Table-Version"
+FILE_ID_HASH_HEADER: Final = "fileidhash"
+
+PARQUET: Final = "parquet"
+DELTA: Final = "delta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a client can read, or how a server responded; all words in lower case.
+
+    Args:
+        response_formats: in the order of preference; none means `parquet` alone.
+        reader_features: table features that the client honours; for the format `delta` only.
+        include_end_stream_action: the last line of a response is an `endStreamAction`.
+        asynchronous: a query may be answered with an id, by which the client polls it.
+    """
+
+    response_formats: tuple[str, ...] = ()
+    reader_features: frozenset[str] = frozenset()
+    include_end_stream_action: bool = False
+    asynchronous: bool = False
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The response formats; `parquet` if none is named (ledger SHARE-CAP-02)."""
+        return self.response_formats or (PARQUET,)
+
+
+def parse_capabilities(header: str | None) -> Capabilities:
+    """Return the capabilities in a header; no text is an error, and unknown keys are ignored.
+
+    "All keys and values should be case-insensitive when processed by the server."
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for part in (header or "").split(";"):
+        key, _, values = part.partition("=")
+        words = (word.strip().lower() for word in values.split(","))
+        found[key.strip().lower()] = tuple(dict.fromkeys(word for word in words if word))
+    # Unknown formats and features are kept: a newer client may list them before ours.
+    return Capabilities(
+        response_formats=found.get("responseformat", ()),
+        reader_features=frozenset(found.get("readerfeatures", ())),
+        include_end_stream_action=found.get("includeendstreamaction") == ("true",),
+        asynchronous=found.get("asyncquery") == ("true",),
+    )
+
+
+def encode_capabilities(capabilities: Capabilities) -> str:
+    """Return the header's value."""
+    parts = []
+    if capabilities.response_formats:
+        parts.append("responseformat=" + ",".join(capabilities.response_formats))
+    if capabilities.reader_features:
+        parts.append("readerfeatures=" + ",".join(sorted(capabilities.reader_features)))
+    if capabilities.include_end_stream_action:
+        parts.append("includeendstreamaction=true")
+    if capabilities.asynchronous:
+        parts.append("asyncquery=true")
+    return ";".join(parts)
+
+
+# Error bodies: `errorCode` and `message`.
+
+
+# The first four and INTERNAL_ERROR are the reference server's (ledger SHARE-GEN-07); it has none
+# for the other cases.
+NOT_FOUND: Final = "RESOURCE_DOES_NOT_EXIST"
+INVALID_PARAMETER: Final = "INVALID_PARAMETER_VALUE"
+MALFORMED_REQUEST: Final = "MALFORMED_REQUEST"
+UNSUPPORTED_OPERATION: Final = "UNSUPPORTED_OPERATION"
+UNAUTHENTICATED: Final = "UNAUTHENTICATED"
+FORBIDDEN: Final = "PERMISSION_DENIED"
+METHOD_NOT_ALLOWED: Final = "METHOD_NOT_ALLOWED"
+TOO_LARGE: Final = "REQUEST_TOO_LARGE"
+TOO_MANY_REQUESTS: Final = "TOO_MANY_REQUESTS"
+INTERNAL_ERROR: Final = "INTERNAL_ERROR"
+UNAVAILABLE: Final = "TEMPORARILY_UNAVAILABLE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorBody:
+    """An error's code, for programs, and its message, for people."""
+
+    error_code: str
+    message: str
+
+
+def parse_error(data: bytes) -> ErrorBody | None:
+    """Return the error in a body, or None: proxies and gateways send bodies of their own."""
+    try:
+        node = parse_object(data, "error")
+        code = node.optional("errorCode", str)
+        message = node.optional("message", str)
+    except MalformedMessageError:
+        return None
+    if code is None and message is None:
+        return None
+    return ErrorBody(error_code=code or "", message=message or "")
+
+
+def encode_error(error: ErrorBody) -> bytes:
+    """Return the body of an error."""
+    return dumps({"errorCode": error.error_code, "message": error.message})

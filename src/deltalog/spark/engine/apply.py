@@ -17,20 +17,27 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
-from deltalog import metadata_columns
-from deltalog.actions.arrow import FILE_SCHEMA
-from deltalog.deletion_vectors import DeletionBitmap
+from deltalog._util.kernels import compute
+from deltalog._util.paths import file_locations
+from deltalog.data.scan.plan import TASK_COLUMNS, make_task
+from deltalog.data.scan.task import read_spec
+from deltalog.data.write.written import WrittenFiles
 from deltalog.errors import AmbiguousMergeError, InternalError
-from deltalog.kernels import compute
-from deltalog.paths import file_locations
-from deltalog.rows.apply import file_counts, stage_files
-from deltalog.rows.decide import FileDecision, decide_files, explain_choice, explain_decisions
-from deltalog.rows.find import SelectedRows, complete_counts
-from deltalog.rows.planned import ChangeMetrics, RowCounts
-from deltalog.rows.request import Action, When
-from deltalog.rows.write_task import no_files
-from deltalog.scan.plan import TASK_COLUMNS, make_task
-from deltalog.scan.spec import read_spec
+from deltalog.operations.changes.apply import (
+    FileDecision,
+    SelectedRows,
+    complete_counts,
+    decide_files,
+    explain_choice,
+    explain_decisions,
+    file_counts,
+    no_files,
+    stage_files,
+)
+from deltalog.operations.changes.request import Action, ChangeMetrics, RowCounts, When
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.protocol.deletion_vectors import DeletionBitmap
+from deltalog.schema import metadata_columns
 from deltalog.spark.engine.row_tasks import (
     CLAUSE,
     OLD_FILE,
@@ -42,26 +49,24 @@ from deltalog.spark.engine.row_tasks import (
     change_task,
     copy_task,
 )
-from deltalog.spark.reading.batch_source import metadata_struct
+from deltalog.spark.reading.batch_source import metadata_struct, split_tasks
 from deltalog.spark.reading.conditions import RowCondition
 from deltalog.spark.reading.options import MAX_PARTITION_BYTES
-from deltalog.spark.reading.splits import split_tasks
 from deltalog.spark.session.tasks import decode_all, run_numbered, run_tasks
 from deltalog.spark.session.types import quoted
-from deltalog.write.written import WrittenFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from deltalog.clock import Stopwatch
+    from deltalog._util.clock import Stopwatch
+    from deltalog.data.scan.prune import Pruned
+    from deltalog.data.write.options import WriteSpec
     from deltalog.expressions import Expression
-    from deltalog.rows.request import ChangeRequest
-    from deltalog.scan.prune import Pruned
+    from deltalog.operations.changes.request import ChangeRequest
     from deltalog.spark.reading.scan import SparkScan
     from deltalog.transaction import PendingTransaction
-    from deltalog.write.spec import WriteSpec
 
 _IDS: Final = (metadata_columns.ROW_ID, metadata_columns.ROW_COMMIT_VERSION)
 TARGET_STRUCT: Final = "__deltalog_target"

@@ -9,17 +9,20 @@ Protocol: none; Checkpoints, V2 Spec and Multi-part checkpoint are the core's
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
-from deltalog.checkpoints.row_files import RowFile
-from deltalog.checkpoints.rows import FILE_KINDS
-from deltalog.checkpoints.schema import conform, nulls
-from deltalog.checkpoints.writer import (
+from deltalog._util.kernels import compute
+from deltalog.errors import AlreadyExistsError
+from deltalog.log.checkpoints.rows import FILE_KINDS, RowFile, conform, nulls
+from deltalog.log.checkpoints.writer import (
+    AFTER_ALL_PATHS,
     CheckpointLayout,
     WrittenCheckpoint,
     classic_rows,
@@ -32,19 +35,16 @@ from deltalog.checkpoints.writer import (
     write_sidecars,
     write_v2_top,
 )
-from deltalog.errors import AlreadyExistsError
-from deltalog.kernels import compute
 from deltalog.log.segment import CheckpointFiles, CheckpointKind
+from deltalog.log.snapshot.cut import SHARE_BYTES, cut_snapshot
 from deltalog.schema import from_arrow_schema
-from deltalog.snapshot.cut import SHARE_BYTES, cut_snapshot
-from deltalog.spark.engine.path_ranks import paths_at
 from deltalog.spark.reading.state import on_pieces, prune_on_cluster
 from deltalog.spark.session.failures import as_spark_does
 from deltalog.spark.session.opening import load_version, session_time_zone
 from deltalog.spark.session.tasks import decode_message, numbered_frame, run_tasks
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
-from deltalog.upkeep import CheckpointInfo, create_checkpoint
-from deltalog.upkeep.checkpoint import content_of_files, layout_of
+from deltalog.transaction.upkeep import CheckpointInfo, create_checkpoint
+from deltalog.transaction.upkeep.checkpoint import content_of_files, layout_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,13 +52,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from deltalog.catalogs.named import NamedTable
-    from deltalog.checkpoints.rows import ActionRows
-    from deltalog.checkpoints.writer import CheckpointContent, WrittenSidecars
-    from deltalog.paths import FileInfo
-    from deltalog.snapshot import Snapshot
-    from deltalog.snapshot.cut import CutSnapshot
-    from deltalog.snapshot.state import LogState
+    from deltalog._util.paths import FileInfo
+    from deltalog.catalogs.protocol import NamedTable
+    from deltalog.log.checkpoints.rows import ActionRows
+    from deltalog.log.checkpoints.writer import CheckpointContent, WrittenSidecars
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.log.snapshot.cut import CutSnapshot
+    from deltalog.log.snapshot.state import LogState
     from deltalog.storage.store import Store
 
 PART_ROWS: Final = 1_000_000
@@ -320,3 +320,123 @@ def _as_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+# Find the live paths at given ranks, exactly, without sorting all paths in one process.
+
+
+_SAMPLES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """A sample of a piece's sorted paths, including the first and the last.
+
+    Args:
+        paths: ascending.
+        places: rank of each among the piece's paths.
+        count: number of paths of the piece.
+    """
+
+    paths: list[str]
+    places: list[int]
+    count: int
+
+    def fewest_below(self, path: str) -> int:
+        """Return the least number of paths of the piece that are smaller."""
+        found = bisect_left(self.paths, path)
+        return self.places[found - 1] + 1 if found else 0
+
+    def most_below(self, path: str) -> int:
+        """Return the greatest number of paths of the piece that may be smaller."""
+        found = bisect_left(self.paths, path)
+        return self.places[found] if found < len(self.paths) else self.count
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """A range of paths from `low` to below `high`; None is unbounded."""
+
+    low: str | None
+    high: str | None
+
+
+class Ask(Protocol):
+    """Evaluates a function of every piece of a version by tasks."""
+
+    def __call__(self, look: Callable[[int], Any]) -> list[Any]:
+        """Return the results for all pieces."""
+        ...
+
+
+def paths_at(
+    ask: Ask, cut: CutSnapshot, places: Sequence[int], num_files: int, *, samples: int = _SAMPLES
+) -> list[str]:
+    """Return the live paths at given ranks.
+
+    Args:
+        ask: evaluates functions of the pieces.
+        cut: the version.
+        places: the ranks, ascending, from 0.
+        num_files: number of live files.
+        samples: of a piece; more make the first round longer and the second one shorter.
+
+    Cost: two jobs over the checkpoint's paths; some thousand paths per piece come to the driver.
+    """
+    if not places or not num_files:
+        return [AFTER_ALL_PATHS] * len(places)
+    some: list[_Sample] = ask(partial(_sample, cut, samples))
+    known = sorted({path for sample in some for path in sample.paths})
+    bounds = [_bounds(some, known, place) for place in places]
+    found: list[list[tuple[int, list[str]]]] = ask(partial(_within, cut, bounds))
+    starts = []
+    for number, place in enumerate(places):
+        below = sum(piece[number][0] for piece in found)
+        inside = sorted(path for piece in found for path in piece[number][1])
+        starts.append(inside[place - below])
+    return starts
+
+
+def _bounds(samples: Sequence[_Sample], known: Sequence[str], place: int) -> _Bounds:
+    """Return the range in which the path of a rank lies, between known paths."""
+
+    def surely_after(path: str) -> bool:
+        return sum(sample.fewest_below(path) for sample in samples) > place
+
+    def maybe_after(path: str) -> bool:
+        return sum(sample.most_below(path) for sample in samples) > place
+
+    high = bisect_left(known, 1, key=lambda path: int(surely_after(path)))
+    low = bisect_left(known, 1, key=lambda path: int(maybe_after(path)))
+    return _Bounds(known[low - 1] if low else None, known[high] if high < len(known) else None)
+
+
+def _paths(cut: CutSnapshot, number: int) -> Any:
+    """Return the sorted paths of a piece."""
+    paths: Any = cut.piece(number).files(["path"]).column("path")
+    return paths.take(compute.sort_indices(paths))
+
+
+def _sample(cut: CutSnapshot, samples: int, number: int) -> _Sample:
+    paths = _paths(cut, number)
+    count = len(paths)
+    places = list(range(0, count, max(1, count // samples)))
+    if count:
+        places.append(count - 1)
+    chosen: Any = pa.array(places, pa.int64())
+    return _Sample(paths.take(chosen).to_pylist(), places, count)
+
+
+def _within(
+    cut: CutSnapshot, bounds: Sequence[_Bounds], number: int
+) -> list[tuple[int, list[str]]]:
+    """For each range, count the paths of a piece below it, and return those inside."""
+    paths = _paths(cut, number)
+    found = []
+    for one in bounds:
+        below = 0 if one.low is None else compute.sum(compute.less(paths, one.low)).as_py() or 0
+        inside = paths.slice(below)
+        if one.high is not None:
+            inside = inside.filter(compute.less(inside, one.high))
+        found.append((below, inside.to_pylist()))
+    return found

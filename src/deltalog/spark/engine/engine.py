@@ -7,41 +7,67 @@ as by `LocalEngine`.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
-from deltalog.engine import LocalEngine
-from deltalog.errors import InvalidInputError
-from deltalog.rows.write_task import WriteJob
-from deltalog.snapshot.cut import holds_more_files
-from deltalog.spark.engine.bins import rewrite_by_tasks
+from deltalog._util.clock import Stopwatch
+from deltalog.data.scan.prune import judge
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.log.listing import list_for_version
+from deltalog.log.names import commit_path
+from deltalog.log.snapshot.cut import holds_more_files
+from deltalog.operations.changes.apply import WriteJob
+from deltalog.operations.changes.assign import check_identities
+from deltalog.operations.changes.bins import BinReader
+from deltalog.operations.changes.local import LocalChange
+from deltalog.operations.changes.request import Action, logged_condition
+from deltalog.operations.engine import LocalEngine, listed_below, listed_files, listing_of
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.spark.engine.apply import FrameChange, find_candidates, row_struct
 from deltalog.spark.engine.checkpoint import checkpoint_on_cluster
-from deltalog.spark.engine.files import delete_by_tasks, list_by_tasks
 from deltalog.spark.engine.merge import plan_merge_by_tasks
+from deltalog.spark.engine.row_tasks import (
+    CLAUSE,
+    NEW,
+    OLD,
+    OLD_FILE,
+    OLD_POSITION,
+    ROW_ID,
+    checked_values,
+    new_struct,
+    parse_assignments,
+)
 from deltalog.spark.engine.rows import SparkRows
-from deltalog.spark.engine.select import plan_delete_or_update_by_tasks
+from deltalog.spark.reading.conditions import as_spark_condition
 from deltalog.spark.reading.scan import SparkScan
 from deltalog.spark.reading.state import most_files_here
+from deltalog.spark.session.tasks import decode_all, decode_message, run_numbered, run_tasks
+from deltalog.spark.session.types import quoted
+from deltalog.storage import LevelStore
+from deltalog.transaction import PendingTransaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from deltalog.configuration import TableConfiguration
-    from deltalog.engine import RowSource
+    from deltalog._util.paths import FileInfo
+    from deltalog.data.write.options import WriteSpec
+    from deltalog.data.write.written import WrittenFiles
     from deltalog.expressions import Expression
-    from deltalog.rows.bins import BinRewrite, Rewritten
-    from deltalog.rows.planned import PlannedChange
-    from deltalog.rows.request import ChangeRequest
-    from deltalog.snapshot import Snapshot
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.changes.bins import Bin, BinRewrite, Rewrite, Rewritten
+    from deltalog.operations.changes.file_options import FileOptions
+    from deltalog.operations.changes.request import ChangeRequest, PlannedChange
+    from deltalog.operations.engine import RowSource
+    from deltalog.protocol.configuration import TableConfiguration
     from deltalog.storage.store import Store
-    from deltalog.transaction import PendingTransaction
-    from deltalog.write.spec import WriteSpec
-    from deltalog.write.written import WrittenFiles
 
 
 class SparkEngine(LocalEngine):
@@ -137,3 +163,282 @@ def _persisted(frame: DataFrame) -> Iterator[DataFrame]:
         yield kept
     finally:
         kept.unpersist()
+
+
+# Rewriting bins of files, one task for each bin.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinSpec:
+    """What tasks need to rewrite bins.
+
+    Args:
+        snapshot: of the table.
+        configuration: of the table, as it will be.
+        operation: for which they are rewritten.
+        files: how new files are written.
+        bins: by number.
+        rewrite: makes new files of a bin's rows.
+    """
+
+    snapshot: Snapshot
+    configuration: TableConfiguration
+    operation: str
+    files: FileOptions
+    bins: tuple[Bin, ...]
+    rewrite: Rewrite
+
+
+def rewrite_by_tasks(spark: SparkSession, job: BinRewrite) -> list[Rewritten]:
+    """Rewrite all bins in one Spark job; the job's commit interval does not apply."""
+    transaction = job.transaction
+    spec = BinSpec(
+        snapshot=transaction.read_snapshot,
+        configuration=transaction.configuration,
+        operation=transaction.operation,
+        files=job.options.files,
+        bins=tuple(job.bins),
+        rewrite=job.rewrite,
+    )
+    root, work = transaction.store.root, partial(rewrite_task, spec)
+    messages = run_numbered(spark, len(job.bins), work, f"optimizing {root}")
+    return decode_all(messages, transaction.store, lambda done: done.written.paths)
+
+
+def rewrite_task(spec: BinSpec, number: int) -> Rewritten:
+    """Rewrite the bin of a number; runs in a task."""
+    transaction = PendingTransaction(
+        spec.snapshot.context,
+        spec.snapshot,
+        operation=spec.operation,
+        configuration=spec.configuration,
+    )
+    rows = BinReader(transaction, spec.files, _show_nothing, num_tasks=1)
+    return spec.rewrite(rows, spec.bins[number])
+
+
+def _show_nothing() -> None:
+    """Show nothing: Spark shows the progress."""
+
+
+# Vacuum's work on files, done by tasks: listing directories, deleting files.
+
+
+FILES_PER_TASK: Final = "spark.deltalog.vacuum.filesPerTask"
+"""Session setting: files that a task deletes; up to this number the driver deletes them."""
+_FILES_PER_TASK: Final = 5_000
+_MOST_TASKS: Final = 256
+_LOG: Final = "_delta_log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepSpec:
+    """What tasks need to list directories or to delete files.
+
+    Args:
+        store: of the table.
+        witness: a file of the log, as the driver sees it.
+        configuration: of the table, where it is listed.
+        groups: directories for each task of a listing.
+    """
+
+    store: Store
+    witness: FileInfo
+    configuration: TableConfiguration | None = None
+    groups: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether this process sees the table that the driver sees."""
+        try:
+            return self.store.stat(self.witness.path) == self.witness
+        except DeltaError:
+            return False
+
+
+def list_by_tasks(spark: SparkSession, store: Store, configuration: TableConfiguration) -> pa.Table:
+    """List the files of a table like `engine.listing.listed_files`.
+
+    Cost: the driver lists the first levels of directories, and tasks everything below.
+    """
+    files_per_task(spark)  # raises for a wrong setting before anything is listed
+    witness = _witness(store)
+    if witness is None or not isinstance(store, LevelStore):
+        return listed_files(store, configuration)
+    infos, directories = _first_levels(store)
+    found = [listing_of(infos, configuration)]
+    if directories:
+        count = min(len(directories), _MOST_TASKS)
+        spec = SweepSpec(
+            store=store,
+            configuration=configuration,
+            witness=witness,
+            groups=tuple(tuple(directories[start::count]) for start in range(count)),
+        )
+        what = f"listing {store.root}"
+        for message in run_numbered(spark, count, partial(list_task, spec), what):
+            part = decode_message(message)
+            if isinstance(part, tuple):  # of a task that does not see the table
+                found += [listed_below(store, one, configuration) for one in part]
+            else:
+                found.append(part)
+    return pa.concat_tables(found)
+
+
+def delete_by_tasks(spark: SparkSession, store: Store, paths: Sequence[str]) -> None:
+    """Delete files; missing ones are no error.
+
+    Raises:
+        StorageError: some could not be deleted.
+    """
+    together = files_per_task(spark)
+    witness = None if len(paths) <= together else _witness(store)
+    if witness is None:
+        store.delete_many(paths)
+        return
+    # As rows: a closure would bring all of them to every task.
+    frame = spark.createDataFrame(pa.table({"path": pa.array(paths, pa.string())}))
+    frame = frame.repartition(-(-len(paths) // together))
+    spec = SweepSpec(store=store, witness=witness)
+    what = f"deleting {len(paths)} files of {store.root}"
+    errors: list[DeltaError] = []
+    for message in run_tasks(frame, partial(delete_task, spec), what):
+        try:
+            left: list[str] = decode_message(message)
+            if left:
+                store.delete_many(left)
+        except DeltaError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+def _witness(store: Store) -> FileInfo | None:
+    """Return the newest published commit; None if there is none."""
+    try:
+        commits = list_for_version(store).commits
+        return store.stat(commit_path(max(commits))) if commits else None
+    except DeltaError:
+        return None
+
+
+def list_task(spec: SweepSpec, number: int) -> pa.Table | tuple[str, ...]:
+    """List the directories of a task.
+
+    Returns:
+        A table as of `listed_files`, or the directories, if the driver has to list them.
+    """
+    wanted = spec.groups[number]
+    if not spec.is_there or spec.configuration is None:
+        return wanted
+    return pa.concat_tables([listed_below(spec.store, name, spec.configuration) for name in wanted])
+
+
+def delete_task(spec: SweepSpec, batches: Iterable[pa.RecordBatch]) -> list[str] | DeltaError:
+    """Delete the files of a task.
+
+    Returns:
+        The paths that the driver has to delete, or an error that Spark must not retry.
+    """
+    paths = [str(path) for batch in batches for path in batch.column(0).to_pylist()]
+    if not paths or not spec.is_there:
+        return paths
+    try:
+        spec.store.delete_many(paths)
+    except DeltaError as error:
+        return error
+    return []
+
+
+def _first_levels(store: LevelStore) -> tuple[list[FileInfo], list[str]]:
+    """Return the files of the first levels, and the directories below which tasks list."""
+    files, level = store.list_level("")
+    level = [name for name in level if name != _LOG]
+    while len(level) == 1:  # a single task would do all the work
+        infos, level = store.list_level(level[0])
+        files += infos
+    return files, level
+
+
+def files_per_task(spark: SparkSession) -> int:
+    """Return how many files a task deletes.
+
+    Raises:
+        InvalidInputError: the session's setting is no number above 0.
+    """
+    text = spark.conf.get(FILES_PER_TASK, None) or str(_FILES_PER_TASK)
+    if not text.isdecimal() or not int(text):
+        raise InvalidInputError(f"cannot take {FILES_PER_TASK}={text!r}: expected a number above 0")
+    return int(text)
+
+
+# DELETE and UPDATE by tasks: find the rows of a table that a condition selects.
+
+
+def plan_delete_or_update_by_tasks(
+    scan: SparkScan, transaction: PendingTransaction, request: ChangeRequest
+) -> PlannedChange:
+    """Find the rows of the table that a condition selects.
+
+    Args:
+        scan: of the transaction's version.
+        transaction: of an existing table.
+        request: without a source.
+
+    Raises:
+        InvalidInputError: a column does not exist or cannot be assigned.
+
+    Cost: none before rows are applied; then tasks read the condition's columns of the files that
+    survive pruning. No job if the log alone decides.
+    """
+    watch, snapshot, condition = Stopwatch(), scan.snapshot, request.condition
+    (clause,) = request.clauses
+    deletes = clause.action is Action.DELETE
+    configuration, alias = snapshot.configuration, request.target_alias
+    schema = configuration.schema
+    whole = "true" if condition is None else condition
+    session = snapshot.context.session
+    understood = as_spark_condition(whole, schema, session, alias=alias, by_spark=True)
+    pruning = None if condition is None else understood.pruning
+    by_log = condition is None or (
+        pruning is not None and understood.is_known and _is_exact(snapshot, pruning)
+    )
+    found: PlannedChange
+    if deletes and by_log:
+        found = LocalChange(transaction, replace(request, condition=pruning))
+    else:
+        candidates = find_candidates(scan, pruning, alias)
+        columns = [F.lit(0).alias(CLAUSE), F.col(OLD_FILE), F.col(OLD_POSITION)]
+        if not deletes:
+            values = parse_assignments(schema, clause.values or {}, alias)
+            assigned = checked_values(schema, values, scan.spark)
+            check_identities(schema, {path[0] for path in assigned})
+            old = {name: F.col(quoted(name)) for name in schema.names}
+            columns.append(new_struct(configuration, assigned, old).alias(f"{NEW}0"))
+            columns += [F.col(ROW_ID)] if configuration.row_ids_enabled else []
+        if configuration.change_data_feed_enabled:
+            columns.append(row_struct(schema.names).alias(OLD))
+        found = FrameChange(
+            transaction=transaction,
+            request=request,
+            candidates=candidates,
+            frame=candidates.frame.where(understood.column).select(*columns),
+            watch=watch,
+        )
+    # As in Delta Spark, the history has the condition as the user wrote it.
+    transaction.parameters["predicate"] = [] if condition is None else [logged_condition(condition)]
+    return found
+
+
+def _is_exact(snapshot: Snapshot, condition: Expression) -> bool:
+    """Whether the log alone decides which files match, with all of their rows."""
+    # That depends on the condition's columns, not on the files.
+    none = FILE_SCHEMA.empty_table().column("partitionValues")
+    return judge(
+        condition,
+        snapshot.configuration,
+        num_files=0,
+        partition_values=lambda: none,
+        stats=lambda schema: schema.empty_table(),
+        time_zone=snapshot.context.time_zone,
+    ).is_exact

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
-from deltalog.clock import Stopwatch
+from deltalog._util.clock import Stopwatch
+from deltalog._util.escaping import name_key
 from deltalog.errors import DeltaError, InvalidInputError
 from deltalog.expressions import Column as ColumnNode
 from deltalog.expressions import (
@@ -32,16 +33,20 @@ from deltalog.expressions import (
     to_sql,
 )
 from deltalog.expressions.nodes import Comparison
-from deltalog.features.computed_columns import default_expressions, generation_expressions
-from deltalog.features.identity_columns import identity_columns
-from deltalog.names import name_key
-from deltalog.rows.assign import check_identities
-from deltalog.rows.merge import names
-from deltalog.rows.merge.evolution import configuration_after, star_columns
-from deltalog.rows.merge.plan import plan_condition
-from deltalog.rows.request import Action, When
+from deltalog.operations.changes.assign import check_identities
+from deltalog.operations.changes.merge import source
+from deltalog.operations.changes.merge.plan import configuration_after, plan_condition, star_columns
+from deltalog.operations.changes.request import Action, When
+from deltalog.protocol.features.declarations import default_expressions, generation_expressions
+from deltalog.protocol.features.identity_columns import identity_columns
 from deltalog.spark.engine.apply import TARGET_STRUCT, FrameChange, find_candidates, row_struct
-from deltalog.spark.engine.assign import (
+from deltalog.spark.engine.row_tasks import (
+    CLAUSE,
+    NEW,
+    OLD,
+    OLD_FILE,
+    OLD_POSITION,
+    ROW_ID,
     as_type_of,
     as_value,
     checked_values,
@@ -49,7 +54,6 @@ from deltalog.spark.engine.assign import (
     new_struct,
     parse_assignments,
 )
-from deltalog.spark.engine.row_tasks import CLAUSE, NEW, OLD, OLD_FILE, OLD_POSITION, ROW_ID
 from deltalog.spark.reading.conditions import asks_the_clock, knows_no_zone
 from deltalog.spark.session.tasks import described
 from deltalog.spark.session.types import schema_of, to_spark_type
@@ -57,17 +61,17 @@ from deltalog.spark.session.types import schema_of, to_spark_type
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from deltalog.configuration import TableConfiguration
-    from deltalog.rows.merge.condition import MergeCondition
-    from deltalog.rows.request import ChangeRequest, Clause
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.changes.merge.plan import MergeCondition
+    from deltalog.operations.changes.request import ChangeRequest, Clause
+    from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema import StructType
-    from deltalog.snapshot import Snapshot
     from deltalog.spark.reading.scan import SparkScan
     from deltalog.transaction import PendingTransaction
 
 SOURCE_STRUCT: Final = "__deltalog_source"
 """Column with the row of the source, a struct."""
-_STRUCTS: Final = {names.TARGET: TARGET_STRUCT, names.SOURCE: SOURCE_STRUCT}
+_STRUCTS: Final = {source.TARGET: TARGET_STRUCT, source.SOURCE: SOURCE_STRUCT}
 _ONLY: Final = {When.NOT_MATCHED: SOURCE_STRUCT, When.NOT_MATCHED_BY_SOURCE: TARGET_STRUCT}
 _BOUNDED: Final = (int, str, date, Decimal)
 _NEW_ROW: Final = "__deltalog_new_row"

@@ -5,24 +5,46 @@ Protocol: none
 
 from __future__ import annotations
 
+import contextlib
+import re
 from functools import partial
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import SparkSession as ClassicSession
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
+from pyspark.sql.types import StructType as SparkStruct
 
-from deltalog.schema import to_arrow_schema
-from deltalog.spark.engine.native_rows import is_fit, write_natively
-from deltalog.spark.engine.write_tasks import write_task, written_by
-from deltalog.spark.session.tasks import run_tasks
-from deltalog.spark.session.types import quoted, schema_of
-from deltalog.write.enforce import Enforcer
+from deltalog._util.paths import join
+from deltalog.data.write.adopted_files import describe_staged
+from deltalog.data.write.enforce import Enforcer
+from deltalog.data.write.options import DEFAULT_TARGET_FILE_SIZE_BYTES, codec_of
+from deltalog.data.write.written import WrittenFiles
+from deltalog.errors import StorageError
+from deltalog.operations.changes.apply import no_files, write_part
+from deltalog.protocol.column_mapping import Mode
+from deltalog.schema import PrimitiveType, StructType, UnknownType, VariantType, to_arrow_schema
+from deltalog.schema.collations import has_collations
+from deltalog.schema.columns import walk_types
+from deltalog.schema.types import TIMESTAMP, VOID
+from deltalog.spark.reading.native import spark_path
+from deltalog.spark.session.tasks import decode_all, described, run_tasks, task_number
+from deltalog.spark.session.types import quoted, schema_of, to_spark_schema
+from deltalog.storage.staging import discard_staged, staging_directory, take_staged
+from deltalog.storage.store import is_local, native_home
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from deltalog.rows.write_task import WriteJob
-    from deltalog.write.written import WrittenFiles
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField
+
+    from deltalog._util.paths import FileInfo
+    from deltalog.data.write.options import WriteSpec
+    from deltalog.operations.changes.apply import WriteJob
+    from deltalog.schema import DataType
+    from deltalog.storage.store import Store
 
 
 class SparkRows:
@@ -58,3 +80,223 @@ class SparkRows:
         if not wanted or not columns:
             return self._frame
         return self._frame.hint("rebalance", *(F.col(quoted(name)) for name in columns))
+
+
+# Write the rows of a data frame by Spark's own Parquet writer, without Python workers.
+
+
+_CODECS: Final = {"none": "uncompressed", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd"}
+"""pyarrow's names of compressions → Spark's."""
+_MOST_BOUND_BYTES: Final = (1 << 31) - 1
+_MARK: Final = "_SUCCESS"
+_MASTER: Final = "spark.master"
+_ONE_MACHINE: Final = re.compile(r"local(-cluster)?(\[|$)")
+_TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
+_HELD: Final = "spark.deltalog.outputTimestampType.held"
+"""How many writes hold the setting above, and the value that it had before them: `2:INT96`."""
+_MICROS: Final = "TIMESTAMP_MICROS"
+_MILLIS: Final = "TIMESTAMP_MILLIS"
+_AS_EVERYWHERE: Final = {
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.sources.commitProtocolClass": (
+        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
+    ),
+}
+"""Settings by which Spark stores values as tables have them, and publishes whole jobs."""
+_lock: Final = Lock()
+
+
+def is_fit(job: WriteJob, spark: SparkSession) -> bool:
+    """Whether Spark's own writer makes the files of a write.
+
+    The rows must be those that the table is to have: `Enforcer.sources` says that.
+
+    Args:
+        job: of the write.
+        spark: the session of the rows.
+    """
+    # A remote session has its files where its server is, and as the server's user.
+    if not isinstance(spark, ClassicSession):
+        return False  # type: ignore[unreachable]  # its class is another one
+    if any(test(job) for test in _UNFIT):
+        return False
+    conf = spark.conf
+    return are_settings_fit(
+        {name: conf.get(name, None) for name in (_MASTER, _TIMESTAMPS, *_AS_EVERYWHERE)},
+        has_timestamps=TIMESTAMP in _types(job.spec),
+    )
+
+
+def are_settings_fit(settings: Mapping[str, str | None], *, has_timestamps: bool) -> bool:
+    """Whether a session's settings let Spark write the files that tables have.
+
+    Args:
+        settings: by name; None is Spark's default.
+        has_timestamps: whether a column has moments.
+    """
+    # Files on the disks of other machines would be in no listing, and their rows lost.
+    if not _ONE_MACHINE.match(settings[_MASTER] or ""):
+        return False
+    # A thread of the user's may set it anew while we write, which would cut microseconds off.
+    if has_timestamps and (settings[_TIMESTAMPS] or "").upper() == _MILLIS:
+        return False
+    given = {name: settings[name] for name in _AS_EVERYWHERE}
+    return all(
+        text is None or text.strip().lower() == _AS_EVERYWHERE[name].lower()
+        for name, text in given.items()
+    )
+
+
+_UNFIT: Final[tuple[Callable[[WriteJob], bool], ...]] = (
+    lambda job: not is_local(job.spec.store),
+    lambda job: job.predicate is not None or job.tells_changes,
+    lambda job: bool(job.spec.configuration.partition_columns),
+    lambda job: not len(job.spec.configuration.schema),
+    lambda job: job.spec.configuration.column_mapping_mode is not Mode.NONE,
+    lambda job: job.spec.configuration.properties.randomize_file_prefixes is True,
+    lambda job: job.spec.writer_properties is not None,
+    lambda job: job.spec.target_file_size_bytes != DEFAULT_TARGET_FILE_SIZE_BYTES,
+    lambda job: _codec(job.spec) not in _CODECS,
+    lambda job: has_collations(job.spec.configuration.schema),
+    lambda job: any(map(_is_stored_in_another_way, _types(job.spec))),
+)
+
+
+def _codec(spec: WriteSpec) -> str:
+    return codec_of(spec.writer_properties, spec.configuration.properties)
+
+
+def _types(spec: WriteSpec) -> Iterator[DataType]:
+    return (kind for _, kind in walk_types(spec.configuration.schema))
+
+
+def _is_stored_in_another_way(kind: DataType) -> bool:
+    if isinstance(kind, PrimitiveType):
+        return kind == VOID or kind.primitive.is_opaque
+    if isinstance(kind, StructType):
+        return not len(kind)
+    return isinstance(kind, VariantType | UnknownType)
+
+
+def write_natively(frame: DataFrame, sources: Sequence[int], spec: WriteSpec) -> WrittenFiles:
+    """Write the rows in one job of Spark alone.
+
+    Args:
+        frame: the rows.
+        sources: the number of its column behind each column of the table.
+        spec: of a write that `is_fit`.
+
+    Raises:
+        DataFileUnreadableError: a file has other columns than the table.
+        StorageError: Spark has not put the files where the table is. After any error, all files of
+            the job are deleted.
+
+    Cost: this process reads the footers, and decodes what they do not say: floating-point numbers,
+    for their bounds, and lists, for how many are NULL.
+    """
+    found, columns = frame.schema.fields, []
+    for target, number in zip(to_spark_schema(spec.configuration.schema), sources, strict=True):
+        columns.append(_optional(found[number], target).alias(target.name, metadata={}))
+    options = {
+        "compression": _CODECS[_codec(spec)],
+        "maxRecordsPerFile": str(spec.max_rows_per_file or 0),
+        "parquet.statistics.truncate.length": str(_MOST_BOUND_BYTES),
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "true",
+    }
+    spark, store, directory = frame.sparkSession, spec.store, staging_directory()
+    native_home(store).check([f"{directory}/{_MARK}"])
+    try:
+        with described(spark, f"writing to {store.root}"), _timestamps_of_tables(spark, spec):
+            writer = frame.select(*columns).write.options(**options)
+            writer.parquet(spark_path(join(store.root, directory)))
+        written = describe_staged(spec, _published(store, directory))
+        take_staged(store, directory, written.paths)
+    except BaseException:
+        discard_staged(store, directory)
+        raise
+    return written
+
+
+def _optional(found: StructField, target: StructField) -> Column:
+    """Return a column that may be NULL for all that Spark knows, like those of all our files.
+
+    Else it is `required` in the file, and no row group is copied next to others that are not.
+    Elements of lists stay as they are: Spark takes a cast that only allows NULL away.
+    """
+    column = F.col(quoted(found.name))
+    if isinstance(found.dataType, SparkStruct) and found.dataType != target.dataType:
+        column = column.cast(target.dataType)
+    return column if found.nullable else F.when(F.spark_partition_id() >= 0, column)
+
+
+def _published(store: Store, directory: str) -> list[FileInfo]:
+    """Return the files that the job has published: attempts that still run have theirs below.
+
+    Raises:
+        StorageError: the mark that the job is complete is not there.
+    """
+    files = {
+        file.name: file
+        for file in store.list_all(directory)
+        if file.path == f"{directory}/{file.name}"
+    }
+    if _MARK not in files:
+        raise StorageError(
+            f"cannot write to {store.root}: Spark has written to {directory!r} there, and this "
+            "process finds no complete job in it; keep the table on a disk that both reach, or set "
+            "spark.sql.parquet.writeLegacyFormat=true, and deltalog's tasks write"
+        )
+    return [file for name, file in files.items() if name.endswith(".parquet")]
+
+
+@contextlib.contextmanager
+def _timestamps_of_tables(spark: SparkSession, spec: WriteSpec) -> Iterator[None]:
+    """Have Spark store timestamps as microseconds, which have bounds in footers.
+
+    The first of several writes of a session sets this, and the last one sets back what was before.
+    """
+    if TIMESTAMP not in _types(spec):
+        yield
+        return
+    conf = spark.conf
+    with _lock:
+        held = conf.get(_HELD, None) or f"0:{conf.get(_TIMESTAMPS, None) or ''}"
+        count, _, before = held.partition(":")
+        conf.set(_HELD, f"{int(count) + 1}:{before}")
+        conf.set(_TIMESTAMPS, _MICROS)
+    try:
+        yield
+    finally:
+        with _lock:
+            count, _, before = (conf.get(_HELD, None) or f"1:{before}").partition(":")
+            if int(count) > 1:
+                conf.set(_HELD, f"{int(count) - 1}:{before}")
+            else:
+                conf.unset(_HELD)
+                if conf.get(_TIMESTAMPS, None) == _MICROS:  # else somebody has set it meanwhile
+                    conf.set(_TIMESTAMPS, before) if before else conf.unset(_TIMESTAMPS)
+
+
+# The part of a write that runs in a Spark task.
+
+
+def write_task(job: WriteJob, batches: Iterable[pa.RecordBatch]) -> WrittenFiles:
+    """Write the rows of this Spark task.
+
+    Raises:
+        SchemaMismatchError, ConstraintViolationError: the rows do not fit; no file is left.
+        StorageError: the store failed; Spark may retry the task.
+    """
+    return write_part(job, batches, place=task_number())
+
+
+def written_by(spec: WriteSpec, messages: Sequence[bytes]) -> WrittenFiles:
+    """Combine the files of all tasks.
+
+    Raises:
+        DeltaError: what is wrong with the rows of some task; the others' files are removed.
+    """
+    parts: list[WrittenFiles] = decode_all(messages, spec.store, lambda written: written.paths)
+    return WrittenFiles.merge(parts) if parts else no_files(spec)

@@ -7,29 +7,33 @@ Protocol: none
 
 from __future__ import annotations
 
+import heapq
 import pickle
 from abc import abstractmethod
 from dataclasses import replace
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from deltalog.clock import Moment
-from deltalog.column_mapping import Mode
+from deltalog._util.clock import Moment
+from deltalog._util.escaping import name_key
+from deltalog._util.kernels import arrow
+from deltalog.data.scan import open_changes, plan_scan, read_tasks
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import arrow
-from deltalog.metadata_columns import CHANGE_COLUMNS, METADATA, METADATA_COLUMNS
-from deltalog.names import name_key
-from deltalog.scan import open_changes, plan_scan, read_tasks
+from deltalog.expressions import Column, Literal, TextRules, lit, resolve_predicate
+from deltalog.expressions.nodes import Call, Comparison, Expression, In, IsNull, Not
+from deltalog.log.snapshot import load_snapshot
+from deltalog.protocol.column_mapping import Mode
 from deltalog.schema import Field, StructType, from_arrow_type
+from deltalog.schema.metadata_columns import CHANGE_COLUMNS, METADATA, METADATA_COLUMNS
 from deltalog.schema.types import TIMESTAMP
-from deltalog.snapshot import load_snapshot
-from deltalog.spark.reading.filters import as_predicate
 from deltalog.spark.reading.options import asked_metadata_columns
-from deltalog.spark.reading.splits import split_tasks
+from deltalog.spark.session.known_settings import TIME_ZONE, refuse_unfollowed, task_settings
 from deltalog.spark.session.opening import load_version, moment_ms, without_version, zone_of
-from deltalog.spark.session.refusals import TIME_ZONE, refuse_unfollowed, task_settings
 from deltalog.spark.session.types import as_spark_batches, to_spark_arrow, to_spark_schema
 from deltalog.spark.session.workers import InEnvelope
 from deltalog.storage.options import is_sent_to_tasks, sent_to_tasks
@@ -37,14 +41,11 @@ from deltalog.storage.options import is_sent_to_tasks, sent_to_tasks
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pyspark.sql import datasource
     from pyspark.sql import types as spark_types
 
-    from deltalog.expressions import Expression
-    from deltalog.scan import Changes, ScanTask
-    from deltalog.snapshot import Snapshot
+    from deltalog.data.scan import Changes, ScanTask
+    from deltalog.log.snapshot import Snapshot
     from deltalog.spark.reading.options import ReadOptions
-
 
 _UTC: Final = "UTC"
 _HIDDEN: Final = "__deltalog_metadata"
@@ -374,3 +375,119 @@ class BatchReader(FilteringReader):
             tasks = list(scan.tasks())
         groups = split_tasks(tasks, options.max_partition_bytes, in_order=options.changes)
         return [TaskPartition(group) for group in groups] or [TaskPartition(())]
+
+
+# Splits: distribute files among tasks so that each has about the same work.
+
+
+OPEN_COST_BYTES: Final = 1 << 19
+"""The cost of opening a file, in bytes that could be read in that time.
+
+Spark's own estimate is 4 MiB. A small file takes a Python worker 0.8 ms, and each task 70 ms, of
+which Spark looks for new modules for 55: small files are put into fewer tasks.
+"""
+_FEWEST_BYTES: Final = 32 << 20
+_MANY: Final = 64
+"""Number of splits that keeps a usual cluster busy; with more bytes, splits grow first."""
+
+
+def split_tasks(
+    tasks: Sequence[ScanTask], max_bytes: int, *, in_order: bool = False
+) -> list[list[ScanTask]]:
+    """Group tasks by about the same size; no group is empty.
+
+    Args:
+        tasks: one per file.
+        max_bytes: most bytes of a group; a single file may be larger.
+        in_order: keep the order of files, so that neighbours stay together.
+    """
+    costs = [(task.size_bytes or 0) + OPEN_COST_BYTES for task in tasks]
+    wanted = min(max_bytes, max(_FEWEST_BYTES, sum(costs) // _MANY))
+    count = -(-sum(costs) // wanted)
+    return _runs(tasks, costs, count, max_bytes) if in_order else _balanced(tasks, costs, count)
+
+
+def _runs(
+    tasks: Sequence[ScanTask], costs: Sequence[int], count: int, max_bytes: int
+) -> list[list[ScanTask]]:
+    """Cut the files into equal shares: a task with what the others left would keep them waiting."""
+    groups: list[list[ScanTask]] = []
+    total, before, filled, last = sum(costs), 0, 0, -1
+    for task, cost in zip(tasks, costs, strict=True):
+        share = (2 * before + cost) * count // (2 * total)  # in which the file's middle lies
+        if share != last or filled + cost > max_bytes:
+            groups.append([])
+            filled, last = 0, share
+        groups[-1].append(task)
+        filled += cost
+        before += cost
+    return groups
+
+
+def _balanced(tasks: Sequence[ScanTask], costs: Sequence[int], count: int) -> list[list[ScanTask]]:
+    """Assign the largest first, each to the group that has the least so far."""
+    groups: list[list[ScanTask]] = [[] for _ in range(min(count, len(tasks)))]
+    least = [(0, number) for number in range(len(groups))]
+    for position in sorted(range(len(tasks)), key=lambda at: -costs[at]):
+        filled, number = heapq.heappop(least)
+        groups[number].append(tasks[position])
+        heapq.heappush(least, (filled + costs[position], number))
+    return groups
+
+
+# Translate the filters that Spark pushes to a Python source.
+
+
+_COMPARISONS: Final = {
+    "EqualTo": "=",
+    "EqualNullSafe": "<=>",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+}
+_TEXTS: Final = {
+    "StringStartsWith": "startswith",
+    "StringEndsWith": "endswith",
+    "StringContains": "contains",
+}
+
+
+def as_predicate(filters: Iterable[datasource.Filter], schema: StructType) -> Expression | None:
+    """Combine the filters that can be translated into one condition; None if there are none.
+
+    Args:
+        filters: all of them hold for the requested rows.
+        schema: of the table.
+    """
+    found = []
+    for one in filters:
+        expression = _expression(one)
+        if expression is None:
+            continue
+        try:
+            found.append(resolve_predicate(expression, schema, text_rules=TextRules.NONE))
+        except InvalidInputError:  # a column that the table lacks, or an unsupported type
+            continue
+    return reduce(and_, found) if found else None
+
+
+def _expression(one: Any) -> Expression | None:
+    kind = type(one).__name__
+    if kind == "Not":
+        inner = _expression(one.child)
+        return None if inner is None else Not(inner)
+    column = Column(tuple(one.attribute))
+    match kind:
+        case "IsNull":
+            return IsNull(column)
+        case "IsNotNull":
+            return Not(IsNull(column))
+        case "In":
+            return In(column, tuple(map(lit, one.value)))
+        case _ if kind in _COMPARISONS:
+            return Comparison(_COMPARISONS[kind], column, Literal(one.value))
+        case _ if kind in _TEXTS:
+            return Call(_TEXTS[kind], (column, Literal(one.value)))
+        case _:
+            return None

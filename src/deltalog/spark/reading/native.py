@@ -20,35 +20,52 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
-from deltalog import metadata_columns
-from deltalog.column_mapping import Mode, physical_name
-from deltalog.errors import DataFileMissingError
-from deltalog.features import check_deletion_vectors
-from deltalog.kernels import compute
-from deltalog.paths import (
+from deltalog._util.kernels import arrow, compute
+from deltalog._util.paths import (
     are_foreign,
     check_all_confined,
     file_locations,
     split_location,
     store_kind,
 )
-from deltalog.scan.plan import TASK_COLUMNS, make_task
-from deltalog.schema import Field, StructType
-from deltalog.schema.types import DOUBLE, FLOAT
-from deltalog.spark.reading.batch_source import metadata_struct, rows_schema
-from deltalog.spark.reading.file_keys import FileKey, key_of
-from deltalog.spark.reading.file_values import FileValues
-from deltalog.spark.reading.fitness import (
+from deltalog.data.scan.plan import TASK_COLUMNS, make_task
+from deltalog.errors import DataFileMissingError
+from deltalog.expressions.render import quote_text
+from deltalog.protocol.column_mapping import Mode, physical_name
+from deltalog.protocol.features import check_deletion_vectors
+from deltalog.protocol.partition_values import NULL_DIRECTORY, extract, hive_directory
+from deltalog.schema import Field, StructType, metadata_columns
+from deltalog.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+)
+from deltalog.spark.reading.batch_source import (
+    TaskPartition,
+    metadata_struct,
+    read_partition,
+    rows_schema,
+    split_tasks,
+)
+from deltalog.spark.reading.conditions import (
     are_unfit_by_id,
     are_unfit_by_name,
     objection_to_columns,
     objection_to_place,
 )
-from deltalog.spark.reading.hive_layout import hive_partitions
-from deltalog.spark.reading.not_null import not_null_columns
+from deltalog.spark.reading.file_values import FileKey, FileValues, key_of
 from deltalog.spark.reading.options import MAX_PARTITION_BYTES
 from deltalog.spark.reading.positions import ROW, without_deleted
-from deltalog.spark.reading.task_frame import task_frame
+from deltalog.spark.session.tasks import numbered_frame
 from deltalog.spark.session.types import (
     has_structs,
     quoted,
@@ -58,12 +75,13 @@ from deltalog.spark.session.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, SparkSession
     from pyspark.sql.types import StructType as StoredType
 
-    from deltalog.scan import ReadSpec, Scan
+    from deltalog.data.scan import ReadSpec, Scan, ScanTask
+    from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema import DataType
     from deltalog.storage.store import Store
 
@@ -444,3 +462,157 @@ def spark_path(location: str) -> str:
     """Return a location as Hadoop's file systems expect it."""
     kind = store_kind(location)
     return f"{kind.name}://{split_location(location)[2]}" if kind.is_native else location
+
+
+# Which columns Spark may take for NOT NULL: those of the table whose values were looked at.
+
+
+KEEP_NOT_NULL: Final = "spark.deltalog.keepNotNull"
+"""Session setting: `true` keeps NOT NULL of all columns, and a NULL in a file ends the query."""
+
+# A value that is never seen, by which Spark knows that there is no NULL.
+_SOME: Final[dict[DataType, str]] = {
+    BINARY: "X''",
+    BOOLEAN: "false",
+    BYTE: "0Y",
+    DATE: "DATE'1970-01-01'",
+    DOUBLE: "0D",
+    FLOAT: "0F",
+    INTEGER: "0",
+    LONG: "0L",
+    SHORT: "0S",
+    STRING: "''",
+    TIMESTAMP: "TIMESTAMP'1970-01-01 00:00:00Z'",
+    TIMESTAMP_NTZ: "TIMESTAMP_NTZ'1970-01-01 00:00:00'",
+}
+
+
+def not_null_columns(
+    spark: SparkSession, schema: StructType, spec: ReadSpec, files: Iterable[pa.Table]
+) -> dict[str, Column]:
+    """Return the columns that hold no NULL, in a form by which Spark knows it.
+
+    Args:
+        spark: the session.
+        schema: of the table.
+        spec: what is read.
+        files: `partitionValues` of all files that are read.
+    """
+    strict = [field for field in schema if not field.nullable and field.type in _SOME]
+    if not strict:
+        return {}
+    partitions = spec.partition_columns.names
+    pieces = list(files)
+    found = {
+        field.name: F.coalesce(F.col(quoted(field.name)), F.expr(_SOME[field.type]))
+        for field in strict
+        if field.name in partitions and not _has_null(pieces, spec.physical_names[field.name])
+    }
+    rest = [
+        field for field in strict if field.name in spec.output.names and field.name not in found
+    ]
+    if rest and (spark.conf.get(KEEP_NOT_NULL, None) or "").strip().lower() == "true":
+        found |= {field.name: _checked(field, spec.table) for field in rest}
+    return found
+
+
+def _has_null(files: list[pa.Table], name: str) -> bool:
+    texts = [extract(piece.column("partitionValues"), name) for piece in files]
+    # An empty text is NULL for every type.
+    return any(one.null_count or compute.any(compute.equal(one, "")).as_py() for one in texts)
+
+
+def _checked(field: Field, table: str) -> Column:
+    """Return a column that ends the query where it is NULL."""
+    said = (
+        f"cannot read the column {field.name} of {table}: it is NOT NULL, and a file holds NULL; "
+        f"unset {KEEP_NOT_NULL} to read the rows as they are"
+    )
+    failing = F.expr(f"raise_error({quote_text(said)})")
+    return F.coalesce(F.col(quoted(field.name)), failing, F.expr(_SOME[field.type]))
+
+
+# Detect tables in Hive layout, whose partition values Spark may read from directory names.
+
+
+_TEXTS: Final[dict[DataType, str]] = {
+    STRING: r"(?s)^.*$",
+    **dict.fromkeys((BYTE, SHORT, INTEGER, LONG), r"^-?\d{1,18}$"),
+    DATE: r"^\d{4}-\d\d-\d\d$",
+    BOOLEAN: "^(?:true|false)$",
+}
+
+
+def hive_partitions(
+    configuration: TableConfiguration, files: pa.Table, root: str
+) -> StructType | None:
+    """Return the partition columns as directories name them; None if Spark must not read them.
+
+    Args:
+        configuration: of the table.
+        files: `location` and `partitionValues` of each.
+        root: the table's location.
+
+    Cost: one pass over the files, and Python for each partition.
+    """
+    names = configuration.physical_partition_columns
+    types = [field.type for field in configuration.partition_schema]
+    if not names or not _TEXTS.keys() >= set(types):
+        return None
+    prefix = f"{root.rstrip('/')}/"
+    where = files.column("location")
+    if not compute.all(compute.starts_with(where, prefix)).as_py():
+        return None  # a shallow clone, with files of another table
+    inner = compute.utf8_slice_codeunits(where, len(prefix))
+    columns = {"": compute.replace_substring_regex(inner, "/[^/]*$", "")}
+    for name, pattern in zip(names, map(_TEXTS.__getitem__, types), strict=True):
+        texts = extract(files.column("partitionValues"), name)
+        fits = compute.match_substring_regex(texts, pattern)
+        says_null = compute.equal(texts, NULL_DIRECTORY)
+        if compute.any(compute.or_(compute.invert(fits), says_null)).as_py():
+            return None
+        columns[name] = pa.chunked_array([texts])
+    for row in (
+        arrow.table(columns).group_by(list(columns), use_threads=False).aggregate([]).to_pylist()
+    ):
+        if row[""] != hive_directory(names, row):
+            return None
+    schema = configuration.partition_schema
+    return StructType([Field(n, one.type) for n, one in zip(names, schema, strict=True)])
+
+
+# A DataFrame whose rows Python workers read from scan tasks.
+
+
+def task_frame(
+    spark: SparkSession,
+    tasks: Sequence[ScanTask],
+    rows: StructType,
+    *,
+    max_bytes: int,
+    in_order: bool = False,
+    what: str = "",
+) -> DataFrame:
+    """Return the rows of scan tasks as a DataFrame.
+
+    Args:
+        spark: the session.
+        tasks: the files to read.
+        rows: the schema of the rows, with metadata columns as one struct.
+        max_bytes: of a split.
+        in_order: keep the order of files, so that neighbours stay together.
+        what: names the operator in Spark's plan.
+
+    Raises:
+        WorkerMismatchError: workers lack this deltalog.
+    """
+    schema = to_spark_schema(rows)
+    groups = split_tasks(tasks, max_bytes, in_order=in_order)
+    if not groups:
+        return spark.createDataFrame([], schema)
+    partitions = tuple(TaskPartition(group) for group in groups)
+
+    def read(number: int) -> Iterator[pa.RecordBatch]:
+        return read_partition(partitions[number], rows)
+
+    return numbered_frame(spark, len(partitions), read, schema, what=what)

@@ -10,16 +10,20 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from deltalog._util.store_kinds import split_option
 from deltalog.errors import InvalidInputError
-from deltalog.metadata_columns import METADATA, METADATA_COLUMNS, ROW_TRACKING
-from deltalog.schema.metadata_fields import has_own_metadata
-from deltalog.store_kinds import split_option
+from deltalog.schema.metadata_columns import (
+    METADATA,
+    METADATA_COLUMNS,
+    ROW_TRACKING,
+    has_own_metadata,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from deltalog.catalogs.named import NamedTable
-    from deltalog.snapshot import Snapshot
+    from deltalog.catalogs.protocol import NamedTable
+    from deltalog.log.snapshot import Snapshot
 
 STORAGE_PREFIX: Final = "storage."
 # Options that pipelines give to any source, and that have no meaning for a Delta table.

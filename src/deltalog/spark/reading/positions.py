@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
+from deltalog._util.kernels import compute
+from deltalog._util.paths import decode_path
+from deltalog.data.scan.plan import descriptor_of
+from deltalog.data.scan.transform import load_bitmap
 from deltalog.errors import DeltaError
-from deltalog.kernels import compute
-from deltalog.paths import decode_path
-from deltalog.scan.deletion_vectors import load_bitmap
-from deltalog.scan.plan import descriptor_of
-from deltalog.spark.reading.file_keys import KEY
+from deltalog.spark.reading.file_values import KEY
 from deltalog.spark.session.tasks import numbered_frame
 from deltalog.storage.parquet import read_footer
 from deltalog.storage.pool import map_in_pool
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from deltalog.actions.model import DeletionVectorDescriptor
-    from deltalog.deletion_vectors import DeletionBitmap
-    from deltalog.scan import ScanTask
-    from deltalog.spark.reading.file_keys import FileKey
+    from deltalog.data.scan import ScanTask
+    from deltalog.protocol.actions.model import DeletionVectorDescriptor
+    from deltalog.protocol.deletion_vectors import DeletionBitmap
+    from deltalog.spark.reading.file_values import FileKey
     from deltalog.storage.store import Store
 
 ROW: Final = "__deltalog_row"

@@ -8,42 +8,69 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
-from deltalog.actions.arrow import FILE_SCHEMA
-from deltalog.arguments import as_columns
-from deltalog.cached import cached_property
-from deltalog.paths import store_kind
-from deltalog.scan import plan_scan
-from deltalog.scan.plan import TASK_COLUMNS
-from deltalog.schema import canonical_path_of
-from deltalog.schema.metadata_fields import metadata_columns_of
-from deltalog.snapshot.cut import holds_more_files
-from deltalog.spark.reading.batch_source import metadata_struct
+from deltalog._util.cached import cached_property
+from deltalog._util.paths import store_kind
+from deltalog.data.scan import plan_scan
+from deltalog.data.scan.plan import TASK_COLUMNS, make_task
+from deltalog.data.scan.prune import prune
+from deltalog.data.scan.reader import read_tasks
+from deltalog.log.snapshot.cut import SHARE_BYTES, cut_snapshot, holds_more_files
+from deltalog.operations.arguments import as_columns
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.schema import canonical_path_of, from_arrow_schema
+from deltalog.schema.metadata_columns import metadata_columns_of
+from deltalog.spark.reading.batch_source import (
+    OPEN_COST_BYTES,
+    metadata_struct,
+    with_metadata_struct,
+)
 from deltalog.spark.reading.conditions import RowCondition, as_spark_condition
-from deltalog.spark.reading.native import ReadPlan, plan_read, rows_frame
-from deltalog.spark.reading.options import asked_metadata_columns, parse_metadata_columns
-from deltalog.spark.reading.state import DEFAULT_FILES_HERE, most_files_here, prune_on_cluster
-from deltalog.spark.reading.state_frames import ClusterPlan, cluster_frame, files_frame
+from deltalog.spark.reading.native import (
+    ReadPlan,
+    output_rows,
+    plan_read,
+    rows_frame,
+    with_comments,
+)
+from deltalog.spark.reading.options import (
+    MAX_PARTITION_BYTES,
+    asked_metadata_columns,
+    parse_metadata_columns,
+)
+from deltalog.spark.reading.state import (
+    DEFAULT_FILES_HERE,
+    NUM_RECORDS,
+    PrunedOnCluster,
+    files_of,
+    most_files_here,
+    prune_on_cluster,
+)
 from deltalog.spark.session.failures import as_spark_does
 from deltalog.spark.session.opening import load_version, session_time_zone
 from deltalog.spark.session.settings import check_reads
-from deltalog.spark.session.types import quoted
+from deltalog.spark.session.tasks import numbered_frame
+from deltalog.spark.session.types import as_spark_batches, quoted, to_spark_arrow, to_spark_schema
+from deltalog.spark.session.workers import mapped
 from deltalog.storage import FsspecStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import PurePath
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from deltalog.catalogs.named import NamedTable
-    from deltalog.scan import Scan
-    from deltalog.scan.prune import Pruned
-    from deltalog.snapshot import Snapshot
+    from deltalog.catalogs.protocol import NamedTable
+    from deltalog.data.scan import ReadSpec, Scan, ScanTask
+    from deltalog.data.scan.prune import Pruned
+    from deltalog.expressions import Expression
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.schema import StructType
     from deltalog.storage.store import Store
 
 
@@ -326,3 +353,98 @@ def objection_to_native(store: Store, *, native: bool | None = None) -> str | No
             "know; native=True tries it"
         )
     return None
+
+
+# The live files of a version as a DataFrame, and its rows if the files are too many to list.
+
+
+_MOST_TASKS: Final = 20_000
+
+
+def files_frame(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    predicate: Expression | None = None,
+    *,
+    names: Sequence[str] = tuple(FILE_SCHEMA.names),
+    share_bytes: int = SHARE_BYTES,
+) -> DataFrame:
+    """Return a row for each file that may hold rows for which `predicate` is true.
+
+    Args:
+        spark: the session.
+        snapshot: whose files.
+        predicate: resolved against the snapshot's schema; None keeps all files.
+        names: columns of `FILE_SCHEMA`; `numRecords` is appended.
+        share_bytes: how much of the checkpoint a task reads.
+
+        Cost: on the driver the commits after the checkpoint; then a task for each share.
+    """
+    cut = snapshot.read_log(lambda state: cut_snapshot(snapshot, state, share_bytes=share_bytes))
+    schema = _schema(names)
+
+    def find(number: int) -> Iterator[pa.RecordBatch]:
+        arrow = to_spark_arrow(schema)
+        for piece in cut.small_pieces(number):
+            files = files_of(prune(piece, predicate), names)
+            yield from as_spark_batches(files.to_batches(max_chunksize=1 << 14), arrow)
+
+    return numbered_frame(spark, cut.num_pieces, find, to_spark_schema(schema))
+
+
+def _schema(names: Sequence[str]) -> StructType:
+    fields = [FILE_SCHEMA.field(name) for name in names]
+    return from_arrow_schema(pa.schema([*fields, pa.field(NUM_RECORDS, pa.int64())]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPlan:
+    """The plan of a scan with more files than the driver lists.
+
+    Args:
+        scan: what is read.
+        pruned: has the number of files.
+        most_files: most files that the driver lists.
+    """
+
+    scan: Scan
+    pruned: PrunedOnCluster
+    most_files: int
+
+    def explain(self) -> list[str]:
+        """Explain who reads how many files, and why."""
+        return [
+            f"read by Python workers: {self.pruned.num_left} files",
+            f"because they are more than {self.most_files}, and their list stays on the cluster",
+        ]
+
+
+def cluster_frame(spark: SparkSession, plan: ClusterPlan) -> DataFrame:
+    """Return all rows of a plan's files: the predicate has pruned files, but filters no rows.
+
+    Args:
+        spark: the session.
+        plan: how the files are read.
+    """
+    spec, snapshot = plan.scan.spec, plan.scan.snapshot
+    files = files_frame(spark, snapshot, spec.predicate, names=TASK_COLUMNS)
+    cost = plan.pruned.left_bytes + plan.pruned.num_left * OPEN_COST_BYTES
+    count = max(1, min(_MOST_TASKS, cost // MAX_PARTITION_BYTES))
+    rows = output_rows(spec)
+    read = _reading(snapshot, spec, rows)
+    return with_comments(mapped(files.repartition(count), read, to_spark_schema(rows)), rows)
+
+
+def _reading(
+    snapshot: Snapshot, spec: ReadSpec, rows: StructType
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def tasks(files: Iterable[pa.RecordBatch]) -> Iterator[ScanTask]:
+        for batch in files:
+            for row in batch.to_pylist():
+                yield make_task(snapshot, spec, row)
+
+    def read(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        batches = (with_metadata_struct(batch, rows) for batch in read_tasks(tasks(files)))
+        yield from as_spark_batches(batches, to_spark_arrow(rows))
+
+    return read

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from deltalog.actions.arrow import FILE_SCHEMA
+from deltalog._util.kernels import compute
+from deltalog.data.scan.prune import Pruned, prune
 from deltalog.errors import CheckpointUnreadableError, InvalidInputError, ObjectNotFoundError
-from deltalog.kernels import compute
-from deltalog.scan.prune import Pruned, prune
-from deltalog.snapshot.cut import SHARE_BYTES, cut_snapshot
+from deltalog.log.snapshot.cut import SHARE_BYTES, cut_snapshot
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
 from deltalog.spark.session.tasks import decode_message, run_numbered
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deltalog.expressions import Expression
-    from deltalog.snapshot import Snapshot
-    from deltalog.snapshot.cut import CutSnapshot
-    from deltalog.snapshot.state import LogState
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.log.snapshot.cut import CutSnapshot
+    from deltalog.log.snapshot.state import LogState
 
 MOST_FILES_HERE: Final = "spark.deltalog.stateOnSparkFiles"
 """Session setting: most files of a version whose state the driver reads."""

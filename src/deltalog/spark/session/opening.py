@@ -11,14 +11,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.arguments import as_timestamp_ms
-from deltalog.clock import Moment
-from deltalog.context import TableContext
+from deltalog._util.clock import Moment
+from deltalog._util.paths import parse_table_uri, store_kind
+from deltalog.catalogs.table_uri import named_table, naming, open_table_context, open_table_store
 from deltalog.errors import InvalidInputError, VersionNotFoundError
-from deltalog.locations import named_table, naming, open_table_context, open_table_store
-from deltalog.paths import parse_table_uri
+from deltalog.log.context import TableContext
+from deltalog.log.snapshot import load_snapshot
+from deltalog.operations.arguments import as_timestamp_ms
 from deltalog.schema.primitives.moments import instant_micros
-from deltalog.snapshot import load_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from deltalog.catalogs.named import NamedTable
-    from deltalog.snapshot import Snapshot
+    from deltalog.catalogs.protocol import NamedTable
+    from deltalog.log.snapshot import Snapshot
     from deltalog.storage.store import Store
 
     Location = str | PurePath | Store | NamedTable | TableContext
@@ -163,3 +163,37 @@ def _at_moment(context: TableContext, timestamp_ms: int) -> Snapshot:
             "a moment to get that"
         )
     return load_snapshot(context, timestamp_ms=timestamp_ms)
+
+
+# Settings of Hadoop's file systems, which Delta's class takes and deltalog does not use.
+
+
+_OF_A_SCHEME: Final = re.compile(r"(?:spark\.hadoop\.)?fs\.(?:abstractfilesystem\.)?([^.]+)\..*")
+
+
+def check_hadoop_conf(given: Mapping[str, str], location: object) -> None:
+    """Refuse settings of Hadoop that are about the file system of a location.
+
+    Those of other file systems mean nothing there, as in Hadoop.
+
+    Args:
+        given: names, such as `fs.s3a.access.key`, and their values.
+        location: of the table.
+
+    Raises:
+        InvalidInputError: it names the setting, never its value.
+    """
+    own = _names_of(location)
+    for name in given:
+        found = _OF_A_SCHEME.fullmatch(name.lower())
+        if found is None or found[1] in own:
+            raise InvalidInputError(
+                f"cannot take the setting {name!r} of hadoopConf for {location!r}: files are not "
+                "read through Hadoop; give the store's credentials and settings as storage_options"
+            )
+
+
+def _names_of(location: object) -> set[str]:
+    """Return what Hadoop calls the store of a location."""
+    kind = store_kind(str(getattr(location, "root", location)))
+    return {kind.name, *kind.aliases, *(one.rstrip("_") for one in kind.option_prefixes)}

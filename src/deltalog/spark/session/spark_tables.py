@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import AnalysisException, PySparkException
 
+from deltalog._util.escaping import name_key
+from deltalog._util.paths import split_location, store_kind
 from deltalog.expressions.render import quote_name, quote_text
-from deltalog.names import name_key
-from deltalog.paths import split_location, store_kind
 from deltalog.schema import ArrayType, MapType, StructType
-from deltalog.spark.session.formats import left_to_spark
+from deltalog.spark.session.settings import left_to_spark
 from deltalog.spark.session.types import as_nullable, to_spark_schema, to_spark_type
 
 if TYPE_CHECKING:

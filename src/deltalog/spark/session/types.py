@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.types as pt
 from pyspark.sql import types as spark_types
 
-from deltalog._json import loads
-from deltalog.column_mapping import physical_name
+from deltalog._util.escaping import name_key
+from deltalog._util.json import loads
+from deltalog._util.kernels import arrow
 from deltalog.errors import InvalidInputError, UnsupportedTypeError
-from deltalog.features.schema_traits import CHAR_VARCHAR_KEY
-from deltalog.kernels import arrow
-from deltalog.names import name_key
+from deltalog.protocol.column_mapping import physical_name
+from deltalog.protocol.features.identity_columns import CHAR_VARCHAR_KEY
 from deltalog.schema import (
     Field,
     PrimitiveType,
@@ -34,7 +34,7 @@ from deltalog.schema.columns import loosened, walk_types
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from deltalog.column_mapping import Mode
+    from deltalog.protocol.column_mapping import Mode
     from deltalog.schema import DataType
 
 

@@ -13,36 +13,36 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from deltalog.configuration import TableConfiguration
+from deltalog.data.scan.plan import check_rows_readable
+from deltalog.data.scan.task import read_spec
 from deltalog.errors import IncompatibleChangesError
-from deltalog.insight.follow_steps import Offset
-from deltalog.scan.plan import check_rows_readable
-from deltalog.scan.spec import read_spec
+from deltalog.protocol.configuration import TableConfiguration
 from deltalog.schema import StructType
 from deltalog.sharing.client import SharedFollower, SharedFollowOptions
 from deltalog.sharing.client.profile import parse_table_name
 from deltalog.sharing.client.shown_version import ShownVersion, VersionOrTimestamp
 from deltalog.spark.reading.batch_source import change_fields, check_columns
 from deltalog.spark.session.opening import moment_ms
-from deltalog.spark.streaming.micro_batches import (
+from deltalog.spark.streaming.source import (
     MicroBatchReader,
     decode_offset,
     encode_offset,
     ending,
     first,
+    is_everything,
     shown_alike,
 )
-from deltalog.spark.streaming.read_limits import is_everything
+from deltalog.table.inspect.follow import Offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import types as spark_types
 
-    from deltalog.insight.follow_steps import Step
-    from deltalog.scan import ReadSpec, ScanTask
+    from deltalog.data.scan import ReadSpec, ScanTask
     from deltalog.sharing.client import SharedTable
     from deltalog.spark.sharing.options import SharedStreamOptions
+    from deltalog.table.inspect.follow import Step
 
 _BEYOND: Final = 1 << 62
 """A version that no table has."""

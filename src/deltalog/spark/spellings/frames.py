@@ -1,4 +1,3 @@
-# ruff: noqa: D102  # the docstrings are those of PySpark's own methods
 """`df.write` in registered sessions: what it saves in a format of ours is written on the driver.
 
 Protocol: none
@@ -6,33 +5,48 @@ Protocol: none
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.query.names import QualifiedName
 from deltalog.spark.engine.engine import SparkEngine
-from deltalog.spark.session.catalogs import catalogs_of
+from deltalog.spark.reading.by_options import frame_by_options
 from deltalog.spark.session.failures import as_analysis_errors
-from deltalog.spark.session.formats import left_to_spark
-from deltalog.spark.session.names import location_of, view_location
-from deltalog.spark.spellings.noting import PATH, NotedSink, NotingSink, as_text, flattened
-from deltalog.spark.spellings.rows import entry_of
-from deltalog.spark.writing.fitted import fitted
-from deltalog.spark.writing.frame import write_frame
-from deltalog.spark.writing.named import NO_PLACE, place_of_name
-from deltalog.spark.writing.options import parse_write_options
+from deltalog.spark.session.names import catalogs_of, location_of, named_in, view_location
+from deltalog.spark.session.settings import left_to_spark, session_defaults
+from deltalog.spark.session.spark_tables import find_entry
+from deltalog.spark.session.types import schema_of
+from deltalog.spark.spellings.noting import (
+    PATH,
+    Noted,
+    NotedSink,
+    NotingOptions,
+    NotingSink,
+    as_text,
+    flattened,
+)
+from deltalog.spark.writing.frame import NO_PLACE, place_of_name, write_frame
+from deltalog.spark.writing.options import encode_names, parse_write_options
 from deltalog.spark.writing.plan import open_to_write
+from deltalog.spark.writing.writer import fitted
 from deltalog.table import DeltaTable
+from deltalog.table.creating import TableDefinition, create_table
 
 if TYPE_CHECKING:
     from typing import Self
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
 
-    from deltalog.spark.writing.frame import Mode
-    from deltalog.spark.writing.named import NamedPlace
+    from deltalog.spark.session.spark_tables import SparkEntry
+    from deltalog.spark.writing.frame import Mode, NamedPlace
     from deltalog.spark.writing.options import WriteOptions
+
+# ruff: noqa: D102  # the docstrings are those of PySpark's own methods
+
 
 _MODES: Final[dict[str, Mode]] = {
     "default": "error",
@@ -235,3 +249,223 @@ class NotingWriter(NotingSink):
             self.partitionBy(partitions)
         if source is not None:
             self.format(source)
+
+
+# ruff: noqa: D102  # the docstrings are those of PySpark's own methods
+
+
+_BY_LOCATION: Final = re.compile(r"\s*`?(\w+)`?\s*\.\s*`((?:[^`]|``)+)`\s*")
+
+
+class AskedRows(Noted):
+    """What a reader was told."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        super().__init__(spark)
+        self.schema: StructType | str | None = None
+
+    def frame(self, path: object) -> DataFrame | None:
+        """Return the planned rows of a location; None if PySpark must answer.
+
+        Args:
+            path: as `load` got it.
+        """
+        if self.meant(self.own_formats()) is None:
+            return None
+        given = self._given()
+        if isinstance(path, list | tuple) and len(path) == 1:
+            path = path[0]
+        if given is None or not isinstance(path, str | None):
+            return None  # PySpark has errors for these
+        if path is not None:
+            if PATH in (option.lower() for option in given):
+                return None  # as above
+            given[PATH] = path
+        return frame_by_options(self.spark, given, self.schema)
+
+    def table(self, name: object) -> DataFrame | None:
+        """Return the planned rows of a table of ours by its name; None for other tables."""
+        formats = self.own_formats()
+        given = self._given()
+        if not formats or given is None or not isinstance(name, str) or self.schema is not None:
+            return None
+        found = _BY_LOCATION.fullmatch(name)
+        if found is not None:
+            if found[1].lower() not in formats:
+                return None
+            return frame_by_options(self.spark, {**given, PATH: found[2].replace("``", "`")})
+        entry = entry_of(self.spark, name, formats)
+        if entry is not None:
+            return frame_by_options(self.spark, {**given, PATH: str(entry.location)})
+        named = named_in(self.spark, name)
+        if named is None or self.spark.catalog.tableExists(name):
+            return None
+        return frame_by_options(self.spark, {**given, PATH: name}, table=named)
+
+    def _given(self) -> dict[str, str] | None:
+        """Return the options as texts; None if PySpark takes one of them for none."""
+        if any(value is None for value in self.options.values()):
+            return None
+        return {name: as_text(value) for name, value in self.options.items()}
+
+
+def entry_of(spark: SparkSession, name: str, formats: frozenset[str]) -> SparkEntry | None:
+    """Return the table of ours that Spark's catalog has under a name."""
+    try:
+        entry = find_entry(spark, QualifiedName.parse(name))
+    except InvalidInputError:
+        return None  # Spark says what is wrong with it
+    if entry is None or entry.provider not in formats or entry.location is None:
+        return None
+    return entry
+
+
+class NotingReader(NotingOptions):
+    """The part of a reader that notes what it is told."""
+
+    _asked: AskedRows
+
+    def schema(self, schema: StructType | str) -> Self:
+        super().schema(schema)  # type: ignore[misc]  # PySpark's class comes next; it refuses others
+        self._asked.schema = schema
+        return self
+
+    def load(
+        self,
+        path: Any = None,
+        format: str | None = None,  # noqa: A002  # PySpark's
+        schema: StructType | str | None = None,
+        **options: Any,
+    ) -> DataFrame:
+        if format is not None:
+            self.format(format)
+        if schema is not None:
+            self.schema(schema)
+        self.options(**options)
+        found = self._asked.frame(path)
+        return super().load(path) if found is None else found  # type: ignore[misc]  # as above
+
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's
+        found = self._asked.table(tableName)
+        return super().table(tableName) if found is None else found  # type: ignore[misc]  # as above
+
+
+class NotingStreamReader:
+    """The part of a stream's reader that knows names of tables."""
+
+    _asked: Noted
+
+    def table(self, tableName: str) -> DataFrame:  # noqa: N803  # PySpark's
+        asked = self._asked
+        formats = asked.own_formats()
+        entry = entry_of(asked.spark, tableName, formats) if formats else None
+        if entry is None:
+            return super().table(tableName)  # type: ignore[misc,no-any-return]  # PySpark's class comes next
+        return super().format(entry.provider).load(entry.location)  # type: ignore[misc,no-any-return]  # as above
+
+
+# ruff: noqa: D102  # the docstrings are those of PySpark's own methods
+
+
+class AskedStream(NotedSink):
+    """What a stream's writer was told.
+
+    Args:
+        frame: the stream.
+    """
+
+    @property
+    def partitions(self) -> str | None:
+        """The partition columns for the sink, if the format is ours."""
+        if self.partition_by is None or self.meant(self.own_formats()) is None:
+            return None
+        return encode_names(self.partition_by)
+
+    def table(self, name: str) -> tuple[str, str] | None:
+        """Return format and location of a table of ours, which is made if there is none.
+
+        Args:
+            name: as `toTable` got it.
+
+        Raises:
+            InvalidInputError: a catalog of this process has the name, which the sink cannot open.
+        """
+        formats = self.own_formats()
+        entry = entry_of(self.spark, name, formats) if formats else None
+        provider = self.meant(formats) if entry is None else entry.provider
+        if provider is None:
+            return None
+        given = {one: as_text(text) for one, text in self.options.items() if text is not None}
+        wanted = next((text for one, text in given.items() if one.lower() == PATH), None)
+        _, storage, options = parse_write_options(
+            {**given, PATH: wanted or name}, overwrite=False, streams=True
+        )
+        found = place_of_name(
+            self.spark, QualifiedName.parse(name), wanted, storage or None, provider=provider
+        )
+        if found is None:
+            raise InvalidInputError(f"cannot stream to the table {name}: {NO_PLACE}")
+        context = found.place.context
+        if context.committer is not None or found.place.new is not None:
+            raise InvalidInputError(
+                f"cannot stream to {name}: the catalog is known to this process alone; name the "
+                "table uc://catalog.schema.table in start(…), or write in foreachBatch"
+            )
+        if not found.has_table:
+            definition = TableDefinition(
+                schema=schema_of(self.frame.schema),
+                partition_by=self.partition_by or options.partition_by or (),
+                configuration=dict(options.properties),
+            )
+            with session_defaults(self.spark):
+                create_table(found.place, definition, mode="ignore")
+        found.note(self.spark)
+        return provider, context.store.root
+
+
+class NotingStreamWriter(NotingSink):
+    """The part of a stream's writer that notes what it is told."""
+
+    _asked: AskedStream
+
+    def start(
+        self,
+        path: str | None = None,
+        format: str | None = None,  # noqa: A002  # PySpark's
+        outputMode: str | None = None,  # noqa: N803  # PySpark's
+        partitionBy: Any = None,  # noqa: N803  # PySpark's
+        queryName: str | None = None,  # noqa: N803  # PySpark's
+        **options: Any,
+    ) -> StreamingQuery:
+        self._told(format, partitionBy, options)
+        partitions = self._asked.partitions
+        if partitions is not None:
+            super().option("partitionBy", partitions)
+        return super().start(path, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # PySpark's class comes next
+
+    def toTable(  # noqa: N802  # PySpark's
+        self,
+        tableName: str,  # noqa: N803  # PySpark's
+        format: str | None = None,  # noqa: A002  # PySpark's
+        outputMode: str | None = None,  # noqa: N803  # PySpark's
+        partitionBy: Any = None,  # noqa: N803  # PySpark's
+        queryName: str | None = None,  # noqa: N803  # PySpark's
+        **options: Any,
+    ) -> StreamingQuery:
+        self._told(format, partitionBy, options)
+        found = None
+        if isinstance(tableName, str):
+            with as_analysis_errors():
+                found = self._asked.table(tableName)
+        if found is None:
+            return super().toTable(tableName, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # as above
+        provider, location = found
+        super().format(provider)
+        return super().start(location, None, outputMode, None, queryName)  # type: ignore[misc,no-any-return]  # as above
+
+    def _told(self, source: str | None, partitions: Any, options: dict[str, Any]) -> None:
+        if source is not None:
+            self.format(source)
+        if partitions is not None:
+            self.partitionBy(partitions)
+        self.options(**options)

@@ -1,4 +1,3 @@
-# ruff: noqa: D102  # the docstrings are those of PySpark's own methods
 """`spark.sql`, `spark.table` and `spark.catalog` of registered sessions.
 
 Protocol: none
@@ -7,28 +6,39 @@ Protocol: none
 from __future__ import annotations
 
 import re
+import string
+import uuid
 from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql.sql_formatter import SQLStringFormatter
 
 from deltalog.errors import InvalidInputError
 from deltalog.query.names import QualifiedName
 from deltalog.spark.create import spark_schema
+from deltalog.spark.results import forget_table
 from deltalog.spark.session.failures import as_analysis_errors
-from deltalog.spark.session.formats import formats_of, is_left_to_spark, left_to_spark
-from deltalog.spark.session.settings import session_defaults
-from deltalog.spark.spellings.formatting import formatted
+from deltalog.spark.session.settings import (
+    formats_of,
+    is_left_to_spark,
+    left_to_spark,
+    session_defaults,
+)
+from deltalog.spark.spellings.frames import AskedRows, entry_of
 from deltalog.spark.spellings.noting import DEFAULT_FORMAT, PATH, Noted, as_text
-from deltalog.spark.spellings.rows import AskedRows, entry_of
 from deltalog.spark.statements import run_statement
-from deltalog.spark.tending import forget_table
-from deltalog.spark.writing.named import NO_PLACE, place_of_name
+from deltalog.spark.writing.frame import NO_PLACE, place_of_name
 from deltalog.spark.writing.options import PROPERTY_PREFIX
 from deltalog.table.creating import TableDefinition, create_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+# ruff: noqa: D102  # the docstrings are those of PySpark's own methods
+
 
 # Statements that name no table of ours, or that Spark runs by itself.
 _OF_SPARK: Final = frozenset(
@@ -174,3 +184,57 @@ def table_rows(spark: SparkSession, name: object) -> DataFrame | None:
         name: as `table` got it.
     """
     return AskedRows(spark).table(name)
+
+
+# `spark.sql(text, name=value)`: PySpark's own formatting, with frames that keep a name.
+
+
+class _Formatter(string.Formatter):
+    """Formats as another formatter does, but for frames.
+
+    Args:
+        other: PySpark's.
+    """
+
+    def __init__(self, other: string.Formatter) -> None:
+        self._other = other
+        self.frames: dict[str, DataFrame] = {}
+
+    def get_field(
+        self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, int | str]:
+        found, first = super().get_field(field_name, args, kwargs)
+        if not isinstance(found, DataFrame):
+            shown: tuple[Any, int | str] = self._other.get_field(field_name, args, kwargs)
+            return shown
+        for name, frame in self.frames.items():
+            if frame is found:
+                return name, first
+        name = f"deltalog_frame_{uuid.uuid4().hex}"
+        self.frames[name] = found
+        return name, first
+
+
+def formatted(
+    spark: SparkSession, text: str, given: Mapping[str, Any]
+) -> tuple[str, dict[str, DataFrame]] | None:
+    """Return a statement with values in place of names in braces; None if PySpark must refuse it.
+
+    Args:
+        spark: the session, classic or remote.
+        text: with names in braces.
+        given: name → value, column or frame.
+
+    Returns:
+        The text, and the frames by their names in it.
+    """
+    other: string.Formatter = SQLStringFormatter(spark)
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        from pyspark.sql.connect import sql_formatter  # noqa: PLC0415  # needs gRPC
+
+        other = sql_formatter.SQLStringFormatter(spark)  # type: ignore[arg-type]  # it is one
+    formatter = _Formatter(other)
+    try:
+        return formatter.format(text, **given), formatter.frames
+    except Exception:  # noqa: BLE001  # whatever it is, PySpark says it
+        return None

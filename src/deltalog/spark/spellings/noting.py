@@ -10,8 +10,8 @@ from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.names import name_key
-from deltalog.spark.session.formats import formats_of, is_left_to_spark
+from deltalog._util.escaping import name_key
+from deltalog.spark.session.settings import formats_of, is_left_to_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

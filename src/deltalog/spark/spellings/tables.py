@@ -12,27 +12,24 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pyspark.sql import Column
 
+from deltalog._util.escaping import name_key
 from deltalog.errors import InvalidInputError, TableNotFoundError
-from deltalog.names import name_key
 from deltalog.query.names import QualifiedName
 from deltalog.spark.engine.engine import SparkEngine
 from deltalog.spark.reading.scan import objection_to_native
-from deltalog.spark.session.catalogs import catalogs_of
 from deltalog.spark.session.failures import (
     SparkTableExistsError,
     SparkTableNotFoundError,
     as_analysis_errors,
     check_condition,
 )
-from deltalog.spark.session.formats import left_to_spark
-from deltalog.spark.session.settings import session_defaults, session_settings
+from deltalog.spark.session.names import catalogs_of
+from deltalog.spark.session.settings import left_to_spark, session_defaults, session_settings
 from deltalog.spark.session.types import schema_of
-from deltalog.spark.spellings.frames import AskedWrite, known_place
+from deltalog.spark.spellings.frames import AskedWrite, entry_of, known_place
 from deltalog.spark.spellings.noting import PATH, NotingOptions, flattened
-from deltalog.spark.spellings.rows import entry_of
 from deltalog.spark.table import DeltaTable as SparkTable
-from deltalog.spark.writing.frame import write_frame, write_over_column
-from deltalog.spark.writing.named import NO_PLACE, place_of_name
+from deltalog.spark.writing.frame import NO_PLACE, place_of_name, write_frame, write_over_column
 from deltalog.table.creating import TableDefinition, create_table
 from deltalog.transaction import CommitOptions
 
@@ -43,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from deltalog.spark.merge import DeltaMergeBuilder
-    from deltalog.spark.writing.named import NamedPlace
+    from deltalog.spark.writing.frame import NamedPlace
 
     Way = Literal["create", "replace", "createOrReplace"]
 

@@ -10,26 +10,29 @@ Protocol: Transaction Identifiers
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from deltalog.errors import InvalidInputError
-from deltalog.spark.engine.write_tasks import write_task, written_by
-from deltalog.spark.session.refusals import task_settings
+from deltalog.spark.engine.rows import write_task, written_by
+from deltalog.spark.session.known_settings import task_settings
 from deltalog.spark.session.tasks import decode_message, encode_message, report
 from deltalog.spark.session.workers import InEnvelope
+from deltalog.spark.table import DeltaTable
 from deltalog.spark.writing.plan import WritePlan, plan_write
 from deltalog.spark.writing.writer import TaskMessage, messages_of, remove_files
 from deltalog.transaction.properties import AppTransaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
+    from pyspark.sql import DataFrame
     from pyspark.sql import types as spark_types
 
+    from deltalog.spark.merge import DeltaMergeBuilder
     from deltalog.spark.writing.options import WriteOptions
     from deltalog.table.creating import TablePlace
 
@@ -94,3 +97,37 @@ def _plan_of(message: TaskMessage, batch: int) -> WritePlan:
         )
     app, logged = AppTransaction(query, batch), (message.query or query, batch)
     return replace(plan, options=replace(plan.options, app=app, batch=logged))
+
+
+# Merge a stream into a table with `foreachBatch`.
+
+
+def merge_batches(
+    table: str,
+    condition: str,
+    clauses: Callable[[DeltaMergeBuilder], DeltaMergeBuilder],
+    *,
+    app_id: str,
+    prepare: Callable[[DataFrame], DataFrame] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Callable[[DataFrame, int], None]:
+    """Return a function for `foreachBatch` that merges each batch into a table exactly once.
+
+    Args:
+        table: its location; its alias in conditions is `t`.
+        condition: Spark SQL, which rows match; the alias of batches is `s`.
+        clauses: adds them, such as `lambda m: m.whenMatchedUpdateAll().whenNotMatchedInsertAll()`.
+        app_id: unique for the query: it is recorded in the table with the batch's number, so that
+            a repeated batch is skipped.
+        prepare: makes the source of a batch, such as `lambda df: df.dropDuplicates(["id"])`: a
+            batch may hold several rows of a key, and a merge takes one.
+        storage_options: credentials and settings for the store.
+    """
+
+    def merge(batch: DataFrame, number: int) -> None:
+        source = batch if prepare is None else prepare(batch)
+        found = DeltaTable.forPath(batch.sparkSession, table, storage_options=storage_options)
+        begun = found.inTransaction(app_id, number).alias("t").merge(source.alias("s"), condition)
+        clauses(begun).execute()
+
+    return merge

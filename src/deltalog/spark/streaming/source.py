@@ -9,43 +9,186 @@ Protocol: Change Data Files
 from __future__ import annotations
 
 import contextlib
+from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.clock import Moment
-from deltalog.errors import DeltaError
-from deltalog.insight.follow import Follower
-from deltalog.insight.follow_steps import FollowOptions, Offset
-from deltalog.locations import naming
+from pyspark.sql.datasource import DataSourceStreamReader
+
+from deltalog._util.clock import Moment
+from deltalog._util.json import dumps, loads
+from deltalog.catalogs.table_uri import naming
+from deltalog.data.scan.changes import incompatibility, open_changes
+from deltalog.data.scan.plan import check_rows_readable
+from deltalog.data.scan.task import read_spec
+from deltalog.errors import DeltaError, IncompatibleChangesError
 from deltalog.log.listing import list_log
-from deltalog.scan.changes import open_changes
-from deltalog.scan.plan import check_rows_readable
-from deltalog.scan.spec import read_spec
+from deltalog.log.snapshot import load_snapshot
 from deltalog.schema import StructType
-from deltalog.snapshot import load_snapshot
 from deltalog.spark.reading.batch_source import (
+    TaskPartition,
+    TaskReader,
     change_fields,
     check_columns,
     rows_schema,
+    split_tasks,
     table_names,
 )
 from deltalog.spark.reading.options import asked_metadata_columns
 from deltalog.spark.session.opening import load_version, moment_ms, open_latest
-from deltalog.spark.streaming.micro_batches import (
-    MicroBatchReader,
-    decode_offset,
-    encode_offset,
-    ending,
-    first,
-    shown_alike,
-)
-from deltalog.spark.streaming.read_limits import is_everything
+from deltalog.table.inspect.follow import Follower, FollowOptions, Offset
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pyspark.sql import types as spark_types
 
-    from deltalog.scan import ReadSpec, ScanTask
-    from deltalog.snapshot import Snapshot
+    from deltalog.data.scan import ReadSpec, ScanTask
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.column_mapping import Mode
     from deltalog.spark.reading.options import StreamOptions
+
+__all__ = ["AvailableNow", "default_limit", "is_everything"]
+
+
+# Limits of micro-batches, in the classes of the installed PySpark.
+
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
+else:
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
+    except ImportError:
+
+        class AvailableNow:
+            """Stands for a class that this PySpark lacks."""
+
+
+def default_limit(max_files: int | None, max_bytes: int | None) -> Any:
+    """Return the limit that the options of a stream set; of two, Spark gets the first."""
+    from pyspark.sql.streaming import datasource  # noqa: PLC0415  # PySpark 4.1 has it not
+
+    if max_files is not None:
+        return datasource.ReadMaxFiles(max_files)
+    if max_bytes is not None:
+        return datasource.ReadMaxBytes(max_bytes)
+    return datasource.ReadAllAvailable()
+
+
+def is_everything(limit: Any) -> bool:
+    """Whether Spark requests everything available, whatever the options say."""
+    return limit is None or type(limit).__name__ == "ReadAllAvailable"
+
+
+# Micro-batches of streaming reads: limits, offsets, and the files of a planned batch.
+
+
+_IS_FIRST: Final = "isFirst"
+_START: Final = "start"
+
+
+class MicroBatchReader(TaskReader, DataSourceStreamReader, AvailableNow):
+    """Base of streaming readers.
+
+    Attributes:
+        _stream: options with the limits of a batch.
+        _planned: start, end and files of the batch that was planned last.
+    """
+
+    _stream: StreamOptions
+    _planned: tuple[dict[str, Any], dict[str, Any], list[ScanTask]] | None = None
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802  # PySpark's name
+        """Return the batch limit from the options."""
+        return default_limit(self._stream.max_files, self._stream.max_bytes)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[TaskPartition]:
+        """Return the files of a batch in balanced splits, always the same for the same batch."""
+        if self._planned is not None and self._planned[:2] == (start, end):
+            tasks = self._planned[2]
+        else:
+            tasks = self._between(decode_offset(beginning(start, end)), decode_offset(end))
+        groups = split_tasks(tasks, self._stream.max_partition_bytes, in_order=True)
+        return [TaskPartition(group) for group in groups]
+
+    @abstractmethod
+    def _between(self, start: Offset, end: Offset) -> list[ScanTask]:
+        """Return the files of a batch that was planned before, perhaps in another process."""
+
+
+def shown_alike(task: ScanTask, spec: ReadSpec, schema: StructType, mode: Mode) -> ScanTask:
+    """Return the task with its rows in the schema with which the stream started.
+
+    Args:
+        task: with the schema of its own version.
+        spec: how the stream's rows are read.
+        schema: of the table when the stream started.
+        mode: the table's column mapping.
+
+    Raises:
+        IncompatibleChangesError: the rows cannot be read in that schema.
+    """
+    own = task.spec
+    then = StructType([*own.data_columns, *own.partition_columns])
+    problem = incompatibility(then, schema, mode)
+    if problem is not None:
+        raise IncompatibleChangesError(
+            f"cannot show rows of {own.table} in the schema that the stream started with: it "
+            f"changed, {problem}; start the query again, with a new data frame and its "
+            "checkpoint, to go on in today's schema"
+        )
+    return replace(task, spec=replace(spec, reads_change_type=own.reads_change_type))
+
+
+def first(offset: dict[str, Any]) -> dict[str, Any]:
+    """Mark an offset as the start of a new query."""
+    return {**offset, _IS_FIRST: True}
+
+
+def ending(start: Mapping[str, Any], end: dict[str, Any]) -> dict[str, Any]:
+    """Return the end offset of a batch; that of a query's first batch also holds its start."""
+    return {**end, _START: dict(start)} if start.get(_IS_FIRST) else end
+
+
+def beginning(start: dict[str, Any], end: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the start offset of a batch that was planned before.
+
+    Spark records end offsets only. A query that stopped during its first batch asks again for the
+    initial offset, which by then may be after the recorded end: all rows of the batch would be
+    lost. So the end holds the start, too. If it does not, the batch is as in Delta: the version
+    before the end, as a whole.
+    """
+    if not start.get(_IS_FIRST):
+        return start
+    if _START in end:
+        begun: dict[str, Any] = end[_START]
+        return begun
+    one, other = decode_offset(start), decode_offset(end)
+    if not one.is_starting_version:
+        return start
+    if other.is_starting_version:
+        return encode_offset(replace(other, index=0))
+    if one.version < other.version:
+        return start
+    return encode_offset(
+        replace(other, version=other.version - 1, index=0, is_starting_version=True)
+    )
+
+
+def encode_offset(offset: Offset) -> dict[str, Any]:
+    """Encode an offset as Spark stores it."""
+    found: dict[str, Any] = loads(offset.to_json().encode())
+    return found
+
+
+def decode_offset(given: Mapping[str, Any]) -> Offset:
+    """Decode an offset that Spark has stored."""
+    return Offset.from_json(dumps(given))
+
+
+# The streaming reader of the format `deltalog`: a table's rows, then new ones.
+
 
 _ALL: Final = 1 << 62
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pyspark.sql import functions as F  # noqa: N812  # as everywhere in PySpark's world
 
-from deltalog.conditions import as_condition, check_given
 from deltalog.errors import (
     CommitConflictError,
     ConstraintViolationError,
@@ -24,31 +23,41 @@ from deltalog.errors import (
 from deltalog.expressions import Expression
 from deltalog.expressions import Literal as Constant
 from deltalog.log.listing import has_table
-from deltalog.rows.request import deletion, logged_condition
+from deltalog.log.snapshot import load_snapshot
+from deltalog.operations.arguments import as_condition, check_given
+from deltalog.operations.changes.request import deletion, logged_condition
+from deltalog.operations.create import Create, WithRows
+from deltalog.operations.do import make_table
+from deltalog.operations.write import RowsWritten, Write
 from deltalog.schema.types import BOOLEAN
-from deltalog.spark.engine.assign import as_value
 from deltalog.spark.engine.engine import SparkEngine
+from deltalog.spark.engine.row_tasks import as_value
 from deltalog.spark.reading.scan import objection_to_native
 from deltalog.spark.session.failures import SparkTableExistsError
+from deltalog.spark.session.names import catalogs_of
 from deltalog.spark.session.opening import session_time_zone
-from deltalog.spark.session.settings import session_defaults, session_settings
+from deltalog.spark.session.settings import (
+    format_of_new,
+    formats_of,
+    session_defaults,
+    session_settings,
+)
+from deltalog.spark.session.spark_tables import SparkEntry, default_location, find_entry, make_entry
 from deltalog.spark.session.types import quoted, schema_of
 from deltalog.spark.writing.options import WriteOptions
 from deltalog.spark.writing.plan import check_options, new_configuration, open_to_write
 from deltalog.table import DeltaTable
 from deltalog.transaction.properties import AppTransaction, CommitOptions
-from deltalog.verbs.create import Create, WithRows
-from deltalog.verbs.do import make_table
-from deltalog.verbs.write import RowsWritten, Write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import PurePath
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-    from deltalog.catalogs.named import NamedTable
-    from deltalog.engine import Engine
+    from deltalog.catalogs.protocol import NamedTable
+    from deltalog.operations.engine import Engine
+    from deltalog.query.names import QualifiedName
     from deltalog.storage.store import Store
     from deltalog.table.creating import TablePlace
     from deltalog.transaction import PendingTransaction
@@ -321,3 +330,101 @@ def _checked(frame: DataFrame, where: Column) -> DataFrame:
     value = F.when(where, F.col(quoted(first.name))).otherwise(wrong)
     checked = value.alias(first.name, metadata=first.metadata)
     return frame.select(checked, *(F.col(quoted(one.name)) for one in others))
+
+
+# Where the table of a name is or goes: a location, a catalog of the session, or Spark's catalog.
+
+
+NO_PLACE = (
+    "give its location, name it delta.`/path`, or prepare the session with "
+    "deltalog.spark.register(spark), after which Spark's catalog holds the names of tables, or "
+    "deltalog.spark.register(spark, catalogs=…) for a catalog of its own"
+)
+"""What to do where nothing says where a table goes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedPlace:
+    """Where a table is or goes.
+
+    Args:
+        place: of the table.
+        entry: what Spark's catalog says of it, or is to say; None if it is not told.
+        is_known: whether Spark's catalog has the entry.
+    """
+
+    place: TablePlace
+    entry: SparkEntry | None = None
+    is_known: bool = False
+
+    @property
+    def has_table(self) -> bool:
+        """Whether there is a table."""
+        return has_table(self.place.context.store)
+
+    def note(self, spark: SparkSession) -> None:
+        """Let Spark's catalog hold the table as it is now."""
+        if self.entry is not None:
+            columns = load_snapshot(self.place.context).configuration.schema
+            make_entry(spark, self.entry, columns)
+
+
+def place_of_name(
+    spark: SparkSession,
+    name: QualifiedName,
+    location: str | None = None,
+    storage: Mapping[str, Any] | None = None,
+    *,
+    provider: str | None = None,
+) -> NamedPlace | None:
+    """Return where the table of a name is or goes; None if nothing says so.
+
+    Args:
+        spark: the session.
+        name: of the table.
+        location: that was given with it.
+        storage: options of the store.
+        provider: the format of a new entry; None follows the session.
+
+    Raises:
+        InvalidInputError: Spark's catalog has another location for the name.
+        SparkTableExistsError: the name is that of a table in another format.
+    """
+    if name.location is not None:
+        return NamedPlace(place=open_to_write(location or name.location, storage))
+    kept = catalogs_of(spark).names.place(name, location)
+    if kept is not None:
+        return NamedPlace(place=kept)
+    formats = formats_of(spark)
+    if not formats:
+        return None if location is None else NamedPlace(place=open_to_write(location, storage))
+    entry = find_entry(spark, name)
+    if entry is not None and entry.location is not None:
+        _check_entry(entry, location, formats)
+        place = open_to_write(entry.location, storage)
+        return NamedPlace(place=place, entry=entry, is_known=True)
+    where = location or default_location(spark, name)
+    if where is None:
+        return None
+    place = open_to_write(where, storage)
+    new = SparkEntry(
+        name=name,
+        provider=provider or format_of_new(formats),
+        location=place.context.store.root,
+        is_managed=location is None,
+    )
+    return NamedPlace(place=place, entry=new)
+
+
+def _check_entry(entry: SparkEntry, location: str | None, formats: frozenset[str]) -> None:
+    if entry.provider not in formats:
+        raise SparkTableExistsError(
+            f"cannot take the name {entry.name} for a Delta table: it already exists in Spark's "
+            f"catalog, in the format {entry.provider!r}; deltalog's are {sorted(formats)} here"
+        )
+    own = open_to_write(entry.location or "").context.store.root
+    if location is not None and open_to_write(location).context.store.root != own:
+        raise InvalidInputError(
+            f"cannot use the location {location!r} for {entry.name}: Spark's catalog has {own!r}; "
+            "drop the table there, or leave the location out"
+        )

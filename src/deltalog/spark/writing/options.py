@@ -8,22 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from deltalog._json import dumps, loads
+from deltalog._util.json import dumps, loads
+from deltalog.data.write.options import WriterProperties
 from deltalog.errors import InvalidInputError
-from deltalog.rows.file_options import FileOptions
+from deltalog.operations.changes.file_options import FileOptions
 from deltalog.spark.reading.options import Options, path_of
 from deltalog.spark.session.opening import zone_of
 from deltalog.transaction import CommitProperties
 from deltalog.transaction.properties import AppTransaction
-from deltalog.write.options import WriterProperties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deltalog.configuration import TableConfiguration
+    from deltalog.operations.write import SchemaMode
+    from deltalog.protocol.configuration import TableConfiguration
     from deltalog.spark.session.settings import SessionSettings
     from deltalog.transaction import PostCommitHookProperties
-    from deltalog.verbs.write import SchemaMode
 
 PROPERTY_PREFIX: Final = "delta."
 _UNCOMPRESSED: Final = {"none": "uncompressed"}

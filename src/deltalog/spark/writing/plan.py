@@ -12,28 +12,28 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from deltalog.conditions import as_condition
-from deltalog.engine import LocalEngine
+from deltalog._util.escaping import name_key
+from deltalog.catalogs.table_uri import named_table, naming
+from deltalog.data.write.enforce import Enforcer
 from deltalog.errors import InvalidInputError, TableNotFoundError
 from deltalog.expressions import TextRules
-from deltalog.locations import named_table, naming
 from deltalog.log.listing import has_table
-from deltalog.names import name_key
-from deltalog.rows.planned import ChangeMetrics, RowCounts
-from deltalog.rows.write_task import WriteJob, no_files
+from deltalog.log.snapshot import load_snapshot
+from deltalog.operations.arguments import as_condition
+from deltalog.operations.changes.apply import WriteJob, no_files
+from deltalog.operations.changes.request import ChangeMetrics, RowCounts
+from deltalog.operations.do import do, make_table, stage
+from deltalog.operations.engine import LocalEngine
+from deltalog.operations.write import Write
 from deltalog.schema import to_arrow_schema
-from deltalog.snapshot import load_snapshot
 from deltalog.spark.reading.conditions import check_zone
+from deltalog.spark.session.known_settings import DEFAULTS
 from deltalog.spark.session.opening import names_a_version, open_latest
-from deltalog.spark.session.refusals import DEFAULTS
 from deltalog.spark.session.settings import read_settings
 from deltalog.spark.session.types import schema_of
 from deltalog.table.creating import TablePlace
 from deltalog.table.defaults import new_table_with_defaults
 from deltalog.transaction import CommitOptions, PendingTransaction
-from deltalog.verbs.do import do, make_table, stage
-from deltalog.verbs.write import Write
-from deltalog.write.enforce import Enforcer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,21 +41,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import types as spark_types
 
-    from deltalog.catalogs.named import NewNamedTable
-    from deltalog.configuration import TableConfiguration
-    from deltalog.context import TableContext
-    from deltalog.engine import Engine, RowSource
+    from deltalog.catalogs.protocol import NewNamedTable
+    from deltalog.data.write.options import WriteSpec
+    from deltalog.data.write.written import WrittenFiles
     from deltalog.expressions import Expression
-    from deltalog.rows.planned import PlannedChange
-    from deltalog.rows.request import ChangeRequest
+    from deltalog.log.context import TableContext
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.changes.request import ChangeRequest, PlannedChange
+    from deltalog.operations.engine import Engine, RowSource
+    from deltalog.operations.write import RowsWritten
+    from deltalog.protocol.configuration import TableConfiguration
     from deltalog.schema import StructType
-    from deltalog.snapshot import Snapshot
     from deltalog.spark.session.opening import Location
     from deltalog.spark.session.settings import SessionSettings
     from deltalog.spark.writing.options import WriteOptions
-    from deltalog.verbs.write import RowsWritten
-    from deltalog.write.spec import WriteSpec
-    from deltalog.write.written import WrittenFiles
 
 _UTC: Final = "UTC"
 

@@ -7,10 +7,19 @@ same program.
 
 from __future__ import annotations
 
-from deltalog.testing.conformance.board import Ruling, Score, Verdict, judge, scores
-from deltalog.testing.conformance.corpus import Corpus, Trial, load_corpus
+from deltalog.testing.conformance.board import (
+    READERS,
+    Corpus,
+    Reader,
+    Ruling,
+    Score,
+    Trial,
+    Verdict,
+    judge,
+    load_corpus,
+    scores,
+)
 from deltalog.testing.conformance.digest import digest
-from deltalog.testing.conformance.readers import READERS, Reader
 
 __all__ = [
     "READERS",

@@ -10,25 +10,25 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deltalog._json import dumps
+from deltalog._util.json import dumps
 from deltalog.errors import InvalidInputError
 from deltalog.testing.conformance.board import (
+    READERS,
     Ruling,
     Verdict,
     as_markdown,
     as_text,
+    find_reader,
     is_perfect,
     judge,
+    load_corpus,
     table_of,
 )
-from deltalog.testing.conformance.corpus import load_corpus
-from deltalog.testing.conformance.readers import READERS, find_reader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deltalog.testing.conformance.corpus import Corpus
-    from deltalog.testing.conformance.readers import Reader
+    from deltalog.testing.conformance.board import Corpus, Reader
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from deltalog._json import dumps
+from deltalog._util.json import dumps
+from deltalog._util.kernels import compute
 from deltalog.errors import InvalidInputError
-from deltalog.kernels import compute
-from deltalog.variant.reader import PLAIN_READERS, read
+from deltalog.schema.variant.reader import PLAIN_READERS, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

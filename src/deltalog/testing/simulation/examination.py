@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from deltalog._json import iter_objects
+from deltalog._util.json import iter_objects
 from deltalog.errors import DeltaError
 from deltalog.log.names import commit_path
 from deltalog.testing.simulation.history import History
-from deltalog.testing.simulation.process import simulated
-from deltalog.testing.simulation.workers import free_cached_properties
-from deltalog.testing.simulation.writers import open_table, read_rows
+from deltalog.testing.simulation.model import simulated
+from deltalog.testing.simulation.workers import free_cached_properties, open_table, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from deltalog.table import DeltaTable
     from deltalog.testing.simulation.history import Made
     from deltalog.testing.simulation.model import Row, TableState
-    from deltalog.testing.simulation.writers import StatementRun
+    from deltalog.testing.simulation.workers import StatementRun
 
 _NEEDS_A_COMMIT = {"append", "append wide", "overwrite", "replace where", "add column"}
 

@@ -6,11 +6,28 @@ version is that of the version before, changed by the statement that was committ
 
 from __future__ import annotations
 
+import random
+import secrets
+import threading
+import time
+import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
+
+from deltalog._util.paths import FileInfo
+from deltalog.errors import AlreadyExistsError, ObjectNotFoundError
+from deltalog.log.names import commit_path
+from deltalog.storage.pool import alone
+from deltalog.testing.stores import InMemoryCatalog
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from deltalog._util.clock import Clock
+    from deltalog.log.context import RatifiedCommit
+    from deltalog.storage.store import ByteRange
 
     Row = Mapping[str, Any]
 
@@ -171,3 +188,191 @@ def differences(expected: TableState, columns: Sequence[str], rows: Sequence[Row
         if dict(seen[number]) != dict(expected.rows[number])
     ]
     return found
+
+
+# What a process gets from its machine: time, chance and names, here from the seed of a
+# simulation.
+
+
+@dataclass
+class SteadyClock:
+    """A clock for many: every look at it lets a millisecond pass, and waiting takes no time."""
+
+    time_ms: int = 1_700_000_000_000
+
+    def now_ms(self) -> int:
+        """Later than before."""
+        self.time_ms += 1
+        return self.time_ms
+
+    def sleep(self, seconds: float) -> None:
+        """Only the time passes."""
+        self.time_ms += int(seconds * 1000)
+
+
+class Machine:
+    """Where a process runs.
+
+    Args:
+        clock: the true time.
+        chance: decides its random numbers and names.
+        skew_ms: how far its clock is ahead.
+    """
+
+    def __init__(self, clock: Clock, chance: random.Random, skew_ms: int = 0) -> None:
+        self._clock = clock
+        self.skew_ms = skew_ms
+        self._answers: dict[str, Callable[..., Any]] = {
+            "time_ns": self._time_ns,
+            "perf_counter": lambda: self._time_ns() / 1e9,
+            "sleep": clock.sleep,
+            "random": chance.random,
+            "choice": chance.choice,
+            "uuid4": lambda: uuid.UUID(int=chance.getrandbits(128), version=4),
+        }
+
+    def _time_ns(self) -> int:
+        return (self._clock.now_ms() + self.skew_ms) * 1_000_000
+
+    def answer(self, name: str) -> Callable[..., Any]:
+        """The machine's own function of this name."""
+        return self._answers[name]
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Let the calling thread be on this machine; it does all of its work itself."""
+        before = getattr(_HERE, "machine", None)
+        _HERE.machine = self
+        try:
+            with alone():
+                yield
+        finally:
+            _HERE.machine = before
+
+
+@contextmanager
+def simulated() -> Iterator[None]:
+    """Let machines answer the threads that are on them, everywhere in this process."""
+    with _LOCK:
+        saved = [(module, name, getattr(module, name)) for module, name in _ASKED]
+        for module, name, real in saved:
+            setattr(module, name, _door(name, real))
+        try:
+            yield
+        finally:
+            for module, name, real in saved:
+                setattr(module, name, real)
+
+
+def _door(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def ask(*arguments: Any) -> Any:
+        machine: Machine | None = getattr(_HERE, "machine", None)
+        return (real if machine is None else machine.answer(name))(*arguments)
+
+    return ask
+
+
+_HERE: Final = threading.local()
+_LOCK: Final = threading.RLock()
+_ASKED: Final = (
+    (time, "time_ns"),
+    (time, "perf_counter"),
+    (time, "sleep"),
+    (random, "random"),
+    (secrets, "choice"),
+    (uuid, "uuid4"),
+)
+
+
+# The place of a simulated table: files in memory with the time of a simulated clock, a catalog.
+
+
+class SimulatedStore:
+    """A strongly consistent object store: whatever one call did, every later call sees.
+
+    Attributes:
+        files: path → content.
+    """
+
+    root = "simulated://table"
+
+    def __init__(self, clock: SteadyClock) -> None:
+        self.files: dict[str, bytes] = {}
+        self._clock = clock
+        self._times_ms: dict[str, int] = {}
+
+    def list_from(self, directory: str, first: str) -> Iterator[FileInfo]:
+        """As `Store`."""
+        start = f"{directory}/"
+        found = [
+            path
+            for path in self.files
+            if path.startswith(start) and "/" not in (name := path[len(start) :]) and name >= first
+        ]
+        return map(self.stat, sorted(found))
+
+    def list_all(self, directory: str) -> Iterator[FileInfo]:
+        """As `Store`."""
+        start = f"{directory}/" if directory else ""
+        return map(self.stat, sorted(path for path in self.files if path.startswith(start)))
+
+    def stat(self, path: str) -> FileInfo:
+        """As `Store`."""
+        return FileInfo(path, len(self.read(path)), self._times_ms[path])
+
+    def read(self, path: str) -> bytes:
+        """As `Store`."""
+        if path not in self.files:
+            raise ObjectNotFoundError(f"there is no {path}")
+        return self.files[path]
+
+    def read_ranges(self, path: str, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """As `Store`."""
+        data = self.read(path)
+        return [data[start:end] for start, end in ranges]
+
+    def read_many(self, paths: Sequence[str]) -> list[bytes]:
+        """As `Store`."""
+        return [self.read(path) for path in paths]
+
+    def open(self, path: str) -> BinaryIO:
+        """As `Store`."""
+        return BytesIO(self.read(path))
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """As `Store`."""
+        if path in self.files:
+            raise AlreadyExistsError(f"there is {path} already")
+        self.put(path, data)
+
+    def put(self, path: str, data: bytes) -> None:
+        """As `Store`."""
+        self.files[path] = data
+        self._times_ms[path] = self._clock.now_ms()
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """As `Store`."""
+        for path in paths:
+            self.files.pop(path, None)
+
+
+class SimulatedCatalog(InMemoryCatalog):
+    """A catalog that remembers what it ratified.
+
+    Attributes:
+        ratified: version → path of its commit.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ratified: dict[int, str] = {}
+
+    def propose(self, table: str, commit: RatifiedCommit) -> None:
+        """As `Catalog`."""
+        super().propose(table, commit)
+        self.ratified[commit.version] = commit.file.path
+
+    def register(self, table: str, version: int) -> None:
+        """As `InMemoryCatalog`."""
+        super().register(table, version)
+        self.ratified |= {known: commit_path(known) for known in range(version + 1)}

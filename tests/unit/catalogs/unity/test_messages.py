@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from deltalog._json import JsonObject
-from deltalog.actions import DomainMetadata, Metadata, Protocol
+from deltalog._util.json import JsonObject
 from deltalog.catalogs import TableType
+from deltalog.catalogs.unity.committer import metadata_updates, own_properties, property_updates
 from deltalog.catalogs.unity.messages import (
     columns_of,
     domains_to_json,
@@ -22,9 +22,9 @@ from deltalog.catalogs.unity.messages import (
     schema_of,
     tail_of,
 )
-from deltalog.catalogs.unity.updates import metadata_updates, own_properties, property_updates
 from deltalog.errors import InvalidInputError, MalformedLogError, MalformedMessageError
 from deltalog.log.names import STAGED_DIRECTORY
+from deltalog.protocol.actions import DomainMetadata, Metadata, Protocol
 from deltalog.schema import ArrayType, Field, MapType, PrimitiveType, StructType, encode_schema
 
 ID = "123e4567-e89b-12d3-a456-426614174000"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltalog.catalogs.unity.settings import split_options, unity_settings
+from deltalog.catalogs.unity.client import split_options, unity_settings
 from deltalog.errors import InvalidInputError
 
 API = "https://host/api/2.1/unity-catalog"

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.schema.primitives.spans import (
+from deltalog.schema.primitives.moments import (
     calendar_intervals,
     months_constant,
     narrower,

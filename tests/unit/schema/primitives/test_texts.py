@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltalog.schema.primitives.texts import (
+from deltalog.schema.primitives.places import (
     BYTES,
     TEXT,
     TRUTH,

@@ -9,8 +9,8 @@ import time
 import uuid
 from typing import Any
 
-from deltalog.clock import SystemClock, now_ms
-from deltalog.testing.simulation.process import Machine, SteadyClock, simulated
+from deltalog._util.clock import SystemClock, now_ms
+from deltalog.testing.simulation.model import Machine, SteadyClock, simulated
 
 
 def _asked() -> list[Any]:

@@ -1,0 +1,125 @@
+"""Attributes that are computed when they are first asked for.
+
+Until Python 3.12 `functools.cached_property` has one lock for all objects of a class. Values of
+deltalog wait for stores: with that lock, one table would wait for another, and a thread that holds
+it while it waits for the pool waits for ever if all threads of the pool want it, too.
+"""
+
+from __future__ import annotations
+
+from functools import update_wrapper
+from inspect import getattr_static
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_T = TypeVar("_T")
+
+
+class cached_property(Generic[_T]):  # noqa: N801  # the name of what it replaces
+    """A property that is computed once; by two threads at the same time, twice.
+
+    Args:
+        compute: gives the value, which must be the same each time.
+    """
+
+    def __init__(self, compute: Callable[[Any], _T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Remember under which name objects keep the value."""
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> _T: ...
+    def __get__(self, instance: object | None, owner: type) -> Self | _T:
+        """The value, which from now on is an attribute of the object."""
+        if instance is None:
+            return self
+        value = instance.__dict__[self._name] = self._compute(instance)
+        return value
+
+
+# Lists that cannot be changed: what values hold, and deltalake's users take for lists.
+
+
+class FrozenList(tuple[_T, ...]):
+    """A tuple that is equal to a list of the same items, and gives a list when one is added.
+
+    `metadata().partition_columns == ["day"]` and `schema.fields + [field]` are asked of lists.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the items are the same ones, in the same order."""
+        return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
+
+    def __ne__(self, other: object) -> bool:
+        """Return whether they are not."""
+        return not self == other
+
+    def __hash__(self) -> int:
+        """Return the hash of the items."""
+        return tuple.__hash__(self)
+
+    def __add__(self, other: Any) -> Any:
+        """Return a list if a list is added, else a tuple."""
+        return [*self, *other] if isinstance(other, list) else tuple.__add__(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        """Return a list that begins with the other one."""
+        return [*other, *self] if isinstance(other, list) else NotImplemented
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the items."""
+        return type(self), (tuple(self),)
+
+    def __repr__(self) -> str:
+        """Show the items as a tuple does."""
+        return tuple.__repr__(self)
+
+
+def frozen(items: Iterable[_T] | None) -> FrozenList[_T] | None:
+    """Return the items as a list that cannot be changed; None stays None."""
+    return None if items is None else FrozenList(items)
+
+
+# Inherited methods that go by the class whose user calls them.
+
+
+def name_methods_after(kind: type, base: type) -> None:
+    """Give a class its own copies of a base's methods, so that errors name the class.
+
+    Args:
+        kind: the class; what it defines itself, or inherits from elsewhere, stays.
+        base: whose public methods and class methods are copied; call it in its
+            `__init_subclass__`.
+    """
+    for name, member in vars(base).items():
+        if name.startswith("_") or getattr_static(kind, name) is not member:
+            continue
+        if isinstance(member, FunctionType):
+            setattr(kind, name, _named_after(kind, member))
+        elif isinstance(member, classmethod) and isinstance(member.__func__, FunctionType):
+            setattr(kind, name, classmethod(_named_after(kind, member.__func__)))
+
+
+def _named_after(kind: type, function: Any) -> FunctionType:
+    copied = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    update_wrapper(copied, function)
+    del copied.__wrapped__  # type: ignore[attr-defined]  # it wraps nothing: it is the function
+    copied.__kwdefaults__ = function.__kwdefaults__
+    copied.__qualname__ = f"{kind.__qualname__}.{function.__name__}"
+    return copied

@@ -1,0 +1,180 @@
+"""Notebook cards: small pieces of HTML in which whatever is shown is escaped.
+
+Owns layout and escaping. A card has no colours of its own: it takes those of the page, light or
+dark, and no script.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from deltalog._util.escaping import printable, printable_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_CELL: Final = "text-align:left;vertical-align:top;padding:0 1em 0 0"
+_HEAD: Final = f"{_CELL};font-weight:normal;opacity:.65"
+_MOST_CHARACTERS: Final = 200
+_SHEET: Final = "color:inherit;background:transparent;color-scheme:light dark"
+
+
+class CardPiece(str):
+    """HTML that was made here: everything in it is escaped already."""
+
+    __slots__ = ()
+
+
+def card(title: str, *pieces: CardPiece) -> str:
+    """A card of pieces below a title; without one if it is empty."""
+    head = f"<strong>{escape(printable(title))}</strong>" if title else ""
+    return f'<div style="{_SHEET}">{head}{"".join(pieces)}</div>'
+
+
+def grid(rows: Iterable[Sequence[object]], names: Sequence[str] = ()) -> CardPiece:
+    """A table of cells, with names above its columns if there are any.
+
+    A cell is a text, a piece, or anything that is shown as text; None is blank.
+    """
+    head = "".join(f'<th style="{_HEAD}">{_text(name)}</th>' for name in names)
+    lines = [f"<tr>{head}</tr>"] if names else []
+    lines += [
+        "<tr>" + "".join(f'<td style="{_CELL}">{_text(cell)}</td>' for cell in row) + "</tr>"
+        for row in rows
+    ]
+    return CardPiece(f"<table>{''.join(lines)}</table>")
+
+
+def cell_of_row(value: object) -> str:
+    """Return a value of a row as a text, cut off if it is long."""
+    text = "NULL" if value is None else str(value)
+    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
+
+
+def indented(text: object, depth: int) -> CardPiece:
+    """A cell of a tree: its text, moved in by its depth."""
+    return CardPiece(f'<span style="padding-left:{depth * 1.4:g}em">{_text(text)}</span>')
+
+
+def folding(summary: str, piece: CardPiece, *, is_open: bool = True) -> CardPiece:
+    """A piece that can be folded away, and is so at first unless it is open."""
+    opened = " open" if is_open else ""
+    return CardPiece(
+        f"<details{opened}><summary>{escape(printable(summary))}</summary>{piece}</details>"
+    )
+
+
+def plain(text: str) -> CardPiece:
+    """A text with its lines as they are."""
+    return CardPiece(f'<pre style="{_SHEET}">{escape(printable_lines(text))}</pre>')
+
+
+def _text(cell: object) -> str:
+    if isinstance(cell, CardPiece):
+        return cell
+    return "" if cell is None else escape(printable_lines(str(cell)))
+
+
+# Progress of long operations: the callback that they call, and a progress bar.
+
+
+OnProgress = Callable[[int, int], None]
+"""Called with the number of parts done and of all parts; an exception ends the operation."""
+
+Progress = OnProgress | bool
+"""What users pass: a callback, or True for a progress bar."""
+
+T = TypeVar("T")
+
+
+class ProgressCount:
+    """Counts the parts of an operation that are done; safe for threads.
+
+    Args:
+        on_progress: called after every part, by one thread at a time; None is no callback.
+    """
+
+    def __init__(self, on_progress: OnProgress | None) -> None:
+        self._on_progress = on_progress
+        self._lock = threading.Lock()
+        self._done = 0
+        self._total = 0
+
+    def expect(self, count: int) -> None:
+        """Add parts that are still to be done."""
+        with self._lock:
+            self._total += count
+
+    def done(self) -> None:
+        """Record that one more part is done; raises what the callback raises."""
+        with self._lock:
+            self._done += 1
+            if self._on_progress is not None:
+                self._on_progress(self._done, max(self._done, self._total))
+
+    def each(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield the items; one counts as done when the next is requested."""
+        for item in items:
+            yield item
+            self.done()
+
+
+@contextmanager
+def shown(progress: Progress | None, title: str) -> Iterator[OnProgress | None]:
+    """The callback to call: the user's own, that of a progress bar, or None.
+
+    Args:
+        progress: as the user passed it.
+        title: of the bar.
+    """
+    if progress is True:
+        with progress_bar(title) as on_progress:
+            yield on_progress
+    else:
+        yield progress or None
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[OnProgress]:
+    """A progress bar in a terminal or notebook: tqdm's, else rich's, else none.
+
+    Examples:
+        >>> with progress_bar("copying") as progress:
+        ...     progress(1, 2)
+
+    Args:
+        title: of the bar.
+    """
+    tqdm = _find("tqdm.auto")
+    if tqdm is not None:
+        with tqdm.tqdm(desc=title) as bar:
+            yield lambda done, total: _show_tqdm(bar, done, total)
+        return
+    rich = _find("rich.progress")
+    if rich is None:
+        yield lambda _done, _total: None
+        return
+    console = import_module("rich.console").Console(stderr=True)  # stdout is for results
+    with rich.Progress(transient=True, console=console) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _show_tqdm(bar: Any, done: int, total: int) -> None:
+    bar.total = total
+    bar.n = done
+    bar.refresh()
+
+
+def _find(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        return None

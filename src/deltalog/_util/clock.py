@@ -1,0 +1,66 @@
+"""The one source of time: code that needs the present moment takes a `Clock` or calls `now_ms`."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from deltalog._util.civil import moment_text
+
+
+class Clock(Protocol):
+    """What knows the time and can wait."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, UTC."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, UTC."""
+        return now_ms()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970, UTC, by the machine's clock."""
+    return time.time_ns() // 1_000_000
+
+
+def utc_moment(moment_ms: int) -> datetime:
+    """The datetime in UTC of milliseconds since 1970."""
+    return datetime.fromtimestamp(moment_ms / 1000, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A bound of a range given as a time: milliseconds since 1970, UTC."""
+
+    ms: int
+
+    def __str__(self) -> str:
+        """ISO 8601, of any year."""
+        return f"{moment_text(self.ms * 1000, sep='T', timespec='milliseconds')}Z"
+
+
+class Stopwatch:
+    """Measures how long an operation has taken, for its metrics."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+
+    def elapsed_ms(self) -> int:
+        """Milliseconds since the stopwatch was created."""
+        return round((time.perf_counter() - self._started) * 1000)

@@ -1,0 +1,72 @@
+"""Texts of tables for people: what would steer a terminal, or reorder a line, is escaped.
+
+Owns which characters are printed as they are. Names, comments, values and what commits say of
+themselves come from whoever writes a table; a log could hold any character.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Characters that do something: controls, directions and other formats, lone surrogates, line ends.
+_CONTROLS: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def printable(text: str) -> str:
+    r"""Return a text on one line, with the escapes of Python for what is no visible character.
+
+    >>> print(printable("a\x1b[2J\nb"))
+    a\x1b[2J\nb
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        repr(letter)[1:-1] if unicodedata.category(letter) in _CONTROLS else letter
+        for letter in text
+    )
+
+
+def printable_lines(text: str) -> str:
+    """Return a text as `printable` does, whose line ends and tabs stay."""
+    if text.isprintable():
+        return text
+    return "\n".join(
+        "\t".join(printable(part) for part in line.split("\t")) for line in text.split("\n")
+    )
+
+
+def printable_json(text: str) -> str:
+    r"""Return JSON with the same value, in which such characters are `\u` escapes."""
+    if text.isprintable():
+        return text
+    return "".join(
+        _json_escape(letter) if unicodedata.category(letter) in _CONTROLS else letter
+        for letter in text
+    )
+
+
+def _json_escape(letter: str) -> str:
+    units = letter.encode("utf-16-be", "surrogatepass")
+    pairs = (units[place : place + 2].hex() for place in range(0, len(units), 2))
+    return "".join(f"\\u{pair}" for pair in pairs)
+
+
+# Which names are one: the rule by which names that differ in case only are the same.
+
+
+def name_key(name: str) -> str:
+    """Return what names have in common that differ in case only.
+
+    A name is taken alone, never a path of names joined by dots: what is lower of a Σ depends on the
+    letters around it.
+    """
+    return name.lower()
+
+
+def path_key(path: Iterable[str]) -> tuple[str, ...]:
+    """Return what paths have in common whose names differ in case only."""
+    return tuple(map(name_key, path))

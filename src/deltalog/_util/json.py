@@ -1,0 +1,294 @@
+"""JSON in and out: the only importer of orjson.
+
+Owns the mapping of its errors, newline-delimited JSON with positions, typed access to the members
+of an object, and a parser that keeps numbers as they are written. Knows nothing of actions.
+
+orjson rejects NaN and Infinity, and rounds integers beyond 64 bits to floats. The standard
+library's parser takes over for such documents, so that no value is lost.
+"""
+
+from __future__ import annotations
+
+import re
+from json import JSONDecodeError, JSONDecoder, JSONEncoder  # noqa: TID251 -- its place
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import orjson
+
+from deltalog.errors import InvalidInputError, MalformedLogError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+T = TypeVar("T")
+
+# Starting with the separator is three times as fast as a look-behind at every digit.
+_LONG_NUMBER: Final = re.compile(rb"[:,\[\s]-?\d{19,}(?![\d.eE\"])")
+_BARE_NUMBER: Final = b"-0123456789"
+_NOT_BLANK: Final = re.compile(r"[^ \t\r\n]")
+
+
+def _parse_int(text: str) -> int | float:
+    """The number; infinity, as of `1e400`, beyond the digits that Python makes a number of."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+_TOLERANT: Final = JSONDecoder(parse_int=_parse_int)
+_COMPACT: Final = JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+class Lexeme(str):
+    """A number as it was written: `1.0` stays `1.0`."""
+
+    __slots__ = ()
+
+
+def loads(data: bytes | str, where: str = "JSON text") -> Any:
+    """The value of one JSON document.
+
+    Args:
+        data: UTF-8 bytes, or text.
+        where: what the document is, for the error's message.
+
+    Raises:
+        MalformedLogError: it is not JSON; the message has the position.
+    """
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    if raw[:1] not in _BARE_NUMBER and _LONG_NUMBER.search(raw) is None:
+        try:
+            return orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            pass  # the tolerant parser below decides, and knows the position
+    text = _decode(raw, where)
+    try:
+        return _TOLERANT.decode(text)
+    except JSONDecodeError as error:
+        raise _malformed(where, error) from None
+    except RecursionError:
+        raise MalformedLogError(f"{where}: nested too deeply") from None
+
+
+def dumps(value: Any) -> bytes:
+    """One value as compact JSON in UTF-8, on one line.
+
+    NaN and Infinity become null, because JSON cannot express them; statistics quote them first.
+
+    Raises:
+        InvalidInputError: the value contains something that JSON cannot express.
+    """
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError as error:
+        # Integers beyond 64 bits are valid JSON, but orjson cannot write them.
+        try:
+            return _COMPACT.encode(value).encode()
+        except (TypeError, ValueError, RecursionError):
+            raise InvalidInputError(f"cannot write as JSON: {error}") from None
+
+
+def iter_objects(data: bytes, where: str = "commit") -> list[dict[str, Any]]:
+    """The objects of a newline-delimited JSON file, in order.
+
+    Blank lines, CRLF, a missing last line end and objects that span several lines are accepted
+    (ledger LOG-03).
+
+    Args:
+        data: the whole file.
+        where: what the file is, for the error's message.
+
+    Raises:
+        MalformedLogError: a line is truncated, or not an object; the message names the line.
+
+    Cost: orjson per line; the standard library parses files with objects that span several lines.
+    """
+    objects = plain_objects([line for line in data.split(b"\n") if line])
+    return _stream_objects(data, where) if objects is None else objects
+
+
+def plain_objects(lines: Iterable[bytes]) -> list[dict[str, Any]] | None:
+    """The object in each line, by orjson alone; None if a line is not one whole object."""
+    try:
+        objects = [orjson.loads(line) for line in lines]
+    except orjson.JSONDecodeError:
+        return None
+    return objects if all(type(value) is dict for value in objects) else None
+
+
+def parse_lexemes(text: str | bytes, where: str = "JSON text") -> Any:
+    """The value of a JSON document, with numbers as `Lexeme`.
+
+    Stricter than `loads`: refuses duplicate keys, NaN and Infinity (ledger SUM-03, SUM-08).
+
+    Raises:
+        MalformedLogError: it is not JSON, or an object has a key twice.
+    """
+    decoded = _decode(text, where) if isinstance(text, bytes) else text
+    try:
+        return _EXACT.decode(decoded)
+    except JSONDecodeError as error:
+        raise _malformed(where, error) from None
+    except MalformedLogError as error:
+        raise MalformedLogError(f"{where}: {error}") from None
+    except RecursionError:
+        raise MalformedLogError(f"{where}: nested too deeply") from None
+
+
+class JsonObject:
+    """A JSON object with its position, which every error about a member names.
+
+    Args:
+        values: the members; also a row of a checkpoint, whose maps are lists of pairs.
+        where: position of the object (`version 12, line 3: add`).
+        error: raised for a missing or wrong member.
+    """
+
+    __slots__ = ("error", "values", "where")
+
+    def __init__(
+        self,
+        values: object,
+        where: str,
+        error: type[MalformedLogError] = MalformedLogError,
+    ) -> None:
+        if not isinstance(values, dict):
+            raise error(f"{where}: expected object, found {_kind(values)}")
+        self.values: dict[str, Any] = values
+        self.where: str = where
+        self.error: type[MalformedLogError] = error
+
+    def optional(self, name: str, kind: type[T]) -> T | None:
+        """The member, or None if it is absent or null; whole numbers must fit 64 bits."""
+        value = self.values.get(name)
+        if kind is int and type(value) is int and not -(2**63) <= value < 2**63:
+            raise self.error(f"{self.where}.{name}: {value} does not fit 64 bits")
+        if value is None or type(value) is kind:
+            return value
+        if kind is int and type(value) is float and value.is_integer() and abs(value) < 2**53:
+            return cast("T", int(value))  # some writers write `1.0`
+        raise self._wrong(name, kind.__name__, value)
+
+    def required(self, name: str, kind: type[T]) -> T:
+        """The member; absent and null are errors."""
+        value = self.optional(name, kind)
+        if value is None:
+            raise self.error(f"{self.where}.{name}: required {kind.__name__} is missing")
+        return value
+
+    def child(self, name: str, parse: Callable[[JsonObject], T]) -> T | None:
+        """The object in a member, parsed by `parse`; None if it is absent or null."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        return parse(JsonObject(value, f"{self.where}.{name}", self.error))
+
+    def texts(self, name: str) -> tuple[str, ...] | None:
+        """A list of strings, or None if it is absent or null."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple):
+            raise self._wrong(name, "list of texts", value)
+        for index, item in enumerate(value):
+            if not isinstance(item, str):
+                raise self._wrong(f"{name}[{index}]", "str", item)
+        return tuple(value)
+
+    def mapping(self, name: str) -> dict[str, str | None] | None:
+        """A map of strings, or None if it is absent or null.
+
+        Numbers and booleans become their JSON text: some writers do not quote them. A list of
+        pairs is Arrow's form of a map.
+        """
+        value = self.values.get(name)
+        if value is None:
+            return None
+        if isinstance(value, dict):
+            pairs: Iterable[tuple[Any, Any]] = value.items()
+        elif isinstance(value, list) and all(isinstance(p, tuple) and len(p) == 2 for p in value):
+            pairs = value
+        else:
+            raise self._wrong(name, "map of texts", value)
+        return {key: self._text(f"{name}.{key}", item) for key, item in pairs}
+
+    def mapping_of_strings(self, name: str) -> dict[str, str] | None:
+        """As `mapping`, without the keys whose value is null."""
+        found = self.mapping(name)
+        if found is None:
+            return None
+        return {key: value for key, value in found.items() if value is not None}
+
+    def _text(self, name: str, value: object) -> str | None:
+        if value is None or type(value) is str:
+            return value
+        if type(value) is bool or type(value) is int or type(value) is float:
+            return dumps(value).decode()
+        raise self._wrong(name, "str", value)
+
+    def _wrong(self, name: str, expected: str, found: object) -> MalformedLogError:
+        return self.error(f"{self.where}.{name}: expected {expected}, found {_kind(found)}")
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, dict):
+        return "object"
+    shown = repr(value)
+    return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
+
+
+def _decode(data: bytes, where: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise MalformedLogError(f"{where}: no UTF-8 at byte {error.start}") from None
+
+
+def _malformed(where: str, error: JSONDecodeError) -> MalformedLogError:
+    return MalformedLogError(f"{where}, line {error.lineno}, column {error.colno}: {error.msg}")
+
+
+def _stream_objects(data: bytes, where: str) -> list[dict[str, Any]]:
+    """The objects of a file in order, whatever its line breaks."""
+    text = _decode(data, where)
+    objects: list[dict[str, Any]] = []
+    position = 0
+    while (start := _NOT_BLANK.search(text, position)) is not None:
+        line = text.count("\n", 0, start.start()) + 1
+        try:
+            value, position = _TOLERANT.raw_decode(text, start.start())
+        except JSONDecodeError as error:
+            raise MalformedLogError(
+                f"{where}, line {line}: cannot parse an action: {error.msg} "
+                f"(line {error.lineno}, column {error.colno})"
+            ) from None
+        except RecursionError:
+            raise MalformedLogError(f"{where}, line {line}: nested too deeply") from None
+        if not isinstance(value, dict):
+            raise MalformedLogError(f"{where}, line {line}: expected object, found {_kind(value)}")
+        objects.append(value)
+    return objects
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise MalformedLogError(f"key {twice!r} stands twice in one object")
+    return members
+
+
+def _no_constant(word: str) -> Any:
+    raise MalformedLogError(f"{word} is no JSON")
+
+
+_EXACT: Final = JSONDecoder(
+    object_pairs_hook=_without_duplicates,
+    parse_int=Lexeme,
+    parse_float=Lexeme,
+    parse_constant=_no_constant,
+)

@@ -1,0 +1,448 @@
+"""Paths: the table's location, and the paths that actions name.
+
+Owns decoding and encoding (exactly once), the canonical form by which files are identified, joining
+and confinement. Does no I/O.
+
+Two forms must not be confused. The log holds *encoded* paths: URI references, in which `a b%` is
+`a%20b%25`. Stores take *decoded* paths. Only functions that say so take encoded paths. Directory
+names of partitions are escaped by Hive's rules before that, so that the partition value `x:y` is
+the directory `p=x%3Ay`, which the log holds as `p=x%253Ay`.
+
+Protocol: Add File and Remove File (`path` is a URI as of RFC 2396)
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import struct
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from urllib.parse import quote, unquote
+
+import pyarrow as pa
+
+from deltalog._util.kernels import compute, pc
+from deltalog._util.store_kinds import Address, StoreKind, kind_named
+from deltalog.errors import InvalidInputError, UnsafePathError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    StringColumn = pa.StringArray | pa.ChunkedArray[pa.StringScalar]
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A file as a listing shows it.
+
+    Args:
+        path: decoded, relative to the table's root unless it is elsewhere.
+        size_bytes: length of the file.
+        modified_ms: last change, milliseconds since 1970, UTC.
+    """
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
+
+class TableLocation(NamedTuple):
+    """A table URI, split into the location and the version or timestamp that it names."""
+
+    uri: str
+    version: int | None = None
+    timestamp_ms: int | None = None
+
+
+def decode_path(encoded: str) -> str:
+    """The decoded form of an action's `path`: `%XX` is decoded once, as UTF-8.
+
+    A `+` stays a plus. A `%` that starts no escape, and escapes that are not UTF-8, stay as they
+    are.
+
+    Protocol: Add File and Remove File
+    """
+    return unquote(encoded, errors=_KEEP_ESCAPES) if "%" in encoded else encoded
+
+
+def encode_path(path: str) -> str:
+    """The URI reference for a decoded path; `decode_path` gives the path back.
+
+    Protocol: Add File and Remove File
+    """
+    scheme, rest = _split_scheme(path)
+    # Spark takes a colon in the first segment of a relative reference for the end of a scheme.
+    safe = _UNESCAPED if not scheme else _UNESCAPED + ":"
+    return scheme + quote(rest, safe=safe, errors="surrogateescape")
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a decoded path is absolute: `/x`, `file:/x`, `s3://bucket/x`, `C:/x`."""
+    return path.startswith("/") or (":" in path and _SCHEME.match(path) is not None)
+
+
+def absolute_numbers(paths: Sequence[str]) -> list[int]:
+    """The numbers of the absolute ones of many decoded paths."""
+    # Nearly all are relative and have no colon: those cost no call.
+    odd = [number for number, path in enumerate(paths) if ":" in path or path[:1] == "/"]
+    return [number for number in odd if is_absolute(paths[number])]
+
+
+def join(root: str, path: str) -> str:
+    """The location of a decoded path that is absolute or relative to `root`."""
+    if is_absolute(path):
+        return path
+    return f"{root.rstrip('/')}/{path}"
+
+
+def canonical_path(path: str, root: str) -> str:
+    """The one spelling of a file's path: relative if the file is below `root`, else a URL.
+
+    Equal are `/x`, `file:/x` and `file:///x`; `s3a://` and `s3://`; `wasbs://`, `abfss://` and
+    `az://`; doubled slashes and `.` segments. If only one of two Azure locations names its account,
+    they count as the same account.
+
+    Args:
+        path: decoded.
+        root: the table's location, decoded.
+    """
+    if not is_absolute(path):
+        return _tidy(path)
+    prefix, inner = _canonical_location(path)
+    root_prefix, root_inner = _canonical_location(root)
+    if _is_same_container(prefix, root_prefix):
+        if root_inner == "":
+            return inner
+        if inner.startswith(root_inner + "/"):
+            return inner[len(root_inner) + 1 :]
+    return f"{prefix}/{inner}"
+
+
+def container_of(location: str) -> str:
+    """The store that a location is in: `file://`, `s3://bucket`, `az://container@account`."""
+    return _canonical_location(location)[0]
+
+
+def is_foreign(path: str, container: str) -> bool:
+    """Whether a decoded path is in another store than a table, by scheme, bucket or account.
+
+    Args:
+        path: decoded.
+        container: of the table: `container_of` its root.
+    """
+    return is_absolute(path) and not _is_same_container(container_of(path), container)
+
+
+def are_foreign(encoded: StringColumn, root: str) -> pa.BooleanArray:
+    """`is_foreign` of every *encoded* path of a column.
+
+    Cost: one pass; Python handles only absolute paths.
+    """
+    paths: Any = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    absolute: Any = _may_be_absolute(paths)
+    if not pc.any(absolute).as_py():
+        return absolute  # type: ignore[no-any-return]  # booleans
+    container = container_of(root)
+    texts: list[str] = paths.filter(absolute).to_pylist()
+    found = pa.array([is_foreign(decode_path(text), container) for text in texts], pa.bool_())
+    return compute.replace_with_mask(absolute, absolute, found)  # type: ignore[no-any-return]
+
+
+def canonical_paths(encoded: StringColumn, root: str) -> StringColumn:
+    """`canonical_path` of every *encoded* path of a column; null stays null.
+
+    Cost: one pass over the bytes if no path needs work (no escape, no colon, no unusual slash);
+    otherwise Python handles the distinct directories of those paths, and the names that need work.
+    """
+    if isinstance(encoded, pa.ChunkedArray):
+        chunks = [_canonical_chunk(cast("pa.StringArray", c), root) for c in encoded.chunks]
+        return pa.chunked_array(chunks, type=pa.string())
+    return _canonical_chunk(encoded, root)
+
+
+def file_locations(encoded: StringColumn, root: str) -> StringColumn:
+    """The decoded locations of the files of *encoded* paths, each as `join` makes it.
+
+    Cost: one pass over the bytes; Python handles only paths that are absolute or have an escape.
+    """
+    if isinstance(encoded, pa.ChunkedArray):
+        chunks = [_located_chunk(cast("pa.StringArray", c), root) for c in encoded.chunks]
+        return pa.chunked_array(chunks, type=pa.string())
+    return _located_chunk(encoded, root)
+
+
+def check_confined(path: str, *, allow_absolute: bool = True) -> None:
+    r"""Raise `UnsafePathError` for a decoded path that could leave the directory that it names.
+
+    Refused: a `..` segment (also after a backslash, or escaped a second time as `%2e%2e`), NUL, a
+    path that starts with a backslash, and schemes that hold no tables (`http`, `data`, …).
+
+    Args:
+        path: decoded.
+        allow_absolute: False refuses absolute paths too. Shallow clones need them: they name files
+            of other tables.
+    """
+    reason = None
+    if path == "":
+        reason = "it is empty"
+    elif "\0" in path:
+        reason = "it holds a NUL"
+    elif _CLIMBING.search(path):
+        reason = "it climbs with '..'"
+    elif path.startswith(("\\", "//")) or _DRIVE_BACKSLASH.match(path):
+        reason = "it names another host or drive"
+    elif is_absolute(path):
+        reason = _why_absolute_is_refused(path, allowed=allow_absolute)
+    if reason is not None:
+        raise UnsafePathError(f"path {path!r} is refused: {reason}")
+
+
+def check_all_confined(encoded: StringColumn, *, allow_absolute: bool = True) -> None:
+    """`check_confined` for every *encoded* path of a column.
+
+    Cost: one pass; Python handles only paths with an escape, a colon, a backslash, a NUL, a leading
+    slash or two dots.
+    """
+    suspects = encoded.filter(pc.match_substring_regex(encoded, r"[%:\\\x00]|\.\.|^/|^$"))
+    for path in cast("list[str]", suspects.to_pylist()):
+        check_confined(decode_path(path), allow_absolute=allow_absolute)
+
+
+def parse_table_uri(text: str) -> TableLocation:
+    """Split `table@v3` or `table@20240131123000000` (UTC, to the millisecond).
+
+    The caller checks first whether a directory has that name literally.
+
+    Raises:
+        InvalidInputError: the digits are not a date and time.
+    """
+    if found := _AT_VERSION.match(text):
+        return TableLocation(found["uri"], version=int(found["version"]))
+    if found := _AT_TIMESTAMP.match(text):
+        digits = found["moment"]
+        try:
+            second = datetime.strptime(digits[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        except ValueError:
+            raise InvalidInputError(
+                f"table URI {text!r}: expected a moment as yyyyMMddHHmmssSSS after '@', "
+                f"found {digits!r}"
+            ) from None
+        whole_ms = (second - _EPOCH) // timedelta(milliseconds=1)
+        return TableLocation(found["uri"], timestamp_ms=whole_ms + int(digits[14:]))
+    return TableLocation(text)
+
+
+def decode_location(text: str) -> str:
+    """The location that a text names: escapes of a `file:` URL are decoded once.
+
+    Plain paths and URLs of other stores are taken literally: a key of S3 may hold `%20`.
+    """
+    return decode_path(text) if _FILE_URL.match(text) else text
+
+
+def store_kind(location: str) -> StoreKind:
+    """What kind of store a location is in: the row of its scheme."""
+    return kind_named(split_location(location)[0])
+
+
+def split_location(location: str) -> tuple[str, str, str]:
+    """Scheme (lower case; `file` for a plain path), authority and decoded path of a location.
+
+    `s3://bucket/a/b` is `("s3", "bucket", "a/b")`; `file:/x`, `file:///x` and `/x` are
+    `("file", "", "/x")`.
+    """
+    scheme, rest = _split_scheme(location)
+    name = scheme.rstrip(":/").lower()
+    kind = kind_named(name)
+    if len(name) < 2:  # none, or a drive letter
+        return kind.name, "", location
+    if kind.is_native:
+        return name, "", "/" + rest.removeprefix("localhost/").lstrip("/")
+    if kind.address is Address.PATH:
+        return name, "", "/" + rest.strip("/")
+    if kind.address is not Address.HOST:  # `hdfs:///x` names no host: it is the default one's
+        rest = rest.lstrip("/")
+    authority, _, path = rest.partition("/")
+    return name, authority, path
+
+
+LOG_DIRECTORY: Final = "_delta_log"
+"""The directory of the log, below the root of every table."""
+_FILE_URL: Final = re.compile("file:/", re.IGNORECASE)
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/+")
+_DRIVE_BACKSLASH: Final = re.compile(r"[A-Za-z]:\\")
+_CLIMBING: Final = re.compile(r"(?:^|[/\\])(?:\.|%2[eE]){2}(?:[/\\]|%2[fF]|%5[cC]|$)")
+_AT_VERSION: Final = re.compile(r"(?P<uri>.+)@v(?P<version>\d{1,19})\Z", re.DOTALL)
+_AT_TIMESTAMP: Final = re.compile(r"(?P<uri>.+)@(?P<moment>\d{17})\Z", re.DOTALL)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# What RFC 2396 allows in a path, without the colon.
+_UNESCAPED: Final = "/-_.!~*'()@&=+$,;"
+_KEEP_ESCAPES: Final = "deltalog.keep_escapes"
+_BLOCK_BYTES: Final = 128 * 1024
+_FEW_PATHS: Final = 1_000  # one call of a kernel takes as long as so many of its matches
+_ODD: Final = r"[%:]|^/|//|(?:^|/)\.(?:/|$)|/$"
+
+
+def _escape_again(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    wrong = error.object[error.start : error.end]
+    return "".join(f"%{byte:02X}" for byte in wrong), error.end
+
+
+codecs.register_error(_KEEP_ESCAPES, _escape_again)
+
+
+def _split_scheme(location: str) -> tuple[str, str]:
+    """`("s3://", "bucket/x")`; the first is empty for paths without a scheme."""
+    found = _SCHEME.match(location)
+    if found is None:
+        return "", location
+    if found.end() - found[0].index(":") > 3:  # file:///x: the third slash belongs to the path
+        end = found[0].index(":") + 3
+        return location[:end], location[end:]
+    if found[0].endswith(":/") and not found[0].endswith("://"):  # file:/x
+        return location[: found.end() - 1], location[found.end() - 1 :]
+    return found[0], location[found.end() :]
+
+
+def _tidy(path: str) -> str:
+    if "//" not in path and "./" not in path and not path.endswith(("/", "/.")) and path != ".":
+        return path
+    return "/".join(part for part in path.split("/") if part not in {"", "."})
+
+
+def _canonical_location(location: str) -> tuple[str, str]:
+    """Prefix (`file://`, `s3://bucket`) and normalised path, without its leading slash."""
+    scheme, authority, path = split_location(location)
+    kind = kind_named(scheme)
+    if kind.address is Address.ACCOUNT and "@" in authority:
+        container, _, host = authority.partition("@")
+        authority = f"{container}@{host.partition('.')[0].lower()}"
+    return f"{kind.name}://{authority}", _tidy(path.strip("/"))
+
+
+def _is_same_container(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    container, _, account = one.partition("@")
+    other_container, _, other_account = other.partition("@")
+    return (
+        container == other_container
+        and not (account and other_account)
+        and kind_named(one.partition(":")[0]).address is Address.ACCOUNT
+    )
+
+
+def _why_absolute_is_refused(path: str, *, allowed: bool) -> str | None:
+    if not allowed:
+        return "it is absolute"
+    kind = store_kind(path)
+    if not kind.may_be_named:
+        return f"a table's files are not read over {kind.name!r}"
+    return None
+
+
+def _located_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
+    start = pa.scalar(f"{root.rstrip('/')}/")
+    joined = compute.binary_join_element_wise(start, encoded, pa.scalar(""))
+    odd: Any = _may_be_absolute(encoded)
+    if pc.any(odd).as_py():
+        hard = cast("list[str]", encoded.filter(odd).to_pylist())
+        decoded = pa.array([join(root, decode_path(path)) for path in hard], pa.string())
+        joined = pc.replace_with_mask(joined, odd, decoded)
+    return cast("pa.StringArray", joined)
+
+
+def _has_in_bytes(texts: pa.StringArray, test: Callable[[bytes], object]) -> bool:
+    """Whether a test holds for a block of the texts' bytes, where nothing tells texts apart.
+
+    Cost: one pass at the speed of memory, where a regular expression per text takes up to thirty
+    times as long.
+    """
+    _, offsets, data = texts.buffers()
+    if not len(texts) or offsets is None or data is None:
+        return False
+    start, end = (
+        struct.unpack_from("<i", offsets, 4 * at)[0]
+        for at in (texts.offset, texts.offset + len(texts))
+    )
+    view = memoryview(data)
+    # Copies of blocks that stay in the processor's cache; `bytes` finds a byte as `memchr` does.
+    # Blocks overlap by a byte, so that their bounds cut no pair of bytes.
+    return any(
+        test(view[at : min(at + _BLOCK_BYTES + 1, end)].tobytes())
+        for at in range(start, end, _BLOCK_BYTES)
+    )
+
+
+def _mention_colon_or_escape(texts: pa.StringArray) -> bool:
+    return _has_in_bytes(texts, lambda block: b":" in block or b"%" in block)
+
+
+def _may_be_absolute(encoded: pa.StringArray) -> pa.BooleanArray:
+    if not _mention_colon_or_escape(encoded):
+        return compute.starts_with(encoded, "/")
+    return compute.match_substring_regex(encoded, r"[%:]|^/")
+
+
+def _is_canonical(encoded: pa.StringArray) -> bool:
+    """Whether all paths are as plain as writers make them; False where it is not seen quickly."""
+    starts, ends = compute.starts_with, compute.ends_with
+    return not (
+        _mention_colon_or_escape(encoded)
+        or _has_in_bytes(encoded, re.compile(b"/[/.]").search)
+        or compute.any(starts(encoded, "/")).as_py()
+        or compute.any(starts(encoded, ".")).as_py()
+        or compute.any(ends(encoded, "/")).as_py()
+    )
+
+
+def _canonical_chunk(encoded: pa.StringArray, root: str) -> pa.StringArray:
+    if len(encoded) > _FEW_PATHS and _is_canonical(encoded):
+        return encoded
+    odd = pc.match_substring_regex(encoded, _ODD)
+    if not pc.any(odd).as_py():
+        return encoded
+    mask: Any = pc.fill_null(odd, pa.scalar(value=False))
+    canonical = _canonical_by_directory(encoded.filter(mask), root)
+    result: Any = pc.replace_with_mask(encoded, mask, canonical)
+    return cast("pa.StringArray", result)
+
+
+def _canonical_by_directory(encoded: pa.StringArray, root: str) -> pa.StringArray:
+    """Canonical forms by distinct directory, where directories are few; else path by path."""
+    directories = pc.replace_substring_regex(encoded, "[^/]*$", "").dictionary_encode()
+    if len(directories.dictionary) > len(encoded) // 2:
+        return _canonical_one_by_one(encoded, root)
+    starts = pa.array(
+        [_canonical_start(text, root) for text in directories.dictionary.to_pylist()], pa.string()
+    )
+    # Null where a file's canonical path does not start with its directory's.
+    start = starts.take(directories.indices)
+    name = pc.replace_substring_regex(encoded, "(?s)^.*/", "")
+    hard: Any = pc.or_(pc.is_null(start), pc.match_substring_regex(name, r"[%:]|^\.?$"))
+    joined = compute.binary_join_element_wise(start, name, pa.scalar(""))
+    if not pc.any(hard).as_py():
+        return cast("pa.StringArray", joined)
+    rest = _canonical_one_by_one(encoded.filter(hard), root)
+    replaced: Any = pc.replace_with_mask(joined, hard, rest)
+    return cast("pa.StringArray", replaced)
+
+
+def _canonical_start(encoded_directory: str | None, root: str) -> str | None:
+    """What the canonical paths of all plain names in a directory start with, if they agree."""
+    probe = canonical_path(decode_path(f"{encoded_directory}x"), root)
+    return probe[:-1] if encoded_directory and probe.endswith("x") else None
+
+
+def _canonical_one_by_one(encoded: pa.StringArray, root: str) -> pa.StringArray:
+    paths = cast("list[str]", encoded.to_pylist())
+    return pa.array([canonical_path(decode_path(path), root) for path in paths], pa.string())

@@ -1,0 +1,174 @@
+"""Where callers say that a table is: a store, a path or a URL, which may name a version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from deltalog._util.paths import canonical_path, decode_location, is_absolute, parse_table_uri
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.log.context import TableContext
+from deltalog.storage import open_store
+
+if TYPE_CHECKING:
+    from pathlib import PurePath
+
+    from deltalog.catalogs.protocol import NamedTable
+    from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.storage.store import Store
+
+BY_NAME: Final = "uc://"
+"""With what a location begins that is a table's name in a catalog."""
+
+
+def open_table_store(
+    table_uri: str | PurePath | Store,
+    storage_options: StorageOptions | None,
+    filesystem: Any,
+) -> tuple[Store, int | datetime | None]:
+    """The store of a table, and the version or moment that its URI names.
+
+    Escapes of a `file:` URL are decoded: `file:///a%20b` is the directory `/a b`.
+    """
+    if not (storage_options is None or isinstance(storage_options, Mapping)) and not callable(
+        storage_options
+    ):
+        raise InvalidInputError(
+            "cannot take storage_options: expected a mapping, or a callable that gives one, found "
+            f"a {type(storage_options).__name__}"  # its value may be a secret
+        )
+    if not isinstance(table_uri, str):
+        return open_store(table_uri, storage_options, filesystem=filesystem), None
+    # Before the decoding: `%40v3` is part of a name, and `@v3` is a version.
+    if table_uri.lower().startswith(BY_NAME):
+        raise InvalidInputError(
+            f"cannot use {table_uri!r} here: expected a location, found the name of a table in a "
+            "catalog; DeltaTable, DeltaTable.create and write_deltalake take names"
+        )
+    location = parse_table_uri(table_uri)
+    whole, bare = (
+        decode_location(text) if filesystem is None else text for text in (table_uri, location.uri)
+    )
+    store = open_store(whole, storage_options, filesystem=filesystem)
+    if location.uri == table_uri or _has_log(store):
+        return store, None
+    store = open_store(bare, storage_options, filesystem=filesystem)
+    if location.version is not None:
+        return store, location.version
+    return store, datetime.fromtimestamp((location.timestamp_ms or 0) / 1000, UTC)
+
+
+def open_table_context(
+    table_uri: str | PurePath | Store | NamedTable,
+    storage_options: StorageOptions | None,
+    filesystem: Any,
+    *,
+    time_zone: str,
+) -> tuple[TableContext, int | datetime | None]:
+    """The context of a table, and the version or moment that its URI names.
+
+    `uc://catalog.schema.table` is a table of the Unity Catalog of the environment, or of the
+    storage options, and a `NamedTable` that of any catalog; of all others the store is all that is
+    known.
+
+    Raises:
+        TableNotFoundError: the catalog has no such table.
+    """
+    named = named_table(table_uri, storage_options, filesystem)
+    if named is not None:
+        context = named.catalog.open(named.name)
+        return replace(context, time_zone=time_zone), named.at
+    place = cast("str | PurePath | Store", table_uri)
+    store, at = open_table_store(place, storage_options, filesystem)
+    return TableContext(store=store, time_zone=time_zone), at
+
+
+def one_version(
+    root: str, given: int | str | datetime | None, named: int | datetime | None
+) -> int | str | datetime | None:
+    """The version or moment to open a table at; None is the latest.
+
+    Args:
+        root: of the table.
+        given: what the caller asks for.
+        named: what the location names.
+
+    Raises:
+        InvalidInputError: there are both.
+    """
+    if given is not None and named is not None:
+        raise InvalidInputError(
+            f"cannot open {root} at {given!r}: its location names a version already; give one of "
+            "them"
+        )
+    return named if given is None else given
+
+
+def named_table(
+    table_uri: object, storage_options: StorageOptions | None, filesystem: Any = None
+) -> NamedTable | None:
+    """The catalog and the name of a table; None if it is given by its location.
+
+    Raises:
+        InvalidInputError: the name is malformed, or there is no catalog to ask.
+    """
+    if isinstance(table_uri, PathLike) or (
+        isinstance(table_uri, str) and not table_uri.lower().startswith(BY_NAME)
+    ):
+        return None
+    from deltalog.catalogs.protocol import NamedTable  # noqa: PLC0415  # few tables have names
+
+    if not isinstance(table_uri, str | NamedTable):
+        return None
+    if filesystem is not None:
+        raise InvalidInputError(
+            f"cannot open {table_uri!r} in a file system: its catalog knows where it is"
+        )
+    if isinstance(table_uri, NamedTable):
+        if storage_options is not None:
+            raise InvalidInputError(
+                f"cannot open {table_uri!r} with storage_options: give them to its catalog"
+            )
+        return table_uri
+
+    from deltalog.catalogs.addresses import resolve_address  # noqa: PLC0415  # needs HTTP
+
+    return resolve_address(table_uri, storage_options)
+
+
+def at_root_of(filesystem: Any) -> Store:
+    """Return a store of the table at the root of a file system, as deltalake's readers take one.
+
+    Raises:
+        InvalidInputError: it is no file system.
+    """
+    return open_store("/", filesystem=filesystem)
+
+
+def check_elsewhere(target: object, root: str, table_root: str) -> None:
+    """Refuse a location that is a table's, or lies below it, where its vacuum comes."""
+    is_location = isinstance(target, str | PathLike)  # roots of stores need not be unique
+    if is_location and not is_absolute(canonical_path(f"{root.rstrip('/')}/_", table_root)):
+        raise InvalidInputError(
+            f"cannot clone {table_root} to {root}: expected a place outside of the table, whose "
+            "vacuum would delete what it does not know"
+        )
+
+
+def _has_log(store: Store) -> bool:
+    return next(iter(store.list_from("_delta_log", "")), None) is not None
+
+
+@contextmanager
+def naming(table: str) -> Iterator[None]:
+    """Errors of this block name the table, be it in a note."""
+    try:
+        yield
+    except DeltaError as error:
+        if table not in "".join([str(error), *getattr(error, "__notes__", ())]):
+            error.add_note(f"while opening {table}")
+        raise

@@ -1,0 +1,415 @@
+"""The change data feed: inserted, deleted and updated rows, version by version.
+
+Owns which files hold the changes of a version (its change files if it has any, else its added and
+removed files, by the difference of their deletion vectors) and which ranges can be read.
+
+Protocol: Add CDC File, Change Data Files, Reader Requirements for AddCDCFile
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deltalog._util.escaping import name_key
+from deltalog._util.kernels import compute
+from deltalog._util.paths import canonical_path, decode_path
+from deltalog.data.scan.plan import check_rows_readable, descriptor_of, make_task
+from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.rows import Rows
+from deltalog.data.scan.task import read_spec
+from deltalog.errors import (
+    ChangeDataFeedNotEnabledError,
+    IncompatibleChangesError,
+    InvalidInputError,
+    VersionNotFoundError,
+)
+from deltalog.log.history import file_times_ms
+from deltalog.log.listing import list_log
+from deltalog.log.reader import VERSION_COLUMN, read_commits
+from deltalog.log.snapshot import load_snapshot
+from deltalog.protocol.actions.arrow import CDC_SCHEMA, FILE_SCHEMA, REMOVE_SCHEMA
+from deltalog.protocol.actions.codec import metadata_from_json, protocol_from_json
+from deltalog.protocol.column_mapping import Mode, physical_name
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.protocol.features import check_readable
+from deltalog.schema import (
+    ArrayType,
+    DataType,
+    Field,
+    MapType,
+    StructType,
+    canonical_path_of,
+)
+from deltalog.schema.metadata_columns import (
+    CHANGE_COLUMNS,
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    moment_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from deltalog._util.clock import Moment
+    from deltalog.data.scan.task import Constants, ReadSpec, ScanTask
+    from deltalog.expressions import Expression
+    from deltalog.log.names import LogFile
+    from deltalog.log.reader import CommitTable
+    from deltalog.log.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Changes(Rows):
+    """The changes of a range of versions; no data is read until rows are requested.
+
+    Args:
+        snapshot: the version whose schema the rows have.
+        first: snapshot of the first version of the range.
+        end: the last version, inclusive.
+        commits: the log files of the range, ascending.
+        file_times_ms: times of the commit files by version.
+        spec: columns and predicate.
+    """
+
+    snapshot: Snapshot
+    first: Snapshot
+    end: int
+    commits: tuple[LogFile, ...]
+    file_times_ms: Mapping[int, int]
+    spec: ReadSpec
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The selected columns of the table, then `CHANGE_COLUMNS`."""
+        return self.spec.output
+
+    @property
+    def table_schema(self) -> StructType:
+        """Schema of the table."""
+        return self.snapshot.configuration.schema
+
+    def __repr__(self) -> str:
+        """Table and versions."""
+        return f"Changes({self.spec.table!r}, versions {self.first.version} to {self.end})"
+
+    def tasks(self) -> Iterator[ScanTask]:
+        """Yield a picklable task per file, versions ascending.
+
+        Raises:
+            ChangeDataFeedNotEnabledError: the feed was off in a version of the range.
+            IncompatibleChangesError: the schema changed, and no schema fits the whole range.
+
+        Cost: every commit of the range.
+        """
+        table = read_commits(self.snapshot.store, self.commits, commit_infos=True)
+        times = self._check_versions(table)
+        for file in self.commits:
+            yield from self._tasks_of(file.version, table, times[file.version])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the changed rows in batches, versions ascending."""
+        return read_tasks(self.tasks())
+
+    def _check_versions(self, table: CommitTable) -> dict[int, int]:
+        """Check that every version has the feed on and a compatible schema; return commit times."""
+        protocol, metadata = self.first.protocol, self.first.metadata
+        protocols = {v: protocol_from_json(node) for v, node in table.protocol_nodes}
+        metadatas = {v: metadata_from_json(node) for v, node in table.metadata_nodes}
+        then = TableConfiguration(protocol, metadata)
+        self._check(self.first.version, then)
+        times = dict(self.file_times_ms)
+        for version in (file.version for file in self.commits):
+            if version in protocols or version in metadatas:
+                protocol = protocols.get(version, protocol)
+                metadata = metadatas.get(version, metadata)
+                then = TableConfiguration(protocol, metadata)
+                self._check(version, then)
+            own = then.in_commit_timestamps
+            if own is not None and own.covers(version):
+                info = table.commit_infos.get(version, {})
+                times[version] = info.get("inCommitTimestamp", times[version])
+        return times
+
+    def _check(self, version: int, then: TableConfiguration) -> None:
+        table = self.spec.table
+        has_log_tail = self.snapshot.log_tail is not None
+        check_readable(then, table=table, version=version, has_log_tail=has_log_tail)
+        if not then.is_active("changeDataFeed"):
+            raise ChangeDataFeedNotEnabledError(
+                f"cannot read changes {self.first.version} to {self.end} of {table}: version "
+                f"{version} was written without a change data feed; table.alter."
+                "set_table_properties({'delta.enableChangeDataFeed': 'true'}) switches it on from "
+                "the next version on, and a range in which it was on can be read"
+            )
+        mode = then.column_mapping_mode
+        problem = incompatibility(then.schema, self.snapshot.configuration.schema, mode)
+        if problem is not None:
+            raise IncompatibleChangesError(
+                f"cannot read changes {self.first.version} to {self.end} of {table}: at version "
+                f"{version} the schema differs from that of version {self.snapshot.version}: "
+                f"{problem}; read the versions before and after the change apart"
+            )
+
+    def _tasks_of(self, version: int, table: CommitTable, time_ms: int) -> Iterator[ScanTask]:
+        commit = (
+            (COMMIT_VERSION, pa.array([version], pa.int64())),
+            (COMMIT_TIMESTAMP, pa.array([moment_of(time_ms)], CHANGE_COLUMNS[COMMIT_TIMESTAMP])),
+        )
+        adds = _changing(_rows_of(table.adds, version, FILE_SCHEMA.names))
+        removes = _changing(_rows_of(table.removes, version, REMOVE_SCHEMA.names))
+        yield from change_tasks(
+            self.snapshot,
+            self.spec,
+            cdc=_rows_of(table.cdc, version, CDC_SCHEMA.names),
+            adds=adds,
+            removes=(self._with_partition_values(row, version) for row in removes),
+            constants=commit,
+        )
+
+    def _with_partition_values(self, row: dict[str, Any], version: int) -> dict[str, Any]:
+        """Fill in partition values, which a remove may lack, from the add that it removes."""
+        if row["partitionValues"] is not None or not self.spec.partition_columns.names:
+            return row
+        before = load_snapshot(self.snapshot.context, version=version - 1)
+        files = before.files(["path", "partitionValues"])
+        found = files.filter(compute.equal(files.column("path"), row["path"])).to_pylist()
+        return {**row, "partitionValues": found[0]["partitionValues"]} if found else row
+
+
+def change_tasks(
+    snapshot: Snapshot,
+    spec: ReadSpec,
+    *,
+    cdc: Sequence[dict[str, Any]],
+    adds: Iterable[dict[str, Any]],
+    removes: Iterable[dict[str, Any]],
+    constants: Constants = (),
+) -> Iterator[ScanTask]:
+    """Yield tasks for the files that hold the changes of one version.
+
+    Args:
+        snapshot: the version whose schema the rows have.
+        spec: from `changes_spec`.
+        cdc: rows of the version's change files; if there are any, adds and removes are ignored.
+        adds: rows of its added files that change data.
+        removes: rows of its removed files that change data, with their partition values.
+        constants: columns that are the same for all changes of the version.
+    """
+    # The protocol says: a version with cdc actions must be read from those alone.
+    if cdc:
+        own = replace(spec, reads_change_type=True)
+        for row in cdc:
+            yield make_task(snapshot, own, {**row, "deletionVector": None}, constants=constants)
+        return
+    inserted = (*constants, (CHANGE_TYPE, pa.array(["insert"])))
+    deleted = (*constants, (CHANGE_TYPE, pa.array(["delete"])))
+
+    def between(row: dict[str, Any], vector: Any, without: Any, kind: Constants) -> ScanTask:
+        """The rows that one deletion vector marks and the other does not."""
+        row = {**row, "deletionVector": vector}
+        rest = descriptor_of(without)
+        return make_task(snapshot, spec, row, without=rest, only_deleted=True, constants=kind)
+
+    root = snapshot.store.root
+    removed = {canonical_path(decode_path(row["path"]), root): row for row in removes}
+    for row in adds:
+        before = removed.pop(canonical_path(decode_path(row["path"]), root), None)
+        if before is None:
+            yield make_task(snapshot, spec, row, constants=inserted)
+            continue
+        # The same file before and after: its deletion vector gained rows, lost rows, or both.
+        new, old = row["deletionVector"], before["deletionVector"]
+        if new is not None:
+            yield between(row, new, old, deleted)
+        if old is not None:
+            yield between(row, old, new, inserted)
+    for row in removed.values():
+        yield make_task(snapshot, spec, row, constants=deleted)
+
+
+def open_changes(
+    latest: Snapshot,
+    *,
+    start: int | Moment,
+    end: int | Moment | None = None,
+    columns: Sequence[str] | None = None,
+    predicate: Expression | None = None,
+    allow_out_of_range: bool = False,
+) -> Changes:
+    """Open the changes of a range of versions, both ends inclusive.
+
+    With column mapping the rows have the schema of the range's last version, without it that of
+    `latest`.
+
+    Args:
+        latest: the newest version that may be read.
+        start: the first version, or the first at or after a moment.
+        end: the last version, or the last at or before a moment; None is `latest`.
+        columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
+        predicate: over the same columns.
+        allow_out_of_range: treat versions after `latest` as empty instead of raising.
+
+    Raises:
+        InvalidInputError: unknown columns, or an end before the start.
+        VersionNotFoundError: a version of the range is not in the log.
+        UnsupportedFeatureError: deltalog cannot read the table's rows.
+
+    Cost: one listing, the snapshots of both ends; every commit, if a bound is a moment and the
+    table has in-commit timestamps.
+    """
+    check_rows_readable(latest)
+    listing = list_log(latest.store, from_version=0, log_tail=latest.log_tail)
+    latest.check_listed(listing)
+    times = file_times_ms(listing.commits.values())
+    if latest.configuration.in_commit_timestamps and not (
+        isinstance(start, int) and isinstance(end, int | None)
+    ):
+        times |= {entry["version"]: entry["timestamp"] for entry in latest.history()}
+    first = start if isinstance(start, int) else _first_from(start, times, latest.version)
+    last = latest.version if end is None else end
+    last = last if isinstance(last, int) else _last_until(last, times)
+    if allow_out_of_range:
+        last = min(last, latest.version)
+    is_empty = allow_out_of_range and first > latest.version
+    if not is_empty:
+        asked = f"{start} to {last if end is None else end}"
+        _check_range(latest, first, last, times, asked)
+    shown = latest
+    if latest.configuration.column_mapping_mode is not Mode.NONE and not is_empty:
+        shown = load_snapshot(latest.context, version=last)
+    spec = changes_spec(shown, columns, predicate)
+    if is_empty:
+        return Changes(shown, shown, shown.version - 1, (), {}, spec)
+    return Changes(
+        snapshot=shown,
+        first=load_snapshot(latest.context, version=first),
+        end=last,
+        commits=tuple(listing.commits[version] for version in range(first, last + 1)),
+        file_times_ms=times,
+        spec=spec,
+    )
+
+
+def _first_from(moment: Moment, times: Mapping[int, int], latest: int) -> int:
+    return min((version for version, ms in times.items() if ms >= moment.ms), default=latest + 1)
+
+
+def _last_until(moment: Moment, times: Mapping[int, int]) -> int:
+    return max((version for version, ms in times.items() if ms <= moment.ms), default=-1)
+
+
+def _check_range(
+    latest: Snapshot, first: int, last: int, times: Mapping[int, int], asked: str
+) -> None:
+    asked = f"{asked} of {latest.store.root}"
+    if first > latest.version or last > latest.version or last < 0 or first < 0:
+        raise VersionNotFoundError(
+            f"cannot read changes {asked}: its versions are "
+            f"{min(times, default=0)} to {latest.version}; allow_out_of_range=True takes what is "
+            "there"
+        )
+    if last < first:
+        raise InvalidInputError(f"cannot read changes {asked}: the range ends before it starts")
+    # Downwards from the end: what is there is few, while a range may hold billions of versions.
+    start = last + 1
+    while start > first and start - 1 in times:
+        start -= 1
+    if start > first:
+        raise VersionNotFoundError(
+            f"cannot read changes {asked}: the commit of version {start - 1} was cleaned up; start "
+            f"after version {start - 1}"
+        )
+
+
+def changes_spec(
+    snapshot: Snapshot,
+    columns: Sequence[str] | None,
+    predicate: Expression | None,
+) -> ReadSpec:
+    """Resolve columns and predicate of a change feed against a snapshot.
+
+    Args:
+        snapshot: the version whose schema the rows have.
+        columns: of the table and of `CHANGE_COLUMNS`; None is all of both.
+        predicate: over the same columns.
+
+    Raises:
+        InvalidInputError: an unknown column, or a metadata column, which change files lack.
+    """
+    own = [name for name in (columns or ()) if name not in CHANGE_COLUMNS]
+    spec = read_spec(
+        snapshot,
+        columns=None if columns is None else own,
+        predicate=predicate,
+        more_columns=CHANGE_COLUMNS,
+    )
+    if spec.metadata_columns:  # change files have no row ids, and positions in them mean nothing
+        raise InvalidInputError(
+            f"cannot read {list(spec.metadata_columns)!r} of the changes of "
+            f"{snapshot.store.root}: a change feed has the table's columns and "
+            f"{list(CHANGE_COLUMNS)!r}"
+        )
+    fields = {field.name: field for field in spec.output}
+    fields |= {name: pa.field(name, kind) for name, kind in CHANGE_COLUMNS.items()}
+    if columns is None:
+        return replace(spec, output=pa.schema(list(fields.values())))
+    schema = snapshot.configuration.schema
+    order = [
+        name if name in CHANGE_COLUMNS else canonical_path_of(schema, name)[0] for name in columns
+    ]
+    return replace(spec, output=pa.schema([fields[name] for name in dict.fromkeys(order)]))
+
+
+def _rows_of(table: pa.Table, version: int, names: Sequence[str]) -> list[dict[str, Any]]:
+    rows = table.filter(compute.equal(table.column(VERSION_COLUMN), version))
+    return rows.select([name for name in names if name in rows.column_names]).to_pylist()
+
+
+def _changing(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if row["dataChange"] is not False]
+
+
+def incompatibility(
+    then: DataType, shown: DataType, mode: Mode, where: str = "column"
+) -> str | None:
+    """Why rows of the type `then` cannot be read as `shown`; None if they can.
+
+    Fields added later are NULL in earlier rows. Any other difference (a column dropped, renamed,
+    retyped, no longer nullable) would misrepresent earlier rows.
+    """
+    match then, shown:
+        case StructType(), StructType():
+            return _fields_problem(then, shown, mode, where)
+        case ArrayType(), ArrayType():
+            return incompatibility(then.element_type, shown.element_type, mode, where)
+        case MapType(), MapType():
+            return incompatibility(then.key_type, shown.key_type, mode, where) or incompatibility(
+                then.value_type, shown.value_type, mode, where
+            )
+        case _:
+            return None if then == shown else f"{where} was {then} and is {shown}"
+
+
+def _fields_problem(then: StructType, shown: StructType, mode: Mode, where: str) -> str | None:
+    now: dict[str, Field] = {_identity(field, mode): field for field in shown}
+    for field in then:
+        name = f"{where} {field.name!r}"
+        match = now.get(_identity(field, mode))
+        if match is None:
+            return f"{name} is gone"
+        if name_key(match.name) != name_key(field.name):
+            return f"{name} is {match.name!r} now"
+        if field.nullable and not match.nullable:
+            return f"{name} could be NULL and can't be now"
+        problem = incompatibility(field.type, match.type, mode, name)
+        if problem is not None:
+            return problem
+    return None
+
+
+def _identity(field: Field, mode: Mode) -> str:
+    return name_key(field.name) if mode is Mode.NONE else physical_name(field, mode)

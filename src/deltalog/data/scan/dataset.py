@@ -1,0 +1,347 @@
+"""A table as a `pyarrow.dataset.Dataset`, which DuckDB, Polars and pyarrow itself can scan.
+
+Owns the translation: the projection and filter that an engine pushes down become a `Scan`, so that
+deletion vectors, column mapping and partition values are applied. Filters need exact column names.
+
+pyarrow's C++ cannot call back into a dataset of Python's. What asks a dataset in C++ (a union of
+datasets, `Scanner.from_dataset`, acero) would follow a null pointer, so there is a C++ dataset
+behind this one: a single file that cannot be opened, and whose error says what to do instead.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import pyarrow as pa
+import pyarrow.dataset as ds  # noqa: TID251  # the one place; imported only when asked for
+import pyarrow.fs as pafs
+import pyarrow.types as pt
+
+from deltalog.data.scan.plan import Scan, plan_scan
+from deltalog.data.scan.prune import estimate_rows
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.expressions import columns as columns_of
+from deltalog.expressions import resolve_predicate
+from deltalog.expressions.arrow_filters import (
+    for_arrow,
+    from_arrow_expression,
+    weaker_than_arrow_expression,
+)
+from deltalog.expressions.coercion import is_ordered
+from deltalog.expressions.substrait import as_meant
+from deltalog.schema import find_field
+from deltalog.schema.collations import collation_below
+from deltalog.schema.primitives.moments import NAMED_MONTHS, calendar_intervals, named_months
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalog.expressions import Expression
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.schema import StructType
+
+_BATCH_ROWS: Final = 131_072
+_FILE: Final = "rows.arrow"
+_OF_FILES: Final = frozenset({"files", "filesystem", "format", "from_paths", "partitioning"})
+
+
+class DeltaDataset(ds.FileSystemDataset):
+    """One version of a table as a dataset.
+
+    Args:
+        snapshot: the version.
+        predicate: rows for which it is not true are left out; not yet resolved.
+        arrow_filter: likewise, as a pyarrow expression.
+        schema: of the rows; names and types of the snapshot's columns, in any order.
+
+        Cost: no I/O until the dataset is scanned.
+
+    Attributes:
+        failure: the error of the last scan that failed; engines in C++ keep its text only.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        predicate: Expression | None = None,
+        arrow_filter: ds.Expression | None = None,
+        schema: pa.Schema | None = None,
+    ) -> None:
+        self.failure: DeltaError | None = None
+        self._snapshot = snapshot
+        self._predicate = predicate
+        self._arrow_filter = arrow_filter
+        self._shown = plan_scan(snapshot).schema if schema is None else schema
+        form, nowhere = ds.IpcFileFormat(), pafs.PyFileSystem(_Nowhere(snapshot.store.root))
+        fragment = form.make_fragment(_FILE, nowhere)
+        make: Any = super().__init__  # the stubs know no constructor
+        make([fragment], self._shown, form, nowhere)
+
+    def __getattribute__(self, name: str) -> Any:
+        """Return an attribute; those of datasets of files are not there."""
+        if name in _OF_FILES:
+            raise AttributeError(
+                f"a DeltaDataset has no attribute {name!r}: it is no list of files"
+            )
+        return super().__getattribute__(name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the arguments, not the rows."""
+        return _rebuild, (
+            self._snapshot,
+            self._predicate,
+            self._arrow_filter,
+            self._shown,
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+        return self._shown
+
+    @property
+    def table_schema(self) -> StructType:
+        """Schema of the table."""
+        return self._snapshot.configuration.schema
+
+    def estimated_rows(self) -> int | None:
+        """About how many rows the table has, for engines that order joins; None is unknown."""
+        return estimate_rows(self._snapshot)
+
+    @property
+    def partition_expression(self) -> ds.Expression:
+        """Always true: a table may hold any row."""
+        return ds.scalar(True)  # noqa: FBT003  # pyarrow's signature
+
+    def scanner(  # type: ignore[override]  # pyarrow's other options are hints
+        self,
+        columns: list[str] | dict[str, ds.Expression] | None = None,
+        filter: ds.Expression | None = None,  # noqa: A002  # pyarrow's signature
+        batch_size: int = _BATCH_ROWS,
+        **options: Any,
+    ) -> ds.Scanner:
+        """Make a pyarrow scanner over the rows; pyarrow's other options are hints, and ignored."""
+        del options
+        wanted = filter if self._arrow_filter is None else self._arrow_filter
+        if filter is not None and self._arrow_filter is not None:
+            wanted = self._arrow_filter & filter
+        names = self._needed(columns, wanted)
+        scan = self._scan(names, wanted)
+        shown = pa.schema([self._shown.field(name) for name in names])
+        batches = self._noting(_cast(scan, shown, batch_size))
+        filtered = None if wanted is None else self._for_arrow(wanted)
+        return ds.Scanner.from_batches(
+            batches, schema=shown, columns=columns, filter=filtered, batch_size=batch_size
+        )
+
+    def _for_arrow(self, wanted: ds.Expression) -> ds.Expression | None:
+        """The filter as Arrow can follow it; None if the scan leaves out all that it leaves out."""
+        try:
+            return for_arrow(wanted)
+        except InvalidInputError:
+            if self._understood(from_arrow_expression(wanted, self._shown)) is None:
+                raise
+            return None
+
+    def _noting(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except DeltaError as error:
+            self.failure = error
+            raise
+
+    def _needed(
+        self, columns: list[str] | dict[str, ds.Expression] | None, wanted: ds.Expression | None
+    ) -> list[str]:
+        """The columns to read: those selected, and those that the filter names."""
+        every = self._shown.names
+        if columns is None or not isinstance(columns, list):
+            return every
+        unknown = [name for name in columns if name not in every]
+        if unknown:
+            return every  # a nested reference such as `a.b`: pyarrow projects, or raises
+        used = set(columns) | (_field_names(wanted, every) if wanted is not None else set())
+        return [name for name in every if name in used]
+
+    def _scan(self, names: list[str], wanted: ds.Expression | None) -> Scan:
+        predicate = self._predicate
+        if wanted is not None:
+            # None, or a weaker condition, is safe: pyarrow filters the rows itself.
+            pushed = weaker_than_arrow_expression(wanted, self._shown)
+            if pushed is not None and (understood := self._understood(pushed)) is not None:
+                predicate = understood if predicate is None else predicate & understood
+        return self._plan(predicate, names)
+
+    def _understood(self, pushed: Expression) -> Expression | None:
+        """A filter as one of the table's types; None if only its engine knows what it means."""
+        schema = self._snapshot.configuration.schema
+        if self._asks_of_collations(pushed):
+            return None
+        found = as_meant(pushed, schema)
+        if any(is_ordered(find_field(schema, path).type) for path in columns_of(found)):
+            try:
+                resolve_predicate(found, schema)
+            except InvalidInputError:  # of months, which Arrow takes for numbers
+                return None
+        return found
+
+    def _asks_of_collations(self, predicate: Expression) -> bool:
+        schema = self._snapshot.configuration.schema
+        return any(collation_below(schema, path) for path in columns_of(predicate))
+
+    def _plan(self, predicate: Expression | None, names: list[str] | None = None) -> Scan:
+        return plan_scan(
+            self._snapshot,
+            columns=names,
+            predicate=predicate,
+        )
+
+    def to_batches(self, **options: Any) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # pyarrow's other options are hints
+        """The rows, batch by batch."""
+        return self.scanner(**options).to_batches()
+
+    def to_table(self, **options: Any) -> pa.Table:  # type: ignore[override]  # pyarrow's other options are hints
+        """The rows in memory."""
+        return self.scanner(**options).to_table()
+
+    def head(self, num_rows: int, **options: Any) -> pa.Table:  # type: ignore[override]  # pyarrow's other options are hints
+        """The first rows."""
+        return self.scanner(**options).head(num_rows)
+
+    def take(self, indices: Any, **options: Any) -> pa.Table:  # type: ignore[override]  # pyarrow's other options are hints
+        """Rows by position."""
+        return self.scanner(**options).take(indices)
+
+    def count_rows(self, filter: ds.Expression | None = None, **options: Any) -> int:  # type: ignore[override]  # pyarrow's other options are hints  # noqa: A002  # pyarrow's signature
+        """Count the rows; without a filter, from the log's statistics if they suffice."""
+        if filter is None and self._arrow_filter is None:
+            return self._plan(self._predicate).count()
+        return self.scanner(columns=[], filter=filter, **options).count_rows()
+
+    def filter(self, expression: ds.Expression) -> DeltaDataset:
+        """A dataset of the matching rows."""
+        both = expression if self._arrow_filter is None else self._arrow_filter & expression
+        return DeltaDataset(
+            self._snapshot,
+            predicate=self._predicate,
+            arrow_filter=both,
+            schema=self._shown,
+        )
+
+    def replace_schema(self, schema: pa.Schema) -> DeltaDataset:  # type: ignore[override]  # pyarrow's other options are hints
+        """A dataset with other column types; the names must be the table's."""
+        unknown = [name for name in schema.names if name not in self._shown.names]
+        if unknown:
+            raise InvalidInputError(
+                f"cannot show {self._snapshot.store.root} with columns {unknown!r}: "
+                f"expected some of {self._shown.names!r}"
+            )
+        return DeltaDataset(
+            self._snapshot,
+            predicate=self._predicate,
+            arrow_filter=self._arrow_filter,
+            schema=schema,
+        )
+
+    def get_fragments(self, filter: ds.Expression | None = None) -> NoReturn:  # noqa: A002  # pyarrow's signature
+        """Refused: a pyarrow fragment cannot leave out deleted rows."""
+        del filter
+        raise InvalidInputError(
+            "cannot give pyarrow fragments of a Delta table: they would show deleted rows and "
+            "stored names; use scan().tasks(), which can be read one by one and in other processes"
+        )
+
+    def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
+        """The rows sorted, in memory."""
+        return _in_memory(self.to_table(**options).sort_by(sorting))
+
+    def join(self, right_dataset: ds.Dataset, keys: Any, **options: Any) -> ds.InMemoryDataset:  # type: ignore[override]  # pyarrow's other options are hints
+        """The rows joined with another dataset's, in memory."""
+        return _in_memory(self.to_table().join(right_dataset.to_table(), keys, **options))
+
+    def join_asof(  # type: ignore[override]  # the stubs know other options
+        self, right_dataset: ds.Dataset, on: str, by: Any, tolerance: int, **options: Any
+    ) -> ds.InMemoryDataset:
+        """The rows joined with the nearest ones of another dataset, in memory."""
+        right = right_dataset.to_table()
+        return _in_memory(self.to_table().join_asof(right, on, by, tolerance, **options))
+
+    def __repr__(self) -> str:
+        """Table and version."""
+        return f"DeltaDataset({self._snapshot.store.root!r}, version {self._snapshot.version})"
+
+
+class _Nowhere(pafs.FileSystemHandler):
+    """The file system of a file that stands for a table's rows, and cannot be opened.
+
+    Args:
+        table: location, for the error.
+    """
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise InvalidInputError(
+            f"cannot scan {self._table} from within pyarrow, which knows datasets of files only: a "
+            "union of datasets, Scanner.from_dataset and acero need tables; give them to_table() "
+            "of the dataset, and pa.concat_tables instead of a union"
+        )
+
+    open_input_file = open_input_stream = open_output_stream = open_append_stream = _refuse
+    get_file_info = get_file_info_selector = create_dir = delete_dir = delete_file = _refuse
+    delete_dir_contents = delete_root_dir_contents = move = copy_file = _refuse
+
+    def get_type_name(self) -> str:
+        """Return the kind of file system."""
+        return "deltalog"
+
+    def normalize_path(self, path: str) -> str:
+        """Return the path."""
+        return path
+
+
+def _in_memory(table: pa.Table) -> ds.InMemoryDataset:
+    make: Any = ds.InMemoryDataset  # the stubs know no constructor
+    return make(table)  # type: ignore[no-any-return]  # as above
+
+
+def _rebuild(*parts: Any) -> DeltaDataset:
+    snapshot, predicate, arrow_filter, schema = parts
+    return DeltaDataset(
+        snapshot,
+        predicate=predicate,
+        arrow_filter=arrow_filter,
+        schema=schema,
+    )
+
+
+def _field_names(wanted: ds.Expression, every: list[str]) -> set[str]:
+    """The columns that a pyarrow filter may name: too many is safe, too few is not."""
+    text = str(wanted)
+    if "FieldPath(" in text:  # a number counts among all columns: leaving one out would shift it
+        return set(every)
+    return {name for name in every if name in text}
+
+
+def _cast(scan: Scan, schema: pa.Schema, batch_size: int) -> Iterator[pa.RecordBatch]:
+    same = scan.schema.equals(schema)
+    for batch in scan.to_batches():
+        shown = batch if same else _in_schema(batch, schema)
+        for start in range(0, max(shown.num_rows, 1), batch_size):
+            yield shown.slice(start, batch_size)
+
+
+def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows in other types; Arrow does not cast spans of time and months to those for engines."""
+    for place, (part, wanted) in enumerate(zip(batch.schema, schema, strict=True)):
+        if pt.is_interval(wanted.type) and pt.is_duration(part.type):
+            spans = calendar_intervals(batch.column(place))
+            batch = batch.set_column(place, part.with_type(wanted.type), spans)
+        elif wanted.type == NAMED_MONTHS:
+            months = named_months(batch.column(place))
+            batch = batch.set_column(place, part.with_type(wanted.type), months)
+    return batch.cast(schema)

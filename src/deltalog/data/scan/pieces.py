@@ -1,0 +1,631 @@
+"""The rows of an open file, piece by piece: masked by position, filtered, and made logical columns.
+
+Owns the order of these steps. Deletion vectors and row indices count physical rows, so they are
+applied before any predicate. The predicate's columns are read first; the other columns are read
+only of row groups and pages with a match. Which of the steps are done ahead is the reader's.
+
+Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog._util.kernels import arrow, compute
+from deltalog._util.paths import join
+from deltalog.data.scan.prune import as_mask
+from deltalog.data.scan.task import hits, merged, noting, positions, within_groups
+from deltalog.errors import InvalidPartitionValueError
+from deltalog.expressions import columns, filter_mask
+from deltalog.protocol.deletion_vectors import keep_mask
+from deltalog.protocol.partition_values import parse_value
+from deltalog.schema import metadata_columns, to_arrow_type
+from deltalog.schema.metadata_columns import METADATA_COLUMNS
+from deltalog.storage.parquet_excerpt import cut_rows
+from deltalog.storage.parquet_facts import MOST_DECODED_BYTES, PART_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from deltalog.data.scan.task import ScanTask
+    from deltalog.data.scan.transform import FileProjection
+    from deltalog.protocol.deletion_vectors import DeletionBitmap
+    from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet_paged import PagedReader
+    from deltalog.storage.parquet_pages import RowRange
+    from deltalog.storage.parquet_parts import Segments
+    from deltalog.storage.store import ByteRange
+
+    Columns = Mapping[str, pa.ChunkedArray[Any]]
+
+_PIECE_ROWS: Final = 1 << 20
+"""Row groups are read together up to this many rows, which bounds the memory for decoding."""
+_TOGETHER_BYTES: Final = 1024 * 1024
+"""Other columns of up to this size are fetched with the predicate's: quicker than to wait twice."""
+AT_ONCE_ROWS: Final = 32 * 1024
+"""Of so few rows, all columns are read with the predicate's: on most pages there is a match."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTask:
+    """An open file: its footer, deletion vector and matched columns are loaded.
+
+    Args:
+        decoded: the part of its rows that are read now, of those that take many bytes.
+    """
+
+    task: ScanTask
+    reader: ParquetReader
+    paged: PagedReader
+    of_predicate: FileProjection
+    of_others: FileProjection
+    unmapped: FileProjection
+    marked: DeletionBitmap | None
+    runs: Sequence[RowRange]
+    decoded: DecodedRows | None = None
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield rows of adjacent row groups, each small enough to be decoded at once."""
+        starts = self.reader.row_group_starts
+        piece: list[RowRange] = []
+        first = last = 0  # row groups of the piece
+        for run in within_groups(self.runs, starts):
+            group = bisect_right(starts, run[0]) - 1
+            too_long = starts[group + 1] - starts[first] > _PIECE_ROWS
+            if piece and group != last and (too_long or group != last + 1):
+                yield Piece(self, tuple(merged(piece)))
+                piece = []
+            if not piece:
+                first = group
+            last = group
+            piece.append(run)
+        if piece:
+            yield Piece(self, tuple(merged(piece)))
+
+    def keep_mask(self, runs: Sequence[RowRange]) -> pa.BooleanArray | None:
+        """Which of these physical rows the task returns; None is all."""
+        if self.marked is None:
+            return None
+        parts = [self._keep_mask(start, end - start) for start, end in runs]
+        if all(part is None for part in parts):
+            return None
+        return pa.concat_arrays(
+            [
+                arrow.repeat(pa.scalar(value=True), end - start) if part is None else part
+                for part, (start, end) in zip(parts, runs, strict=True)
+            ]
+        )
+
+    def _keep_mask(self, first_row: int, num_rows: int) -> pa.BooleanArray | None:
+        mask = None if self.marked is None else keep_mask(self.marked, first_row, num_rows)
+        if not self.task.only_deleted:
+            return mask
+        return (
+            compute.invert(mask) if mask is not None else pa.array([False] * num_rows, pa.bool_())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows of a file, by their numbers."""
+
+    file: OpenTask
+    runs: tuple[RowRange, ...]
+
+    def read(self) -> Iterable[pa.RecordBatch]:
+        """Read the logical batches of these rows, masked and filtered.
+
+        Rows that take many bytes are read in parts, each when its batches are asked for.
+        """
+        if (parts := self.in_parts(self.leaves(), None)) is not None:
+            return parts
+        if self.file.paged.is_at_hand or self.file.decoded is not None:
+            kept = self.decide(None)
+            return [] if kept is None else kept.read()
+        rows = decide_fetched(FirstFetch.of(self).run())
+        return chain.from_iterable([some.fetch().read() for some in rows])
+
+    def in_parts(
+        self, leaves: Sequence[int], segments: Segments | None
+    ) -> Iterator[pa.RecordBatch] | None:
+        """The same as `read` gives, in parts; None if the rows fit into memory at once.
+
+        Args:
+            leaves: numbers of the columns about to be decoded.
+            segments: with their column chunks; without them, strings count as empty if the file's
+                bytes are not at hand.
+        """
+        if self.file.decoded is not None:
+            return None
+        with noting(self.file.task):
+            size = constant_bytes(self.file.task)
+            size += null_bytes(self.file.of_predicate) + null_bytes(self.file.of_others)
+            if leaves:
+                size += self.file.paged.row_bytes(leaves, self.runs, segments)
+        if size * self.num_rows <= MOST_DECODED_BYTES:
+            return None
+        return self._parts(max(1, PART_BYTES // size))
+
+    def _parts(self, most_rows: int) -> Iterator[pa.RecordBatch]:
+        file, starts, leaves = self.file, self.file.reader.row_group_starts, self.leaves()
+        by_group = groupby(
+            within_groups(self.runs, starts), lambda run: bisect_right(starts, run[0])
+        )
+        for next_group, found in by_group:
+            runs, rows = list(found), (starts[next_group - 1], starts[next_group])
+            for part in decoded_parts(file.paged, leaves, next_group - 1, rows, most_rows):
+                within = clipped(runs, part.first_row, part.first_row + part.num_rows)
+                if within:
+                    yield from Piece(replace(file, decoded=part), within).read()
+
+    def leaves(self) -> list[int]:
+        """The numbers of all columns that are read."""
+        file = self.file
+        return sorted({*file.of_predicate.leaves, *file.of_others.leaves, *file.unmapped.leaves})
+
+    def decide(self, segments: Segments | None) -> KeptRows | None:
+        """Read the predicate's columns, and decide which rows are kept; None is no row.
+
+        Args:
+            segments: with the column chunks of these columns; None fetches them.
+        """
+        with noting(self.file.task):
+            return self._decide(segments)
+
+    def columns(
+        self,
+        projections: Sequence[FileProjection],
+        runs: Sequence[RowRange],
+        segments: Segments | None,
+    ) -> dict[str, pa.ChunkedArray[Any]]:
+        """Read the columns of projections; without `segments` they are fetched first."""
+        wanted = [projection for projection in projections if projection.schema.names]
+        if not wanted:
+            return {}
+        leaves = sorted({leaf for projection in wanted for leaf in projection.leaves})
+        if self.file.decoded is None:
+            table = self.file.paged.read(leaves, runs, segments)
+        else:
+            table = self.file.decoded.read(runs)
+        return {
+            name: column
+            for projection in wanted
+            for name, column in zip(projection.schema.names, projection.apply(table), strict=True)
+        }
+
+    def _decide(self, segments: Segments | None) -> KeptRows | None:
+        file = self.file
+        spec = file.task.spec
+        mask = file.keep_mask(self.runs)
+        if mask is not None and not mask.true_count:
+            return None
+        along = file.task.along
+        has_all = (
+            segments is None
+            and spec.predicate is not None
+            and self._is_short()
+            and (along is None or not along.is_spent)
+        )
+        projections = [file.of_predicate, file.unmapped, *([file.of_others] if has_all else [])]
+        found = self.columns(projections, self.runs, segments)
+        if spec.predicate is not None:
+            rows = TaskRows(file.task, found, self.runs, None, {})
+            used = sorted({path[0] for path in columns(spec.predicate)})
+            hits = filter_mask(spec.predicate, rows.table(used))
+            mask = as_mask(hits if mask is None else compute.and_(mask, hits))
+            if not mask.true_count:
+                return None
+        if mask is not None and mask.true_count == len(mask):
+            mask = None
+        if file.task.footers is not None:
+            file.task.footers.keep(file.task.path, file.reader.footer)
+        num_kept = self.num_rows if mask is None else mask.true_count
+        is_bare = along is not None and not along.take(num_kept * self._row_bytes())
+        return KeptRows(self, found, mask, has_all=has_all, is_bare=is_bare)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows these are, kept or not."""
+        return sum(end - start for start, end in self.runs)
+
+    def _is_short(self) -> bool:
+        """Whether the rows are so few that reading all columns at once is quicker."""
+        return self.num_rows <= AT_ONCE_ROWS
+
+    def _row_bytes(self) -> int:
+        """About how many bytes a row takes, of all columns."""
+        reader = self.file.reader
+        first = reader.metadata.row_group(
+            bisect_right(reader.row_group_starts, self.runs[0][0]) - 1
+        )
+        return max(1, first.total_byte_size // max(1, first.num_rows))
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFetch:
+    """The column chunks that decide which rows of a piece are kept, before they are fetched.
+
+    Args:
+        piece: whose they are.
+        ranges: where they are; a few bytes of other columns are fetched with them.
+        has_all: whether these are the column chunks of all columns.
+    """
+
+    piece: Piece
+    ranges: list[ByteRange]
+    has_all: bool
+
+    @classmethod
+    def of(cls, piece: Piece) -> FirstFetch:
+        """What is fetched first of a piece. Cost: none."""
+        file, paged = piece.file, piece.file.paged
+        with noting(file.task):
+            ranges = paged.missing_ranges(file.of_predicate.leaves, piece.runs)
+            ranges = sorted({*ranges, *paged.missing_ranges(file.unmapped.leaves, piece.runs)})
+            others = paged.missing_ranges(file.of_others.leaves, piece.runs)
+        is_spent = file.task.along is not None and file.task.along.is_spent
+        if is_spent or sum(end - start for start, end in others) > _TOGETHER_BYTES:
+            return cls(piece, ranges, has_all=False)
+        return cls(piece, sorted({*ranges, *others}), has_all=True)
+
+    def num_bytes(self) -> int:
+        """How many bytes are fetched, or were fetched with the footer."""
+        tail = self.piece.file.reader.footer.tail
+        fetched = sum(end - start for start, end in self.ranges)
+        return fetched if tail is None else fetched + len(tail.data)
+
+    def run(self) -> tuple[Piece, Segments, bool]:
+        """Fetch them."""
+        with noting(self.piece.file.task):
+            return self.piece, self.piece.file.paged.fetch(self.ranges), self.has_all
+
+
+@dataclass(frozen=True, slots=True)
+class RowParts:
+    """The batches of rows that take too many bytes to be decoded at once.
+
+    Args:
+        batches: made when they are asked for.
+    """
+
+    batches: Iterator[pa.RecordBatch]
+
+    def num_bytes(self) -> int:
+        """None are held."""
+        return 0
+
+    def fetch(self) -> RowParts:
+        """Itself: its batches fetch what they need."""
+        return self
+
+    def read(self) -> Iterable[pa.RecordBatch]:
+        """The batches."""
+        return self.batches
+
+
+def decide_fetched(fetched: tuple[Piece, Segments, bool]) -> tuple[KeptRows | RowParts, ...]:
+    """The kept rows of a piece, if there are any."""
+    piece, segments, has_all = fetched
+    file = piece.file
+    first = sorted({*file.of_predicate.leaves, *file.unmapped.leaves})
+    if file.paged.is_at_hand:  # nothing else is fetched, and looked at then
+        first = piece.leaves()
+    if (parts := piece.in_parts(first, segments)) is not None:
+        return (RowParts(parts),)
+    kept = piece.decide(segments)
+    if kept is None:
+        return ()
+    return (replace(kept, segments=segments) if has_all else kept.with_ranges(),)
+
+
+def read_fetched(fetched: tuple[Piece, Segments, bool]) -> Iterable[pa.RecordBatch]:
+    """The logical batches of a piece of which everything was fetched."""
+    return chain.from_iterable([kept.read() for kept in decide_fetched(fetched)])
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """The rows of a piece that are kept, before their other columns are read.
+
+    Args:
+        piece: whose rows they are.
+        found: the predicate's columns, of all rows of the piece.
+        mask: which rows are kept; None is all.
+        has_all: whether the other columns are among them.
+        segments: with the column chunks of the other columns; None fetches them.
+        ranges: where those are that are still to be fetched.
+        is_bare: whether only the metadata and the constants are read of them.
+    """
+
+    piece: Piece
+    found: Columns
+    mask: pa.BooleanArray | None
+    has_all: bool = False
+    segments: Segments | None = None
+    ranges: Sequence[ByteRange] = ()
+    is_bare: bool = False
+
+    def with_ranges(self) -> KeptRows:
+        """Find where the other columns are, of row groups and pages that have kept rows."""
+        if self.is_bare:
+            return self
+        file = self.piece.file
+        runs, _ = self._hits()
+        with noting(file.task):
+            return replace(self, ranges=file.paged.missing_ranges(file.of_others.leaves, runs))
+
+    def num_bytes(self) -> int:
+        """How many bytes these rows take, with what is fetched for them."""
+        own = sum(column.nbytes for column in self.found.values())
+        return own + sum(end - start for start, end in self.ranges)
+
+    def fetch(self) -> KeptRows:
+        """Fetch the other columns."""
+        if not self.ranges:
+            return self
+        with noting(self.piece.file.task):
+            return replace(self, segments=self.piece.file.paged.fetch(self.ranges))
+
+    def read(self) -> Iterable[pa.RecordBatch]:
+        """Read the other columns, and return all columns of the kept rows."""
+        task = self.piece.file.task
+        if self.segments is not None and not (self.has_all or self.is_bare):
+            others = self.piece.file.of_others.leaves
+            if (parts := self.piece.in_parts(others, self.segments)) is not None:
+                return parts
+        with noting(task):
+            rest = self._rest()
+            rows = TaskRows(task, self.found, self.piece.runs, self.mask, rest)
+            schema = _bare(task) if self.is_bare else task.spec.output
+            output = rows.table(schema.names)
+        if schema.names:
+            # The columns have these types already; only nullability comes from the schema.
+            output = pa.Table.from_arrays(output.columns, schema=schema)
+        return output.to_batches()
+
+    def _hits(self) -> tuple[Sequence[RowRange], pa.BooleanArray | None]:
+        """The rows around those that are kept, and which of them these are; None is all."""
+        if self.mask is None:
+            return self.piece.runs, None
+        return hits(self.piece.runs, self.mask, self.piece.file.reader.row_group_starts)
+
+    def _rest(self) -> Columns:
+        """Read the columns that the predicate does not need, for the kept rows.
+
+        Cost: the row groups that have kept rows, or the pages that have.
+        """
+        projection = self.piece.file.of_others
+        if not projection.schema.names or self.has_all or self.is_bare:
+            return {}
+        runs, mask = self._hits()
+        found = self.piece.columns([projection], runs, self.segments)
+        return found if mask is None else filtered(found, mask)
+
+
+def _bare(task: ScanTask) -> pa.Schema:
+    """The schema of a task's batches without the table's columns."""
+    names = {*METADATA_COLUMNS, *(name for name, _ in task.constants)}
+    return pa.schema([field for field in task.spec.output if field.name in names])
+
+
+# Rows that take too many bytes to be decoded at once: read in parts, one after the other.
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRows:
+    """A part that was decoded.
+
+    Args:
+        first_row: its number in the file.
+        num_rows: how many these are.
+        rows: with all columns that are asked for; of no columns, without rows.
+    """
+
+    first_row: int
+    num_rows: int
+    rows: pa.Table
+
+    def read(self, wanted: Sequence[RowRange]) -> pa.Table:
+        """Some of the rows, by their numbers in the file."""
+        end = self.first_row + self.num_rows
+        return cut_rows(self.rows, [(self.first_row, end)], wanted)
+
+
+def decoded_parts(
+    paged: PagedReader, leaves: Sequence[int], group: int, rows: RowRange, most_rows: int
+) -> Iterator[DecodedRows]:
+    """The rows of a row group, in parts of at most so many.
+
+    Args:
+        paged: reads the file.
+        leaves: numbers of the columns to decode.
+        group: the row group.
+        rows: numbers of its rows in the file.
+        most_rows: of a part.
+    """
+    first, end = rows
+    if not leaves:
+        nothing = pa.table({})
+        for start in range(first, end, most_rows):
+            yield DecodedRows(start, min(most_rows, end - start), nothing)
+        return
+    for batch in paged.stream(leaves, group, most_rows):
+        yield DecodedRows(first, batch.num_rows, pa.Table.from_batches([batch]))
+        first += batch.num_rows
+
+
+def clipped(runs: Iterable[RowRange], first: int, end: int) -> tuple[RowRange, ...]:
+    """The parts of runs of rows that are within others."""
+    cut = ((max(first, start), min(end, stop)) for start, stop in runs)
+    return tuple((start, stop) for start, stop in cut if start < stop)
+
+
+def null_bytes(projection: FileProjection) -> int:
+    """How many bytes a row takes of columns that a file does not have, or has only in part."""
+    return sum(
+        _width(field.type)
+        for (name, adapter), field in zip(projection.columns, projection.schema, strict=True)
+        if name is None or (adapter is not None and pa.types.is_nested(field.type))
+    )
+
+
+def _width(kind: Any) -> int:
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_struct(kind):
+        return 1 + sum(_width(kind.field(number).type) for number in range(kind.num_fields))
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:  # strings and lists: an offset
+        return 4
+
+
+def constant_bytes(task: ScanTask) -> int:
+    """How many bytes the columns take in each row that have one value in all rows of a file."""
+    spec = task.spec
+    wanted = {*spec.output.names, *spec.physical_names}
+    size = sum(
+        len(task.partition_values.get(spec.physical_names[column.name]) or "")
+        for column in spec.partition_columns
+        if column.name in wanted
+    )
+    size += sum(int(value.nbytes) for _, value in task.constants)
+    has_metadata = not wanted.isdisjoint(METADATA_COLUMNS)
+    return 4 * size + (len(task.path) + len(task.store.root) if has_metadata else 0)
+
+
+# The columns of some rows of a file: what the file has, and what follows from the log.
+
+
+_MOST: Final = 0.97
+"""From this share of kept rows on, filtering column by column is faster."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRows:
+    """The columns of runs of physical rows, of which `mask` keeps some.
+
+    Args:
+        task: whose rows they are.
+        found: columns that hold all rows of the runs.
+        runs: physical positions of each run's first row and the one behind its last; ascending.
+        mask: which rows are kept; None is all.
+        kept: columns that hold only the kept rows.
+    """
+
+    task: ScanTask
+    found: Columns
+    runs: Sequence[RowRange]
+    mask: pa.BooleanArray | None
+    kept: Columns
+
+    @property
+    def count(self) -> int:
+        """How many rows are kept."""
+        if self.mask is not None:
+            return self.mask.true_count
+        return sum(end - start for start, end in self.runs)
+
+    def table(self, names: Sequence[str]) -> pa.Table:
+        """The named columns of the kept rows."""
+        if not names:
+            rows = pa.Array.from_buffers(pa.struct([]), self.count, [None], children=[])
+            return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])  # type: ignore[arg-type]  # a struct array
+        data = {name: self.found[name] for name in names if name in self.found}
+        if self.mask is not None:
+            data = filtered(data, self.mask)
+        data |= {name: self.kept[name] for name in names if name in self.kept}
+        return _table({name: data[name] if name in data else self._derived(name) for name in names})
+
+    def _derived(self, name: str) -> pa.Array[Any]:
+        constants = dict(self.task.constants)
+        if name in constants:
+            return _repeat(constants[name][0], self.count)
+        if name in self.task.spec.physical_names:  # whatever the column is called
+            return _repeat(_partition_value(self.task, name), self.count)
+        if name == metadata_columns.METADATA:
+            parts = [self._metadata(part) for part in self.task.spec.metadata_columns]
+            names = [part.partition(".")[2] for part in self.task.spec.metadata_columns]
+            return pa.StructArray.from_arrays(parts, names)
+        return self._metadata(name)
+
+    def _metadata(self, name: str) -> pa.Array[Any]:
+        task = self.task
+        match name:
+            case metadata_columns.ROW_INDEX:
+                return self._row_index()
+            case metadata_columns.ROW_ID:
+                # Row Tracking: a materialized id wins; else baseRowId plus the physical position.
+                base = task.base_row_id
+                fresh = None if base is None else compute.add(self._row_index(), base)
+                return self._kept_or(task.spec.row_id_column, fresh)
+            case metadata_columns.ROW_COMMIT_VERSION:
+                version = pa.scalar(task.default_row_commit_version, pa.int64())
+                fresh = _repeat(version, self.count)
+                return self._kept_or(task.spec.row_commit_version_column, fresh)
+            case _:
+                return _repeat(_file_metadata(task, name), self.count)
+
+    def _row_index(self) -> pa.Array[Any]:
+        index = positions(self.runs)
+        return index if self.mask is None else index.filter(self.mask)
+
+    def _kept_or(self, column: str | None, fresh: pa.Array[Any] | None) -> pa.Array[Any]:
+        fresh = pa.nulls(self.count, pa.int64()) if fresh is None else fresh
+        kept = self.found.get(column) if column is not None else None
+        if kept is None:
+            return fresh
+        if self.mask is not None:
+            kept = kept.filter(self.mask)
+        merged: pa.Array[Any] = compute.coalesce(kept.combine_chunks(), fresh)
+        return merged
+
+
+def filtered(data: Columns, mask: pa.BooleanArray) -> dict[str, pa.ChunkedArray[Any]]:
+    """Filter columns by a mask."""
+    if not data:
+        return {}
+    if mask.true_count >= _MOST * len(mask):
+        # Arrow copies the long runs between few gaps as they are, but only column by column.
+        return {name: column.filter(mask) for name, column in data.items()}
+    return dict(zip(data, _table(data).filter(mask).columns, strict=True))
+
+
+def _table(columns: Mapping[str, Any]) -> pa.Table:
+    """A table of arrays and chunked arrays."""
+    return pa.table(dict(columns))
+
+
+def _repeat(value: pa.Scalar[Any], count: int) -> pa.Array[Any]:
+    repeated: pa.Array[Any] = arrow.repeat(value, count)
+    return repeated
+
+
+def _file_metadata(task: ScanTask, name: str) -> pa.Scalar[Any]:
+    kind = METADATA_COLUMNS[name]
+    match name:
+        case metadata_columns.FILE_PATH:
+            return pa.scalar(join(task.store.root, task.path), kind)
+        case metadata_columns.FILE_NAME:
+            return pa.scalar(task.path.rpartition("/")[2], kind)
+        case metadata_columns.FILE_SIZE:
+            return pa.scalar(task.size_bytes, kind)
+        case _:
+            return pa.scalar(metadata_columns.moment_of(task.modification_time_ms), kind)
+
+
+def _partition_value(task: ScanTask, name: str) -> pa.Scalar[Any]:
+    spec = task.spec
+    column = next(field for field in spec.partition_columns if field.name == name)
+    text = task.partition_values.get(spec.physical_names[name])
+    try:
+        value = parse_value(text, column.type, time_zone=spec.time_zone)
+    except InvalidPartitionValueError as error:
+        error.add_note(f"partition column {name!r} of file {task.path!r}")
+        raise
+    return pa.scalar(value, to_arrow_type(column.type))

@@ -1,0 +1,480 @@
+"""Scan planning: which columns, files and rows a read of a snapshot needs.
+
+Owns `Scan` and the making of its tasks. Planning reads only the log; data files are read by
+`scan.reader`.
+
+Protocol: Per-file Statistics, Column Mapping, Deletion Vectors
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+
+from deltalog._util.cached import cached_property
+from deltalog._util.cards import card, plain
+from deltalog._util.escaping import printable
+from deltalog._util.kernels import compute, pc
+from deltalog._util.paths import check_confined, decode_path
+from deltalog.data.scan.prune import Pruned, files_in_turn, prune
+from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.rows import Rows
+from deltalog.data.scan.task import ScanTask, read_spec
+from deltalog.data.scan.transform import load_bitmap
+from deltalog.errors import DeletionVectorError, InvalidInputError
+from deltalog.expressions import to_sql
+from deltalog.protocol.actions.model import DeletionVectorDescriptor
+from deltalog.protocol.deletion_vectors import INLINE
+from deltalog.protocol.features import check_deletion_vectors, check_readable, row_ids
+from deltalog.protocol.partition_values import value_of
+from deltalog.schema.metadata_columns import FILE_NUMBER, ROW_TRACKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from deltalog.data.scan.task import Allowance, ReadSpec
+    from deltalog.expressions import Expression
+    from deltalog.expressions.ordering import SortKey
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.schema import StructType
+    from deltalog.storage.parquet_facts import FetchedFooters
+
+_DESCRIPTOR_PARTS: Final = ("pathOrInlineDv", "sizeInBytes", "cardinality")
+TASK_COLUMNS: Final = (
+    "path",
+    "partitionValues",
+    "size",
+    "modificationTime",
+    "deletionVector",
+    "baseRowId",
+    "defaultRowCommitVersion",
+)
+
+
+@dataclass(frozen=True)
+class Scan(Rows):
+    """A lazy read of one snapshot: no data is read until a result is requested.
+
+    A scan can be read any number of times, from any thread. It is picklable, and so are its tasks.
+    It supports the Arrow C stream interface, so any library that accepts Arrow data accepts a
+    scan.
+
+    Args:
+        snapshot: the version to read.
+        spec: columns and predicate, checked against the snapshot's schema.
+        limit: maximum number of rows.
+        order: what the rows are arranged by; there is a limit then.
+    """
+
+    snapshot: Snapshot
+    spec: ReadSpec
+    limit: int | None = None
+    order: RowOrder | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+        return self.spec.output
+
+    @property
+    def table_schema(self) -> StructType:
+        """Schema of the table."""
+        return self.snapshot.configuration.schema
+
+    @cached_property
+    def pruned(self) -> Pruned:
+        """The files that may hold matching rows, and why the others do not.
+
+        Cost: the statistics of the predicate's columns, from the log.
+        """
+        return prune(self.snapshot, self.spec.predicate)
+
+    def with_pruned(self, pruned: Pruned) -> Scan:
+        """The same scan with a known result of pruning."""
+        scan = replace(self)
+        scan.__dict__["pruned"] = pruned  # what `cached_property` would keep
+        return scan
+
+    def tasks(self, *, with_rows: bool = False) -> Iterator[ScanTask]:
+        """Yield a picklable task per file that may hold matching rows, without limit and order.
+
+        Args:
+            with_rows: whether tasks say how many rows they give at most (`most_rows`), for those
+                who share out the work.
+
+        Raises:
+            MalformedLogError: with `with_rows`, a file cannot have as many rows as it says.
+
+        Cost: the log's columns for the files that survive pruning; with `with_rows` their
+        `numRecords`, too.
+        """
+        tasks = make_tasks(self.snapshot, self.spec, self.pruned.files(TASK_COLUMNS))
+        if not with_rows:
+            yield from tasks
+            return
+        for task, most_rows in zip(tasks, self.pruned.live_rows(), strict=True):
+            yield replace(task, most_rows=most_rows.as_py())
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in batches; memory is bounded whatever the size of the table."""
+        missing = self.limit
+        if missing == 0:
+            return
+        if self.order is not None and missing is not None:
+            yield from self._first_rows(self.order, missing)
+            return
+        if missing is None:
+            yield from read_tasks(self.tasks())
+            return
+        # The first file may suffice: do not open others in advance.
+        for batch in read_tasks(self._tasks_in_turn(), files_ahead=0, pieces_ahead=0):
+            yield batch.slice(0, missing)
+            missing -= min(missing, batch.num_rows)
+            if not missing:
+                return
+
+    def _tasks_in_turn(self) -> Iterator[ScanTask]:
+        """The tasks; without a predicate, the log is read as far as they are asked for."""
+        if self.spec.predicate is not None:
+            yield from self.tasks()
+            return
+        for files in files_in_turn(self.snapshot, TASK_COLUMNS):
+            yield from make_tasks(self.snapshot, self.spec, files)
+
+    def _first_rows(self, order: RowOrder, limit: int) -> Iterator[pa.RecordBatch]:
+
+        def tasks(spec: ReadSpec, files: pa.Table) -> Iterator[ScanTask]:
+            return make_tasks(self.snapshot, spec, files)
+
+        from deltalog.data.scan.top import first_rows  # noqa: PLC0415  # few scans need it
+
+        rows = first_rows(
+            self.snapshot,
+            order.spec,
+            order.keys,
+            limit,
+            pruned=self.pruned,
+            names=TASK_COLUMNS,
+            tasks=tasks,
+        )
+        yield from rows.select(self.schema.names).cast(self.schema).to_batches()
+
+    def count(self) -> int:
+        """Count the rows.
+
+        Cost: nothing is read but the log if every file has `numRecords` and pruning has decided the
+        predicate exactly: deletion vectors in files are taken by their cardinality, and those in
+        the log are checked. Otherwise footers, or the predicate's columns.
+        """
+        total = self._count_unlimited()
+        return total if self.limit is None else min(total, self.limit)
+
+    def _count_unlimited(self) -> int:
+        pruned = self.pruned
+        if self.spec.predicate is None or pruned.is_exact:
+            known = pruned.num_live_rows()
+            if known is not None:
+                _check_inline_vectors(pruned)
+                return known
+        bare = replace(self, spec=self.spec.without_output(), limit=None, order=None)
+        bare.__dict__["pruned"] = pruned  # the same predicate prunes the same files
+        return sum(batch.num_rows for batch in bare.to_batches())
+
+    def explain(self) -> Explanation:
+        """Explain what the scan would read and why: text, and its `facts`.
+
+        Cost: that of planning.
+        """
+        lines = [f"Scan of {self.spec.table} at version {self.snapshot.version}"]
+        names = ", ".join(self.schema.names) or "no column"
+        lines.append(f"  columns: {names}")
+        if self.spec.predicate is not None:
+            lines.append(f"  predicate: {to_sql(self.spec.predicate)}")
+        if self.limit is not None:
+            lines.append(f"  limit: {self.limit}")
+        if self.order is not None:
+            lines.append(f"  order: {', '.join(map(str, self.order.keys))}")
+
+        lines += (f"  {line}" for line in self.pruned.explain())
+        text = "\n".join(map(printable, lines))
+        return Explanation(text, self.pruned)
+
+    def __repr__(self) -> str:
+        """Table, version and predicate."""
+        where = "" if self.spec.predicate is None else f", {to_sql(self.spec.predicate)}"
+        return f"Scan({self.spec.table!r}, version {self.snapshot.version}{where})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the result of pruning, which the receiver computes again if it needs it."""
+        return {
+            key: value
+            for key, value in self.__dict__.items()
+            if key in {"snapshot", "spec", "limit", "order"}
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrder:
+    """What rows are arranged by.
+
+    Args:
+        keys: of the order.
+        spec: of a read that gives the columns of the scan and of the keys.
+    """
+
+    keys: tuple[SortKey, ...]
+    spec: ReadSpec
+
+
+def plan_scan(
+    snapshot: Snapshot,
+    *,
+    columns: Sequence[str] | None = None,
+    predicate: Expression | None = None,
+    hidden: Sequence[str] = (),
+    limit: int | None = None,
+    order_by: object = None,
+    is_resolved: bool = False,
+) -> Scan:
+    """Plan a scan of some columns and rows.
+
+    Args:
+        snapshot: the version to read.
+        columns: names in output order; `a.b` keeps only that part of the struct `a`, and names
+            of `METADATA_COLUMNS` add location and identity. None is every column of the table.
+        predicate: only rows for which it is true; its names and types are resolved here.
+        hidden: as for `read_spec`.
+        limit: maximum number of rows, 0 or more.
+        order_by: what the rows are arranged by, see `sort_keys`; with a limit only.
+        is_resolved: whether the predicate was resolved before, for the columns of this table and
+            those of `_metadata`.
+
+    Raises:
+        UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
+        InvalidInputError: an unknown column, or a predicate that does not fit the schema.
+        DeltaProtocolError: row ids or row commit versions are wanted of a table without them.
+    """
+    check_rows_readable(snapshot)
+    if limit is not None and limit < 0:
+        raise InvalidInputError(f"cannot scan {limit} rows: expected a limit of 0 or more")
+    spec = read_spec(
+        snapshot, columns=columns, predicate=predicate, hidden=hidden, is_resolved=is_resolved
+    )
+    check_row_ids(snapshot, spec)
+    order = None
+    if order_by is not None:
+        if limit is None:
+            raise InvalidInputError(
+                "order_by gives the first rows of an order, and needs a limit: sort all rows after "
+                "they were read, to_table().sort_by(…)"
+            )
+        from deltalog.expressions.ordering import sort_keys  # noqa: PLC0415  # few scans need it
+
+        keys = sort_keys(order_by, snapshot.configuration.schema)
+        asked = list(snapshot.configuration.schema.names if columns is None else columns)
+        unseen = {key.path[0] for key in keys} - set(spec.output.names)
+        asked_again = read_spec(
+            snapshot,
+            columns=[*asked, *sorted(unseen)],
+            predicate=predicate,
+            is_resolved=is_resolved,
+        )
+        order = RowOrder(keys, asked_again)
+    return Scan(snapshot=snapshot, spec=spec, limit=limit, order=order)
+
+
+def check_rows_readable(snapshot: Snapshot) -> None:
+    """Refuse a snapshot whose rows deltalog cannot read, before any data is read."""
+    check_readable(
+        snapshot.configuration,
+        table=snapshot.store.root,
+        version=snapshot.version,
+        has_log_tail=snapshot.log_tail is not None,
+    )
+
+
+def check_row_ids(snapshot: Snapshot, spec: ReadSpec) -> None:
+    """Refuse a read of row ids or row commit versions of a table whose rows have none.
+
+    Raises:
+        DeltaProtocolError: the table has no row tracking.
+    """
+    configuration = snapshot.configuration
+    # Where row tracking is supported and not enabled, rows have ids, which may change.
+    if configuration.row_id_dialect is None and not ROW_TRACKING.isdisjoint(spec.metadata_columns):
+        row_ids.check_enabled(None, configuration.properties, snapshot.store.root)
+
+
+def make_tasks(
+    snapshot: Snapshot, spec: ReadSpec, files: pa.Table, *, footers: FetchedFooters | None = None
+) -> Iterator[ScanTask]:
+    """Yield the tasks of `files`, which has at least `TASK_COLUMNS`; few are held at a time."""
+    for row in _rows(files):
+        yield make_task(snapshot, spec, row, footers=footers)
+
+
+def make_numbered_tasks(
+    snapshot: Snapshot,
+    spec: ReadSpec,
+    files: pa.Table,
+    *,
+    are_read: Sequence[bool] | None = None,
+    along: Allowance | None = None,
+    footers: FetchedFooters | None = None,
+) -> Iterator[ScanTask]:
+    """Yield tasks whose rows carry the number of their file in the column `FILE_NUMBER`.
+
+    Args:
+        snapshot: whose files.
+        spec: of the read; the number comes last.
+        files: with at least `TASK_COLUMNS`.
+        are_read: which files get a task; None is all of them.
+        along: of all tasks.
+        footers: of all tasks.
+    """
+    spec = replace(spec, output=spec.output.append(pa.field(FILE_NUMBER, pa.int64())))
+    for number, row in enumerate(_rows(files)):
+        if are_read is None or are_read[number]:
+            constants = ((FILE_NUMBER, pa.array([number])),)
+            yield make_task(snapshot, spec, row, constants=constants, along=along, footers=footers)
+
+
+def _check_inline_vectors(pruned: Pruned) -> None:
+    """Check the deletion vectors that are in the log: readable, and of rows that the files have.
+
+    A count that reads no file must not trust a number that the log itself refutes.
+
+    Raises:
+        DeletionVectorError: a vector is damaged, or marks a row that its file does not have.
+
+    Cost: no request; some microseconds for each of these vectors.
+    """
+    files = pruned.files(["path", "deletionVector"])
+    kinds = compute.struct_field(files.column("deletionVector"), "storageType")
+    is_inline = compute.fill_null(compute.equal(kinds, INLINE), pa.scalar(value=False))
+    if not compute.any(is_inline).as_py():
+        return
+    files = files.append_column("numRecords", pruned.num_records()).filter(is_inline)
+    store = pruned.snapshot.store
+    for batch in files.to_batches(max_chunksize=4096):
+        for row in batch.to_pylist():
+            descriptor = descriptor_of(row["deletionVector"])
+            if descriptor is None:
+                continue
+            try:
+                load_bitmap(store, descriptor, num_rows=row["numRecords"])
+            except DeletionVectorError as error:
+                error.add_note(f"while counting {row['path']!r} of table {store.root!r}")
+                raise
+
+
+def _rows(files: pa.Table) -> Iterator[dict[str, Any]]:
+    for batch in files.select(TASK_COLUMNS).to_batches(max_chunksize=4096):
+        yield from batch.to_pylist()
+
+
+def make_task(snapshot: Snapshot, spec: ReadSpec, row: dict[str, Any], **more: Any) -> ScanTask:
+    """Make the task of one row of `TASK_COLUMNS`."""
+    path = decode_path(row["path"])
+    check_confined(path)
+    vector = descriptor_of(row["deletionVector"])
+    if vector is not None:
+        check_deletion_vectors(
+            snapshot.configuration, table=snapshot.store.root, version=snapshot.version
+        )
+    return ScanTask(
+        store=snapshot.store,
+        spec=spec,
+        path=path,
+        partition_values=_spelled(row["partitionValues"], spec.physical_names.values()),
+        size_bytes=row["size"],
+        modification_time_ms=row.get("modificationTime"),
+        deletion_vector=vector,
+        base_row_id=row.get("baseRowId"),
+        default_row_commit_version=row.get("defaultRowCommitVersion"),
+        **more,
+    )
+
+
+def _spelled(pairs: Any, names: Iterable[str]) -> dict[str, str | None]:
+    """Partition values with the keys of the schema, where a writer spelled them in another case."""
+    values: dict[str, str | None] = dict(pairs or ())
+    missing = [name for name in names if name not in values]
+    return {**values, **{name: value_of(values, name) for name in missing}} if missing else values
+
+
+def descriptor_of(row: dict[str, Any] | None) -> DeletionVectorDescriptor | None:
+    """The descriptor in one row of a `deletionVector` column; None without a vector."""
+    # A checkpoint may hold a struct of nulls instead of a null struct.
+    if row is None or row["storageType"] is None:
+        return None
+    missing = [name for name in _DESCRIPTOR_PARTS if row[name] is None]
+    if missing:
+        raise DeletionVectorError(
+            f"cannot use the deletion vector descriptor {row!r}: it lacks {', '.join(missing)}"
+        )
+    return DeletionVectorDescriptor(
+        storage_type=row["storageType"],
+        path_or_inline_dv=row["pathOrInlineDv"],
+        offset=row["offset"],
+        size_bytes=row["sizeInBytes"],
+        cardinality=row["cardinality"],
+        max_row_index=row.get("maxRowIndex"),
+    )
+
+
+# Why a scan reads the files that it reads: text for people, facts for programs.
+
+
+class Explanation(str):
+    """The text of `Scan.explain`, which is shown as it is printed.
+
+    Args:
+        text: of the explanation.
+        pruned: what is explained.
+    """
+
+    __slots__ = ("_pruned",)
+    _pruned: Pruned
+
+    def __new__(cls, text: str, pruned: Pruned) -> Self:
+        """Keep what is explained with its text."""
+        made = super().__new__(cls, text)
+        made._pruned = pruned
+        return made
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Numbers of files, what dropped them, and how many bytes are left.
+
+        Cost: the sizes of the files that are left, from the log.
+        """
+        exact = self._pruned.counted()
+        return {
+            "version": self._pruned.snapshot.version,
+            "files": exact.num_files,
+            "files_to_read": exact.num_left,
+            "bytes_to_read": pc.sum(self._pruned.files(["size"])["size"]).as_py() or 0,
+            "pruned_by_partition_values": exact.num_by_partition,
+            "pruned_by_statistics": exact.num_by_statistics,
+            "reasons": list(exact.reasons),
+        }
+
+    def __repr__(self) -> str:
+        """The text itself: it has lines."""
+        return str(self)
+
+    def __str__(self) -> str:
+        """The text alone."""
+        return str.__str__(self)
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card."""
+        title, *rest = str(self).split("\n")
+        return card(title, plain("\n".join(rest)))
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Pickle the text: what is explained may be large."""
+        return str, (str(self),)

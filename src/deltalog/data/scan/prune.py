@@ -1,0 +1,539 @@
+"""File pruning: which files of a snapshot may hold a matching row.
+
+Owns which parts of the log are read for it, or for a few files without a predicate, and the
+explanation. The checkpoint of a large table is
+read row group by row group, on several cores; one whose footer says that no file in it can match is
+not read at all. What is cached of row groups is bounded.
+
+Protocol: Per-file Statistics, Partition Values
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import pyarrow as pa
+
+from deltalog._util.kernels import compute, exact_sum, pc
+from deltalog._util.paths import canonical_paths
+from deltalog.errors import MalformedLogError
+from deltalog.expressions import columns, conjuncts, filter_mask, to_sql
+from deltalog.expressions.trees import conjunction
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.protocol.column_mapping import physical_name
+from deltalog.protocol.partition_values import extract, parse_column
+from deltalog.protocol.stats import plan_skipping
+from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES, STATS_WITH_COLLATION
+from deltalog.schema import find_field
+from deltalog.storage.pool import read_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.log.snapshot.cut import SnapshotPiece
+    from deltalog.log.snapshot.state import LogState
+    from deltalog.protocol.configuration import TableConfiguration
+
+_Result = TypeVar("_Result")
+
+_LARGE_BYTES: Final = 4 << 20  # of a checkpoint: about a hundred thousand files
+_HELD_BYTES: Final = 128 << 20
+MANY_ROWS: Final = 1_000_000_000
+"""So many rows a table counts as whose checkpoint is large, where an estimate is enough."""
+_PIECES_AHEAD: Final = 1  # beside the one that is waited for
+_NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """The result of pruning a snapshot.
+
+    Args:
+        snapshot: whose files these are.
+        keep: one boolean per live file, in the order of `snapshot.files`; None keeps all.
+        num_files: live files.
+        num_by_partition: files pruned by partition values.
+        num_by_statistics: files pruned by statistics, of the others.
+        is_exact: whether every row of every file that is left matches the predicate.
+        reasons: the conditions that pruned, as text.
+    """
+
+    snapshot: Snapshot
+    keep: pa.BooleanArray | None
+    num_files: int
+    num_by_partition: int
+    num_by_statistics: int
+    is_exact: bool
+    reasons: tuple[str, ...] = ()
+
+    def files(self, names: Sequence[str]) -> pa.Table:
+        """Columns of the files that are kept."""
+        table = self.snapshot.files(names)
+        return table if self.keep is None else _kept(table, self.keep)
+
+    def stats(self, schema: pa.Schema) -> pa.Table:
+        """Statistics of the files that are kept; `schema` is as for `Snapshot.stats`."""
+        table = self.snapshot.stats(schema)
+        return table if self.keep is None else table.filter(self.keep)
+
+    def num_records(self) -> pa.ChunkedArray[Any]:
+        """Physical rows of each file that is kept; NULL without statistics."""
+        counts: pa.ChunkedArray[Any] = self.stats(_NUM_RECORDS).column("numRecords")
+        return counts
+
+    def num_live_rows(self) -> int | None:
+        """Live rows of the files that are kept; None if some file lacks `numRecords`.
+
+        Raises:
+            MalformedLogError: as for `live_rows`.
+        """
+        left = self.live_rows()
+        if left.null_count:
+            return None
+        return exact_sum(left)
+
+    def live_rows(self) -> Any:
+        """Live rows of each file that is kept, as an Arrow array; NULL without `numRecords`.
+
+        Raises:
+            MalformedLogError: a file has fewer than no rows, by its statistics or after its
+                deletion vector.
+
+        Protocol: Per-file Statistics (`numRecords` counts physical rows)
+        """
+        counts: Any = self.num_records()
+        files = self.files(["path", "deletionVector"])
+        deleted = compute.struct_field(files.column("deletionVector"), "cardinality")
+        left = compute.subtract(counts, compute.fill_null(deleted, 0))
+        wrong = compute.or_(compute.less(counts, 0), compute.less(left, 0))
+        row = compute.index(wrong, pa.scalar(value=True)).as_py()
+        if row >= 0:
+            raise MalformedLogError(
+                f"cannot count the rows of {self.snapshot.store.root}: expected numRecords of 0 or "
+                f"more and at least as many as the deletion vector marks, found numRecords "
+                f"{counts[row]} and cardinality {deleted[row]} of {files['path'][row].as_py()!r}; "
+                "read the rows, or write the file's statistics again"
+            )
+        return left
+
+    @property
+    def num_left(self) -> int:
+        """Files that are kept."""
+        return self.num_files - self.num_by_partition - self.num_by_statistics
+
+    def counted(self) -> Pruned:
+        """The same result with exact numbers of files."""
+        return self
+
+    def explain(self) -> list[str]:
+        """Explain the result, as lines of text."""
+        lines = [f"files: {self.num_files} in the table, {self.num_left} to read"]
+        if self.num_by_partition:
+            lines.append(f"pruned by partition values: {self.num_by_partition}")
+        if self.num_by_statistics:
+            lines.append(f"pruned by statistics: {self.num_by_statistics}")
+        return lines + [f"by {reason}" for reason in self.reasons]
+
+
+@dataclass(frozen=True, slots=True)
+class _PrunedInPieces(Pruned):
+    """The result for a large snapshot, piece by piece.
+
+    The numbers count all adds of the checkpoint but those that might match and that later commits
+    name.
+
+    Args:
+        predicate: that pruned.
+        state: of the log, whose pieces these are.
+        left: the results of pieces that have files left, in order.
+        read: the pieces whose statistics were read.
+        skipped: pieces that were not read.
+    """
+
+    predicate: Expression = field(kw_only=True)
+    state: LogState = field(kw_only=True)
+    left: tuple[Pruned, ...] = field(kw_only=True)
+    read: tuple[SnapshotPiece, ...] = field(kw_only=True)
+    skipped: tuple[SnapshotPiece, ...] = field(kw_only=True)
+
+    def files(self, names: Sequence[str]) -> pa.Table:
+        """Columns of the files that are kept."""
+        none = pa.schema([FILE_SCHEMA.field(name) for name in names]).empty_table()
+        return pa.concat_tables([none, *self._of_each(lambda one: one.files(names))])
+
+    def stats(self, schema: pa.Schema) -> pa.Table:
+        """Statistics of the files that are kept; `schema` is as for `Snapshot.stats`."""
+        return pa.concat_tables(
+            [schema.empty_table(), *self._of_each(lambda one: one.stats(schema))]
+        )
+
+    def explain(self) -> list[str]:
+        """Explain the result, as lines of text.
+
+        Cost: if commits after the checkpoint name files, all paths, and what was read is judged
+        again.
+        """
+        skipped = self._num_skipped
+        more = [f"in row groups of the checkpoint that were not read: {skipped}"] if skipped else []
+        return Pruned.explain(self.counted()) + more
+
+    def counted(self) -> Pruned:
+        """The same result with exact numbers of files. Cost: as `explain`."""
+        if not self.state.names_files:
+            return self
+        return self._summed(
+            [_prune_at_once(piece, self.predicate) for piece in self.read], self._num_skipped
+        )
+
+    @property
+    def _num_skipped(self) -> int:
+        """Files in pieces that were not read; without later commits that name files, adds."""
+        if self.state.names_files:
+            return sum(piece.num_files for piece in self.skipped)
+        return sum(_num_adds(piece) for piece in self.skipped)
+
+    def _summed(self, each: Sequence[Pruned], skipped: int) -> Pruned:
+        return Pruned(
+            self.snapshot,
+            None,
+            sum(one.num_files for one in each) + skipped,
+            sum(one.num_by_partition for one in each),
+            sum(one.num_by_statistics for one in each) + skipped,
+            is_exact=self.is_exact,
+            reasons=self.reasons,
+        )
+
+    def _of_each(self, act: Callable[[Pruned], _Result]) -> list[_Result]:
+        def run(state: LogState) -> list[_Result]:
+            pruned: _PrunedInPieces = self
+            if state is not self.state:  # other files of the log stand in for damaged ones
+                pruned = _prune_in_pieces(self.snapshot, state, self.predicate)
+            pieces = [cast("SnapshotPiece", one.snapshot) for one in pruned.left]
+            found = read_ahead(act, pruned.left, depth=_PIECES_AHEAD)
+            return [result for result, _ in zip(found, _bounded(pieces), strict=True)]
+
+        return self.snapshot.read_log(run)
+
+
+def prune(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
+    """Prune the files of a snapshot that cannot hold rows for which `predicate` is true.
+
+    Args:
+        snapshot: whose files.
+        predicate: resolved against the snapshot's schema; None keeps all files.
+
+    Cost: the log's columns that the predicate needs: partition values, and the statistics of its
+    columns only. Of a large checkpoint, those of row groups that its footers do not rule out.
+    """
+    if predicate is None or snapshot.is_piece:
+        return _prune_at_once(snapshot, predicate)
+
+    def run(state: LogState) -> Pruned | None:
+        return _prune_in_pieces(snapshot, state, predicate) if _is_large(state) else None
+
+    return snapshot.read_log(run) or _prune_at_once(snapshot, predicate)
+
+
+def files_in_turn(snapshot: Snapshot, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Columns of all files, of a large checkpoint row group by row group, as they are asked for.
+
+    Cost: the columns of what is asked for; none of it is cached here.
+    """
+    seen: list[pa.Table] = []
+    begun: LogState | None = None
+
+    def run(state: LogState) -> pa.Table | None:
+        nonlocal begun
+        from deltalog.log.snapshot.cut import live_pieces  # noqa: PLC0415  # large tables
+
+        if not _is_large(state) or begun not in {None, state}:
+            return None
+        if begun is None and state.checkpoint is not None and state.checkpoint.holds_columns:
+            return None  # all of them were read before
+        begun = state
+        pieces = live_pieces(snapshot, state)
+        if len(seen) == len(pieces):
+            return pa.schema([]).empty_table()
+        piece = pieces[len(seen)]
+        is_new = not piece.held_bytes
+        files = piece.files(list(dict.fromkeys([*names, "path"])))
+        if is_new:
+            piece.forget(statistics=False)
+        return files
+
+    while (files := snapshot.read_log(run)) is not None:
+        if not files.num_columns:
+            return
+        seen.append(files)
+        yield files.select(list(names))
+    rest = snapshot.files(list(dict.fromkeys([*names, "path"])))
+    if seen:  # other files of the log stand in for damaged ones
+        root = snapshot.store.root  # another writer may have spelled a path otherwise
+        known = canonical_paths(pa.concat_tables(seen).column("path"), root)
+        paths = canonical_paths(rest.column("path"), root)
+        rest = rest.filter(compute.invert(compute.is_in(paths, known)))
+    yield rest.select(list(names))
+
+
+def estimate_rows(snapshot: Snapshot) -> int | None:
+    """About how many rows a table has, as the log tells; None if it does not.
+
+    A table with a large checkpoint has many rows, whose number is not looked for.
+
+    Cost: `numRecords` of all files.
+    """
+    if snapshot.read_log(_is_large):
+        return MANY_ROWS
+    return prune(snapshot, None).num_live_rows()
+
+
+def _is_large(state: LogState) -> bool:
+    if state.checkpoint is None:
+        return False
+    return sum(info.size_bytes for info in state.checkpoint.data_files) >= _LARGE_BYTES
+
+
+def _prune_at_once(snapshot: Snapshot, predicate: Expression | None) -> Pruned:
+    num_files = snapshot.num_files
+    if predicate is None or not num_files:
+        return Pruned(snapshot, None, num_files, 0, 0, is_exact=True)
+    return _pruned(snapshot, num_files, _judge(snapshot, predicate))
+
+
+def _judge(
+    snapshot: Snapshot,
+    predicate: Expression,
+    stats_where: Callable[[pa.Schema, pa.BooleanArray], pa.Table] | None = None,
+) -> Judged:
+    return judge(
+        predicate,
+        snapshot.configuration,
+        num_files=snapshot.num_files,
+        partition_values=lambda: snapshot.files(["partitionValues"]).column(0),
+        stats=snapshot.stats,
+        time_zone=snapshot.context.time_zone,
+        stats_where=stats_where,
+    )
+
+
+def _pruned(snapshot: Snapshot, num_files: int, judged: Judged) -> Pruned:
+    left = num_files if judged.by_partition is None else judged.by_partition.true_count
+    kept = num_files if judged.keep is None else judged.keep.true_count
+    return Pruned(
+        snapshot,
+        judged.keep,
+        num_files,
+        num_files - left,
+        left - kept,
+        is_exact=judged.is_exact,
+        reasons=judged.reasons,
+    )
+
+
+def _prune_piece(piece: SnapshotPiece, predicate: Expression, *, bounds_first: bool) -> Pruned:
+    """Prune a piece; only of files that may match is asked whether later commits replaced them.
+
+    Args:
+        piece: of a version.
+        predicate: as for `prune`.
+        bounds_first: whether the other statistics are asked for only where bounds leave files.
+    """
+    if piece.row_group is None:
+        return _prune_at_once(piece, predicate)
+    # What is asked for again and again is cached: not so the statistics of a few files.
+    is_first = bounds_first and not piece.held_bytes
+    written = piece.in_checkpoint
+    num_files = written.num_files
+    judged = _judge(written, predicate, written.stats_where if is_first else None)
+    found = _pruned(written, num_files, judged)
+    if not (num_left := found.num_left):
+        return found
+    keep = pa.repeat(pa.scalar(value=True), num_files) if found.keep is None else found.keep
+    keep = piece.live_where(keep)
+    return replace(found, keep=keep, num_files=num_files - num_left + keep.true_count)
+
+
+def _prune_in_pieces(snapshot: Snapshot, state: LogState, predicate: Expression) -> _PrunedInPieces:
+    from deltalog.log.snapshot.cut import live_pieces  # noqa: PLC0415  # as above
+
+    pieces = live_pieces(snapshot, state)
+    groups = [piece.row_group for piece in pieces]
+    from deltalog.data.scan.checkpoint_groups import may_hold_matches  # noqa: PLC0415  # large tables
+
+    may_match = iter(
+        may_hold_matches(
+            predicate, snapshot.configuration, [group for group in groups if group is not None]
+        )
+    )
+    is_read = [group is None or next(may_match) for group in groups]
+    read = [piece for piece, yes in zip(pieces, is_read, strict=True) if yes]
+    skipped = tuple(piece for piece, yes in zip(pieces, is_read, strict=True) if not yes)
+    found: list[Pruned] = []
+    # Bounds decide where files are sorted; where they left files, the rest is asked for as well.
+    bounds_first = True
+    results = read_ahead(
+        lambda piece: _prune_piece(piece, predicate, bounds_first=bounds_first),
+        read,
+        depth=_PIECES_AHEAD,
+    )
+    bound = _bounded(read)
+    for pruned, piece, is_new in zip(results, read, [not p.held_bytes for p in read], strict=True):
+        if is_new:  # other columns are wanted of pieces with files left, and stay if they are read
+            piece.forget(statistics=False)
+        next(bound)
+        found.append(pruned)
+        bounds_first = not pruned.num_left
+    num_skipped = sum(_num_adds(piece) for piece in skipped)
+    return _PrunedInPieces(
+        snapshot,
+        None,
+        sum(one.num_files for one in found) + num_skipped,
+        sum(one.num_by_partition for one in found),
+        sum(one.num_by_statistics for one in found) + num_skipped,
+        is_exact=all(one.is_exact for one in found),
+        reasons=max((one.reasons for one in found), key=len),
+        predicate=predicate,
+        state=state,
+        left=tuple(one for one in found if one.num_left),
+        read=tuple(read),
+        skipped=skipped,
+    )
+
+
+def _bounded(pieces: Sequence[SnapshotPiece]) -> Iterator[None]:
+    """After each of the pieces was read, let it forget its columns if all hold too many."""
+    held = 0
+    for piece in pieces:
+        size = piece.held_bytes
+        held += size
+        if held > _HELD_BYTES:
+            held -= size
+            piece.forget(statistics=True)
+        yield
+
+
+def _kept(table: pa.Table, keep: pa.BooleanArray) -> pa.Table:
+    """The rows that are kept; no copy of those that follow each other, as in sorted tables."""
+    kept = compute.indices_nonzero(keep)
+    count = len(kept)
+    first, end = (kept[0].as_py(), kept[-1].as_py() + 1) if count else (0, 0)
+    return table.slice(first, count) if end - first == count else table.filter(keep)
+
+
+def _num_adds(piece: SnapshotPiece) -> int:
+    return 0 if piece.row_group is None else piece.row_group.num_actions("add")
+
+
+# Judging files: which of them may hold a row for which a predicate is true.
+
+
+_BOUNDS: Final = frozenset({MIN_VALUES, MAX_VALUES, STATS_WITH_COLLATION})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What the log says about a predicate, for each of some files.
+
+    Args:
+        by_partition: which files' partition values can match; None if no condition needs them.
+        keep: which files may hold a matching row; None is all of them.
+        is_exact: whether every row of every file that is kept matches.
+        reasons: the conditions that pruned, as text.
+    """
+
+    by_partition: pa.BooleanArray | None
+    keep: pa.BooleanArray | None
+    is_exact: bool
+    reasons: tuple[str, ...]
+
+
+def judge(
+    predicate: Expression,
+    configuration: TableConfiguration,
+    *,
+    num_files: int,
+    partition_values: Callable[[], pa.ChunkedArray[Any]],
+    stats: Callable[[pa.Schema], pa.Table],
+    time_zone: str,
+    stats_where: Callable[[pa.Schema, pa.BooleanArray], pa.Table] | None = None,
+) -> Judged:
+    """Decide per file whether it may hold rows for which `predicate` is true.
+
+    Args:
+        predicate: resolved against the table's schema.
+        configuration: of the table.
+        num_files: how many files there are.
+        partition_values: returns the `partitionValues` of each.
+        stats: returns the statistics of each, restricted to the leaves of a schema.
+        time_zone: of partition values without a zone.
+        stats_where: returns the statistics of some files. With it, the bounds are asked for alone,
+            and the other statistics of the files that these leave.
+    """
+    partition_columns = set(configuration.partition_columns)
+    by_partition: list[Expression] = []
+    others: list[Expression] = []
+    for part in conjuncts(predicate):
+        used = {path[0] for path in columns(part)}
+        (by_partition if used and used <= partition_columns else others).append(part)
+    # Conditions on both kinds of columns go to the statistics pass, with typed partition values.
+    named = sorted({path[0] for path in columns(predicate)} & partition_columns)
+    partitions: pa.Table | None = None
+    if named:
+        partitions = _typed(partition_values(), named, configuration, time_zone)
+    keep: pa.BooleanArray | None = None
+    reasons: list[str] = []
+    if by_partition and partitions is not None:
+        keep = as_mask(filter_mask(conjunction(by_partition), partitions))
+        reasons.append(f"partition values: {to_sql(conjunction(by_partition))}")
+    if not others:
+        return Judged(by_partition=keep, keep=keep, is_exact=True, reasons=tuple(reasons))
+    left = num_files if keep is None else keep.true_count
+    skipping = plan_skipping(conjunction(others), configuration)
+    if skipping is None or not left:
+        return Judged(by_partition=keep, keep=keep, is_exact=False, reasons=tuple(reasons))
+    schema = skipping.stats_schema
+    asked = schema if stats_where is None else _bounds_alone(schema)
+    bounds = skipping.keep(stats(asked), partitions)
+    decided = bounds if keep is None else as_mask(pc.and_(keep, bounds))
+    if stats_where is not None and asked != schema and decided.true_count:
+        # What was not asked for is unknown: more statistics can rule out more files, never fewer.
+        of_rest = None if partitions is None else partitions.filter(decided)
+        rest = skipping.keep(stats_where(schema, decided), of_rest)
+        decided = as_mask(pc.replace_with_mask(decided, decided, rest))
+    reasons += skipping.explain()
+    return Judged(
+        by_partition=keep,
+        keep=decided,
+        is_exact=False,
+        reasons=tuple(reasons),
+    )
+
+
+def _bounds_alone(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name in _BOUNDS] or list(schema))
+
+
+def as_mask(mask: pa.BooleanArray | pa.ChunkedArray[Any]) -> pa.BooleanArray:
+    """Combine a boolean column into one array."""
+    whole: Any = mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
+    return whole  # type: ignore[no-any-return]  # booleans
+
+
+def _typed(
+    texts: pa.ChunkedArray[Any],
+    names: Sequence[str],
+    configuration: TableConfiguration,
+    time_zone: str,
+) -> pa.Table:
+    """The typed values of some partition columns, one row per file."""
+    found = {}
+    for name in names:
+        field = find_field(configuration.schema, (name,))
+        stored = physical_name(field, configuration.column_mapping_mode)
+        found[name] = parse_column(
+            extract(texts, stored), field.type, column=name, time_zone=time_zone
+        )
+    return pa.table(found)

@@ -1,0 +1,226 @@
+"""Read files as logical batches: open, skip row groups and pages, read, mask, transform, filter.
+
+Owns how files are opened, and which threads do what, ahead of whom; `pieces` reads their rows.
+
+A file of a store that is reached by requests is fetched by threads that wait, and decoded by
+others: fetch the predicate's columns, decide which rows are kept, fetch the other columns, read the
+rows. Of a local file these are one step.
+
+Protocol: Deletion Vectors, Row Tracking, Partition Value Serialization
+"""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from deltalog.data.scan.pieces import (
+    AT_ONCE_ROWS,
+    FirstFetch,
+    OpenTask,
+    Piece,
+    decide_fetched,
+    read_fetched,
+)
+from deltalog.data.scan.row_groups import FooterPruning
+from deltalog.data.scan.task import ScanTask, live_runs, noting
+from deltalog.data.scan.transform import FileProjection, kept_projection, load_bitmap, project_file
+from deltalog.expressions import columns
+from deltalog.protocol.column_mapping import Mode
+from deltalog.schema import Field, StructType, metadata_columns
+from deltalog.schema.types import LONG, STRING
+from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_footer import tail_bytes
+from deltalog.storage.parquet_paged import PagedReader
+from deltalog.storage.pool import MOST_REQUESTS, read_ahead
+from deltalog.storage.store import fetches_whole, native_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from deltalog.data.scan.pieces import KeptRows, RowParts
+    from deltalog.data.scan.task import ReadSpec
+    from deltalog.protocol.deletion_vectors import DeletionBitmap
+    from deltalog.storage.parquet import ParquetReader
+
+
+_FEW_FILES: Final = 2
+"""So many local files, if they have few rows that are wanted, are read without other threads."""
+_NOTHING: Final = FileProjection((), (), pa.schema([]), MappingProxyType({}))
+
+
+def read_tasks(
+    tasks: Iterable[ScanTask], *, files_ahead: int = 4, pieces_ahead: int = 2
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of all tasks, in the order of the tasks.
+
+    Cost: memory for footers and deletion vectors of the next `files_ahead` files, and for
+    `pieces_ahead` decoded pieces of up to about a million rows. Of a store that is reached by
+    requests, up to 64 files are opened ahead, and column chunks of up to 256 MiB are fetched ahead
+    (or of one piece, if that has more).
+    """
+    tasks = iter(tasks)
+    first = next(tasks, None)
+    if first is None:
+        return
+    tasks = chain([first], tasks)
+    if native_path(first.store, first.path) is not None:
+        yield from _read_local(tasks, files_ahead, pieces_ahead)
+        return
+    some = list(islice(tasks, 2))
+    if len(some) == 1 and fetches_whole(first.store, first.path):
+        yield from read_task(first)  # no request is left that others could wait for
+        return
+    tasks = chain(some, tasks)
+    # A scan that opens no files ahead, because a few rows may be enough, fetches none ahead either.
+    depth = MOST_REQUESTS if files_ahead else 0
+    opened = read_ahead(_open, tasks, depth=depth, sends_requests=True, bytes_of=_tail_bytes)
+    wanted = (FirstFetch.of(piece) for file in opened for piece in file.pieces())
+    fetched = read_ahead(
+        FirstFetch.run, wanted, depth=depth, sends_requests=True, bytes_of=FirstFetch.num_bytes
+    )
+    if first.spec.predicate is None:  # everything has been fetched
+        for batches in read_ahead(read_fetched, fetched, depth=pieces_ahead):
+            yield from batches
+        return
+    kept = chain.from_iterable(read_ahead(decide_fetched, fetched, depth=pieces_ahead))
+    complete = read_ahead(
+        _fetch, kept, depth=depth, sends_requests=True, bytes_of=lambda rows: rows.num_bytes()
+    )
+    for batches in read_ahead(lambda rows: rows.read(), complete, depth=pieces_ahead):
+        yield from batches
+
+
+def _fetch(rows: KeptRows | RowParts) -> KeptRows | RowParts:
+    return rows.fetch()
+
+
+def _read_local(
+    tasks: Iterator[ScanTask], files_ahead: int, pieces_ahead: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of local files; few rows of few files are read by this thread alone.
+
+    Handing a file or a piece to another thread takes longer than reading a few rows of it.
+    """
+    most = _FEW_FILES if files_ahead else 1
+    some = list(islice(tasks, most + 1))
+    pieces: Iterator[Piece]
+    if len(some) > most:
+        opened = read_ahead(_open, chain(some, tasks), depth=files_ahead)
+        pieces = (piece for file in opened for piece in file.pieces())
+    else:
+        few = [piece for task in some for piece in _open(task).pieces()]
+        if len(few) == 1 or sum(piece.num_rows for piece in few) <= AT_ONCE_ROWS * most:
+            for piece in few:
+                yield from piece.read()
+            return
+        pieces = iter(few)
+    for batches in read_ahead(Piece.read, pieces, depth=pieces_ahead):
+        yield from batches
+
+
+def read_task(task: ScanTask) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of one task, read in this thread."""
+    for piece in _open(task).pieces():
+        yield from piece.read()
+
+
+def read_pieces(task: ScanTask) -> list[Iterable[pa.RecordBatch]]:
+    """The batches of one task, decoded by now but for those of many bytes."""
+    return [piece.read() for piece in _open(task).pieces()]
+
+
+ScanTask._read = read_task  # noqa: SLF001  # tasks are below, and can be read by themselves
+
+
+def _open(task: ScanTask) -> OpenTask:
+    spec = task.spec
+    with noting(task):
+        known = None if task.footers is None else task.footers.get(task.path)
+        reader = open_parquet(task.store, task.path, size_bytes=task.size_bytes, footer=known)
+        predicate_columns, other_columns = _split(spec)
+        matched = kept_projection(predicate_columns, reader, spec.mode, task.path, spec.time_zone)
+        others = kept_projection(other_columns, reader, spec.mode, task.path, spec.time_zone)
+        unmapped = _unmapped(spec, reader.arrow_schema, task.path)
+        marked = _marked_rows(task, reader.row_group_starts[-1])
+        paged = PagedReader(task.store, reader)
+        pruning = FooterPruning(spec.predicate, predicate_columns, matched.leaf_of, reader)
+        groups = pruning.row_groups(paged)
+        if marked is not None:
+            groups = _with_rows(groups, reader, marked, only_deleted=task.only_deleted)
+        leaves = sorted({*matched.leaves, *others.leaves, *unmapped.leaves})
+        if groups and spec.predicate is not None:
+            paged.load_index(groups, leaves, pruning.leaves)
+        runs = pruning.rows(groups, paged)
+        if marked is not None:
+            every, runs = runs, live_runs(runs, marked, only_deleted=task.only_deleted)
+            if spec.predicate is None and runs != every:  # long parts of row groups are left out
+                paged.load_index(groups, leaves)
+        return OpenTask(
+            task=task,
+            reader=reader,
+            paged=paged,
+            of_predicate=matched,
+            of_others=others,
+            unmapped=unmapped,
+            marked=marked,
+            runs=runs,
+        )
+
+
+def _tail_bytes(task: ScanTask) -> int:
+    """What opening a file fetches, of a small one all."""
+    return tail_bytes(task.store, task.path, task.size_bytes or 0)
+
+
+def _split(spec: ReadSpec) -> tuple[StructType, StructType]:
+    """Split the data columns into those that the predicate needs, and the others."""
+    if spec.predicate is None:
+        return spec.data_columns, StructType(())
+    needed = {path[0] for path in columns(spec.predicate)}
+    return (
+        StructType([column for column in spec.data_columns if column.name in needed]),
+        StructType([column for column in spec.data_columns if column.name not in needed]),
+    )
+
+
+def _unmapped(spec: ReadSpec, schema: pa.Schema, path: str) -> FileProjection:
+    """Columns outside the table's schema; column mapping does not apply to their names."""
+    wanted = []
+    if metadata_columns.ROW_ID in spec.metadata_columns:
+        wanted += [Field(name, LONG) for name in schema.names if name == spec.row_id_column]
+    if metadata_columns.ROW_COMMIT_VERSION in spec.metadata_columns:
+        wanted += [
+            Field(name, LONG) for name in schema.names if name == spec.row_commit_version_column
+        ]
+    if spec.reads_change_type:
+        wanted.append(Field(metadata_columns.CHANGE_TYPE, STRING))
+    if not wanted:
+        return _NOTHING
+    return project_file(StructType(wanted), schema, Mode.NONE, path=path)
+
+
+def _with_rows(
+    groups: Sequence[int], reader: ParquetReader, marked: DeletionBitmap, *, only_deleted: bool
+) -> tuple[int, ...]:
+    """The row groups with any row that is left, or that is deleted if only those are wanted."""
+    starts = reader.row_group_starts
+
+    def has_rows(group: int) -> bool:
+        num_rows = starts[group + 1] - starts[group]
+        num_marked = marked.count_between(starts[group], starts[group + 1])
+        return num_marked > 0 if only_deleted else num_marked < num_rows
+
+    return tuple(filter(has_rows, groups))
+
+
+def _marked_rows(task: ScanTask, num_rows: int) -> DeletionBitmap | None:
+    if task.deletion_vector is None:
+        return None
+    bitmap = load_bitmap(task.store, task.deletion_vector, num_rows=num_rows)
+    if task.without is not None:
+        bitmap = bitmap - load_bitmap(task.store, task.without, num_rows=num_rows)
+    return bitmap

@@ -1,0 +1,281 @@
+"""Pruning inside a file: which row groups, and which of their rows, may match a predicate.
+
+Uses the bounds in the Parquet footer and in its column index like the statistics in the log, by the
+same rule: a missing bound keeps the rows. Pages of different columns begin at different rows, so
+that the bounds of a page hold for each run of rows that lies in one page of every column. Bounds
+of floating-point columns are not used: writers leave NaN out of them, and Spark orders NaN as the
+greatest value.
+
+Protocol: none (Parquet column statistics and page index)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.data.scan.task import merged
+from deltalog.expressions import columns, conjuncts
+from deltalog.expressions.nodes import And
+from deltalog.protocol.column_mapping import Mode
+from deltalog.protocol.stats import (
+    has_bounds_in_parquet,
+    leaves_of_schema,
+    plan_skipping,
+    schema_of_leaves,
+)
+from deltalog.storage.parquet_excerpt import PAGED
+from deltalog.storage.parquet_paged import FEW_GROUPS
+from deltalog.storage.parquet_pages import Pages
+from deltalog.storage.parquet_parts import decode_bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.protocol.stats.skipping import Skipping
+    from deltalog.schema import StructType
+    from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet_footer import ColumnChunk
+    from deltalog.storage.parquet_paged import PagedReader
+    from deltalog.storage.parquet_pages import RowRange
+
+_PARTS: Final = ("minValues", "maxValues", "nullCount")
+
+
+class FooterPruning:
+    """What a file's footer and page index rule out for a predicate.
+
+    Args:
+        predicate: resolved; conditions on columns that are not data columns prune nothing.
+        data_columns: logical columns that are read from the file.
+        leaf_of: index of the file's leaf, for each column that is a leaf there.
+        reader: of the file.
+    """
+
+    def __init__(
+        self,
+        predicate: Expression | None,
+        data_columns: StructType,
+        leaf_of: Mapping[str, int],
+        reader: ParquetReader,
+    ) -> None:
+        self._reader = reader
+        self._skipping: Skipping | None = None
+        self._leaves: dict[str, int] = {}
+        self._left: tuple[tuple[int, ...], list[RowRange]] = (), []
+        if predicate is None:
+            return
+        # Most files have the same columns, and for a long list a plan takes longer than a file.
+        plans: dict[StructType, Skipping | None] = predicate.fact("plans of files", dict)
+        if data_columns not in plans:
+            plans[data_columns] = _plan(predicate, data_columns)
+        self._skipping = plans[data_columns]
+        if self._skipping is not None:
+            asked = [path for path, _ in leaves_of_schema(self._skipping.stats_schema)]
+            self._leaves = {
+                path[1]: leaf_of[path[1]]
+                for path in asked
+                if len(path) == 2 and path[0] in _PARTS and path[1] in leaf_of
+            }
+
+    @property
+    def leaves(self) -> list[int]:
+        """The columns whose bounds decide."""
+        return sorted(self._leaves.values())
+
+    def row_groups(self, paged: PagedReader) -> tuple[int, ...]:
+        """Numbers of the row groups that may hold a matching row.
+
+        Args:
+            paged: of the file. What it knows of pages from earlier reads decides at once.
+
+        Cost: local: a read of the footer's bytes. Elsewhere none: they were read before. Some
+        microseconds per row group and column of the predicate.
+        """
+        every = tuple(range(self._reader.metadata.num_row_groups))
+        if self._skipping is None:
+            return every
+        known: tuple[int, ...] = ()
+        if self._leaves and len(every) <= FEW_GROUPS:
+            known = tuple(group for group in every if paged.knows([group], self.leaves))
+        self._left = known, self._judge(self._skipping, every, known, paged)
+        return tuple(dict.fromkeys(map(self._group_of, self._left[1])))
+
+    def rows(self, groups: Sequence[int], paged: PagedReader) -> Sequence[RowRange]:
+        """The rows of row groups that may match: those of pages whose bounds do not rule it out.
+
+        Args:
+            groups: numbers, ascending.
+            paged: of the file, its index loaded as far as there is one.
+
+        Cost: some microseconds per page and column of the predicate, unless `row_groups` has
+        looked at these pages before.
+        """
+        starts = self._reader.row_group_starts
+        every = [(starts[group], starts[group + 1]) for group in groups]
+        if self._skipping is None or not self._leaves or not PAGED.is_on:
+            return merged(every)
+        judged, left = self._left
+        if set(groups) <= set(judged):
+            return merged(cell for cell in left if self._group_of(cell) in groups)
+        known = tuple(
+            group for group in groups if any(paged.bounds(group, leaf) for leaf in self.leaves)
+        )
+        if not known:
+            return merged(every)
+        return merged(self._judge(self._skipping, groups, known, paged))
+
+    def _group_of(self, cell: RowRange) -> int:
+        return bisect_right(self._reader.row_group_starts, cell[0]) - 1
+
+    def _judge(
+        self, skipping: Skipping, groups: Sequence[int], known: tuple[int, ...], paged: PagedReader
+    ) -> list[RowRange]:
+        """The runs of rows that may match, of those that lie in one page of each column.
+
+        Args:
+            skipping: of the predicate.
+            groups: numbers, ascending.
+            known: those whose pages are looked at; of the others the bounds of all rows.
+            paged: of the file.
+        """
+        kept_facts = self._reader.footer.page_facts
+        key = (tuple(groups), known, tuple(self._leaves.items()), str(skipping.stats_schema))
+        if (facts := kept_facts.get(key)) is None:
+            cells, chunks = self._cells(groups, known, paged)
+            counts = [end - start for start, end in cells]
+            facts = cells, self._stats(skipping, counts, chunks)
+            if not known or paged.knows(known, self.leaves):
+                kept_facts[key] = facts
+        cells, stats = facts
+        keep = skipping.keep(stats).to_pylist()
+        return [cell for cell, kept in zip(cells, keep, strict=True) if kept]
+
+    def _cells(
+        self, groups: Sequence[int], known: tuple[int, ...], paged: PagedReader
+    ) -> tuple[list[RowRange], dict[int, list[ColumnChunk]]]:
+        """Runs of rows that lie in one page of each column, and what is known of each."""
+        starts, leaves = self._reader.row_group_starts, self.leaves
+        of_groups = self._reader.column_chunks(leaves) if leaves else ()
+        groups = [group for group in groups if starts[group] < starts[group + 1]]
+        if not known:
+            cells = [(starts[group], starts[group + 1]) for group in groups]
+            return cells, {leaf: [of_groups[group][leaf] for group in groups] for leaf in leaves}
+        cells = []
+        chunks: dict[int, list[ColumnChunk]] = {leaf: [] for leaf in leaves}
+        for group in groups:
+            num_rows = starts[group + 1] - starts[group]
+            found: dict[int, tuple[Pages, Sequence[ColumnChunk]]] = {}
+            for leaf in leaves:
+                of_pages = paged.bounds(group, leaf) if group in known else None
+                found[leaf] = of_pages or (
+                    Pages(0, (0, 0), (0, num_rows)),
+                    [of_groups[group][leaf]],
+                )
+            edges = {0, num_rows}.union(*(pages.rows for pages, _ in found.values()))
+            inside = list(pairwise(sorted(edges)))
+            cells += [(starts[group] + start, starts[group] + end) for start, end in inside]
+            for leaf, (pages, bounds) in found.items():
+                chunks[leaf] += _of_cells(inside, pages, bounds)
+        return cells, chunks
+
+    def _stats(
+        self,
+        skipping: Skipping,
+        counts: Sequence[int],
+        chunks: Mapping[int, Sequence[ColumnChunk]],
+    ) -> pa.Table:
+        """What is known of runs of rows: how many they are, and what is known of each column."""
+        found: list[tuple[tuple[str, ...], pa.Array[Any]]] = []
+        for path, kind in leaves_of_schema(skipping.stats_schema):
+            values: pa.Array[Any] | None = None
+            if path == ("numRecords",):
+                values = pa.array(counts, kind)
+            elif len(path) == 2 and path[0] in _PARTS and path[1] in self._leaves:
+                leaf = self._leaves[path[1]]
+                values = _part_of(chunks[leaf], path[0], self._reader, leaf, kind)
+            if values is not None:
+                found.append((path, values))
+        return _stats(found, len(counts))
+
+
+def _plan(predicate: Expression, data_columns: StructType) -> Skipping | None:
+    """How to skip rows of a file with some columns, by the conditions on these alone."""
+    known = set(data_columns.names)
+    parts = tuple(
+        part for part in conjuncts(predicate) if {path[0] for path in columns(part)} <= known
+    )
+    if not parts:
+        return None
+    return plan_skipping(And(parts), _FileFacts(data_columns), is_bounded=has_bounds_in_parquet)
+
+
+def _of_cells(
+    cells: Sequence[RowRange], pages: Pages, bounds: Sequence[ColumnChunk]
+) -> Iterator[ColumnChunk]:
+    """What is known of the rows of each cell, every one of which lies in one page."""
+    for start, end in cells:
+        page = pages.around((start, end))[0]
+        found, page_rows = bounds[page], pages.rows[page + 1] - pages.rows[page]
+        if found.null_count and end - start < page_rows:
+            is_null = found.null_count == page_rows
+            found = found._replace(null_count=end - start if is_null else None)
+        yield found
+
+
+@dataclass(frozen=True, slots=True)
+class _FileFacts:
+    """The file's logical columns as the schema of an unpartitioned, unmapped table."""
+
+    schema: StructType
+    partition_columns: tuple[str, ...] = ()
+    column_mapping_mode: Mode = Mode.NONE
+
+
+def _stats(found: Sequence[tuple[tuple[str, ...], pa.Array[Any]]], count: int) -> pa.Table:
+    """Statistics as a table with a row for each run of rows."""
+    shown = schema_of_leaves([(path, values.type) for path, values in found])
+    by_path = dict(found)
+    arrays = [_nested(field, (field.name,), by_path) for field in shown]
+    if not arrays:
+        rows = pa.Array.from_buffers(pa.struct([]), count, [None], children=[])
+        return pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)])  # type: ignore[arg-type]  # a struct array
+    return pa.Table.from_arrays(arrays, schema=shown)
+
+
+def _nested(
+    field: pa.Field[Any], path: tuple[str, ...], by_path: Mapping[tuple[str, ...], pa.Array[Any]]
+) -> pa.Array[Any]:
+    if path in by_path:
+        return by_path[path]
+    kind: Any = field.type
+    children = [_nested(child, (*path, child.name), by_path) for child in kind]
+    return pa.StructArray.from_arrays(children, fields=list(kind))
+
+
+def _part_of(
+    chunks: Sequence[ColumnChunk],
+    part: str,
+    reader: ParquetReader,
+    leaf: int,
+    kind: pa.DataType,
+) -> pa.Array[Any] | None:
+    """One statistic of each run of rows; None if the file has no such values of the column."""
+    try:
+        if part == "nullCount":
+            return pa.array([chunk.null_count for chunk in chunks], kind)
+        takes_max = part == "maxValues"
+        bounds = decode_bounds(
+            [chunk.max_value if takes_max else chunk.min_value for chunk in chunks],
+            are_ordered=all(chunk.is_ordered for chunk in chunks),
+            physical_type=reader.metadata.schema.column(leaf).physical_type,
+            arrow_type=reader.arrow_schema.field(reader.leaves[leaf][0]).type,
+        )
+        return None if bounds is None else bounds.cast(kind)
+    except (pa.ArrowException, OverflowError):  # no values of the column's type
+        return None

@@ -1,0 +1,234 @@
+"""Conversions of rows to batches, tables, data frames and Arrow streams.
+
+Owns what scans and change feeds share, also under the method names of `pyarrow.RecordBatchReader`.
+Data-frame libraries are imported only when they are used.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+import pyarrow as pa
+
+from deltalog._util.cached import cached_property, name_methods_after
+from deltalog.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pandas as pd
+    import polars as pl
+
+
+class Rows:
+    """Base of results that yield batches of one schema, any number of times.
+
+    `read_next_batch` and `close` work as in `pyarrow.RecordBatchReader`: they share one position.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let errors about arguments name the class that is called."""
+        super().__init_subclass__(**options)
+        name_methods_after(cls, Rows)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+        raise InvalidInputError(f"{type(self).__name__} says no schema")
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch; memory stays bounded however many they are."""
+        raise InvalidInputError(f"{type(self).__name__} gives no rows")
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch."""
+        return self.to_batches()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as an Arrow reader."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export the rows through the Arrow C stream interface."""
+        reader: Any = self.to_reader()
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def to_table(self) -> pa.Table:
+        """All rows in memory."""
+        return pa.Table.from_batches(self.to_batches(), schema=self.schema)
+
+    def to_pandas(self, dtype_backend: DtypeBackend | None = None, **options: Any) -> pd.DataFrame:
+        """All rows as a pandas data frame.
+
+        Args:
+            dtype_backend: as for `DeltaTable.to_pandas`.
+            options: those of `pyarrow.Table.to_pandas`.
+        """
+        require_library("pandas")
+
+        return to_frame(self.to_table(), dtype_backend, **options)
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a Polars data frame."""
+        frame: pl.DataFrame = require_library("polars").from_arrow(self.to_table())
+        return frame
+
+    def to_duckdb(self, connection: Any = None) -> Any:
+        """All rows as a DuckDB relation; a new connection in memory if none is given."""
+        return duckdb_relation(self.to_table(), connection)
+
+    def read_all(self) -> pa.Table:
+        """All rows in memory."""
+        return self.to_table()
+
+    def read_pandas(self, **options: Any) -> pd.DataFrame:
+        """All rows as a pandas data frame."""
+        return self.to_pandas(**options)
+
+    @cached_property
+    def _position(self) -> pa.RecordBatchReader:
+        return self.to_reader()
+
+    def read_next_batch(self) -> pa.RecordBatch:
+        """The next batch; StopIteration after the last."""
+        return self._position.read_next_batch()
+
+    def close(self) -> None:
+        """Release the position and resources of `read_next_batch`."""
+        held = self.__dict__.pop("_position", None)
+        if held is not None:
+            held.close()
+
+    def __enter__(self) -> Self:
+        """Itself; `close` is called at the end."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+
+def duckdb_relation(source: Any, connection: Any = None) -> Any:
+    """Make a DuckDB relation over a dataset or a table.
+
+    Args:
+        source: what DuckDB reads from.
+        connection: DuckDB's; None is a new one in memory.
+    """
+    connection = require_library("duckdb").connect() if connection is None else connection
+    return connection.from_arrow(source)
+
+
+def require_library(name: str, *, extra: str | None = None) -> Any:
+    """Import a library that is optional.
+
+    Args:
+        name: of the module.
+        extra: of deltalog, which brings it; None is that of this name.
+
+    Raises:
+        InvalidInputError: it is not installed; the message says how to do that.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise InvalidInputError(
+            f"cannot use {name}: it is not installed; pip install 'deltalog[{extra or name}]'"
+        ) from error
+
+
+# Rows as pandas data frames, under the dtypes that pandas' own readers give.
+
+
+DtypeBackend = Literal["numpy_nullable", "pyarrow"]
+"""Which dtypes a frame gets, as pandas' readers call them."""
+
+_NULLABLE: Final = {
+    pa.bool_(): "BooleanDtype",
+    pa.int8(): "Int8Dtype",
+    pa.int16(): "Int16Dtype",
+    pa.int32(): "Int32Dtype",
+    pa.int64(): "Int64Dtype",
+    pa.float32(): "Float32Dtype",
+    pa.float64(): "Float64Dtype",
+    pa.string(): "StringDtype",
+    pa.large_string(): "StringDtype",
+}
+"""pandas' dtypes with a mask for NA, by name."""
+
+
+def to_frame(
+    table: pa.Table, dtype_backend: DtypeBackend | None = None, **options: Any
+) -> pd.DataFrame:
+    """Return a table as a data frame.
+
+    Args:
+        table: the rows.
+        dtype_backend: None has the dtypes of pyarrow.
+        options: those of `pyarrow.Table.to_pandas`.
+
+    Raises:
+        InvalidInputError: an unknown backend, or both a backend and `types_mapper`; or pandas has
+            no such value in the dtype, such as a year after 9999.
+    """
+    is_mapped = options.get("types_mapper") is not None
+    if dtype_backend is not None:
+        if is_mapped:
+            raise InvalidInputError(
+                "cannot take both dtype_backend and types_mapper: give one of them"
+            )
+        options["types_mapper"] = types_mapper(dtype_backend)
+    try:
+        return table.to_pandas(**options)
+    except pa.ArrowMemoryError:
+        raise
+    except (ValueError, ArithmeticError, pa.ArrowException) as error:
+        if is_mapped:  # by the caller, whose error it may be
+            raise
+        raise InvalidInputError(
+            f"cannot make a data frame of {table.num_rows:,} rows with "
+            f"{_culprit(table, options)}: {error}; take dtype_backend='pyarrow', or the rows as "
+            "Arrow data"
+        ) from error
+
+
+def _culprit(table: pa.Table, options: dict[str, Any]) -> str:
+    """The column that pandas cannot take, or all of them."""
+    for place, name in enumerate(table.column_names):
+        try:
+            table.select([place]).to_pandas(**options)
+        except (ValueError, ArithmeticError, pa.ArrowException):
+            return f"the column {name!r}"
+    return f"the columns {', '.join(map(repr, table.column_names))}"
+
+
+def types_mapper(dtype_backend: DtypeBackend) -> Callable[[pa.DataType], Any]:
+    """Return what gives each Arrow type a dtype that holds its values exactly, NULL among them.
+
+    Args:
+        dtype_backend: `pyarrow`: an Arrow dtype for every type. `numpy_nullable`: pandas' masked
+            dtypes for numbers, booleans and texts; NumPy's for moments, and Python's values for
+            the rest, as in pandas' readers; but Arrow's for nested types, whose numbers NumPy would
+            make floating-point numbers beside a NULL.
+
+    Raises:
+        InvalidInputError: there is no such backend.
+    """
+    import pandas as pd  # noqa: PLC0415  # optional
+
+    if dtype_backend == "pyarrow":
+        return pd.ArrowDtype
+    if dtype_backend != "numpy_nullable":
+        raise InvalidInputError(
+            f"dtype_backend: expected 'numpy_nullable' or 'pyarrow', found {dtype_backend!r}"
+        )
+
+    def nullable(kind: pa.DataType) -> Any:
+        if (name := _NULLABLE.get(kind)) is not None:
+            return getattr(pd, name)()
+        return pd.ArrowDtype(kind) if pa.types.is_nested(kind) else None
+
+    return nullable

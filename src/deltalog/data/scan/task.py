@@ -1,0 +1,450 @@
+"""Scan tasks: the description of one file to read, as picklable values.
+
+Does no reading: the same task can be read in any thread, in another process or on a Spark worker.
+`scan.reader`, which stands on this file, adds how that is done when the package is imported.
+
+Protocol: Add File and Remove File, Row Tracking
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import pyarrow as pa
+
+from deltalog._util.kernels import arrow, compute
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.expressions import columns, resolve_predicate
+from deltalog.expressions import columns as columns_of
+from deltalog.expressions.sql_session import SqlSession
+from deltalog.protocol.column_mapping import physical_name
+from deltalog.schema import (
+    Field,
+    StructType,
+    canonical_path_of,
+    from_arrow_type,
+    project,
+    to_arrow_schema,
+)
+from deltalog.schema.metadata_columns import (
+    METADATA_COLUMNS,
+    metadata_columns_of,
+    with_metadata_columns,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.actions.model import DeletionVectorDescriptor
+    from deltalog.protocol.column_mapping import Mode
+    from deltalog.protocol.deletion_vectors import DeletionBitmap
+    from deltalog.storage.parquet_facts import FetchedFooters
+    from deltalog.storage.parquet_pages import RowRange
+    from deltalog.storage.store import Store
+
+Constants = tuple[tuple[str, Any], ...]
+"""Columns that have one value for all rows of a file, as arrays of that value.
+
+Arrow's scalars are pickled as Python's values, which lack some.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSpec:
+    """What all tasks of one scan share.
+
+    Args:
+        table: location, for messages.
+        data_columns: logical columns to read from the files, pruned to the leaves needed.
+        partition_columns: logical columns whose values are in the log.
+        metadata_columns: names of `METADATA_COLUMNS`.
+        output: schema of the batches; its columns are among the three above.
+        predicate: resolved; rows for which it is not true are left out.
+        mode: the table's column mapping.
+        physical_names: of the partition columns, by logical name.
+        time_zone: of partition values without a zone.
+        row_id_column: materialized row id column; rewritten files keep row ids there.
+        row_commit_version_column: likewise for the version that last changed a row.
+        reads_change_type: whether the files are change files, which have the column `_change_type`.
+    """
+
+    table: str
+    data_columns: StructType
+    partition_columns: StructType
+    metadata_columns: tuple[str, ...]
+    output: pa.Schema
+    predicate: Expression | None
+    mode: Mode
+    physical_names: Mapping[str, str]
+    time_zone: str
+    row_id_column: str | None = None
+    row_commit_version_column: str | None = None
+    reads_change_type: bool = False
+
+    def without_output(self) -> ReadSpec:
+        """The same read without output, to count rows: only the predicate's columns are read."""
+        used = (
+            {path[0] for path in columns(self.predicate)} if self.predicate is not None else set()
+        )
+        return replace(
+            self,
+            data_columns=StructType([f for f in self.data_columns if f.name in used]),
+            output=pa.schema([]),
+        )
+
+    def with_columns(self, names: Sequence[str]) -> ReadSpec:
+        """The same read of some of its columns: names of `output`, in the order wanted."""
+        paths = columns(self.predicate) if self.predicate is not None else ()
+        used = {*names, *(path[0] for path in paths), *(".".join(path) for path in paths)}
+        return replace(
+            self,
+            data_columns=StructType([f for f in self.data_columns if f.name in used]),
+            metadata_columns=tuple(name for name in self.metadata_columns if name in used),
+            output=pa.schema([self.output.field(name) for name in names]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanTask:
+    """One logical file to read: a data file without the rows that its deletion vector marks.
+
+    Args:
+        path: decoded.
+        partition_values: physical name → serialised value.
+        base_row_id: row id of the first physical row.
+        only_deleted: return the rows that `deletion_vector` marks and `without` does not, instead
+            of leaving them out: for the change data feed, and for changes of rows by position.
+        without: marks rows to take out of `deletion_vector`.
+        constants: columns with one value for all rows, appended after the others.
+        along: how long the table's columns are read along with the metadata and the constants.
+            Batches that come when it is spent have no others. None reads them always.
+        footers: of files that are read again; those with rows that are wanted are put there.
+        most_rows: the task gives so many rows, or fewer if there is a predicate; None if that is
+            not known, or was not asked for.
+        size_bytes: of the whole file, as it is stored.
+    """
+
+    store: Store
+    spec: ReadSpec
+    path: str
+    partition_values: Mapping[str, str | None]
+    size_bytes: int | None = None
+    modification_time_ms: int | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    only_deleted: bool = False
+    without: DeletionVectorDescriptor | None = None
+    constants: Constants = ()
+    along: Allowance | None = None
+    footers: FetchedFooters | None = None
+    most_rows: int | None = None
+
+    _read: ClassVar[Callable[[ScanTask], Iterator[pa.RecordBatch]]]  # joined in by `reader`
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+        schema = self.spec.output
+        for name, value in self.constants:
+            schema = schema.append(pa.field(name, value.type))
+        return schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows that the predicate and the deletion vector leave, in batches.
+
+        Cost: the footer, and the columns' chunks of the row groups that may match; memory for one
+        piece of up to about a million rows.
+        """
+        return ScanTask._read(self)
+
+    def to_table(self) -> pa.Table:
+        """Return these rows in memory."""
+        return pa.Table.from_batches(self.to_batches(), schema=self.schema)
+
+
+class Allowance:
+    """The bytes of columns that a search of rows may read along with their positions; thread-safe.
+
+    Args:
+        num_bytes: at first.
+    """
+
+    def __init__(self, num_bytes: int) -> None:
+        self._left = num_bytes
+        self._lock = threading.Lock()
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left."""
+        return self._left <= 0
+
+    def take(self, num_bytes: int) -> bool:
+        """Take as many bytes, or all that is left; returns whether it was enough."""
+        with self._lock:
+            is_enough = num_bytes <= self._left
+            self._left -= min(num_bytes, self._left)
+            return is_enough
+
+
+@contextmanager
+def noting(task: ScanTask) -> Iterator[None]:
+    """Say in errors which file of which table was read."""
+    try:
+        yield
+    except DeltaError as error:
+        error.add_note(f"while reading {task.path!r} of table {task.spec.table!r}")
+        raise
+
+
+# Which columns a read takes from files and from the log, by the names that were asked for.
+
+
+def read_spec(
+    snapshot: Snapshot,
+    *,
+    columns: Sequence[str] | None,
+    predicate: Expression | None,
+    hidden: Sequence[str] = (),
+    more_columns: Mapping[str, pa.DataType] = MappingProxyType({}),
+    is_resolved: bool = False,
+) -> ReadSpec:
+    """Resolve columns and predicate against the table's schema.
+
+    Args:
+        snapshot: the version to read.
+        columns: as for `plan_scan`.
+        predicate: likewise.
+        hidden: names of `METADATA_COLUMNS`, shown last. For who changes rows: a column `_metadata`
+            of the table hides such names from `columns` and `predicate`, and not from here.
+        more_columns: those that the tasks supply (`ScanTask.constants`).
+        is_resolved: as for `plan_scan`.
+
+    Raises:
+        InvalidInputError: an unknown column; or a column of the table has one of the names in
+            `hidden`, with the dot in it.
+    """
+    configuration = snapshot.configuration
+    schema = configuration.schema
+    metadata = metadata_columns_of(schema)
+    asked = list(schema.names if columns is None else columns)
+    metadata_names = [name for name in asked if name in metadata]
+    shows_all = columns is None and not metadata_names
+    plain_names = [name for name in asked if name not in metadata]
+    read = shown = schema if shows_all else project(schema, plain_names)
+    if predicate is not None:
+        if not is_resolved:
+            others = [Field(name, from_arrow_type(kind)) for name, kind in more_columns.items()]
+            known = StructType([*with_metadata_columns(schema), *others])
+            session = SqlSession(now=None, time_zone=snapshot.context.time_zone)
+            predicate = resolve_predicate(predicate, known, session)
+        used = {".".join(path): path for path in columns_of(predicate)}
+        used = {name: path for name, path in used.items() if name not in more_columns}
+        metadata_names += [name for name in used if name in metadata]
+        needed = [path for name, path in used.items() if name not in metadata]
+        read = shown if shows_all else project(schema, [*_paths(shown), *needed])
+    partitioned = set(configuration.partition_columns)
+    mode = configuration.column_mapping_mode
+    output = configuration.arrow_schema if shows_all else _output(schema, shown, asked, metadata)
+    return ReadSpec(
+        table=snapshot.store.root,
+        data_columns=StructType([field for field in read if field.name not in partitioned]),
+        partition_columns=StructType([field for field in read if field.name in partitioned]),
+        metadata_columns=tuple(dict.fromkeys([*metadata_names, *hidden])),
+        output=_with_hidden(snapshot, output, hidden) if hidden else output,
+        predicate=predicate,
+        mode=mode,
+        physical_names={
+            field.name: physical_name(field, mode) for field in read if field.name in partitioned
+        },
+        row_id_column=configuration.row_id_column,
+        row_commit_version_column=configuration.row_commit_version_column,
+        time_zone=snapshot.context.time_zone,
+    )
+
+
+def _output(
+    schema: StructType,
+    shown: StructType,
+    asked: Sequence[str],
+    metadata: Mapping[str, pa.DataType],
+) -> pa.Schema:
+    """Arrow schema of the columns that are asked for, each once, in that order."""
+    fields = {field.name: field for field in to_arrow_schema(shown)}
+    fields |= {name: pa.field(name, metadata[name]) for name in asked if name in metadata}
+    order = [name if name in metadata else canonical_path_of(schema, name)[0] for name in asked]
+    return pa.schema([fields[name] for name in dict.fromkeys(order)])
+
+
+def _with_hidden(snapshot: Snapshot, output: pa.Schema, hidden: Sequence[str]) -> pa.Schema:
+    """The schema with metadata columns at its end, whatever the table has of its own."""
+    for name in hidden:
+        if name in snapshot.configuration.schema.names:
+            raise InvalidInputError(
+                f"cannot tell the rows of {snapshot.store.root} apart: the table has a column "
+                f"{name!r}, the name by which deltalog finds a row's place; rename that column"
+            )
+        if name not in output.names:
+            output = output.append(pa.field(name, METADATA_COLUMNS[name]))
+    return output
+
+
+def _paths(schema: StructType) -> list[tuple[str, ...]]:
+    """The leaves of a pruned schema as paths, to be projected together with others."""
+    found: list[tuple[str, ...]] = []
+    for field in schema:
+        if isinstance(field.type, StructType) and len(field.type):
+            found += [(field.name, *path) for path in _paths(field.type)]
+        else:
+            found.append((field.name,))
+    return found
+
+
+# Runs of physical rows: which rows of a file are read, and where those are that are kept.
+
+
+_GAP_ROWS: Final = 1024
+_MOST_RUNS: Final = 512
+
+
+def merged(runs: Iterable[RowRange]) -> list[RowRange]:
+    """Ascending runs of rows, those that touch made one."""
+    found: list[RowRange] = []
+    for start, end in runs:
+        if found and found[-1][1] == start:
+            found[-1] = (found[-1][0], end)
+        elif start < end:
+            found.append((start, end))
+    return found
+
+
+def positions(runs: Sequence[RowRange]) -> pa.Array[Any]:
+    """The numbers of the rows, ascending."""
+    parts = [arrow.arange(start, end) for start, end in runs]
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+
+
+def within_groups(runs: Iterable[RowRange], starts: Sequence[int]) -> Iterator[RowRange]:
+    """The runs, cut where row groups begin.
+
+    Args:
+        runs: to cut.
+        starts: each row group's first row, and the number of rows.
+    """
+    for first, end in runs:
+        start = first
+        while start < end:
+            stop = min(end, starts[bisect_right(starts, start)])
+            yield start, stop
+            start = stop
+
+
+def live_runs(
+    runs: Sequence[RowRange], marked: DeletionBitmap, *, only_deleted: bool
+) -> Sequence[RowRange]:
+    """The runs without long parts that a deletion vector leaves out.
+
+    Args:
+        runs: that may match.
+        marked: by the vector.
+        only_deleted: whether the marked rows are wanted, instead of the others.
+    """
+    if not runs:
+        return runs
+    first, end = runs[0][0], runs[-1][1]
+    num_marked = marked.count_between(first, end)
+    if only_deleted and not num_marked:
+        return []
+    if not only_deleted and num_marked < _GAP_ROWS:
+        return runs
+    marks = marked.between(first, end).to_arrow()
+    starts, ends = _near(marks, _GAP_ROWS if only_deleted else 1)
+    if not only_deleted:  # only a long part that is gone saves something
+        is_long = compute.greater_equal(compute.subtract(ends, starts), _GAP_ROWS)
+        starts, ends = starts.filter(is_long), ends.filter(is_long)
+    if len(starts) > _MOST_RUNS:
+        return runs
+    wanted = _pairs(starts, ends)
+    if not only_deleted:
+        edges = [first, *(edge for run in wanted for edge in run), end]
+        wanted = list(zip(edges[::2], edges[1::2], strict=True))
+    return _common(runs, wanted)
+
+
+def hits(
+    runs: Sequence[RowRange], mask: pa.BooleanArray, starts: Sequence[int]
+) -> tuple[Sequence[RowRange], pa.BooleanArray]:
+    """The runs around the kept rows, and a mask over their rows.
+
+    Args:
+        runs: that were read.
+        mask: which of their rows are kept, at least one.
+        starts: each row group's first row, and the number of rows.
+    """
+    places = _near_places(mask)
+    if places is None:  # they are everywhere: leave out row groups
+        cut = list(within_groups(runs, starts))
+        ends = list(accumulate(end - start for start, end in cut))
+        every = zip([0, *ends[:-1]], ends, strict=True)
+        places = [place for place in every if mask.slice(place[0], _length(place)).true_count]
+    offsets = [0, *accumulate(map(_length, runs))]
+    found: list[RowRange] = []
+    parts: list[pa.BooleanArray] = []
+    for place in within_groups(places, offsets):
+        number = bisect_right(offsets, place[0]) - 1
+        shift = runs[number][0] - offsets[number]
+        found.append((place[0] + shift, place[1] + shift))
+        parts.append(mask.slice(place[0], _length(place)))
+    return merged(found), parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+
+
+def _near_places(mask: pa.BooleanArray) -> list[RowRange] | None:
+    """Runs of places that are true or near to such; None if they are nearly all of the mask."""
+    if mask.true_count > len(mask) // 2:
+        return None
+    kept: Any = compute.indices_nonzero(mask)
+    starts, ends = _near(kept, _GAP_ROWS)
+    if len(starts) > _MOST_RUNS:
+        return None
+    return _pairs(starts, ends)
+
+
+def _near(numbers: pa.Array[Any], gap: int) -> tuple[pa.Array[Any], pa.Array[Any]]:
+    """First numbers, and ends, of runs of ascending numbers between which gaps are short."""
+    count = len(numbers)
+    steps = compute.subtract(numbers.slice(1), numbers.slice(0, max(0, count - 1)))
+    lasts = compute.indices_nonzero(compute.greater(steps, gap))
+    firsts = numbers.take(compute.add(lasts, 1))
+    ends = compute.add(pa.concat_arrays([numbers.take(lasts), numbers.slice(count - 1)]), 1)
+    return pa.concat_arrays([numbers.slice(0, 1), firsts]), ends
+
+
+def _pairs(starts: pa.Array[Any], ends: pa.Array[Any]) -> list[RowRange]:
+    bounds: list[list[Any]] = [starts.to_pylist(), ends.to_pylist()]
+    return list(zip(*bounds, strict=True))
+
+
+def _common(some: Sequence[RowRange], others: Sequence[RowRange]) -> list[RowRange]:
+    """The rows that both have."""
+    found: list[RowRange] = []
+    position = 0
+    for start, end in some:
+        while position < len(others) and others[position][1] <= start:
+            position += 1
+        at = position
+        while at < len(others) and others[at][0] < end:
+            found.append((max(start, others[at][0]), min(end, others[at][1])))
+            at += 1
+    return merged(found)
+
+
+def _length(run: RowRange) -> int:
+    return run[1] - run[0]

@@ -1,0 +1,182 @@
+"""The first rows of an order: files are read by their bounds, until no other can hold a better row.
+
+Owns in which order files are read, and when that ends. Bounds only choose which files are tried
+first; what need not be read is decided by pruning, with the last of the best rows as a condition.
+
+Protocol: Per-file Statistics
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog._util.kernels import compute
+from deltalog.data.scan.prune import Pruned, prune
+from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.task import ScanTask
+from deltalog.expressions import conjunction, evaluate, resolve_predicate
+from deltalog.expressions.comparing import keys
+from deltalog.expressions.literals import from_scalar
+from deltalog.expressions.ordering import arranged
+from deltalog.protocol.column_mapping import physical_path
+from deltalog.protocol.partition_values import extract, parse_column
+from deltalog.protocol.stats import has_bounds, schema_of_leaves
+from deltalog.protocol.stats.schema import MAX_VALUES, MIN_VALUES, NULL_COUNT, leaf_of_bound
+from deltalog.schema import find_field, to_arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from deltalog.data.scan.task import ReadSpec
+    from deltalog.expressions import Expression
+    from deltalog.expressions.ordering import SortKey
+    from deltalog.log.snapshot import Snapshot
+
+_FILES_AT_FIRST: Final = 8
+
+_HELD_ROWS: Final = 64 * 1024
+
+_HELD_BYTES: Final = 64 * 1024 * 1024
+
+
+def first_rows(
+    snapshot: Snapshot,
+    spec: ReadSpec,
+    keys: Sequence[SortKey],
+    limit: int,
+    *,
+    pruned: Pruned,
+    names: Sequence[str],
+    tasks: Callable[[ReadSpec, pa.Table], Iterator[ScanTask]],
+) -> pa.Table:
+    """The first rows of an order, with the columns of `spec`.
+
+    Args:
+        snapshot: the version to read.
+        spec: of the read, with all columns of the keys in its output.
+        keys: of the order.
+        limit: how many rows, 1 or more.
+        pruned: the files that may hold rows that `spec` wants.
+        names: of the log's columns that `tasks` needs.
+        tasks: makes the tasks of some files.
+
+    Cost: the files whose bounds do not rule out that they hold one of these rows, from the best
+    bound on; memory for some times as many rows.
+    """
+    best = _Best(spec, keys, limit)
+    waiting = _by_bound(pruned, names, keys[0])
+    num_files = _files_for(waiting, limit)
+    wanted = spec
+    while waiting.num_rows:
+        for batch in read_tasks(tasks(wanted, waiting.slice(0, num_files))):
+            best.add(batch)
+        waiting = waiting.slice(num_files)
+        num_files = max(_FILES_AT_FIRST, 2 * num_files)
+        bound = best.bound()
+        if bound is None or not waiting.num_rows:
+            continue
+        condition = resolve_predicate(bound, snapshot.configuration.schema)
+        parts = [condition] if spec.predicate is None else [spec.predicate, condition]
+        wanted = replace(spec, predicate=conjunction(parts))
+        left = prune(snapshot, wanted.predicate).files(["path"]).column("path")
+        waiting = waiting.filter(compute.is_in(waiting.column("path"), left))
+    return best.rows()
+
+
+class _Best:
+    """The first rows of an order among those that were added."""
+
+    def __init__(self, spec: ReadSpec, keys: Sequence[SortKey], limit: int) -> None:
+        self._schema = spec.output
+        self._keys = keys
+        self._limit = limit
+        self._held: list[pa.RecordBatch] = []
+        self._num_held = self._held_bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self._held.append(batch)
+        self._num_held += batch.num_rows
+        self._held_bytes += batch.nbytes
+        is_long = self._held_bytes > _HELD_BYTES and self._num_held > 2 * self._limit
+        if is_long or self._num_held > 2 * self._limit + _HELD_ROWS:
+            self._keep(self.rows())
+
+    def rows(self) -> pa.Table:
+        """The first rows, in order."""
+        rows = pa.Table.from_batches(self._held, schema=self._schema).combine_chunks()
+        columns = [_values(rows, key) for key in self._keys]
+        return arranged(rows, self._keys, columns).slice(0, self._limit)
+
+    def bound(self) -> Expression | None:
+        """A condition that is true of all rows that may come before the last of the first ones."""
+        rows = self.rows()
+        self._keep(rows)
+        if rows.num_rows < self._limit:
+            return None
+        key = self._keys[0]
+        return key.not_after(from_scalar(_values(rows.slice(self._limit - 1), key)[0]))
+
+    def _keep(self, rows: pa.Table) -> None:
+        self._held = rows.to_batches()
+        self._num_held, self._held_bytes = rows.num_rows, rows.nbytes
+
+
+def _values(rows: pa.Table, key: SortKey) -> Any:
+    found: Any = evaluate(key.value, rows)
+    return found
+
+
+def _by_bound(pruned: Pruned, names: Sequence[str], key: SortKey) -> pa.Table:
+    """The files, those that may hold the first rows before others; with `numRecords`."""
+    files = pruned.files(names)
+    files = files.append_column("numRecords", pruned.num_records())
+    bounds = _bounds(pruned, files, key)
+    if bounds is None:
+        return files
+    table = pa.table({"is_known": compute.is_valid(bounds).cast(pa.int8()), "bound": bounds})
+    turns = [("is_known", "ascending"), ("bound", "descending" if key.descending else "ascending")]
+    return files.take(compute.sort_indices(table, sort_keys=turns))
+
+
+def _bounds(pruned: Pruned, files: pa.Table, key: SortKey) -> Any:
+    """A bound of the first value of each file, NULL where it may be any; None if all may."""
+    configuration = pruned.snapshot.configuration
+    path = physical_path(configuration.schema, key.path, configuration.column_mapping_mode)
+    if key.path[0] in configuration.partition_columns:
+        texts = extract(files.column("partitionValues"), path[0])
+        values = parse_column(
+            texts, key.type, column=key.path[0], time_zone=pruned.snapshot.context.time_zone
+        )
+        return _keys(values, key)
+    field = find_field(configuration.schema, key.path)
+    if key.has_nan or (key.collation is None and not has_bounds(field)):
+        return None
+    leaf = leaf_of_bound(MAX_VALUES if key.descending else MIN_VALUES, path, key.collation)
+    wanted = [(leaf, to_arrow_type(key.type)), ((NULL_COUNT, *path), pa.int64())]
+    stats = pruned.stats(schema_of_leaves(wanted))
+    bound, nulls = (_leaf(stats, leaf) for leaf, _ in wanted)
+    bound = _keys(bound, key)
+    if not key.nulls_first:
+        return bound
+    has_none = compute.fill_null(compute.equal(nulls, 0), pa.scalar(value=False))
+    return compute.if_else(has_none, bound, None)
+
+
+def _keys(values: Any, key: SortKey) -> Any:
+    return values if key.collation is None else keys(values, key.collation)
+
+
+def _leaf(stats: pa.Table, path: tuple[str, ...]) -> Any:
+    found: Any = stats.column(path[0])
+    for name in path[1:]:
+        found = compute.struct_field(found, [name])
+    return found
+
+
+def _files_for(files: pa.Table, limit: int) -> int:
+    """How many of the first files are likely to hold as many rows."""
+    rows = compute.cumulative_sum(compute.fill_null(files.column("numRecords"), 1))
+    return int(compute.sum(compute.less(rows, limit)).as_py() or 0) + 1

@@ -1,0 +1,41 @@
+"""Write rows to data files, and return their add actions: the worker's side of every write.
+
+`write_files` does all steps: `source` (anything that holds rows → batches), `enforce` (the
+table's schema, constraints, generated, identity and default columns), `encode` (logical →
+physical), `partition`, `rows_to_files` and `open_files` (batches → Parquet files and statistics).
+`rules` evaluates what of the table's rules is SQL, and `violations` says which rows broke one.
+`parts` does so with the rows of several callers, `spliced_files` with row groups that are copied;
+`adopted_files` describes files that another writer has made.
+The result, `WrittenFiles`, can be pickled or serialised as JSON and committed by another process;
+until then the files are not part of the table. Knows nothing of transactions.
+
+Protocol: Data Files, Add File and Remove File, Add CDC File, Requirements for Writers
+"""
+
+from __future__ import annotations
+
+from deltalog.data.write.changes import ChangeWriter
+from deltalog.data.write.enforce import Enforcer
+from deltalog.data.write.files import FileWriter, write_files
+from deltalog.data.write.options import (
+    BloomFilterProperties,
+    ColumnProperties,
+    WriterProperties,
+    WriteSpec,
+)
+from deltalog.data.write.source import is_rereadable, open_batches
+from deltalog.data.write.written import WrittenFiles
+
+__all__ = [
+    "BloomFilterProperties",
+    "ChangeWriter",
+    "ColumnProperties",
+    "Enforcer",
+    "FileWriter",
+    "WriteSpec",
+    "WriterProperties",
+    "WrittenFiles",
+    "is_rereadable",
+    "open_batches",
+    "write_files",
+]

@@ -1,0 +1,120 @@
+"""Describe local data files that another writer made for a table, as what a commit adds.
+
+Protocol: Add File and Remove File, Per-file Statistics
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from deltalog.data.write.copied_stats import collect_copied
+from deltalog.data.write.encode import Layout
+from deltalog.data.write.files import written_files
+from deltalog.data.write.open_files import FilePlan, FinishedFile
+from deltalog.errors import DataFileUnreadableError
+from deltalog.protocol.stats import encode_stats
+from deltalog.storage.atomic import sync_file
+from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_groups import read_stored
+from deltalog.storage.parquet_parts import leaf_columns
+from deltalog.storage.pool import map_in_pool
+from deltalog.storage.store import native_path, syncs_files
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog._util.paths import FileInfo
+    from deltalog.data.write.options import WriteSpec
+    from deltalog.data.write.written import WrittenFiles
+    from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet_groups import StoredFooter
+    from deltalog.storage.parquet_parts import Leaf
+
+
+def describe_staged(spec: WriteSpec, files: Sequence[FileInfo]) -> WrittenFiles:
+    """Return what a commit adds of complete files, once `take_staged` has moved them.
+
+    Args:
+        spec: of the write; the table has no partition columns, and its columns have the same names
+            in files.
+        files: of one staging directory, with the table's columns, by a writer that cuts no bounds
+            off. Those without rows are left out.
+
+    Raises:
+        DataFileUnreadableError: a file is damaged, or has other columns than the table.
+
+    Cost: the footer of each file, several at a time; columns without exact bounds are decoded, one
+    column of one row group at a time. The files are on the disk afterwards, unless the store waits
+    for none.
+    """
+    layout = Layout(spec.configuration)
+    plan = FilePlan(spec=spec, layout=layout)
+    schema = layout.arrow_schema(with_row_ids=False)
+
+    def finished(numbered: tuple[int, FileInfo]) -> FinishedFile | None:
+        return _finished(plan, schema, *numbered)
+
+    found = map_in_pool(finished, list(enumerate(files)))
+    return written_files(spec, [one for one in found if one is not None])
+
+
+def _finished(
+    plan: FilePlan, schema: pa.Schema, number: int, file: FileInfo
+) -> FinishedFile | None:
+    store, stats = plan.store, plan.collector()
+    reader = open_parquet(store, file.path, size_bytes=file.size_bytes)
+    try:
+        if not reader.metadata.num_rows:
+            return None
+        footer = _footer(file, reader, schema)
+        groups = range(len(footer.groups))
+        collect_copied(stats, reader, footer, groups, schema=schema, cuts_nothing=True)
+    finally:
+        reader.close()
+    native = native_path(store, file.path)
+    if native is not None and syncs_files(store):
+        sync_file(native)
+    return FinishedFile(
+        number=number,
+        path=file.name,
+        values=(),
+        num_rows=stats.num_records,
+        size_bytes=file.size_bytes,
+        modified_ms=file.modified_ms,
+        stats=encode_stats(stats.finish()),
+    )
+
+
+def _footer(file: FileInfo, reader: ParquetReader, schema: pa.Schema) -> StoredFooter:
+    """Return a file's footer.
+
+    Raises:
+        DataFileUnreadableError: the file has other columns than the table, or is encrypted.
+    """
+    stored = read_stored(reader.stored_footer(), file.size_bytes)
+    found, expected = (list(leaf_columns(one)) for one in (reader.arrow_schema, schema))
+    columns = reader.metadata.schema
+    if stored is None:
+        raise DataFileUnreadableError(
+            f"cannot take {file.path!r} into the table: it is encrypted, or in several parts"
+        )
+    if len(found) != len(expected) or not all(
+        _is_same(*pair, is_int96=columns.column(leaf).physical_type == "INT96")
+        for leaf, pair in enumerate(zip(found, expected, strict=True))
+    ):
+        raise DataFileUnreadableError(
+            f"cannot take {file.path!r} into the table: expected the columns "
+            f"{', '.join(f'{one.path} {one.type}' for one in expected)}, found "
+            f"{', '.join(f'{one.path} {one.type}' for one in found)}"
+        )
+    return stored
+
+
+def _is_same(found: Leaf, expected: Leaf, *, is_int96: bool) -> bool:
+    if found[:2] != expected[:2]:
+        return False
+    if is_int96:  # it has no annotation, and is always an instant
+        return expected.type == pa.timestamp("us", "UTC")
+    return found.type == expected.type

@@ -1,0 +1,131 @@
+"""Write deletion vectors of existing files: one file for all vectors of a commit, or inline.
+
+Owns where new vectors are stored, and the other changes of their add actions.
+
+Protocol: Deletion Vectors, Deletion Vector Descriptor Schema, Per-file Statistics (`tightBounds`)
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog.protocol.actions.arrow import DELETION_VECTOR_TYPE, FILE_SCHEMA
+from deltalog.protocol.actions.codec import deletion_vector_to_json
+from deltalog.protocol.deletion_vectors import encode_file, inline_descriptor
+from deltalog.protocol.stats.collect import with_wide_bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.protocol.actions import DeletionVectorDescriptor
+    from deltalog.protocol.deletion_vectors import DeletionBitmap
+    from deltalog.storage.store import Store
+
+INLINE_BYTES: Final = 256
+INLINE_BYTES_PER_COMMIT: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedFiles:
+    """Existing files with new deletion vectors.
+
+    Args:
+        files: rows to add again, with `FILE_SCHEMA`.
+        paths: vector files that were written, not referenced by a commit yet.
+        num_bytes: size of those.
+    """
+
+    files: pa.Table
+    paths: tuple[str, ...]
+    num_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredVectors:
+    """Deletion vectors that a commit can name.
+
+    Args:
+        descriptors: one for each vector, in the order of the vectors.
+        paths: vector files that were written, not referenced by a commit yet.
+        num_bytes: size of those.
+    """
+
+    descriptors: tuple[DeletionVectorDescriptor, ...]
+    paths: tuple[str, ...] = ()
+    num_bytes: int = 0
+
+
+def store_vectors(
+    store: Store, bitmaps: Sequence[DeletionBitmap], *, prefix: str = ""
+) -> StoredVectors:
+    """Store deletion vectors: in one file, or inline if they are few and small enough.
+
+    Args:
+        store: of the table.
+        bitmaps: the deleted rows of each file.
+        prefix: directory for the vector file, in tables with random file prefixes.
+
+    Cost: one request, or none if the vectors are inline.
+    """
+    if _fit_into_log(bitmaps):
+        return StoredVectors(descriptors=tuple(map(inline_descriptor, bitmaps)))
+    made = encode_file(bitmaps, uuid.uuid4(), prefix=prefix)
+    store.put_if_absent(made.path, made.data)
+    return StoredVectors(descriptors=made.descriptors, paths=(made.path,), num_bytes=len(made.data))
+
+
+def write_deletion_vectors(
+    store: Store,
+    files: pa.Table,
+    bitmaps: Sequence[DeletionBitmap],
+    num_records: Sequence[int],
+    *,
+    prefix: str = "",
+) -> MaskedFiles:
+    """Write new deletion vectors, and return the files' rows with them.
+
+    Args:
+        store: of the table.
+        files: rows of `snapshot.files`, all columns.
+        bitmaps: for each file, all deleted rows, including those of its old vector.
+        num_records: for each file, its physical rows; `numRecords` is required with a vector.
+        prefix: directory for the vector file, in tables with random file prefixes.
+
+    Cost: one request, or none if the vectors are few and small enough to be inline.
+    """
+    stored = store_vectors(store, bitmaps, prefix=prefix)
+    texts: list[str | None] = files.column("stats").to_pylist()
+    changed: dict[str, Any] = {
+        "deletionVector": pa.array(
+            [deletion_vector_to_json(found) for found in stored.descriptors], DELETION_VECTOR_TYPE
+        ),
+        "stats": pa.array(
+            [
+                with_wide_bounds(text, num_records=rows)
+                for text, rows in zip(texts, num_records, strict=True)
+            ],
+            pa.string(),
+        ),
+        "dataChange": pa.repeat(pa.scalar(value=True), files.num_rows),
+    }
+    columns = [changed.get(name, files.column(name)) for name in FILE_SCHEMA.names]
+    return MaskedFiles(
+        files=pa.Table.from_arrays(columns, schema=FILE_SCHEMA),
+        paths=stored.paths,
+        num_bytes=stored.num_bytes,
+    )
+
+
+def _fit_into_log(bitmaps: Sequence[DeletionBitmap]) -> bool:
+    """Whether the vectors are few and small enough to be inline in the log."""
+    total = 0
+    for bitmap in bitmaps:
+        size = len(bitmap.encode()) * 5 // 4  # as Z85
+        total += size
+        if size > INLINE_BYTES or total > INLINE_BYTES_PER_COMMIT:
+            return False
+    return True

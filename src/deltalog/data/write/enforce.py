@@ -1,0 +1,279 @@
+"""Complete new rows, and check them against the table's constraints.
+
+Owns the order of steps: columns are matched (`fit`); defaults, identity values and generated
+columns are filled in; then NOT NULL, lengths, invariants and CHECK constraints are checked. `rules`
+evaluates what is SQL.
+
+Protocol: Column Invariants, CHECK Constraints, Generated Columns, Identity Columns, Default Columns
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from deltalog._util.kernels import Array, pc
+from deltalog.data.write.encode import not_null_paths, rows_where, values_at
+from deltalog.data.write.fit import Fit, violation
+from deltalog.errors import InvalidInputError
+from deltalog.protocol.features.char_varchar import LengthLimit, length_limits
+from deltalog.protocol.features.declarations import (
+    Check,
+    default_expressions,
+    generation_expressions,
+    table_checks,
+)
+from deltalog.protocol.features.identity_columns import (
+    IdentityColumn,
+    identity_columns,
+    next_values,
+)
+from deltalog.schema import to_arrow_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from deltalog.data.write.options import WriteSpec
+    from deltalog.data.write.rules import Rules
+    from deltalog.protocol.configuration import TableConfiguration
+
+
+class Enforcer:
+    """Completes and checks the rows of a write, batch after batch.
+
+    Args:
+        configuration: of the table.
+        source: schema of the data.
+        table: location of the table, for messages.
+        time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
+        identity_starts: identity column → first value to assign, instead of the next one.
+        now_ms: the value of `current_timestamp()` in defaults and rules; None is the current time.
+        keeps_identities: the rows were in the table before, and keep their identity values.
+        has_partitions: whether a partition column that the data lacks is refused; only MERGE leaves
+            out columns on purpose.
+        casts: whether columns are cast, see `fit.Fit`.
+        as_before: columns whose values were in the table before, which may break NOT NULL.
+
+    Attributes:
+        schema: of the batches that `apply` returns.
+        identity_marks: identity column → the last value assigned so far.
+        identity_starts: identity column → the first value assigned so far.
+        sources: the number of the data's column behind each column of the table, where `apply`
+            takes them as they are; None if it fills in, converts or checks anything.
+
+    Raises:
+        SchemaMismatchError: columns are missing, unknown, or of a type that does not fit.
+        InvalidInputError: the data has values for an identity column that is always generated.
+        UnsupportedFeatureError: an expression cannot be evaluated; the message contains it.
+    """
+
+    def __init__(
+        self,
+        configuration: TableConfiguration,
+        source: pa.Schema,
+        *,
+        table: str = "the table",
+        time_zone: str,
+        identity_starts: Mapping[str, int] | None = None,
+        now_ms: int | None = None,
+        keeps_identities: bool = False,
+        has_partitions: bool = False,
+        casts: bool = False,
+        as_before: Collection[str] = (),
+    ) -> None:
+        self._table = table
+        self._logical = configuration.schema
+        self.schema: pa.Schema = to_arrow_schema(configuration.schema)
+        identities = _identities(configuration)
+        generated = _generated(configuration)
+        defaults = _defaults(configuration)
+        self._fit = Fit(
+            source,
+            configuration.schema,
+            optional={*identities, *generated, *defaults},
+            partition_columns=configuration.partition_columns if has_partitions else (),
+            time_zone=time_zone,
+            casts=casts,
+        )
+        missing = self._fit.missing
+        self._check_explicit(identities, keeps_identities=keeps_identities)
+        self._identities = {name: identities[name] for name in missing if name in identities}
+        starts = identity_starts or {}
+        self._next = {
+            name: starts.get(name, column.next_value) for name, column in self._identities.items()
+        }
+        self.identity_marks: dict[str, int] = {}
+        self.identity_starts: dict[str, int] = {}
+        filled = {name: text for name, text in defaults.items() if name in missing}
+        checks = _checks(configuration)
+        self._rules: Rules | None = None
+        if filled or generated or checks:
+            # Few tables have any; they need what evaluates SQL, a fifth of what a write loads.
+            from deltalog.data.write.rules import Rules  # noqa: PLC0415
+
+            self._rules = Rules(
+                configuration.schema,
+                missing=missing,
+                defaults=filled,
+                generated=generated,
+                checks=checks,
+                table=table,
+                time_zone=time_zone,
+                now_ms=now_ms,
+            )
+        # Rows that a change gives as they were may have been written before a rule was made, or by
+        # writers that take a NULL struct for one without fields.
+        self._not_null = [
+            path for path in not_null_paths(self._logical) if path[0] not in as_before
+        ]
+        self._limits = _limits(configuration)
+        steps = (self._identities, self._rules, self._not_null, self._limits, missing)
+        self.sources: tuple[int, ...] | None = None if any(steps) else self._fit.sources
+
+    @classmethod
+    def of_spec(cls, spec: WriteSpec, source: pa.Schema) -> Self:
+        """Return the enforcer of a write spec, for data of the schema `source`."""
+        return cls(
+            spec.configuration,
+            source,
+            table=spec.store.root,
+            time_zone=spec.time_zone,
+            identity_starts=spec.identity_starts,
+            now_ms=spec.now_ms,
+            has_partitions=True,
+            casts=spec.casts,
+        )
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows in the table's schema, completed and checked.
+
+        Must be called with the batches in order: identity values continue from one to the next.
+
+        Raises:
+            SchemaMismatchError: a value does not fit its column.
+            ConstraintViolationError: rows violate a constraint.
+            InvalidInputError: an expression fails for a row (overflow, a failed cast), or an
+                identity column has no values left.
+
+        Cost: columns of the right type are not copied; one pass of kernels per rule.
+        """
+        if self.sources is not None:
+            columns = [batch.column(number) for number in self.sources]
+            return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        num_rows = batch.num_rows
+        found = self._fit.apply(batch)
+        rules = self._rules
+        if rules is not None:
+            found |= rules.defaults(num_rows)
+        for name, column in self._identities.items():
+            found[name] = self._number(column, num_rows)
+        for field in self.schema:
+            if field.name not in found and (rules is None or field.name not in rules.generated):
+                found[field.name] = pa.nulls(num_rows, field.type)
+        if rules is not None:
+            rules.generate(found, self.schema)
+        result = pa.RecordBatch.from_arrays(
+            [found[field.name] for field in self.schema], schema=self.schema
+        )
+        self._check_nulls(result)
+        self._check_lengths(result)
+        if rules is not None:
+            rules.check(result)
+        return result
+
+    @property
+    def identity_next(self) -> Mapping[str, int]:
+        """Identity column → the value that the next row gets; only columns that the data lacks."""
+        return self._next
+
+    # --- made once
+
+    def _check_explicit(
+        self, identities: Mapping[str, IdentityColumn], *, keeps_identities: bool
+    ) -> None:
+        given = [
+            name
+            for name in self._fit.supplied
+            if name in identities and not identities[name].allow_explicit_insert
+        ]
+        if given and not keeps_identities:
+            raise InvalidInputError(
+                f"cannot write to {self._table}: the identity column(s) "
+                f"{', '.join(map(repr, given))} are always generated; leave them out of the data"
+            )
+
+    # --- for each batch
+
+    def _number(self, column: IdentityColumn, num_rows: int) -> Array:
+        first = self._next[column.name]
+        values = next_values(column, first, num_rows)
+        if num_rows:
+            last = first + (num_rows - 1) * column.step
+            self.identity_starts.setdefault(column.name, first)
+            self.identity_marks[column.name] = last
+            self._next[column.name] = last + column.step
+        return values
+
+    def _check_nulls(self, batch: pa.RecordBatch) -> None:
+        for path in self._not_null:
+            column = batch.column(path[0])
+            values, rows = values_at(column, path[1:])
+            if not values.null_count:
+                continue
+            is_null: Array = pc.is_null(values)
+            if rows is not None:
+                # As in Delta Spark, a NOT NULL field makes its struct NOT NULL as well; but not if
+                # the struct is an element of a list, where Delta Spark does not check NOT NULL.
+                parents, _ = values_at(column, path[1:-1])
+                if pa.types.is_struct(parents.type):
+                    is_null = pc.and_(is_null, pc.is_valid(parents))
+            bad = rows_where(is_null, rows)
+            if len(bad):
+                name = ".".join(path)
+                raise violation(f"NOT NULL of column {name!r}", name, batch.select([path[0]]), bad)
+
+    def _check_lengths(self, batch: pa.RecordBatch) -> None:
+        for limit in self._limits:
+            values, rows = values_at(batch.column(limit.path[0]), limit.path[1:])
+            too_long = pc.greater(pc.utf8_length(values), pa.scalar(limit.length, pa.int32()))
+            if pc.any(too_long).as_py():
+                name = ".".join(limit.path)
+                raise violation(
+                    f"length of column {name!r} ({limit.type_name})",
+                    name,
+                    batch.select([limit.path[0]]),
+                    rows_where(too_long, rows),
+                )
+
+
+def _identities(configuration: TableConfiguration) -> dict[str, IdentityColumn]:
+    if not configuration.supports("identityColumns"):
+        return {}
+    return {column.name: column for column in identity_columns(configuration.schema)}
+
+
+def _generated(configuration: TableConfiguration) -> dict[str, str]:
+    if not configuration.supports("generatedColumns"):
+        return {}
+    return generation_expressions(configuration.schema)
+
+
+def _defaults(configuration: TableConfiguration) -> dict[str, str]:
+    """Return defaults of top-level columns; as in Delta Spark, fields of structs get none."""
+    if not configuration.supports("allowColumnDefaults"):
+        return {}
+    found = default_expressions(configuration.schema)
+    return {path[0]: text for path, text in found.items() if len(path) == 1}
+
+
+def _checks(configuration: TableConfiguration) -> tuple[Check, ...]:
+    return table_checks(
+        configuration.metadata.configuration,
+        configuration.schema,
+        invariants=configuration.supports("invariants"),
+    )
+
+
+def _limits(configuration: TableConfiguration) -> tuple[LengthLimit, ...]:
+    return length_limits(configuration.schema)

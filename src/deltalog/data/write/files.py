@@ -1,0 +1,289 @@
+"""Write rows to new data files, and return their add actions.
+
+This is the worker's side: nothing here commits, and a failed write deletes its files.
+
+Protocol: Add File and Remove File
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from deltalog._util.kernels import Array
+from deltalog.data.write.encode import Layout
+from deltalog.data.write.enforce import Enforcer
+from deltalog.data.write.open_files import FilePlan
+from deltalog.data.write.rows_to_files import RowsToFiles, WriteLimits
+from deltalog.data.write.source import open_batches
+from deltalog.data.write.written import WrittenFiles, rules_of
+from deltalog.errors import InternalError
+from deltalog.protocol.actions import AddFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deltalog.data.write.open_files import FinishedFile, Values
+    from deltalog.data.write.options import WriteSpec
+    from deltalog.data.write.spliced_files import CopiedGroups, SplicedFiles
+
+
+def write_files(spec: WriteSpec, data: object) -> WrittenFiles:
+    """Write rows to data files, for a later commit.
+
+    Rows are completed and checked by the table's rules. The data may be larger than memory.
+
+    Args:
+        spec: of the table.
+        data: anything that `open_batches` takes.
+
+    Raises:
+        SchemaMismatchError: the data's columns or types do not fit the table.
+        ConstraintViolationError: a row violates a constraint of the table.
+        UnsupportedFeatureError: deltalog cannot evaluate an expression of the table.
+        StorageError: the store failed. After any error, the files of this call are deleted.
+
+    Cost: one pass over the data; some row groups in memory; on object stores, a request per file.
+    """
+    reader = open_batches(data)
+    with FileWriter(spec) as writer:
+        if not reader.schema.names:
+            # An empty list has no columns to be checked.
+            return writer.finish()
+        enforcer = Enforcer.of_spec(spec, reader.schema)
+        for batch in reader:
+            if batch.num_rows:
+                writer.write(enforcer.apply(batch))
+        return writer.finish(
+            identity_marks=enforcer.identity_marks, identity_starts=enforcer.identity_starts
+        )
+
+
+class FileWriter:
+    """Writes rows that already fit the table; on error, the context manager deletes its files.
+
+    Args:
+        spec: of the table.
+        limits: how much is held in memory; None uses the defaults.
+
+    Attributes:
+        spec: the same.
+    """
+
+    def __init__(self, spec: WriteSpec, *, limits: WriteLimits | None = None) -> None:
+        self.spec = spec
+        self._layout = Layout(spec.configuration)
+        self._limits = limits or WriteLimits()
+        self._plan = FilePlan(spec=spec, layout=self._layout)
+        self._parts = RowsToFiles(self._plan, self._limits)
+        self._spliced: SplicedFiles | None = None
+
+    def write(
+        self,
+        batch: pa.RecordBatch,
+        *,
+        row_ids: Array | None = None,
+        row_commit_versions: Array | None = None,
+    ) -> None:
+        """Add rows.
+
+        Args:
+            batch: in the table's logical schema, as `Enforcer.apply` returns it.
+            row_ids: kept row ids, NULL for new rows.
+            row_commit_versions: kept row commit versions, NULL for changed rows.
+        """
+        physical = self._layout.encode(
+            batch, row_ids=row_ids, row_commit_versions=row_commit_versions
+        )
+        self._parts.write(physical, batch)
+
+    def splice(self, *, with_row_ids: bool) -> SplicedFiles:
+        """Return the writer of files into which row groups are copied; one for all calls.
+
+        Args:
+            with_row_ids: whether these files have the hidden columns of row tracking.
+        """
+        from deltalog.data.write.spliced_files import SplicedFiles  # noqa: PLC0415  # not of new rows
+
+        if self._spliced is None:
+            schema = self._layout.arrow_schema(with_row_ids=with_row_ids)
+            self._spliced = SplicedFiles(self._plan, self._limits, schema)
+        return self._spliced
+
+    def write_spliced(
+        self,
+        values: Values,
+        batch: pa.RecordBatch,
+        *,
+        row_ids: Array | None = None,
+        row_commit_versions: Array | None = None,
+    ) -> None:
+        """Add rows of one partition to the files of `splice`; the rest is as in `write`."""
+        if self._spliced is None:
+            raise InternalError("rows for spliced files, of which there are none")
+        physical = self._layout.encode(
+            batch, row_ids=row_ids, row_commit_versions=row_commit_versions
+        )
+        self._spliced.write(values, physical)
+
+    @property
+    def copied(self) -> CopiedGroups:
+        """What was copied as it is stored."""
+        from deltalog.data.write.spliced_files import CopiedGroups  # noqa: PLC0415  # as above
+
+        return CopiedGroups() if self._spliced is None else self._spliced.copied
+
+    def finish(
+        self,
+        *,
+        identity_marks: Mapping[str, int] | None = None,
+        identity_starts: Mapping[str, int] | None = None,
+    ) -> WrittenFiles:
+        """Close all files, and return their add actions.
+
+        Args:
+            identity_marks: the last assigned identity values, for the high water marks.
+            identity_starts: the first assigned identity values.
+        """
+        if self._spliced is not None:
+            self._spliced.finish()
+        return written_files(
+            self.spec,
+            self._parts.finish(),
+            identity_marks=identity_marks,
+            identity_starts=identity_starts,
+        )
+
+    def abandon(self) -> None:
+        """Delete the files that were written."""
+        if self._spliced is not None:
+            self._spliced.abandon()
+        self._parts.abandon()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.abandon()
+
+
+def written_files(
+    spec: WriteSpec,
+    parts: Sequence[FinishedFile],
+    *,
+    identity_marks: Mapping[str, int] | None = None,
+    identity_starts: Mapping[str, int] | None = None,
+) -> WrittenFiles:
+    """Return complete files as what a commit adds.
+
+    Args:
+        spec: with which they were written.
+        parts: the files.
+        identity_marks: the last assigned identity values, for the high water marks.
+        identity_starts: the first assigned identity values.
+    """
+    configuration = spec.configuration
+    return WrittenFiles(
+        adds=tuple(_add(spec, part) for part in parts),
+        identity_marks=dict(identity_marks or {}),
+        identity_starts=dict(identity_starts or {}),
+        num_rows=sum(part.num_rows for part in parts),
+        num_bytes=sum(part.size_bytes for part in parts),
+        table_id=configuration.metadata.id,
+        schema_string=configuration.metadata.schema_string,
+        rules=rules_of(configuration),
+    )
+
+
+def _add(spec: WriteSpec, part: FinishedFile) -> AddFile:
+    return AddFile(
+        path=part.path,
+        partition_values=partition_values(spec, part),
+        size_bytes=part.size_bytes,
+        modification_time_ms=part.modified_ms,
+        data_change=spec.data_change,
+        stats=part.stats,
+    )
+
+
+def partition_values(spec: WriteSpec, part: FinishedFile) -> dict[str, str | None]:
+    """Return a file's `partitionValues`: physical column name → serialised value."""
+    columns = spec.configuration.physical_partition_columns
+    return dict(zip(columns, part.values, strict=True))
+
+
+# Write the rows of several callers to data files together; each of them has an error of its own.
+
+
+def write_parts(
+    spec: WriteSpec, parts: Sequence[pa.Table]
+) -> tuple[WrittenFiles, list[Exception | None]]:
+    """Write rows to data files, without the parts that break a rule of the table.
+
+    Args:
+        spec: of the table.
+        parts: rows with columns as any write takes them; a part is written whole or not at all.
+
+    Returns:
+        The new files, and for each part its error, or None if its rows are in the files.
+
+    Raises:
+        StorageError: the store failed; the files of this call are deleted.
+
+    Cost: as one write of all rows; where a part is refused, neighbours with the same columns are
+    checked once more.
+    """
+    errors: list[Exception | None] = []
+    with FileWriter(spec) as writer:
+        rules = _Rules(spec)
+        for schema, run in groupby(parts, key=lambda part: part.schema):
+            errors += _write_run(writer, rules, schema, list(run))
+        written = writer.finish(
+            identity_marks=rules.identity_marks, identity_starts=rules.identity_starts
+        )
+    return written, errors
+
+
+def _write_run(
+    writer: FileWriter, rules: _Rules, schema: pa.Schema, run: list[pa.Table]
+) -> list[Exception | None]:
+    """Write parts with the same columns; all at once, unless one of them is refused."""
+    if not schema.names:  # an empty list has no columns to be checked
+        return [None] * len(run)
+    try:
+        completed = rules.apply(pa.concat_tables(run))
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is not the others' answer
+        if len(run) == 1:
+            return [error]
+        return [found for part in run for found in _write_run(writer, rules, schema, [part])]
+    for batch in completed:
+        writer.write(batch)
+    return [None] * len(run)
+
+
+class _Rules:
+    """Completes and checks the rows of parts; identity values go on from one part to the next."""
+
+    def __init__(self, spec: WriteSpec) -> None:
+        self._spec = spec
+        self._next = dict(spec.identity_starts)
+        self.identity_marks: dict[str, int] = {}
+        self.identity_starts: dict[str, int] = {}
+
+    def apply(self, rows: pa.Table) -> list[pa.RecordBatch]:
+        """All rows in the table's schema.
+
+        Raises:
+            DeltaError: as `Enforcer.apply`.
+        """
+        enforcer = Enforcer.of_spec(self._spec.starting_at(self._next), rows.schema)
+        try:
+            batches = rows.combine_chunks().to_batches()
+            return [enforcer.apply(batch) for batch in batches if batch.num_rows]
+        finally:  # values of refused rows are not given again
+            self._next.update(enforcer.identity_next)
+            self.identity_marks.update(enforcer.identity_marks)
+            self.identity_starts = {**enforcer.identity_starts, **self.identity_starts}

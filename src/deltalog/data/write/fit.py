@@ -1,0 +1,416 @@
+"""Match the columns of data with those of a table.
+
+Owns matching by name (ignoring case, at every depth), which types can be stored in which, which are
+cast, and the errors for missing and unknown columns. `enforce` fills in missing columns and checks
+constraints.
+
+Protocol: Schema Serialization Format
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog._util.escaping import name_key
+from deltalog._util.kernels import Array, compute
+from deltalog.errors import ConstraintViolationError, InvalidInputError, SchemaMismatchError
+from deltalog.schema import (
+    ArrayType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    VariantType,
+    can_store,
+    conform_array,
+    from_arrow_schema,
+    to_arrow_schema,
+    to_arrow_type,
+)
+from deltalog.schema.check import readable_rows
+from deltalog.schema.columns import walk_types
+from deltalog.schema.primitives import Family
+from deltalog.schema.primitives.moments import has_nanoseconds, instants
+from deltalog.schema.types import BOOLEAN, DATE, STRING, TIMESTAMP
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from deltalog.schema import DataType
+
+Path = tuple[str, ...]
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+_NUMBERS: Final = frozenset({Family.INTEGRAL, Family.FLOATING, Family.DECIMAL})
+_VARIANT_PARTS: Final = {"metadata", "value"}
+_UTC: Final = "UTC"
+# pyarrow's name for the index of a pandas DataFrame that has none.
+_NAMELESS_INDEX: Final = "__index_level_"
+
+
+@dataclass(slots=True)
+class _Problems:
+    """All problems of the data's columns, collected for a single error."""
+
+    extra: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    partitions: list[str] = field(default_factory=list)
+    types: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
+
+    def check(self, schema: StructType) -> None:
+        found = [
+            f"the data has column(s) {_named(self.extra)} that the table lacks"
+            if self.extra
+            else "",
+            f"the data lacks column(s) {_named(self.missing)} that must not be NULL"
+            if self.missing
+            else "",
+            f"the data lacks partition column(s) {_named(self.partitions)}, so that all rows would "
+            "go to the partition of NULL; give the column, with NULLs if that is meant"
+            if self.partitions
+            else "",
+            f"the data has column(s) {_named(self.twice)} more than once, ignoring case"
+            if self.twice
+            else "",
+            *self.types,
+        ]
+        problems = [text for text in found if text]
+        if problems:
+            hint = (
+                "; schema_mode='merge' (mergeSchema on Spark) adds new columns"
+                if self.extra
+                else ""
+            )
+            if any(name.startswith(_NAMELESS_INDEX) for name in self.extra):
+                hint += "; DataFrame.reset_index(drop=True) leaves a pandas index without name out"
+            raise SchemaMismatchError(
+                f"cannot write the data: {'; '.join(problems)}; the table's columns are "
+                f"{_named(schema.names)}{hint}"
+            )
+
+
+class Fit:
+    """Converts batches of one schema to the columns of a table.
+
+    Args:
+        source: schema of the data.
+        schema: logical schema of the table.
+        optional: columns that the data may lack although they are NOT NULL or partition columns,
+            as their values are filled in.
+        partition_columns: columns that the data must not lack.
+        time_zone: applied to values of `timestamp_ntz` that go into `timestamp` columns.
+        casts: whether texts are read as numbers, dates and so on, numbers written as texts, and
+            decimals and floating-point numbers taken for each other, where a whole column is of
+            such a type; by ANSI rules: a value that has no such form is an error.
+
+    Attributes:
+        missing: columns of the table that the data lacks, in the table's order.
+
+    Raises:
+        SchemaMismatchError: columns are unknown, missing, duplicate, or of a type that cannot be
+            stored in the column; the message lists all problems.
+    """
+
+    def __init__(
+        self,
+        source: pa.Schema,
+        schema: StructType,
+        *,
+        optional: Collection[str] = (),
+        partition_columns: Collection[str] = (),
+        time_zone: str,
+        casts: bool = False,
+    ) -> None:
+        self._zone = time_zone
+        incoming = from_arrow_schema(source, declared=True)
+        problems = _Problems()
+        self._casts = _casts(incoming, schema, time_zone) if casts else {}
+        supplied = _match_struct(
+            incoming, schema, (), problems, frozenset(optional), cast_columns=self._casts
+        )
+        problems.partitions += [
+            name
+            for name in partition_columns
+            if name not in supplied and name not in optional and name not in problems.missing
+        ]
+        if time_zone != _UTC:
+            _check_nested_moments(incoming, schema, supplied, problems)
+        problems.check(schema)
+        arrow = to_arrow_schema(schema)
+        self._types = tuple(field.type for field in source)
+        self.missing: tuple[str, ...] = tuple(name for name in schema.names if name not in supplied)
+        self._columns = [
+            (
+                field.name,
+                supplied[field.name],
+                _respelled(source.field(supplied[field.name]).type, field.type),
+                arrow.field(field.name).type,
+            )
+            for field in schema
+            if field.name in supplied
+        ]
+
+    @property
+    def supplied(self) -> tuple[str, ...]:
+        """Columns of the table that the data has, in the table's order."""
+        return tuple(name for name, *_ in self._columns)
+
+    @property
+    def sources(self) -> tuple[int, ...] | None:
+        """The number of each column in the data, in the table's order; None if one is converted."""
+        is_same = all(self._types[number] == target for _, number, _, target in self._columns)
+        return tuple(number for _, number, *_ in self._columns) if is_same else None
+
+    def apply(self, batch: pa.RecordBatch) -> dict[str, Array]:
+        """Return the batch's values by column of the table, in the columns' Arrow types.
+
+        Raises:
+            SchemaMismatchError: a value cannot be converted without loss.
+
+        Cost: columns of the right type are not copied.
+        """
+        return {
+            name: self._convert(batch.column(number), spelled, target, name)
+            for name, number, spelled, target in self._columns
+        }
+
+    def _convert(self, array: Array, spelled: Any, target: Any, name: str) -> Array:
+        if array.type == target:
+            return array
+        if array.type != spelled:
+            array = array.view(spelled)
+        if name in self._casts:
+            return _cast(array, *self._casts[name], name)
+        if has_nanoseconds(array.type) and not has_nanoseconds(target):
+            array = _truncated(array, name)
+        if self._zone != _UTC and _is_naive(array.type) and pa.types.is_timestamp(target):
+            array = self._with_zone(array, target)
+        return conform_array(array, target, column=name)
+
+    def _with_zone(self, array: Array, target: Any) -> Array:
+        if target.tz is None:
+            return array
+        return instants(array, self._zone)
+
+
+def _casts(
+    incoming: StructType, table: StructType, time_zone: str
+) -> dict[str, tuple[PrimitiveType, PrimitiveType]]:
+    """Return the columns of the table whose data is cast, with both types."""
+    known = {name_key(field.name): field for field in table}
+    found: dict[str, tuple[PrimitiveType, PrimitiveType]] = {}
+    for column in incoming:
+        target = known.get(name_key(column.name))
+        if target is None or can_store(column.type, target.type):
+            continue
+        one, other = column.type, target.type
+        if isinstance(one, PrimitiveType) and isinstance(other, PrimitiveType):
+            # A cast between texts and times would be in UTC, whatever zone the caller works in.
+            has_zone = TIMESTAMP in (one, other) and time_zone != _UTC
+            if _is_assignable(one, other) and not has_zone:
+                found[target.name] = (one, other)
+    return found
+
+
+def _is_assignable(one: PrimitiveType, other: PrimitiveType) -> bool:
+    """Whether a column may be cast unasked: what Spark assigns, and texts, as deltalake does."""
+    kinds = {one.primitive.family, other.primitive.family}
+    if STRING in (one, other):
+        left = other if one == STRING else one
+        return left == BOOLEAN or left.primitive.family in _NUMBERS | {Family.MOMENT}
+    return kinds == {Family.FLOATING, Family.DECIMAL} or (one, other) == (DATE, TIMESTAMP)
+
+
+def _cast(array: Array, one: PrimitiveType, other: PrimitiveType, name: str) -> Array:
+    from deltalog.expressions.casts import cast  # noqa: PLC0415  # most data has the table's types
+
+    plain = conform_array(array, to_arrow_type(one), column=name)
+    try:
+        return cast(plain, one, other)
+    except InvalidInputError as error:
+        raise SchemaMismatchError(
+            f"cannot store {one} values of column {name!r} as {other}: {error}"
+        ) from error
+
+
+def in_microseconds(array: Array) -> Array:
+    """Return moments in microseconds; what is finer is cut off."""
+    return _floored(array).cast(pa.timestamp("us")).view(pa.timestamp("us", array.type.tz))
+
+
+def is_finer(array: Array) -> bool:
+    """Return whether `in_microseconds` would cut something off."""
+    return not _floored(array).equals(array.view(pa.timestamp("ns")))
+
+
+def tell_of_cut(name: str) -> None:
+    """Say that nanoseconds of a column are lost."""
+    logger.warning(
+        "column %r: timestamps are stored in microseconds; what is finer was cut off", name
+    )
+
+
+def _floored(array: Array) -> Array:
+    # A zone is only a label: rounding is done in UTC. Unlike the cast, it rounds down before 1970.
+    plain: Array = array.view(pa.timestamp("ns"))
+    floored: Array = compute.floor_temporal(plain, unit="microsecond")
+    return floored
+
+
+def _truncated(array: Array, name: str) -> Array:
+    """Return timestamps in microseconds, which is all that a table stores; say so if it matters."""
+    if is_finer(array):
+        tell_of_cut(name)
+    return in_microseconds(array)
+
+
+def _match_struct(
+    incoming: StructType,
+    table: StructType,
+    path: Path,
+    problems: _Problems,
+    optional: frozenset[str] = frozenset(),
+    *,
+    cast_columns: Collection[str] = (),
+) -> dict[str, int]:
+    """Return the index in the data for each column name of the table."""
+    places: dict[str, int] = {}
+    known = {name_key(field.name): field for field in table}
+    for place, column in enumerate(incoming):
+        here = (*path, column.name)
+        target = known.get(name_key(column.name))
+        if target is None:
+            problems.extra.append(".".join(here))
+        elif target.name in places:
+            problems.twice.append(".".join(here))
+        else:
+            places[target.name] = place
+            if target.name not in cast_columns:
+                _match_type(column.type, target.type, (*path, target.name), problems)
+    problems.missing += [
+        ".".join((*path, field.name))
+        for field in table
+        if not field.nullable and field.name not in places and field.name not in optional
+    ]
+    return places
+
+
+def _match_type(incoming: DataType, table: DataType, path: Path, problems: _Problems) -> None:
+    match incoming, table:
+        case StructType(), StructType():
+            _match_struct(incoming, table, path, problems)
+        case ArrayType(), ArrayType():
+            inner = (*path, "element")
+            _match_type(incoming.element_type, table.element_type, inner, problems)
+        case MapType(), MapType():
+            _match_type(incoming.key_type, table.key_type, (*path, "key"), problems)
+            _match_type(incoming.value_type, table.value_type, (*path, "value"), problems)
+        case StructType(), VariantType() if set(incoming.names) == _VARIANT_PARTS:
+            pass
+        case _ if not can_store(incoming, table):
+            problems.types.append(
+                f"column {'.'.join(path)!r} is of type {table} and cannot take {incoming}; cast "
+                "the data to that type first"
+            )
+
+
+def _check_nested_moments(
+    incoming: StructType, table: StructType, supplied: dict[str, int], problems: _Problems
+) -> None:
+    """Report nested `timestamp_ntz` values: they would silently be taken as UTC.
+
+    Only top-level columns are converted with the time zone.
+    """
+    for column in table:
+        place = supplied.get(column.name)
+        if place is None or isinstance(column.type, PrimitiveType):
+            continue
+        given = incoming.fields[place].type
+        if _holds(given, has_zone=False) and _holds(column.type, has_zone=True):
+            problems.types.append(
+                f"column {column.name!r} has times without a zone inside; give them one, since "
+                "time_zone holds for whole columns only"
+            )
+
+
+def _holds(data_type: DataType, *, has_zone: bool) -> bool:
+    """Whether a type contains timestamps with (or without) a time zone."""
+    return any(
+        isinstance(found, PrimitiveType) and found.primitive.has_zone is has_zone
+        for _, found in walk_types(data_type)
+    )
+
+
+def _respelled(arrow_type: Any, table: DataType) -> Any:
+    """Return the Arrow type with nested names in the table's spelling."""
+    match table:
+        case StructType() if pa.types.is_struct(arrow_type):
+            known = {name_key(field.name): field for field in table}
+            fields = []
+            for part in arrow_type.fields:
+                target = known[name_key(part.name)]
+                fields.append(
+                    part.with_name(target.name).with_type(_respelled(part.type, target.type))
+                )
+            return pa.struct(fields)
+        case ArrayType() if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+            part = arrow_type.value_field
+            kind: Any = pa.list_ if pa.types.is_list(arrow_type) else pa.large_list
+            return kind(part.with_type(_respelled(part.type, table.element_type)))
+        case MapType() if pa.types.is_map(arrow_type):
+            make: Any = pa.map_
+            key, item = arrow_type.key_field, arrow_type.item_field
+            return make(
+                key.with_type(_respelled(key.type, table.key_type)),
+                item.with_type(_respelled(item.type, table.value_type)),
+            )
+        case _:
+            return arrow_type
+
+
+def _is_naive(arrow_type: Any) -> bool:
+    return pa.types.is_timestamp(arrow_type) and arrow_type.tz is None
+
+
+def _named(names: Collection[str]) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+# The error for rows that violate a constraint, with some of them.
+
+
+_MAX_EXAMPLES: Final = 5
+_MOST_COMPARED: Final = 1000
+
+
+def violation(what: str, name: str, batch: pa.RecordBatch, rows: Array) -> ConstraintViolationError:
+    """The error that a constraint is violated, with examples.
+
+    Args:
+        what: the constraint, for the message.
+        name: of the constraint, or of the column.
+        batch: the columns to show.
+        rows: numbers of the rows that violate it.
+    """
+    count = len(rows)
+    looked_at = readable_rows(batch.take(rows.slice(0, _MOST_COMPARED)))
+    examples = distinct(looked_at)[:_MAX_EXAMPLES]
+    shown = ", ".join(repr(example) for example in examples)
+    more = "" if len(examples) < _MAX_EXAMPLES or count == len(examples) else ", …"
+    return ConstraintViolationError(
+        f"cannot write the data: {what} is violated by {count} of the {batch.num_rows} rows that "
+        f"were looked at: {shown}{more}",
+        constraint=name,
+        num_rows=count,
+        examples=examples,
+    )
+
+
+def distinct(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows that look different, each once: the same one says nothing twice."""
+    return list({repr(row): row for row in rows}.values())

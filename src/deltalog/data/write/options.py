@@ -1,0 +1,422 @@
+"""Parquet writer options under deltalake's names, translated to pyarrow's.
+
+Owns the options, and the defaults from table properties.
+
+Protocol: Table Properties (`delta.parquet.compression.codec`)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+
+from deltalog._util.escaping import path_key
+from deltalog.errors import InvalidInputError
+from deltalog.storage.parquet_sink import LIMITS_PAGE_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from deltalog.protocol.actions.properties import TableProperties
+    from deltalog.protocol.configuration import TableConfiguration
+    from deltalog.storage.store import Store
+
+Leaf = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class BloomFilterProperties:
+    """A column's Bloom filter.
+
+    Args:
+        set_bloom_filter_enabled: whether it has one.
+        fpp: false positive probability, between 0 and 1.
+        ndv: expected number of distinct values in a row group.
+    """
+
+    set_bloom_filter_enabled: bool | None
+    fpp: float | None = None
+    ndv: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise for a probability out of range."""
+        if self.fpp is not None and not 0 < self.fpp < 1:
+            raise InvalidInputError(f"fpp: expected a number between 0 and 1, found {self.fpp!r}")
+
+
+@dataclass(slots=True)
+class ColumnProperties:
+    """Options of one column.
+
+    Args:
+        dictionary_enabled: whether to use dictionary encoding.
+        statistics_enabled: `NONE`, `CHUNK` or `PAGE`: the Parquet footer's statistics, which Delta
+            does not use. Floating-point columns have none, as Arrow ignores NaN in bounds. Files
+            have a page index unless all columns say `NONE` or `CHUNK`.
+        bloom_filter_properties: a Bloom filter.
+        encoding: without a dictionary: `PLAIN`, `RLE` (truth values), `DELTA_BINARY_PACKED`, …
+    """
+
+    dictionary_enabled: bool | None = None
+    statistics_enabled: str | None = None
+    bloom_filter_properties: BloomFilterProperties | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raise for unknown words and contradictory options."""
+        _check_word("statistics_enabled", self.statistics_enabled, _STATISTICS)
+        _check_word("encoding", self.encoding, _ENCODINGS)
+        if self.encoding is not None and self.dictionary_enabled:
+            raise InvalidInputError(
+                "a column has an encoding or a dictionary: give one of encoding and "
+                "dictionary_enabled=True"
+            )
+
+
+@dataclass(slots=True)
+class WriterProperties:
+    """Options of Parquet files; None uses the table's property or pyarrow's default.
+
+    They can be changed afterwards, and are checked once more where files are written.
+
+    Args:
+        data_page_size_limit: bytes of a data page.
+        dictionary_page_size_limit: bytes of a dictionary; beyond it, values are encoded plainly.
+        data_page_row_count_limit: rows of a data page; 5,000 by default (20,000 before pyarrow 23).
+        write_batch_size: values that are encoded at a time.
+        max_row_group_size: rows of a row group.
+        compression: `UNCOMPRESSED`, `SNAPPY`, `GZIP`, `BROTLI`, `LZ4`, `ZSTD` or `LZ4_RAW`; where
+            it has levels, the attribute also tells the level: `ZSTD(3)`.
+        compression_level: of `GZIP` (0 to 10, of which pyarrow has 1 to 9), `BROTLI` and `ZSTD`.
+        statistics_truncate_length: accepted for compatibility with deltalake, without effect:
+            pyarrow leaves long values out of the footer, and a table property truncates Delta's
+            statistics.
+        default_column_properties: of columns that `column_properties` does not name.
+        column_properties: by column name; a dotted path names a field of a struct.
+    """
+
+    data_page_size_limit: int | None = None
+    dictionary_page_size_limit: int | None = None
+    data_page_row_count_limit: int | None = None
+    write_batch_size: int | None = None
+    max_row_group_size: int | None = None
+    compression: str | None = None
+    compression_level: int | None = None
+    statistics_truncate_length: int | None = None
+    default_column_properties: ColumnProperties | None = None
+    column_properties: Mapping[str, ColumnProperties] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise for invalid sizes, and unknown compressions and levels."""
+        if self.compression_level is not None and self.compression is None:
+            raise InvalidInputError("compression_level needs compression: levels differ by codec")
+        self.check()
+        if self.compression is not None:
+            word, level = _codec_and_level(self.compression, self.compression_level)
+            self.compression = word if level is None else f"{word}({level})"
+            self.compression_level = level
+
+    def check(self) -> None:
+        """Raise InvalidInputError for options that no file can have."""
+        for name in _SIZES:
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or not 1 <= value <= MAX_LONG):
+                raise InvalidInputError(
+                    f"{name}: expected a number above 0 and below 2^63, found {value!r}"
+                )
+        if self.compression is not None:
+            _codec_and_level(self.compression, self.compression_level)
+
+
+def codec_of(writer: WriterProperties | None, table: TableProperties) -> str:
+    """Return pyarrow's name of the compression of data files.
+
+    Raises:
+        InvalidInputError: the table's property is not a supported codec.
+    """
+    if writer is not None and writer.compression is not None:
+        word, _ = _codec_and_level(writer.compression)
+        return _CODECS[word]
+    text = table.parquet_compression_codec or _DEFAULT_CODEC
+    _check_word("table property delta.parquet.compression.codec", text, _CODECS)
+    return _CODECS[text.upper()]
+
+
+def file_suffix(codec: str) -> str:
+    """Return the suffix of data files, which contains the compression, as other engines do."""
+    return f"{_SUFFIXES.get(codec, f'.{codec}')}.parquet"
+
+
+def parquet_options(
+    writer: WriterProperties | None,
+    table: TableProperties,
+    leaves: Sequence[tuple[Leaf, str]] = (),
+) -> dict[str, Any]:
+    """Return the arguments for `pyarrow.parquet.ParquetWriter`.
+
+    Args:
+        writer: options of the caller.
+        table: properties of the table.
+        leaves: path by logical names → Parquet's dotted path, for every leaf column; used to
+            resolve options of single columns.
+
+    Raises:
+        InvalidInputError: an option is for an unknown column, or not supported by pyarrow.
+    """
+    codec = codec_of(writer, table)
+    options: dict[str, Any] = {
+        "compression": codec,
+        # Without the Arrow schema: it would contain logical names and types, which readers must
+        # not use.
+        "store_schema": False,
+        # So that pages can be copied into other files without a look at their values.
+        "write_page_checksum": True,
+        # Small decimals as integers, as Spark writes them and every reader supports.
+        "store_decimal_as_integer": True,
+        # So that readers need decode no more than the pages that hold the rows they want.
+        "write_page_index": True,
+    }
+    if LIMITS_PAGE_ROWS:
+        options["max_rows_per_page"] = _PAGE_ROWS
+    if writer is None:
+        return options
+    writer.check()
+    level = None
+    if writer.compression is not None:
+        _, level = _codec_and_level(writer.compression)
+    if level is not None and codec in _PYARROW_LEVELS:
+        low, high = _PYARROW_LEVELS[codec]
+        level = min(max(level, low), high)
+    named = {
+        "compression_level": level,
+        "data_page_size": writer.data_page_size_limit,
+        "dictionary_pagesize_limit": writer.dictionary_page_size_limit,
+        "max_rows_per_page": writer.data_page_row_count_limit,
+        "write_batch_size": writer.write_batch_size,
+    }
+    options.update({name: value for name, value in named.items() if value is not None})
+    options.update(_column_options(writer, leaves))
+    return options
+
+
+def dictionary_leaves(rows: pa.Table, leaves: Sequence[tuple[Leaf, str]]) -> list[str]:
+    """Return the leaf columns to write with a dictionary, judged by a sample of the rows.
+
+    If nearly all values differ, a dictionary makes files larger, and costs more time than the rest
+    of the encoding.
+
+    Args:
+        rows: the first ones of a write, with physical names.
+        leaves: as for `parquet_options`.
+    """
+    sample = rows.slice(0, _SAMPLE_ROWS)
+    distinct = {
+        field.name
+        for field, values in zip(sample.schema, sample.columns, strict=True)
+        if not pa.types.is_nested(field.type) and _differ(values)
+    }
+    known = [leaf for _, leaf in leaves]
+    roots = {leaf.partition(".")[0] for leaf in known}
+    more = [name for name in rows.schema.names if name not in roots and name not in known]
+    return [leaf for leaf in (*known, *more) if leaf not in distinct]
+
+
+def _differ(values: pa.ChunkedArray[Any]) -> bool:
+    count = len(values) - values.null_count
+    if count < _MIN_SAMPLE_ROWS:
+        return False
+    # `count_distinct` makes a hash table for each chunk, and takes twice as long.
+    distinct = values.unique()
+    return len(distinct) - distinct.null_count > _MOST_DISTINCT * count
+
+
+def _column_options(writer: WriterProperties, leaves: Sequence[tuple[Leaf, str]]) -> dict[str, Any]:
+    found = dict(_properties_by_leaf(writer, leaves))
+    if not found:
+        return {}
+    options: dict[str, Any] = {
+        # pyarrow takes lists of the columns for which it is on.
+        "use_dictionary": [
+            leaf
+            for leaf, column in found.items()
+            if column.dictionary_enabled is not False and column.encoding is None
+        ],
+        "write_statistics": [
+            leaf for leaf, column in found.items() if _upper(column.statistics_enabled) != "NONE"
+        ],
+        "write_page_index": any(
+            _upper(column.statistics_enabled) in {None, "PAGE"} for column in found.values()
+        ),
+    }
+    encodings = {
+        leaf: column.encoding.upper()
+        for leaf, column in found.items()
+        if column.encoding is not None
+    }
+    if encodings:
+        options["column_encoding"] = encodings
+    blooms = {
+        leaf: _bloom_options(column.bloom_filter_properties)
+        for leaf, column in found.items()
+        if column.bloom_filter_properties is not None
+        and column.bloom_filter_properties.set_bloom_filter_enabled
+    }
+    if blooms:
+        options["bloom_filter_options"] = blooms
+    return options
+
+
+def _properties_by_leaf(
+    writer: WriterProperties, leaves: Sequence[tuple[Leaf, str]]
+) -> Iterator[tuple[str, ColumnProperties]]:
+    named = dict(writer.column_properties or {})
+    default = writer.default_column_properties
+    if not named and default is None:
+        return
+    by_path = {_dotted_key(key): key for key in reversed(named)}
+    used: set[str] = set()
+    for path, leaf in leaves:
+        names = [_dotted_key(".".join(path[:length])) for length in range(len(path), 0, -1)]
+        chosen = next((by_path[name] for name in names if name in by_path), None)
+        if chosen is not None:
+            used.add(chosen)
+        yield leaf, named[chosen] if chosen is not None else (default or ColumnProperties())
+    unknown = sorted(named.keys() - used)
+    if unknown:
+        raise InvalidInputError(
+            f"column_properties: there is no column {', '.join(map(repr, unknown))} in data "
+            f"files; the columns are {', '.join('.'.join(path) for path, _ in leaves)}"
+        )
+
+
+def _dotted_key(path: str) -> tuple[str, ...]:
+    """What paths of names joined by dots have in common whose names differ in case only."""
+    return path_key(path.split("."))
+
+
+def _bloom_options(bloom: BloomFilterProperties) -> dict[str, Any]:
+    options = {"ndv": bloom.ndv, "fpp": bloom.fpp}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _check_word(name: str, text: str | None, words: Mapping[str, object] | frozenset[str]) -> None:
+    if text is not None and str(text).upper() not in words:
+        raise InvalidInputError(
+            f"{name}: expected one of {', '.join(sorted(words))}, found {text!r}"
+        )
+
+
+def _codec_and_level(text: str, given: int | None = None) -> tuple[str, int | None]:
+    """Return the word and the level of `ZSTD`, `zstd(3)` or such; None where it has no levels.
+
+    Raises:
+        InvalidInputError: there is no such codec, or no such level.
+    """
+    word, _, inner = str(text).upper().partition("(")
+    _check_word("compression", word, _CODECS)
+    own = inner.removesuffix(")")
+    if inner and not own.isdecimal():
+        raise InvalidInputError(f"compression: expected a codec such as ZSTD(3), found {text!r}")
+    codec = _CODECS[word]
+    level = given if given is not None else int(own) if own else None
+    low, high = _LEVELS.get(codec, (0, -1))
+    if level is not None and not low <= level <= high:
+        expected = f"a level from {low} to {high}" if high >= low else "none, it has no levels"
+        raise InvalidInputError(
+            f"compression_level of {word}: expected {expected}, found {level!r}"
+        )
+    return word, _DEFAULT_LEVELS.get(codec) if level is None else level
+
+
+def _upper(text: str | None) -> str | None:
+    return None if text is None else text.upper()
+
+
+MAX_LONG: Final = (1 << 63) - 1
+"""The largest number that Parquet's and Arrow's sizes hold."""
+_DEFAULT_CODEC: Final = "SNAPPY"
+# A page is decoded whole for one of its rows. Of pages of pyarrow's 20,000 rows, files are 0.6 %
+# smaller with Snappy, and a look-up takes half as long again.
+_PAGE_ROWS: Final = 5_000
+# If 90 % of this many random rows are distinct, the column has some 80,000 different values, about
+# as many as fit into a dictionary page.
+_SAMPLE_ROWS: Final = 16_384
+_MIN_SAMPLE_ROWS: Final = 1_000
+_MOST_DISTINCT: Final = 0.9
+_SIZES: Final = (
+    "data_page_size_limit",
+    "dictionary_page_size_limit",
+    "data_page_row_count_limit",
+    "write_batch_size",
+    "max_row_group_size",
+    "statistics_truncate_length",
+)
+_STATISTICS: Final = frozenset({"NONE", "CHUNK", "PAGE"})
+_ENCODINGS: Final = frozenset(
+    {
+        "PLAIN",
+        "RLE",
+        "DELTA_BINARY_PACKED",
+        "DELTA_LENGTH_BYTE_ARRAY",
+        "DELTA_BYTE_ARRAY",
+        "BYTE_STREAM_SPLIT",
+    }
+)
+_CODECS: Final[Mapping[str, str]] = {
+    "UNCOMPRESSED": "none",
+    "NONE": "none",
+    "SNAPPY": "snappy",
+    "GZIP": "gzip",
+    "BROTLI": "brotli",
+    "ZSTD": "zstd",
+    # Both are raw LZ4 blocks: Parquet deprecated its codec LZ4 with Hadoop's framing.
+    "LZ4": "lz4",
+    "LZ4_RAW": "lz4",
+}
+_LEVELS: Final = {"gzip": (0, 10), "brotli": (0, 11), "zstd": (1, 22)}
+# pyarrow refuses levels of gzip that other writers of Parquet have.
+_PYARROW_LEVELS: Final = {"gzip": (1, 9)}
+_DEFAULT_LEVELS: Final = {"gzip": 6, "brotli": 1, "zstd": 1}
+_SUFFIXES: Final = {"none": "", "gzip": ".gz", "brotli": ".br"}
+
+
+# The settings with which a worker writes data files of a table.
+
+
+DEFAULT_TARGET_FILE_SIZE_BYTES: Final = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteSpec:
+    """The settings with which a worker writes data files of a table; it can be pickled.
+
+    Args:
+        store: of the table.
+        configuration: protocol and metadata that the rows must fit.
+        time_zone: of timestamps without a zone.
+        target_file_size_bytes: a file that has reached it is closed, and another one opened.
+        max_rows_per_file: so many rows at most in each file; None is no limit.
+        writer_properties: Parquet options; None uses the table's properties.
+        identity_starts: identity column → the first value to assign, for workers that write at the
+            same time; other columns continue after their high water mark.
+        data_change: False if the rows were in the table before.
+        now_ms: the value of `current_timestamp()`; None is the start of the write.
+        casts: whether columns are cast, see `fit.Fit`.
+    """
+
+    store: Store
+    configuration: TableConfiguration
+    time_zone: str
+    target_file_size_bytes: int = DEFAULT_TARGET_FILE_SIZE_BYTES
+    max_rows_per_file: int | None = None
+    writer_properties: WriterProperties | None = None
+    identity_starts: Mapping[str, int] = field(default_factory=dict)
+    data_change: bool = True
+    now_ms: int | None = None
+    casts: bool = False
+
+    def starting_at(self, identity_starts: Mapping[str, int]) -> Self:
+        """The same, with other first values of identity columns."""
+        return replace(self, identity_starts=dict(identity_starts))

@@ -1,0 +1,492 @@
+"""Open data of any supported type as a stream of Arrow batches.
+
+Owns which types of data a write takes, and how each is streamed without holding it whole. `enforce`
+matches the columns with the table.
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from decimal import Decimal
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from uuid import UUID
+
+import pyarrow as pa
+
+from deltalog.errors import InvalidInputError, SchemaMismatchError
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+    import pandas as pd
+    import polars as pl
+
+_ACCEPTED = (
+    "a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars DataFrame, a "
+    "Polars LazyFrame, a DuckDB relation, any object with __arrow_c_stream__ or "
+    "__arrow_c_array__, a dict of columns, a list of dicts, dataclasses or pydantic models, or an "
+    "iterable of record batches"
+)
+
+
+class Rereadable:
+    """Rows that can be asked for again, with the same answer."""
+
+    __slots__ = ()
+
+
+class RereadableRows(Rereadable, ABC):
+    """Rows that this process can read again and again."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def opened(self) -> pa.RecordBatchReader:
+        """Return the rows as a reader; what it raises reaches the caller as it is."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as a stream of Arrow's C interface."""
+        reader: Any = self.opened()
+        stream: object = reader.__arrow_c_stream__(requested_schema)
+        return stream
+
+
+_REREADABLE = (pa.Table, pa.RecordBatch, list, tuple, dict, Rereadable)
+
+
+def open_batches(data: object) -> pa.RecordBatchReader:
+    """Return a reader of the rows of `data`.
+
+    Args:
+        data: a pyarrow Table, RecordBatch, RecordBatchReader or Dataset, a pandas or Polars
+            DataFrame, a Polars LazyFrame, a DuckDB relation, any object of Arrow's C interfaces, a
+            dict of columns (a list or an array each), a list of dicts (a key that is missing is
+            NULL), of dataclasses or of pydantic models, or an iterable of batches or tables of one
+            schema. No rows and no schema at all give a reader without columns. The index of a
+            pandas DataFrame is a column, unless it is a nameless range; without a name it is
+            `__index_level_0__`.
+
+    Raises:
+        InvalidInputError: the data is of another type, or values of a column have no common one.
+        SchemaMismatchError: batches differ in their schema (on reading).
+
+    Cost: only the first batch of an iterable is read ahead; lists of dicts are converted whole.
+    """
+    data = native_frame(data)
+    if (opened := _opened_frame(data)) is not None:
+        return opened
+    if isinstance(data, RereadableRows):
+        return data.opened()
+    if isinstance(data, pa.RecordBatchReader):
+        # Arrow's C interface would lose the type of an error raised by the source.
+        return data
+    if hasattr(data, "__arrow_c_stream__"):
+        return _stream_of(data)
+    if hasattr(data, "__arrow_c_array__"):
+        batch = pa.record_batch(data)
+        return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    for method, then in (("scanner", "to_reader"), ("to_reader", None)):
+        # A Dataset, or a Scanner; pyarrow.dataset itself is slow to import.
+        if hasattr(data, method) and hasattr(data, "to_batches"):
+            found: Any = getattr(data, method)()
+            reader: pa.RecordBatchReader = found if then is None else getattr(found, then)()
+            return reader
+    if isinstance(data, Mapping):
+        return _table_of_columns(data).to_reader()
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes | bytearray):
+        return _read_items(data)
+    raise _unknown(data)
+
+
+def is_rereadable(data: object) -> bool:
+    """Whether `open_batches` can be called again, with the same rows.
+
+    False for unknown types.
+    """
+    data = native_frame(data)
+    if isinstance(data, _REREADABLE) or _is_pandas(data):
+        return True
+    if isinstance(data, pa.RecordBatchReader | Iterator):
+        return False
+    kind = type(data)
+    return (
+        hasattr(data, "scanner")
+        or hasattr(data, "__arrow_c_array__")
+        or (kind.__module__.startswith(("polars.", "pyspark.")) and kind.__name__ == "DataFrame")
+        or kind.__name__ == "DuckDBPyRelation"
+    )
+
+
+def _opened_frame(data: Any) -> pa.RecordBatchReader | None:
+    if _is_pandas(data):
+        return _table_of_pandas(data).to_reader()
+    match frame_kind(data):
+        case "DataFrame":
+            return open_frame(data)
+        case "LazyFrame":
+            return open_lazy_frame(data)
+    return None
+
+
+def _stream_of(data: Any) -> pa.RecordBatchReader:
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except pa.ArrowInvalid as error:
+        if "non-struct" not in str(error):
+            raise
+        raise InvalidInputError(
+            f"cannot write the data, a {type(data).__name__}: it is one column, and no table; "
+            "a data frame of it has a name for the column"
+        ) from None
+
+
+def _is_pandas(data: object) -> TypeGuard[Any]:
+    kind = type(data)
+    return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
+
+
+def _has_keys(index: Any) -> bool:
+    """Whether a pandas index holds more than the numbers of the rows.
+
+    The keys of `groupby` and `pivot` are only there. deltalake keeps them too, and loses a range
+    with a name, which somebody gave it.
+    """
+    return type(index).__name__ != "RangeIndex" or index.name is not None
+
+
+def _read_items(items: Iterable[Any]) -> pa.RecordBatchReader:
+    iterator = iter(items)
+    first = next(iterator, None)
+    if first is None:
+        return pa.RecordBatchReader.from_batches(pa.schema([]), [])
+    rest = itertools.chain([first], iterator)
+    if isinstance(first, Mapping) or _as_mapping(first) is not None:
+        return _table_of_dicts(items if isinstance(items, Sequence) else list(rest)).to_reader()
+    batches = _batches(rest)
+    head = next(batches, None)
+    if head is None:
+        # Tables without rows still have a schema.
+        return pa.RecordBatchReader.from_batches(_schema_of(first), [])
+    return pa.RecordBatchReader.from_batches(
+        head.schema, _same_schema(itertools.chain([head], batches), head.schema)
+    )
+
+
+def _batches(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    for item in items:
+        if isinstance(item, pa.RecordBatch):
+            yield item
+        elif isinstance(item, pa.Table) or hasattr(item, "__arrow_c_stream__") or _is_pandas(item):
+            yield from open_batches(item)
+        elif hasattr(item, "__arrow_c_array__"):
+            yield pa.record_batch(item)
+        else:
+            raise _unknown(item, "an item of the data")
+
+
+def _schema_of(item: Any) -> pa.Schema:
+    return item.schema if isinstance(item, pa.Table | pa.RecordBatch) else open_batches(item).schema
+
+
+def _same_schema(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for number, batch in enumerate(batches):
+        if not batch.schema.equals(schema):
+            raise SchemaMismatchError(
+                f"batch {number} of the data has another schema than the first one: expected "
+                f"{_shown(schema)}, found {_shown(batch.schema)}"
+            )
+        yield batch
+
+
+def _table_of_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=_has_keys(frame.index))
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InvalidInputError(
+            f"cannot write the DataFrame: {'; '.join(map(str, error.args))}; cast the column to "
+            "one type, as with .astype(str)"
+        ) from error
+
+
+def _table_of_columns(data: Mapping[Any, Any]) -> pa.Table:
+    columns = {str(name): _column(name, values) for name, values in data.items()}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+        raise InvalidInputError(
+            "cannot write the data, a dict of columns: expected as many values in each, found "
+            f"{found}"
+        )
+    return pa.table(list(columns.values()), names=list(columns))
+
+
+def _column(name: object, values: Any) -> pa.Array[Any] | pa.ChunkedArray[Any]:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if (series := column_of_series(values, str(name))) is not None:
+        return series
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidInputError(
+            f"cannot write the column {name!r} of a dict: expected a list or an array of values, "
+            f"found a {type(values).__name__}; a list of dicts has a dict for each row"
+        )
+    try:
+        items: Any = values if hasattr(values, "__len__") else list(values)
+        found: Any = pa.array(items)
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        raise InvalidInputError(
+            f"cannot write the values of {name!r}: they have no common Arrow type: {error}"
+        ) from error
+    return found  # type: ignore[no-any-return]  # an array
+
+
+def _as_mapping(row: Any) -> Mapping[str, Any] | None:
+    """A dataclass or a pydantic model as a dict; None if the row is neither."""
+    if is_dataclass(row) and not isinstance(row, type):
+        return asdict(row)
+    dump = getattr(row, "model_dump", None)
+    return dump() if callable(dump) and hasattr(type(row), "model_fields") else None
+
+
+def _table_of_dicts(items: Sequence[Any]) -> pa.Table:
+    """Return dicts as a table with the keys of all rows; Arrow uses those of the first only."""
+    names: dict[str, None] = {}
+    rows = []
+    for number, item in enumerate(items):
+        row = item if isinstance(item, Mapping) else _as_mapping(item)
+        if row is None:
+            raise InvalidInputError(
+                f"cannot write item {number} of the list: expected a dict, a dataclass or a "
+                f"pydantic model as the first one, found a {type(item).__name__}"
+            )
+        names.update(dict.fromkeys(row))
+        rows.append(row)
+    columns = [_column(name, [row.get(name) for row in rows]) for name in names]
+    return pa.table(columns, names=[str(name) for name in names])
+
+
+def _shown(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)
+
+
+def _unknown(data: object, what: str = "the data") -> InvalidInputError:
+    return InvalidInputError(
+        f"cannot write {what}, a {type(data).__module__}.{type(data).__qualname__}: expected "
+        f"{_ACCEPTED}"
+    )
+
+
+# The types of the data that writes take, for type checkers; `source` opens it.
+
+
+class ArrowStream(Protocol):
+    """A table or a stream of any library: pyarrow's, a Polars data frame, a DuckDB relation."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> object:
+        """Return a stream of Arrow's C interface."""
+        ...
+
+
+class ArrowArray(Protocol):
+    """A record batch of any library."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> object:
+        """Return schema and array of Arrow's C interface."""
+        ...
+
+
+class ArrowBatches(Protocol):
+    """A dataset of pyarrow, or a scanner."""
+
+    def to_batches(self, *args: Any, **options: Any) -> Iterable[Any]:
+        """Return the rows as record batches."""
+        ...
+
+
+class DataclassRow(Protocol):
+    """An instance of a dataclass."""
+
+    __dataclass_fields__: dict[str, Any]
+
+
+class ModelRow(Protocol):
+    """An instance of a pydantic model."""
+
+    def model_dump(self) -> dict[str, Any]:
+        """Return the fields as a dictionary."""
+        ...
+
+
+if TYPE_CHECKING:
+    Row = Mapping[str, object] | DataclassRow | ModelRow
+    Rows = (
+        ArrowStream
+        | ArrowArray
+        | ArrowBatches
+        | pd.DataFrame
+        | pl.LazyFrame
+        | Mapping[str, Any]
+        | Iterable[Row | ArrowStream | ArrowArray | pd.DataFrame]
+    )
+    """Whatever `write_deltalake` takes: rows in memory or elsewhere, as columns or one by one."""
+
+
+# Frames of Polars as streams of Arrow batches, lazy ones in bounded memory.
+
+
+_WIDE: Final = frozenset({"Int128", "UInt128"})
+_OBJECT: Final = "Object"
+
+
+def frame_kind(data: object) -> str | None:
+    """Return `DataFrame` or `LazyFrame` for those of Polars, None for anything else."""
+    kind = type(data)
+    is_frame = kind.__module__.startswith("polars.") and kind.__name__ in {"DataFrame", "LazyFrame"}
+    return kind.__name__ if is_frame else None
+
+
+def open_frame(frame: pl.DataFrame) -> pa.RecordBatchReader:
+    """Return a reader of a frame; integers of 128 bits are decimals without a fraction.
+
+    Raises:
+        InvalidInputError: such a number has more than 38 digits, or is inside another value; or a
+            column has objects of Python that are no UUIDs, paths or decimals.
+    """
+    return pa.RecordBatchReader.from_stream(_narrowed(frame))
+
+
+def column_of_series(data: Any, name: str) -> pa.ChunkedArray[Any] | None:
+    """Return the values of a series of Polars, as in a frame; None for anything else.
+
+    Raises:
+        InvalidInputError: as for `open_frame`.
+    """
+    series = native_frame(data)
+    kind = type(series)
+    if not kind.__module__.startswith("polars.") or kind.__name__ != "Series":
+        return None
+    return open_frame(series.alias(name).to_frame()).read_all().column(0)
+
+
+def open_lazy_frame(frame: pl.LazyFrame) -> pa.RecordBatchReader:
+    """Return a reader of what a lazy frame gives; its query runs while the rows are read.
+
+    Raises:
+        InvalidInputError: this release of Polars gives no batches; or as for `open_frame`.
+
+    Cost: memory for what the query itself keeps, and for a few batches; with a column of objects of
+    Python for all rows.
+    """
+    import polars as pl  # noqa: PLC0415  # optional, and there: this is a frame of it
+
+    if not hasattr(frame, "collect_batches"):
+        raise InvalidInputError(
+            f"cannot write a LazyFrame of Polars {pl.__version__}, which gives no batches: "
+            "write frame.collect(), or use a newer Polars"
+        )
+    kinds = frame.collect_schema()
+    if _object_columns(kinds):
+        return open_frame(frame.collect())  # all of their values tell what they are
+    schema = open_frame(pl.DataFrame(schema=kinds)).schema
+    return pa.RecordBatchReader.from_batches(schema, _collected(frame))
+
+
+def _collected(frame: pl.LazyFrame) -> Iterator[pa.RecordBatch]:
+    for part in frame.collect_batches(lazy=True):
+        yield from open_frame(part)
+
+
+def exportable(data: Any) -> Any:
+    """Return rows that other libraries read through Arrow; a frame without Python's objects.
+
+    Raises:
+        InvalidInputError: a frame of Polars has values that Arrow does not have.
+    """
+    frame = native_frame(data)
+    match frame_kind(frame):
+        case "DataFrame":
+            return _narrowed(frame)
+        case "LazyFrame" if _object_columns(frame.collect_schema()):
+            return _narrowed(frame.collect())
+        case None:
+            return data
+    return frame
+
+
+def native_frame(data: Any) -> Any:
+    """Return what a frame or series of narwhals stands for; else the data."""
+    is_wrapped = type(data).__module__.startswith("narwhals.") and hasattr(data, "to_native")
+    return data.to_native() if is_wrapped else data
+
+
+def _narrowed(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with types that Arrow has, for integers of 128 bits and for Python's objects."""
+    import polars as pl  # noqa: PLC0415  # as above
+
+    wide = []
+    for name, kind in frame.schema.items():
+        if str(kind) in _WIDE:
+            wide.append(name)
+        elif kind.is_nested() and not _WIDE.isdisjoint(found := _names_of_parts(kind)):
+            raise InvalidInputError(
+                f"cannot write the column {name!r}, a {kind}: Delta has no integers of 128 bits; "
+                "cast them to pl.Decimal(38, 0)"
+            )
+        elif kind.is_nested() and _OBJECT in found:
+            raise InvalidInputError(
+                f"cannot write the column {name!r}, a {kind}: it holds objects of Python, of which "
+                "Polars exports the addresses; make them values of a type of Polars"
+            )
+    objects = [_without_objects(frame[name]) for name in _object_columns(frame.schema)]
+    if objects:
+        frame = frame.with_columns(objects)
+    if not wide:
+        return frame
+    try:
+        return frame.with_columns(pl.col(wide).cast(pl.Decimal(38, 0)))
+    except pl.exceptions.PolarsError as error:
+        raise InvalidInputError(
+            f"cannot write the columns {wide!r}, integers of 128 bits, as decimal(38,0): "
+            f"{str(error).partition(chr(10))[0]}"
+        ) from error
+
+
+def _names_of_parts(kind: Any) -> set[str]:
+    """The names of the types inside a type, and its own."""
+    fields = [part.dtype for part in getattr(kind, "fields", ())]
+    inner = getattr(kind, "inner", None)
+    parts = [*fields, *([] if inner is None else [inner])]
+    return {type(kind).__name__, str(kind)}.union(*map(_names_of_parts, parts))
+
+
+def _object_columns(schema: Mapping[str, Any]) -> list[str]:
+    return [name for name, kind in schema.items() if str(kind) == _OBJECT]
+
+
+def _without_objects(column: pl.Series) -> pl.Series:
+    """The values of a column of Python's objects; its stream of Arrow has their addresses."""
+    import polars as pl  # noqa: PLC0415  # as above
+
+    values = column.to_list()
+    kinds = {type(value) for value in values if value is not None}
+    try:
+        if all(issubclass(kind, UUID | PurePath) for kind in kinds) and kinds:
+            texts = [None if value is None else str(value) for value in values]
+            return pl.Series(column.name, pa.array(texts, pa.string()))
+        if all(issubclass(kind, Decimal) for kind in kinds):
+            exact: pa.Array[Any] = pa.array(values)
+            is_null = pa.types.is_null(exact.type)
+            if (is_null or pa.types.is_decimal128(exact.type)) and exact.to_pylist() == values:
+                return pl.Series(column.name, exact)
+    except (pa.ArrowException, ValueError, TypeError):  # such as a path that is no Unicode
+        pass
+    found = ", ".join(sorted(kind.__qualname__ for kind in kinds))
+    raise InvalidInputError(
+        f"cannot take the column {column.name!r}, an Object of Polars: expected UUIDs, paths, or "
+        f"decimals of at most 38 digits in all, found {found}; make them values of a type of "
+        "Polars, such as texts"
+    )

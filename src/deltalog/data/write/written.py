@@ -1,0 +1,180 @@
+"""Files that were written but not committed.
+
+Owns their serialised form, for passing them between processes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from deltalog._util.json import JsonObject, dumps, loads
+from deltalog.errors import InvalidInputError
+from deltalog.protocol.actions import AddCDCFile, AddFile, action_to_json, actions_from_json
+from deltalog.protocol.features.identity_columns import identity_columns
+from deltalog.schema import parse_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from deltalog.protocol.actions import Action
+    from deltalog.protocol.configuration import TableConfiguration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFiles:
+    """Data files that are not committed yet; if they never are, `vacuum` deletes them.
+
+    It can be pickled, or serialised with `to_json`.
+
+    Args:
+        adds: one action per data file.
+        cdc: one action per change data file.
+        identity_marks: identity column → the last assigned value.
+        identity_starts: identity column → the first assigned value.
+        num_rows: rows in the data files.
+        num_bytes: size of all files.
+        table_id: of the table that they were written for.
+        schema_string: the table's `schemaString` when they were written.
+        rules: digest of the other settings when they were written, see `rules_of`; empty is
+            unknown.
+    """
+
+    adds: tuple[AddFile, ...]
+    cdc: tuple[AddCDCFile, ...] = ()
+    identity_marks: Mapping[str, int] = field(default_factory=dict)
+    identity_starts: Mapping[str, int] = field(default_factory=dict)
+    num_rows: int
+    num_bytes: int
+    table_id: str
+    schema_string: str
+    rules: str = ""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The decoded paths of all files."""
+        return (
+            *(action.path for action in self.adds),
+            *(action.path for action in self.cdc),
+        )
+
+    def to_json(self) -> str:
+        """Return one line of JSON."""
+        actions: list[Action] = [*self.adds, *self.cdc]
+        return dumps(
+            {
+                "actions": [action_to_json(action) for action in actions],
+                "identityMarks": dict(self.identity_marks),
+                "identityStarts": dict(self.identity_starts),
+                "numRows": self.num_rows,
+                "numBytes": self.num_bytes,
+                "tableId": self.table_id,
+                "schemaString": self.schema_string,
+                "rules": self.rules,
+            }
+        ).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Parse the JSON of `to_json`.
+
+        Raises:
+            MalformedLogError: the text is not in that form.
+        """
+        where = "written files"
+        node = JsonObject(loads(text, where), where)
+        actions = actions_from_json(node.required("actions", list), where)
+        return cls(
+            adds=tuple(action for action in actions if isinstance(action, AddFile)),
+            cdc=tuple(action for action in actions if isinstance(action, AddCDCFile)),
+            identity_marks=node.required("identityMarks", dict),
+            identity_starts=node.required("identityStarts", dict),
+            num_rows=node.required("numRows", int),
+            num_bytes=node.required("numBytes", int),
+            table_id=node.required("tableId", str),
+            schema_string=node.required("schemaString", str),
+            rules=node.optional("rules", str) or "",
+        )
+
+    @classmethod
+    def merge(cls, parts: Iterable[WrittenFiles]) -> WrittenFiles:
+        """Merge the files of several workers for one commit.
+
+        Raises:
+            InvalidInputError: there are no parts, they were written for different tables or
+                schemas, or workers assigned the same values of an identity column.
+        """
+        found = list(parts)
+        if not found:
+            raise InvalidInputError("there are no written files to merge")
+        if not all(isinstance(part, WrittenFiles) for part in found):
+            raise InvalidInputError(
+                f"expected what write_files gave, found a {type(found[0]).__name__}; "
+                "WrittenFiles.from_json reads what to_json gave"
+            )
+        first = found[0]
+        if any(
+            (part.table_id, part.schema_string, part.rules)
+            != (first.table_id, first.schema_string, first.rules)
+            for part in found
+        ):
+            raise InvalidInputError(
+                "cannot commit these files together: they were written for different tables, or "
+                "for different schemas or properties of one table"
+            )
+        starts, marks = _merge_identities(found)
+        return cls(
+            adds=tuple(action for part in found for action in part.adds),
+            cdc=tuple(action for part in found for action in part.cdc),
+            identity_marks=marks,
+            identity_starts=starts,
+            num_rows=sum(part.num_rows for part in found),
+            num_bytes=sum(part.num_bytes for part in found),
+            table_id=first.table_id,
+            schema_string=first.schema_string,
+            rules=first.rules,
+        )
+
+
+def rules_of(configuration: TableConfiguration) -> str:
+    """Return a digest of partition columns, properties and protocol, by which files are written.
+
+    Properties include constraints: rows that were checked against others must not be committed.
+    """
+    metadata, protocol = configuration.metadata, configuration.protocol
+    facts = [
+        list(metadata.partition_columns),
+        sorted(metadata.configuration.items()),
+        [protocol.min_reader_version, protocol.min_writer_version],
+        sorted(protocol.writer_features or ()),
+    ]
+    return hashlib.sha256(dumps(facts)).hexdigest()
+
+
+def _merge_identities(
+    parts: Sequence[WrittenFiles],
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the first and last identity values of all parts, whose ranges must not overlap."""
+    starts: dict[str, int] = {}
+    marks: dict[str, int] = {}
+    if not any(part.identity_marks for part in parts):
+        return starts, marks
+    for column in identity_columns(parse_schema(parts[0].schema_string)):
+        name = column.name
+        spans = sorted(
+            sorted((part.identity_starts.get(name, mark), mark))
+            for part in parts
+            if (mark := part.identity_marks.get(name)) is not None
+        )
+        if not spans:
+            continue
+        if any(before[1] >= after[0] for before, after in itertools.pairwise(spans)):
+            raise InvalidInputError(
+                f"several writers gave the same values of the identity column {name!r}: give each "
+                "of them its own range (WriteSpec.identity_starts), or write in one go"
+            )
+        ends = (spans[0][0], spans[-1][1])
+        starts[name], marks[name] = ends if column.step > 0 else ends[::-1]
+    return starts, marks

@@ -1,0 +1,335 @@
+"""Delta tables as data frames of Daft, and data frames as versions of Delta tables.
+
+A task reads a few files. A write is a call for each batch of rows, on the worker that has it, and
+one commit by the caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+try:
+    import daft
+    from daft.expressions.visitor import PredicateVisitor
+    from daft.io import DataSource
+    from daft.io.sink import DataSink, WriteResult
+    from daft.io.source import DataSourceTask
+    from daft.recordbatch import MicroPartition, RecordBatch
+    from daft.runners import get_or_infer_runner_type
+except ImportError as _error:
+    raise ImportError("deltalog.daft needs Daft: pip install 'deltalog[daft]'") from _error
+
+from deltalog.errors import InvalidInputError, UnsupportedTypeError
+from deltalog.expressions.daft import DaftConverter
+from deltalog.expressions.trees import conjunction
+from deltalog.integrations.tasks import (
+    DistributedRows,
+    Sent,
+    TaskGroup,
+    VersionRead,
+    open_version,
+    own_errors,
+    reported,
+    share_by_bytes,
+    write_rows,
+)
+from deltalog.protocol.features.identity_columns import identity_columns
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from typing import Unpack
+
+    from daft.io.pushdowns import Pushdowns
+
+    from deltalog.data.scan.plan import Scan
+    from deltalog.data.scan.task import ScanTask
+    from deltalog.expressions import Expression
+    from deltalog.integrations.tasks import Report, Source, Version
+    from deltalog.operations.changes.apply import WriteJob
+    from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.table.write import WriteArguments
+
+__all__ = ["read", "write"]
+
+_TASK_BYTES: Final = 64 * 1024 * 1024
+_BATCH_ROWS: Final = 1024 * 1024
+
+
+def read(
+    source: Source,
+    *,
+    columns: Sequence[str] | None = None,
+    predicate: Any = None,
+    parameters: Sequence[object] | Mapping[str, object] | None = None,
+    version: Version | None = None,
+    storage_options: StorageOptions | None = None,
+    delta_table_options: Mapping[str, Any] | None = None,
+) -> daft.DataFrame:
+    """Return one version of a table as a Daft data frame.
+
+    The columns, filters and number of rows of a query are pushed into the read: other columns are
+    not read, files and row groups are left out, and with a limit alone no more files are opened
+    than it needs. Daft filters the rows again, so that its own rules hold.
+
+    Args:
+        source: location of the table, or the table.
+        columns: as for `DeltaTable.scan`.
+        predicate: as for `DeltaTable.scan`.
+        parameters: likewise.
+        version: a number, a timestamp text or a datetime; None is the latest, or that of the table.
+        storage_options: as for `DeltaTable`; they are sent to the workers.
+        delta_table_options: other arguments of `DeltaTable`.
+
+    Raises:
+        TableNotFoundError: there is no Delta table.
+        VersionNotFoundError: the version is not there.
+        InvalidInputError: an unknown column, or a predicate that is not understood.
+        UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows, or
+            Daft has no such type.
+
+    Cost: opens the table; no data is read before the frame is collected.
+    """
+    table = open_version(source, version, storage_options, delta_table_options)
+    rows = VersionRead.of(table, columns=columns, predicates=(predicate,), parameters=parameters)
+    return _DaftSource(rows).read()
+
+
+def write(
+    frame: daft.DataFrame,
+    table: Source,
+    *,
+    batch_rows: int | None = _BATCH_ROWS,
+    **options: Unpack[WriteArguments],
+) -> int | None:
+    """Write a Daft data frame to a table, as one version.
+
+    Workers write the batches that they get to files, and the caller commits the files of all. If a
+    batch fails, or the commit, the table is as it was.
+
+    Args:
+        frame: the rows. It is computed again if another writer's commit conflicts with the write.
+        table: where; a table that does not exist is created. A `DeltaTable` shows the new version
+            afterwards.
+        batch_rows: rows are gathered up to this number, so that files are not too small; None
+            writes what Daft computes at a time.
+        options: the other arguments of `write_deltalake`: `mode`, `partition_by`, `predicate`,
+            `schema_mode`, `configuration`, `storage_options`, `commit_properties` and so on.
+
+    Returns:
+        The new version; None if nothing had to be written.
+
+    Raises:
+        TableExistsError: `mode="error"`, and there is a table.
+        SchemaMismatchError: the frame does not fit the table; raised before it is computed.
+        ConstraintViolationError: rows break a rule of the table.
+        CommitFailedError: another writer won; the table is as it was.
+        InvalidInputError: arguments that do not go together; or on a cluster the table has identity
+            columns, whose values workers cannot share out.
+
+    Cost: one computation of the frame; a file per batch and partition of the table.
+    """
+    return write_rows(_DaftRows(frame, batch_rows), table, **options)
+
+
+class _DaftSource(DataSource):  # type: ignore[misc]  # Daft is optional for type checkers, too
+    """One version of a table, as a source of Daft.
+
+    Args:
+        rows: the read.
+
+    Raises:
+        UnsupportedTypeError: Daft has no type for a column.
+    """
+
+    def __init__(self, rows: VersionRead) -> None:
+        self._rows = Sent(rows)
+        self._schema = _schema_of(rows.schema)
+
+    @property
+    def name(self) -> str:
+        """The name in Daft's plans."""
+        return f"Delta({self._rows.value.snapshot.store.root})"
+
+    @property
+    def schema(self) -> daft.Schema:
+        """The columns."""
+        return self._schema
+
+    async def get_tasks(self, pushdowns: Pushdowns) -> AsyncIterator[DataSourceTask]:
+        """Yield tasks of some files each.
+
+        Args:
+            pushdowns: what the query needs.
+        """
+        rows = self._rows.value
+        used = _used(pushdowns, rows.schema.names)
+        # Daft numbers the columns of its filters in the order of the schema.
+        names = [name for name in rows.schema.names if name in used]
+        scan = await asyncio.to_thread(rows.scan, names, self._pushed(pushdowns))
+        most = pushdowns.limit if pushdowns.filters is None else None
+        tasks = await asyncio.to_thread(_first_tasks, scan, most)
+        for group in share_by_bytes(tasks, scan.schema, most_bytes=_TASK_BYTES):
+            yield _DeltaTask(group, most)
+
+    def _pushed(self, pushdowns: Pushdowns) -> Expression | None:
+        """What of the filters has a counterpart."""
+        rows = self._rows.value
+        if pushdowns.filters is None:
+            return None
+        converter = _Converter(rows.snapshot.configuration.schema)
+        parts = [rows.resolved(part) for part in converter.parts(pushdowns.filters)]
+        found = [part for part in parts if part is not None]
+        return conjunction(found) if found else None
+
+
+class _Converter(DaftConverter, PredicateVisitor):  # type: ignore[misc]  # as above
+    """Converts the filters of a query."""
+
+
+def _used(pushdowns: Pushdowns, every: list[str]) -> set[str]:
+    """The columns of a query, and of its filters, by which Daft filters what it gets."""
+    if pushdowns.columns is None:
+        return set(every)
+    try:
+        return {*pushdowns.columns, *pushdowns.filter_required_column_names()}
+    except ValueError:  # Daft does not know of all functions which columns they take
+        return set(every)
+
+
+def _first_tasks(scan: Scan, limit: int | None) -> list[ScanTask]:
+    """The tasks of a scan; if the log says that the first ones have enough rows, only these."""
+    if limit is None or scan.spec.predicate is not None:
+        return list(scan.tasks())
+    found, num_rows = [], 0
+    for task in scan.tasks(with_rows=True):
+        if num_rows >= limit:
+            break
+        found.append(task)
+        num_rows += task.most_rows or 0
+    return found
+
+
+class _DeltaTask(DataSourceTask):  # type: ignore[misc]  # as above
+    """Some files to read.
+
+    Args:
+        group: the files.
+        most_rows: as many rows are enough; None is all.
+    """
+
+    def __init__(self, group: TaskGroup, most_rows: int | None) -> None:
+        self._group = Sent(group)
+        self._most_rows = most_rows
+
+    @property
+    def schema(self) -> daft.Schema:
+        """The columns."""
+        return _schema_of(self._group.value.schema)
+
+    async def read(self) -> AsyncIterator[RecordBatch]:
+        """Yield the rows; runs in a task."""
+        schema, missing = self._group.value.schema, self._most_rows
+        batches = self._group.value.to_batches()
+        # Reading waits for the store, and Daft's other tasks must not.
+        while missing != 0 and (batch := await asyncio.to_thread(next, batches, None)) is not None:
+            shown = batch if missing is None else batch.slice(0, missing)
+            missing = None if missing is None else missing - shown.num_rows
+            yield RecordBatch.from_arrow_record_batches([shown], schema)
+
+
+class _DaftRows(DistributedRows):
+    """The rows of a frame.
+
+    Args:
+        frame: the rows.
+        batch_rows: as for `write`.
+    """
+
+    def __init__(self, frame: daft.DataFrame, batch_rows: int | None) -> None:
+        if not isinstance(frame, daft.DataFrame):
+            raise InvalidInputError(
+                f"cannot write a {type(frame).__name__} with deltalog.daft: expected a Daft "
+                "DataFrame; write_deltalake takes rows in memory"
+            )
+        self._frame = frame if batch_rows is None else frame.into_batches(batch_rows)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the frame."""
+        found: pa.Schema = self._frame.schema().to_pyarrow_schema()
+        return found
+
+    def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
+        """Write the batches where they are."""
+        configuration = job.value.spec.configuration
+        if identity_columns(configuration.schema) and get_or_infer_runner_type() != "native":
+            raise InvalidInputError(
+                f"cannot write to {job.value.spec.store.root} from Daft on a cluster: the table "
+                "has identity columns, and Daft's workers have no numbers by which they could "
+                "share out values; write frame.to_arrow() with write_deltalake"
+            )
+        sink = _DeltaSink(job)
+        with own_errors():
+            self._frame.write_sink(sink)
+        return sink.reports
+
+
+class _DeltaSink(DataSink):  # type: ignore[misc]  # as above
+    """Writes batches to files, which the caller commits.
+
+    Args:
+        job: of the write.
+
+    Attributes:
+        reports: what the workers told.
+    """
+
+    def __init__(self, job: Sent[WriteJob]) -> None:
+        self._job = job
+        self._places = count()
+        self.reports: list[Report] = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the count here: a worker's begins anew."""
+        return _DeltaSink, (self._job,)
+
+    def name(self) -> str:
+        """Return the name in Daft's plans."""
+        return "Delta"
+
+    def schema(self) -> daft.Schema:
+        """Return the columns of what Daft takes for the result."""
+        return daft.Schema.from_pyarrow_schema(_RESULT)
+
+    def write(self, micropartitions: Iterator[MicroPartition]) -> Iterator[WriteResult[Report]]:
+        """Write batches, each to files of its own; runs where they are."""
+        for part in micropartitions:
+            rows = part.to_arrow()
+            if rows.num_rows:
+                report = reported(self._job, rows.to_batches(), place=next(self._places))
+                num_bytes = getattr(report, "num_bytes", 0)
+                yield WriteResult(
+                    result=report, bytes_written=num_bytes, rows_written=rows.num_rows
+                )
+
+    def finalize(self, write_results: list[WriteResult[Report]]) -> MicroPartition:
+        """Keep what the workers told."""
+        self.reports = [found.result for found in write_results]
+        num_rows = sum(found.rows_written for found in write_results)
+        return MicroPartition.from_arrow(pa.table({"num_rows": [num_rows]}, schema=_RESULT))
+
+
+_RESULT: Final = pa.schema([("num_rows", pa.int64())])
+
+
+def _schema_of(schema: pa.Schema) -> daft.Schema:
+    try:
+        return daft.Schema.from_pyarrow_schema(schema)
+    except Exception as error:
+        raise UnsupportedTypeError(
+            f"cannot show these columns in Daft: {error}; found {schema.to_string()!r}"
+        ) from error

@@ -1,0 +1,400 @@
+"""Delta tables as data frames of Dask, and data frames of Dask as versions of Delta tables.
+
+A partition is a few files, read by the task that needs it. A write is a task for each partition,
+and one commit by the caller.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+
+from deltalog.data.scan.rows import require_library, to_frame
+from deltalog.errors import InvalidInputError
+from deltalog.integrations.tasks import (
+    DistributedRows,
+    Sent,
+    TaskGroup,
+    VersionRead,
+    open_version,
+    reported,
+    share_by_bytes,
+    write_rows,
+)
+from deltalog.operations.arguments import check_number, refuse_both
+from deltalog.schema import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime as moment
+    from typing import Unpack
+
+    import dask.dataframe as dd
+    import pandas as pd
+
+    from deltalog.data.scan.rows import DtypeBackend
+    from deltalog.data.scan.task import ScanTask
+    from deltalog.integrations.tasks import Report, Source, Version
+    from deltalog.operations.changes.apply import WriteJob
+    from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.table import DeltaTable
+    from deltalog.table.write import WriteArguments
+
+__all__ = ["read", "read_deltalake", "to_deltalake", "write"]
+
+_PARTITION_BYTES: Final = 64 * 1024 * 1024
+
+
+def read(  # noqa: PLR0913  # each is the caller's choice
+    source: Source,
+    *,
+    columns: Sequence[str] | None = None,
+    predicate: Any = None,
+    filters: Any = None,
+    parameters: Sequence[object] | Mapping[str, object] | None = None,
+    version: Version | None = None,
+    storage_options: StorageOptions | None = None,
+    delta_table_options: Mapping[str, Any] | None = None,
+    index: str | None = None,
+    dtype_backend: DtypeBackend = "pyarrow",
+    partition_bytes: int = _PARTITION_BYTES,
+) -> dd.DataFrame:
+    """Return one version of a table as a Dask data frame.
+
+    Tasks read the columns that the graph needs. Rows are chosen by the predicate, by which files
+    and row groups are left out; a filter of the frame (`frame[frame.x > 1]`) is applied after them.
+
+    Args:
+        source: location of the table, or the table.
+        columns: as for `DeltaTable.scan`.
+        predicate: as for `DeltaTable.scan`.
+        filters: a predicate besides, under the name that Dask's own readers have.
+        parameters: as for `DeltaTable.scan`.
+        version: a number, a timestamp text or a datetime; None is the latest, or that of the table.
+        storage_options: as for `DeltaTable`; they are sent to the workers.
+        delta_table_options: other arguments of `DeltaTable`.
+        index: a column that becomes the index; each partition is sorted by it. Of whole numbers and
+            texts the divisions are known where the log's bounds tell that no two files overlap and
+            that no value is NULL; the files are then in that order.
+        dtype_backend: `pyarrow`, which is exact, or `numpy_nullable`; NumPy's own dtypes would be
+            others in partitions with NULL than in those without.
+        partition_bytes: files that follow each other are one partition up to this size, as they are
+            stored; a larger file is a partition.
+
+    Returns:
+        A frame, whose divisions are unknown without `index`. Its dtypes come from the schema,
+        without reading data.
+
+    Raises:
+        TableNotFoundError: there is no Delta table.
+        VersionNotFoundError: the version is not there.
+        InvalidInputError: an unknown column or option, or Dask is not installed.
+        UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
+
+    Cost: opens the table, and reads the log's columns for the files that the predicate leaves.
+    """
+    frames = _dask_dataframe()
+    check_number("partition_bytes", partition_bytes, least=1)
+    table = open_version(source, version, storage_options, delta_table_options)
+    rows = VersionRead.of(
+        table, columns=columns, predicates=(predicate, filters), parameters=parameters
+    )
+    scan = rows.scan()
+    shown = scan.schema
+    if index is not None and index not in shown.names:
+        raise InvalidInputError(
+            f"cannot make {index!r} the index of {table.table_uri}: expected one of the columns "
+            f"that are read, {shown.names!r}"
+        )
+    tasks = list(scan.tasks())
+    bounds = None if index is None else _bounds_of(table, tasks, shown.field(index))
+    if bounds is not None:
+        tasks.sort(key=lambda task: bounds[task.path])
+    groups = share_by_bytes(tasks, shown, most_bytes=partition_bytes)
+    parts = [_FramePart(group) for group in groups or [TaskGroup(schema=shown)]]
+    meta = to_frame(shown.empty_table(), dtype_backend)
+    # Otherwise Dask makes texts of Python's values, such as decimals.
+    with require_library("dask").config.set({"dataframe.convert-string": False}):
+        frame: dd.DataFrame = frames.from_map(
+            _read_part,
+            parts,
+            dtype_backend=dtype_backend,
+            index=index,
+            meta=meta if index is None else meta.set_index(index),
+            divisions=None if bounds is None else _divisions(groups, bounds),
+            label="read-delta",
+        )
+    return frame
+
+
+def write(
+    frame: dd.DataFrame,
+    table: Source,
+    *,
+    schema: pa.Schema | Schema | None = None,
+    index: bool | None = None,
+    **options: Unpack[WriteArguments],
+) -> int | None:
+    """Write a Dask data frame to a table, as one version.
+
+    Each partition is written by the task that computes it, and the caller commits the files of all.
+    If a task fails, or the commit, the table is as it was.
+
+    Args:
+        frame: the rows. It is computed again if another writer's commit conflicts with the write.
+        table: where; a table that does not exist is created. A `DeltaTable` shows the new version
+            afterwards.
+        schema: types of columns that Dask knows as `object` only. A new table needs them; in one
+            that is there, they are its own.
+        index: whether the index is a column. None writes an index with a name.
+        options: the other arguments of `write_deltalake`: `mode`, `partition_by`, `predicate`,
+            `schema_mode`, `configuration`, `storage_options`, `commit_properties` and so on.
+
+    Returns:
+        The new version; None if nothing had to be written.
+
+    Raises:
+        TableExistsError: `mode="error"`, and there is a table.
+        SchemaMismatchError: the rows do not fit the table; if Dask knows their types, no task ran.
+        ConstraintViolationError: rows break a rule of the table.
+        CommitFailedError: another writer won; the table is as it was.
+        InvalidInputError: arguments that do not go together, or columns of unknown type.
+
+    Cost: one computation of the frame; a file per partition of the frame and of the table.
+    """
+    _dask_dataframe()
+    return write_rows(_DaskRows(frame, schema, index=index), table, **options)
+
+
+def read_deltalake(
+    path: Source,
+    *,
+    version: int | None = None,
+    columns: Sequence[str] | None = None,
+    storage_options: StorageOptions | None = None,
+    datetime: str | moment | None = None,
+    filter: Any = None,  # noqa: A002  # dask-deltatable's signature
+    **options: Any,
+) -> dd.DataFrame:
+    """Return a table as a data frame: `read` under the name and arguments of dask-deltatable.
+
+    Args:
+        path: as `source`.
+        version: a number.
+        columns: as for `read`.
+        storage_options: likewise.
+        datetime: instead of a version.
+        filter: as `filters`.
+        options: the others of `read`.
+    """
+    refuse_both(version=version, datetime=datetime)
+    return read(
+        path,
+        version=version if datetime is None else datetime,
+        columns=columns,
+        storage_options=storage_options,
+        filters=filter,
+        **options,
+    )
+
+
+def to_deltalake(
+    table_or_uri: Source,
+    df: dd.DataFrame,
+    *,
+    schema: pa.Schema | Schema | None = None,
+    overwrite_schema: bool = False,
+    **options: Unpack[WriteArguments],
+) -> None:
+    """Write a data frame to a table: `write` under the name and arguments of dask-deltatable.
+
+    It is done when the function returns, not when a result of it is computed.
+
+    Args:
+        table_or_uri: as `table`.
+        df: as `frame`.
+        schema: as for `write`.
+        overwrite_schema: whether a table that is overwritten gets the columns of the frame.
+        options: the others of `write`.
+    """
+    if overwrite_schema:
+        options["schema_mode"] = "overwrite"
+    write(df, table_or_uri, schema=schema, **options)
+
+
+class _FramePart(Sent[TaskGroup]):
+    """The files of one partition, in a graph."""
+
+    __slots__ = ()
+
+    def __dask_tokenize__(self) -> Any:
+        """Tell one read from others, without the credentials in it."""
+        files = [
+            (task.path, task.deletion_vector and task.deletion_vector.unique_id)
+            for task in self.value.tasks
+        ]
+        spec = self.value.tasks[0].spec if self.value.tasks else None
+        condition = None if spec is None else str(spec.predicate)
+        root = None if spec is None else spec.table
+        return "deltalog", root, files, condition, str(self.value.schema)
+
+
+def _read_part(
+    part: Sent[TaskGroup], columns: list[str], dtype_backend: DtypeBackend, index: str | None
+) -> Any:
+    """Read the columns of a partition that its graph needs; runs in a task."""
+    names = columns if index is None else [index, *columns]
+    frame: Any = to_frame(part.value.with_columns(names).to_table(), dtype_backend)
+    return frame if index is None else frame.set_index(index).sort_index()
+
+
+def _bounds_of(
+    table: DeltaTable, tasks: Sequence[ScanTask], column: pa.Field[Any]
+) -> dict[str, tuple[Any, Any]] | None:
+    """Least and greatest value of a column in each file; None if they are no divisions."""
+    # The log has moments rounded to milliseconds, and Dask compares other types as it likes.
+    if not (pa.types.is_integer(column.type) or pa.types.is_string(column.type)):
+        return None
+    names = [f"{what}.{column.name}" for what in ("min", "max", "null_count")]
+    known = table.get_add_actions(flatten=True)
+    if not tasks or not set(names) <= set(known.schema.names):
+        return None
+    rows = known.select(["path", *names]).to_pylist()
+    found = {row["path"]: (row[names[0]], row[names[1]]) for row in rows if row[names[2]] == 0}
+    bounds = {task.path: found.get(task.path, (None, None)) for task in tasks}
+    if any(None in pair for pair in bounds.values()):
+        return None
+    overlaps = any(one[1] >= other[0] for one, other in pairwise(sorted(bounds.values())))
+    return None if overlaps else bounds
+
+
+def _divisions(
+    groups: Sequence[TaskGroup], bounds: Mapping[str, tuple[Any, Any]]
+) -> tuple[Any, ...]:
+    """The first values of partitions, and the last one of all."""
+    firsts = [bounds[group.tasks[0].path][0] for group in groups]
+    return (*firsts, bounds[groups[-1].tasks[-1].path][1])
+
+
+class _DaskRows(DistributedRows):
+    """The rows of a frame.
+
+    Args:
+        frame: the rows.
+        given: types of some columns.
+        index: as for `write`.
+    """
+
+    def __init__(
+        self, frame: dd.DataFrame, given: pa.Schema | Schema | None, *, index: bool | None
+    ) -> None:
+        meta = getattr(frame, "_meta", None)
+        if meta is None or not hasattr(frame, "to_delayed") or meta.ndim != 2:
+            raise InvalidInputError(
+                f"cannot write a {type(frame).__name__} with deltalog.dask: expected a Dask "
+                "DataFrame; write_deltalake takes rows in memory"
+            )
+        self._frame = frame
+        self._index = meta.index.name is not None if index is None else index
+        shown = given.to_arrow() if isinstance(given, Schema) else given
+        types = {} if shown is None else {field.name: field.type for field in shown}
+        self._types = _types_of(meta, types, index=self._index)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the frame."""
+        unknown = [name for name, kind in self._types.items() if kind is None]
+        if unknown:
+            raise InvalidInputError(
+                f"cannot tell the types of {', '.join(map(repr, unknown))} of the Dask frame: for "
+                "Dask they are objects of any type; give them as schema=pa.schema([…])"
+            )
+        return pa.schema([pa.field(name, kind) for name, kind in self._types.items() if kind])
+
+    @property
+    def known_schema(self) -> pa.Schema | None:
+        """The columns, if the types of all are known."""
+        return None if None in self._types.values() else self.schema
+
+    def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
+        """Write each partition in a task."""
+        dask = require_library("dask")
+        # In the graph once, and not hashed: each write is another one.
+        sent = dask.delayed(job, name=f"deltalog-job-{uuid4().hex}", traverse=False)
+        writing = dask.delayed(_write_part, pure=False)
+        calls = [
+            writing(part, sent, number, self._types, self._index)
+            for number, part in enumerate(self._frame.to_delayed())
+        ]
+        reports: Sequence[Report] = dask.compute(*calls)
+        return reports
+
+
+def _write_part(
+    frame: pd.DataFrame,
+    job: Sent[WriteJob],
+    number: int,
+    types: Mapping[str, pa.DataType | None],
+    index: bool,  # noqa: FBT001  # an argument of a task
+) -> Report:
+    """Write a partition; runs in a task."""
+    return reported(job, _batches(frame, types, index=index), place=number)
+
+
+def _batches(
+    frame: pd.DataFrame, types: Mapping[str, pa.DataType | None], *, index: bool
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a partition."""
+    frame = frame.reset_index() if index else frame
+    found: list[Any] = []
+    for place, (name, kind) in enumerate(types.items()):
+        try:
+            found.append(_array_of(frame.iloc[:, place], kind))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            raise InvalidInputError(
+                f"cannot write the column {name!r} of the Dask frame as {kind or 'any type'}: "
+                f"{error}"
+            ) from error
+    yield from pa.Table.from_arrays(found, names=list(types)).to_batches()
+
+
+def _array_of(column: pd.Series[Any], kind: pa.DataType | None) -> Any:
+    if column.dtype != "category":
+        return pa.Array.from_pandas(column, type=kind)
+    values: Any = pa.Array.from_pandas(column)
+    plain = values.dictionary_decode()
+    return plain if kind is None else plain.cast(kind)
+
+
+def _types_of(
+    meta: pd.DataFrame, given: Mapping[str, pa.DataType], *, index: bool
+) -> dict[str, pa.DataType | None]:
+    """Arrow types of a frame's columns by name; None is unknown."""
+    meta = meta.reset_index() if index else meta
+    unknown = sorted(set(given) - set(map(str, meta.columns)))
+    if unknown:
+        raise InvalidInputError(
+            f"schema: the Dask frame has no column {', '.join(map(repr, unknown))}"
+        )
+    if not meta.columns.is_unique:
+        raise InvalidInputError(
+            f"cannot write the Dask frame: it has columns of the same name: {list(meta.columns)!r}"
+        )
+    return {str(name): given.get(str(name)) or _type_of(meta[name]) for name in meta.columns}
+
+
+def _type_of(column: pd.Series[Any]) -> pa.DataType | None:
+    if column.dtype == object:
+        return None
+    kind: pa.DataType = pa.Array.from_pandas(column.head(0)).type
+    if isinstance(kind, pa.DictionaryType):  # Dask need not know the categories
+        kind = kind.value_type
+        return None if pa.types.is_null(kind) else kind
+    return kind
+
+
+def _dask_dataframe() -> Any:
+    return require_library("dask.dataframe", extra="dask")

@@ -1,0 +1,353 @@
+"""Delta tables as datasets of Ray Data, and datasets as versions of Delta tables.
+
+A read task is a few files. A write is a task for some blocks, on the worker that has them, and one
+commit by the caller.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+try:
+    import ray.data
+    from ray.data import Datasink, Datasource, ReadTask
+    from ray.data.block import BlockAccessor, BlockMetadata
+except ImportError as _error:
+    raise ImportError("deltalog.ray needs Ray: pip install 'deltalog[ray]'") from _error
+
+from deltalog.errors import InvalidInputError, SchemaMismatchError
+from deltalog.expressions.arrow_filters import weaker_than_arrow_expression
+from deltalog.integrations.tasks import (
+    DistributedRows,
+    Sent,
+    TaskGroup,
+    VersionRead,
+    open_version,
+    own_errors,
+    reported,
+    share_by_number,
+    write_rows,
+)
+from deltalog.schema import to_arrow_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Unpack
+
+    import pyarrow.compute as pc  # noqa: TID251  # for its expressions' type
+    from ray.data import Dataset
+
+    from deltalog.integrations.tasks import Report, Source, Version
+    from deltalog.operations.changes.apply import WriteJob
+    from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.table.write import WriteArguments
+
+__all__ = ["read", "write"]
+
+_MEMORY_OF_BYTE: Final = 4
+"""About how much memory a byte of a Parquet file becomes."""
+_SAMPLE_ROWS: Final = 1024
+
+
+def read(
+    source: Source,
+    *,
+    columns: Sequence[str] | None = None,
+    predicate: Any = None,
+    parameters: Sequence[object] | Mapping[str, object] | None = None,
+    version: Version | None = None,
+    storage_options: StorageOptions | None = None,
+    delta_table_options: Mapping[str, Any] | None = None,
+    **ray_options: Any,
+) -> Dataset:
+    """Return one version of a table as a dataset of Ray Data.
+
+    Read tasks give Arrow blocks. The columns that the dataset selects and its filters by expression
+    (`dataset.filter(expr=…)`) are pushed into the read, as far as Ray hands them over: the former
+    are not read, by the latter files and row groups are left out, and rows are filtered exactly.
+
+    Args:
+        source: location of the table, or the table.
+        columns: as for `DeltaTable.scan`.
+        predicate: as for `DeltaTable.scan`.
+        parameters: likewise.
+        version: a number, a timestamp text or a datetime; None is the latest, or that of the table.
+        storage_options: as for `DeltaTable`; they are sent to the workers.
+        delta_table_options: other arguments of `DeltaTable`.
+        ray_options: those of `ray.data.read_datasource`, such as `override_num_blocks`,
+            `concurrency` and `ray_remote_args`.
+
+    Raises:
+        TableNotFoundError: there is no Delta table.
+        VersionNotFoundError: the version is not there.
+        InvalidInputError: an unknown column, or a predicate that is not understood.
+        UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
+
+    Cost: opens the table, and reads the log's columns for the files that the predicate leaves.
+    """
+    table = open_version(source, version, storage_options, delta_table_options)
+    rows = VersionRead.of(table, columns=columns, predicates=(predicate,), parameters=parameters)
+    return ray.data.read_datasource(DeltaDatasource(rows), **ray_options)
+
+
+def write(
+    dataset: Dataset,
+    table: Source,
+    *,
+    concurrency: int | None = None,
+    ray_remote_args: dict[str, Any] | None = None,
+    **options: Unpack[WriteArguments],
+) -> int | None:
+    """Write a dataset of Ray Data to a table, as one version.
+
+    Write tasks write the blocks that they get to files, and the caller commits the files of all. If
+    a task fails, or the commit, the table is as it was.
+
+    Args:
+        dataset: the rows. It is computed again if another writer's commit conflicts with the write.
+        table: where; a table that does not exist is created. A `DeltaTable` shows the new version
+            afterwards.
+        concurrency: of the write tasks, as for `Dataset.write_datasink`.
+        ray_remote_args: of the write tasks, likewise.
+        options: the other arguments of `write_deltalake`: `mode`, `partition_by`, `predicate`,
+            `schema_mode`, `configuration`, `storage_options`, `commit_properties` and so on.
+
+    Returns:
+        The new version; None if nothing had to be written.
+
+    Raises:
+        TableExistsError: `mode="error"`, and there is a table.
+        SchemaMismatchError: the rows do not fit the table.
+        ConstraintViolationError: rows break a rule of the table.
+        CommitFailedError: another writer won; the table is as it was.
+        InvalidInputError: arguments that do not go together.
+
+    Cost: one execution of the dataset; for a new table Ray also computes the first rows, to know
+    their types.
+    """
+    rows = _RayRows(dataset, {"concurrency": concurrency, "ray_remote_args": ray_remote_args})
+    return write_rows(rows, table, **options)
+
+
+class DeltaDatasource(Datasource):  # type: ignore[misc]  # Ray has no types
+    """One version of a table, for `ray.data.read_datasource`.
+
+    Args:
+        rows: the read.
+    """
+
+    def __init__(self, rows: VersionRead) -> None:
+        super().__init__()
+        self._rows = Sent(rows)
+        self._projection_map: dict[str, str] | None = None
+
+    def get_name(self) -> str:
+        """Return the name of read tasks."""
+        return "Delta"
+
+    def supports_projection_pushdown(self) -> bool:
+        """Whether only selected columns are read."""
+        return True
+
+    def supports_predicate_pushdown(self) -> bool:
+        """Whether rows are filtered by expressions that pyarrow has."""
+        return True
+
+    def estimate_inmemory_data_size(self) -> int:
+        """Return about how many bytes the rows take in memory."""
+        stored = sum(task.size_bytes or 0 for task in self._scan().tasks())
+        return stored * _MEMORY_OF_BYTE * len(self._names()) // max(1, len(self._every()))
+
+    def get_read_tasks(
+        self,
+        parallelism: int,
+        per_task_row_limit: int | None = None,
+        data_context: Any = None,
+    ) -> list[ReadTask]:
+        """Return tasks of about the same size, each of them some files.
+
+        Args:
+            parallelism: how many tasks there are at most.
+            per_task_row_limit: as many rows of each are enough.
+            data_context: Ray's.
+        """
+        del data_context
+        scan, names = self._scan(), self._names()
+        groups = share_by_number(
+            scan.tasks(with_rows=True), scan.schema, most_groups=max(1, parallelism)
+        )
+        shown = pa.schema([scan.schema.field(name) for name in names])
+        return [
+            ReadTask(
+                partial(_read_blocks, Sent(group), self._condition(), names),
+                self._metadata_of(group, per_task_row_limit),
+                schema=shown,
+                per_task_row_limit=per_task_row_limit,
+            )
+            # One without rows tells the types of a table without any.
+            for group in groups or [TaskGroup(schema=scan.schema)]
+        ]
+
+    def _every(self) -> list[str]:
+        return list(self._rows.value.schema.names)
+
+    def _names(self) -> list[str]:
+        """The columns that are selected."""
+        chosen = self._projection_map
+        return self._every() if chosen is None else list(chosen)
+
+    def _condition(self) -> pc.Expression | None:
+        """The filter that Ray has handed over."""
+        given = self.get_current_predicate()
+        return None if given is None else given.to_pyarrow()
+
+    def _scan(self) -> Any:
+        """The scan of the columns that are selected or filtered by."""
+        rows, condition = self._rows.value, self._condition()
+        if condition is None:
+            return rows.scan(self._names())
+        text = str(condition)  # a name too many is safe, one too few is not
+        used = [name for name in self._every() if name in self._names() or name in text]
+        return rows.scan(used, rows.resolved(weaker_than_arrow_expression(condition, rows.schema)))
+
+    def _metadata_of(self, group: TaskGroup, most_rows: int | None) -> BlockMetadata:
+        num_rows = None if self._condition() is not None else group.num_rows
+        if num_rows is not None and most_rows is not None:
+            num_rows = min(num_rows, most_rows)
+        return BlockMetadata(
+            num_rows=num_rows,
+            size_bytes=group.size_bytes * _MEMORY_OF_BYTE,
+            exec_stats=None,
+            input_files=tuple(group.locations),
+        )
+
+
+def _read_blocks(
+    group: Sent[TaskGroup], condition: pc.Expression | None, names: list[str]
+) -> Iterator[pa.Table]:
+    """Yield the rows of some files; runs in a task."""
+    is_empty = True
+    for batch in group.value.to_batches():
+        rows = pa.Table.from_batches([batch])
+        rows = rows if condition is None else rows.filter(condition)
+        is_empty = False
+        yield rows.select(names)
+    if is_empty:
+        yield group.value.schema.empty_table().select(names)
+
+
+class _RayRows(DistributedRows):
+    """The rows of a dataset.
+
+    Args:
+        dataset: the rows.
+        options: of `write_datasink`.
+    """
+
+    def __init__(self, dataset: Dataset, options: Mapping[str, Any]) -> None:
+        if not isinstance(dataset, ray.data.Dataset):
+            raise InvalidInputError(
+                f"cannot write a {type(dataset).__name__} with deltalog.ray: expected a "
+                "ray.data.Dataset; write_deltalake takes rows in memory"
+            )
+        self._dataset = dataset
+        self._options = options
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the dataset, of which Ray may have to compute some rows."""
+        found = self._dataset.schema()
+        base = None if found is None else found.base_schema
+        if base is None:
+            return pa.schema([])
+        if isinstance(base, pa.Schema):
+            return base
+        # Of data frames, whose columns of objects have the type of their values.
+        try:
+            rows: pa.Table = self._dataset.take_batch(_SAMPLE_ROWS, batch_format="pyarrow")
+        except ValueError:  # there are none
+            return pa.schema([])
+        return rows.schema
+
+    @property
+    def known_schema(self) -> None:
+        """Unknown before Ray has computed rows."""
+        return
+
+    def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
+        """Write the blocks in tasks."""
+        sink = _DeltaDatasink(job)
+        with own_errors():
+            self._dataset.write_datasink(sink, **self._options)
+        return sink.reports
+
+
+class _DeltaDatasink(Datasink):  # type: ignore[misc]  # Ray has no types
+    """Writes blocks to files, which the caller commits.
+
+    Args:
+        job: of the write.
+
+    Attributes:
+        reports: what the tasks told.
+    """
+
+    def __init__(self, job: Sent[WriteJob]) -> None:
+        self._job = job
+        self.reports: list[Report] = []
+
+    def get_name(self) -> str:
+        """Return the name of write tasks."""
+        return "Delta"
+
+    def write(self, blocks: Iterable[Any], ctx: Any) -> Report:
+        """Write some blocks; runs in a task."""
+        known = to_arrow_schema(self._job.value.spec.configuration.schema)
+        return reported(self._job, _batches(blocks, known), place=ctx.task_idx)
+
+    def on_write_complete(self, write_result: Any) -> None:
+        """Keep what the tasks told."""
+        self.reports = list(write_result.write_returns)
+
+
+def _batches(blocks: Iterable[Any], known: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of blocks, in the types of the first.
+
+    Args:
+        blocks: Arrow tables or data frames.
+        known: types of the table, for columns in which the first block has NULL only.
+
+    Raises:
+        SchemaMismatchError: another block has other columns, or values that do not fit.
+    """
+    first: pa.Schema | None = None
+    for block in blocks:
+        rows: pa.Table = BlockAccessor.for_block(block).to_arrow()
+        if not rows.num_rows:
+            continue
+        if first is None:
+            first = pa.schema([_typed(field, known) for field in rows.schema])
+        yield from _fitted(rows, first).to_batches()
+
+
+def _typed(field: pa.Field[Any], known: pa.Schema) -> pa.Field[Any]:
+    place = known.get_field_index(field.name)
+    return known.field(place) if pa.types.is_null(field.type) and place >= 0 else field
+
+
+def _fitted(rows: pa.Table, to: pa.Schema) -> pa.Table:
+    if rows.schema.equals(to):
+        return rows
+    problem = "it has other columns"
+    if sorted(rows.column_names) == sorted(to.names):
+        try:
+            return rows.select(to.names).cast(to)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            problem = str(error)
+    raise SchemaMismatchError(
+        f"a block of the Ray dataset does not fit the one before it: {problem}; expected "
+        f"{to.to_string()!r}, found {rows.schema.to_string()!r}"
+    )

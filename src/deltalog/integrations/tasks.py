@@ -1,0 +1,476 @@
+"""Reads and writes whose parts are done by the tasks of another engine: Dask, Ray, Daft.
+
+Owns what these engines share, and imports none of them: it opens a version and narrows a read to
+what a query needs, shares the files out among tasks, has tasks write files, makes one commit of
+them, and pickles what tasks receive.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from abc import abstractmethod
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+import pyarrow as pa
+
+from deltalog._util.paths import join
+from deltalog.data.scan.plan import plan_scan
+from deltalog.data.scan.reader import read_tasks
+from deltalog.data.write.enforce import Enforcer
+from deltalog.data.write.source import Rereadable
+from deltalog.data.write.written import WrittenFiles
+from deltalog.errors import (
+    ConstraintViolationError,
+    DeltaError,
+    InvalidInputError,
+    SchemaMismatchError,
+)
+from deltalog.expressions import TextRules, resolve_predicate
+from deltalog.expressions.substrait import as_meant
+from deltalog.operations import arguments
+from deltalog.operations.changes.apply import WriteJob, no_files, write_part
+from deltalog.operations.engine import LocalEngine
+from deltalog.storage.options import sent_to_tasks
+from deltalog.table import DeltaTable
+from deltalog.table.write import write_by
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import PurePath
+    from typing import Unpack
+
+    from deltalog.catalogs.protocol import NamedTable
+    from deltalog.data.scan.plan import Scan
+    from deltalog.data.scan.task import ScanTask
+    from deltalog.data.write.options import WriteSpec
+    from deltalog.expressions import Expression
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.engine import RowSource
+    from deltalog.storage import Store
+    from deltalog.storage.fsspec_store import StorageOptions
+    from deltalog.table.write import WriteArguments
+
+    Source = str | PurePath | Store | NamedTable | DeltaTable
+    Version = int | str | datetime
+
+__all__ = [
+    "DistributedRows",
+    "Report",
+    "Sent",
+    "TaskGroup",
+    "VersionRead",
+    "open_version",
+    "own_errors",
+    "reported",
+    "share_by_bytes",
+    "share_by_number",
+    "write_rows",
+]
+
+
+def open_version(
+    source: Source,
+    version: Version | None = None,
+    storage_options: StorageOptions | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> DeltaTable:
+    """Return a table that shows a version; a table that is given stays as it is.
+
+    Args:
+        source: location of the table, or the table.
+        version: a number, a timestamp text or a datetime; None is the latest, or that of the table.
+        storage_options: as for `DeltaTable`.
+        options: other arguments of `DeltaTable`.
+
+    Raises:
+        TableNotFoundError: there is no Delta table.
+        VersionNotFoundError: the version is not there.
+        InvalidInputError: options are given beside a table.
+    """
+    if not isinstance(source, DeltaTable):
+        return DeltaTable(
+            source, version=version, storage_options=storage_options, **(options or {})
+        )
+    if storage_options is not None or options is not None:
+        raise InvalidInputError(
+            f"cannot scan {source!r} with storage_options or delta_table_options: the table is "
+            "open already; give its location instead"
+        )
+    shown = copy.copy(source)
+    if version is not None:
+        shown.load_as_version(version)
+    return shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionRead:
+    """A read of one version of a table, before a query has narrowed it; picklable.
+
+    Args:
+        snapshot: the version.
+        columns: the name of each column in its rows, with what a scan is asked for.
+        predicate: resolved; rows for which it is not true are left out.
+        schema: of the rows.
+    """
+
+    snapshot: Snapshot
+    columns: tuple[tuple[str, str], ...]
+    predicate: Expression | None
+    schema: pa.Schema
+
+    @classmethod
+    def of(
+        cls,
+        table: DeltaTable,
+        *,
+        columns: Sequence[str] | None = None,
+        predicates: Sequence[Any] = (),
+        parameters: Sequence[object] | Mapping[str, object] | None = None,
+    ) -> Self:
+        """Plan a read.
+
+        Args:
+            table: whose version is read.
+            columns: as for `DeltaTable.scan`.
+            predicates: likewise; all must be true.
+            parameters: likewise.
+
+        Raises:
+            InvalidInputError: an unknown column, or a predicate that is not understood.
+            UnsupportedFeatureError, UnsupportedTypeError: deltalog cannot read the table's rows.
+
+        Cost: no I/O on data.
+        """
+        snapshot = table.snapshot
+        chosen = arguments.as_columns(columns)
+        asked = list(table.schema().names if chosen is None else chosen)
+        condition = arguments.as_condition(
+            table.schema(), *predicates, session=snapshot.context.session, parameters=parameters
+        )
+        scan = plan_scan(snapshot, columns=asked, predicate=condition, is_resolved=True)
+        names = [plan_scan(snapshot, columns=[name]).schema.names[0] for name in asked]
+        return cls(
+            snapshot=snapshot,
+            columns=tuple(zip(names, asked, strict=True)),
+            predicate=condition,
+            schema=scan.schema,
+        )
+
+    def resolved(self, condition: Expression | None) -> Expression | None:
+        """A condition of an engine over the table's columns; None if it cannot be resolved."""
+        if condition is None:
+            return None
+        configuration, session = self.snapshot.configuration, self.snapshot.context.session
+        try:
+            schema = configuration.schema
+            meant = as_meant(condition, schema)
+            return resolve_predicate(meant, schema, session, text_rules=TextRules.NONE)
+        except DeltaError:
+            return None
+
+    def scan(self, names: Sequence[str] | None = None, pushed: Expression | None = None) -> Scan:
+        """Return the scan that a query needs.
+
+        Args:
+            names: some columns of `schema`, in the order wanted; None is all.
+            pushed: a resolved condition besides the predicate.
+        """
+        wanted = self.schema.names if names is None else names
+        asked = [text for name in wanted for own, text in self.columns if own == name]
+        both = self.predicate if pushed is None else pushed
+        if pushed is not None and self.predicate is not None:
+            both = self.predicate & pushed
+        return plan_scan(self.snapshot, columns=asked, predicate=both, is_resolved=True)
+
+
+# Writes whose rows are written to files by the tasks of an engine, and committed once.
+
+
+Report = WrittenFiles | DeltaError
+"""What a task tells: its files, or what is wrong with its rows."""
+_IN_THE_ROWS = (ConstraintViolationError, InvalidInputError, SchemaMismatchError)
+
+
+class DistributedRows(Rereadable):
+    """Rows that the tasks of an engine compute and write.
+
+    Asked for again, as after a conflict with another writer, they are computed again.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The schema of the rows; it may have to be computed.
+
+        Raises:
+            InvalidInputError: it is not known.
+        """
+
+    @property
+    def known_schema(self) -> pa.Schema | None:
+        """The schema, if it is known without computing anything."""
+        return self.schema
+
+    @abstractmethod
+    def write(self, job: Sent[WriteJob]) -> Sequence[Report]:
+        """Have tasks do `reported` with their rows; return what they tell."""
+
+
+def reported(job: Sent[WriteJob], batches: Iterable[pa.RecordBatch], *, place: int) -> Report:
+    """Write the rows of a task, in the task; return its files, or the error in the rows.
+
+    Args:
+        job: of the write.
+        batches: the rows, of one schema.
+        place: of the task among those of the write.
+
+    Raises:
+        StorageError: the store failed; the engine may do the task again.
+    """
+    try:
+        return write_part(job.value, batches, place=place)
+    except _IN_THE_ROWS as error:
+        return error
+
+
+def write_rows(
+    rows: DistributedRows, table: Source, **options: Unpack[WriteArguments]
+) -> int | None:
+    """Write rows by the tasks that compute them, and commit their files as one version.
+
+    Args:
+        rows: of an engine.
+        table: where; a `DeltaTable` shows the new version afterwards.
+        options: those of `write_deltalake`.
+
+    Returns:
+        The new version; None if nothing had to be written.
+
+    Raises:
+        DeltaError: as `write_deltalake`; the table is as it was.
+    """
+    committed = write_by(_TaskEngine(), table, rows, **options)
+    return None if committed is None or committed.skipped else committed.version
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """Raise the error of ours that an engine has wrapped instead of the engine's."""
+    try:
+        yield
+    except Exception as error:
+        own = _own_error(error)
+        if own is None:
+            raise
+        raise own from error
+
+
+def _own_error(error: BaseException | None) -> DeltaError | None:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        cause = getattr(error, "cause", None)
+        for one in (cause, error):
+            if isinstance(one, DeltaError) and type(one).__module__.startswith("deltalog."):
+                return one
+        error = error.__cause__ or (cause if isinstance(cause, BaseException) else None)
+    return None
+
+
+class _TaskEngine(LocalEngine):
+    """Has tasks write the rows; all other work is done in this process."""
+
+    def open_rows(self, data: Any) -> RowSource:
+        """Open rows of an engine, which stay where they are."""
+        return data if isinstance(data, DistributedRows) else super().open_rows(data)
+
+    def write_rows(
+        self,
+        spec: WriteSpec,
+        rows: RowSource,
+        *,
+        predicate: Expression | None = None,
+        tells_changes: bool = False,
+    ) -> WrittenFiles:
+        """Write rows by the tasks that compute them.
+
+        Raises:
+            SchemaMismatchError: the rows do not fit the table; if their schema is known, no task
+                has run.
+        """
+        if not isinstance(rows, DistributedRows):
+            return super().write_rows(spec, rows, predicate=predicate, tells_changes=tells_changes)
+        if (schema := rows.known_schema) is not None:
+            Enforcer.of_spec(spec, schema)
+        job = WriteJob(spec=spec, predicate=predicate, tells_changes=tells_changes)
+        return _combined(spec, rows.write(Sent(job)))
+
+
+def _combined(spec: WriteSpec, reports: Sequence[Report]) -> WrittenFiles:
+    """The files of all tasks.
+
+    Raises:
+        DeltaError: what is wrong with the rows of some task; the others' files are deleted.
+    """
+    parts = [report for report in reports if isinstance(report, WrittenFiles)]
+    error = next((report for report in reports if isinstance(report, DeltaError)), None)
+    if error is None:
+        return WrittenFiles.merge(parts) if parts else no_files(spec)
+    spec.store.delete_many([path for part in parts for path in part.paths])
+    raise error
+
+
+# What is sent to tasks: values that are pickled together with the credentials that they need.
+
+
+T = TypeVar("T")
+
+
+class Sent(Generic[T]):
+    """A value for the tasks of the caller's own job.
+
+    Credentials that a catalog has lent go with its pickle, as with no other; its repr shows nothing
+    of it, since engines log what they send.
+
+    Args:
+        value: what the tasks get.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: T) -> None:
+        self.value: T = value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        with sent_to_tasks():
+            return _received, (_dumps(self.value),)
+
+    def __repr__(self) -> str:
+        return f"Sent(a {type(self.value).__name__})"
+
+
+def _dumps(value: object) -> bytes:
+    """The pickle of a value; functions of the caller's, such as those for credentials, too."""
+    try:
+        import cloudpickle  # noqa: PLC0415  # Dask brings it
+    except ImportError:
+        return pickle.dumps(value)
+    data: bytes = cloudpickle.dumps(value)
+    return data
+
+
+def _received(data: bytes) -> Sent[Any]:
+    return Sent(pickle.loads(data))  # noqa: S301  # of the job that this task belongs to
+
+
+# Share the files of a scan out among the tasks of an engine.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskGroup:
+    """Files that one task of an engine reads; picklable.
+
+    Args:
+        schema: of the rows.
+        tasks: one for each file, in the order of their rows.
+    """
+
+    schema: pa.Schema
+    tasks: tuple[ScanTask, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the files as they are stored, as far as the log tells it."""
+        return sum(task.size_bytes or 0 for task in self.tasks)
+
+    @property
+    def num_rows(self) -> int | None:
+        """How many rows these are; None if the log does not tell it, or a predicate decides."""
+        if any(task.spec.predicate is not None for task in self.tasks):
+            return None
+        counts = [task.most_rows for task in self.tasks]
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
+
+    @property
+    def locations(self) -> list[str]:
+        """Where the files are."""
+        return [join(task.store.root, task.path) for task in self.tasks]
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, file by file; the next files are opened ahead.
+
+        Cost: as `ScanTask.to_batches` of each.
+        """
+        return read_tasks(self.tasks)
+
+    def to_table(self) -> pa.Table:
+        """Return the rows in memory."""
+        return pa.Table.from_batches(self.to_batches(), schema=self.schema)
+
+    def with_columns(self, names: Sequence[str]) -> TaskGroup:
+        """The same rows with some of the columns, in the order wanted."""
+        if not self.tasks:
+            schema = pa.schema([self.schema.field(name) for name in names])
+            return TaskGroup(schema=schema)
+        spec = self.tasks[0].spec.with_columns(names)
+        tasks = tuple(replace(task, spec=spec) for task in self.tasks)
+        return TaskGroup(schema=spec.output, tasks=tasks)
+
+
+def share_by_bytes(
+    tasks: Iterable[ScanTask], schema: pa.Schema, *, most_bytes: int
+) -> list[TaskGroup]:
+    """Group files that follow each other, up to a size; a larger file is a group of its own.
+
+    Args:
+        tasks: of the files.
+        schema: of the rows.
+        most_bytes: of a group, as the files are stored.
+    """
+    groups: list[list[ScanTask]] = []
+    num_bytes = 0
+    for task in tasks:
+        size = most_bytes if task.size_bytes is None else task.size_bytes
+        if not groups or num_bytes + size > most_bytes:
+            groups.append([])
+            num_bytes = 0
+        groups[-1].append(task)
+        num_bytes += size
+    return [TaskGroup(schema=schema, tasks=tuple(group)) for group in groups]
+
+
+def share_by_number(
+    tasks: Iterable[ScanTask], schema: pa.Schema, *, most_groups: int
+) -> list[TaskGroup]:
+    """Group files that follow each other, so that groups are of about the same size.
+
+    Args:
+        tasks: of the files.
+        schema: of the rows.
+        most_groups: 1 or more; with fewer files than that, each is a group.
+    """
+    found = list(tasks)
+    if len(found) <= most_groups:
+        return [TaskGroup(schema=schema, tasks=(task,)) for task in found]
+    sizes = [max(1, task.size_bytes or 1) for task in found]
+    total, before, placed = sum(sizes), 0, []
+    for task, size in zip(found, sizes, strict=True):
+        # By its middle, so that a large file at the end of a share goes to the next one.
+        placed.append(
+            (min(most_groups - 1, (2 * before + size) * most_groups // (2 * total)), task)
+        )
+        before += size
+    return [
+        TaskGroup(schema=schema, tasks=tuple(task for _, task in group))
+        for _, group in groupby(placed, key=lambda one: one[0])
+    ]

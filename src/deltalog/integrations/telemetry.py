@@ -1,0 +1,520 @@
+"""Telling others of commits and of shared tables' queries: OpenTelemetry and OpenLineage.
+
+Off until one of the functions is called; then for the whole process. Work is never failed by it,
+and never waits for a backend.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import time
+from collections import deque
+from contextvars import ContextVar, Token
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import urlsplit
+from weakref import ref
+
+from deltalog._util.clock import now_ms, utc_moment
+from deltalog._util.observing import ObservedWork, WorkKind, unwatch, watch
+from deltalog._util.store_kinds import KINDS, LOCAL, Address
+from deltalog._util.version import __version__
+from deltalog.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import TracebackType
+
+    from deltalog._util.observing import Fact, Observer
+
+__all__ = ["Watching", "watch_with_openlineage", "watch_with_opentelemetry"]
+
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+_PRODUCER: Final = f"urn:deltalog:{__version__}"
+_INTEGRATION: Final = "DELTALOG"
+_READING: Final = frozenset({"query", "poll_query", "changes"})
+
+
+def watch_with_openlineage(
+    client: Any = None,
+    *,
+    url: str | None = None,
+    api_key: str | None = None,
+    namespace: str = "deltalog",
+    job: str | None = None,
+) -> Watching:
+    """Send an event for each operation on a table, and for each query to the sharing server.
+
+    A run starts with an operation and ends COMPLETE, with the table and its new version as output,
+    or FAIL. A query that the sharing server has answered is a run with the table as input, of a job
+    named after the recipient. Events are sent by a thread of their own: work does not wait for
+    them, and events are dropped, with a warning, while the backend does not take them.
+
+    Args:
+        client: an `OpenLineageClient`; None makes one, of `url` or of the library's own settings.
+        url: of the backend.
+        api_key: for it.
+        namespace: of jobs.
+        job: the name of the job that this process does; None names it after table and operation.
+
+    Returns:
+        By which it is stopped, and the last events are sent.
+
+    Raises:
+        InvalidInputError: `openlineage-python` is not installed, or both a client and a URL are
+            given.
+    """
+    if client is not None and (url is not None or api_key is not None):
+        raise InvalidInputError("cannot take both a client and a url: the client knows its own")
+    try:
+        from openlineage.client import OpenLineageClient  # noqa: PLC0415 -- an extra
+    except ModuleNotFoundError:
+        raise InvalidInputError(
+            "lineage needs OpenLineage: pip install 'deltalog[openlineage]'"
+        ) from None
+    if client is None:
+        client = OpenLineageClient(config=None if url is None else _transport(url, api_key))
+    sender = Sender(client.emit)
+    observer = LineageObserver(sender, namespace, job)
+    watch(observer)
+    return Watching(observer, sender.close)
+
+
+def _transport(url: str, api_key: str | None) -> dict[str, Any]:
+    transport: dict[str, Any] = {"type": "http", "url": url}
+    if api_key is not None:
+        transport["auth"] = {"type": "api_key", "apiKey": api_key}
+    return {"transport": transport}
+
+
+@dataclass(frozen=True)
+class _LineageRun:
+    """A run of a job.
+
+    Args:
+        id: of the run.
+        job: its name.
+        kind: of the work.
+        parent: the run in which this one began.
+        began_ms: milliseconds since 1970.
+    """
+
+    id: str
+    job: str
+    kind: WorkKind
+    parent: _LineageRun | None
+    began_ms: int
+
+
+_RUN: Final[ContextVar[_LineageRun | None]] = ContextVar("deltalog.lineage", default=None)
+
+
+class LineageObserver:
+    """Makes events of work.
+
+    Args:
+        sender: takes events.
+        namespace: of jobs.
+        job: the name of all jobs; None names them by table and operation.
+    """
+
+    def __init__(self, sender: Sender, namespace: str, job: str | None) -> None:
+        self._sender = sender
+        self._namespace = namespace
+        self._job = job
+
+    def begin(self, work: ObservedWork) -> Any:
+        """Send that a run starts; a commit belongs to the run of its operation."""
+        outer = _RUN.get()
+        if work.kind is WorkKind.REQUEST:
+            return now_ms()
+        if work.kind is WorkKind.COMMIT and outer is not None:
+            return None
+        if work.kind not in {WorkKind.OPERATION, WorkKind.COMMIT}:
+            return None
+        run = _LineageRun(_new_id(), self._name_of(work), work.kind, outer, now_ms())
+        self._send("START", run, at_ms=run.began_ms)
+        return run, _RUN.set(run)
+
+    def end(self, work: ObservedWork, begun: Any, error: BaseException | None) -> None:
+        """Send that a run has ended, with what it wrote or read."""
+        if work.kind is WorkKind.REQUEST:
+            self._tell_query(work, begun, error)
+            return
+        if begun is None:
+            return
+        run: _LineageRun
+        token: Token[_LineageRun | None]
+        run, token = begun
+        _RUN.reset(token)
+        if error is not None:
+            self._send("FAIL", run, error=error)
+        elif work.facts.get("is_skipped"):
+            self._send("COMPLETE", run)
+        else:
+            self._send("COMPLETE", run, outputs=[_output(work)])
+
+    def _tell_query(self, work: ObservedWork, began_ms: int, error: BaseException | None) -> None:
+        facts = work.facts
+        status = facts.get("http.response.status_code")
+        is_answered = error is None and isinstance(status, int) and status < 400
+        if not is_answered or facts.get("action") not in _READING or facts.get("version") is None:
+            return
+        name = f"sharing.{facts.get('recipient')}"
+        run = _LineageRun(_new_id(), name, work.kind, None, began_ms)
+        self._send("START", run, at_ms=began_ms)
+        self._send("COMPLETE", run, inputs=[_input(work)])
+
+    def _name_of(self, work: ObservedWork) -> str:
+        if self._job is not None:
+            return self._job
+        _, name = dataset_name(str(work.facts["table"]))
+        return f"{name.strip('/')}.{work.facts['operation']}"
+
+    def _send(
+        self,
+        state: str,
+        run: _LineageRun,
+        *,
+        at_ms: int | None = None,
+        error: BaseException | None = None,
+        inputs: list[Any] | None = None,
+        outputs: list[Any] | None = None,
+    ) -> None:
+        from openlineage.client.event_v2 import Job, Run, RunEvent, RunState  # noqa: PLC0415
+        from openlineage.client.facet_v2 import job_type_job  # noqa: PLC0415
+
+        kind = "QUERY" if run.kind is WorkKind.REQUEST else "COMMAND"
+        job_type = job_type_job.JobTypeJobFacet(
+            processingType="BATCH", integration=_INTEGRATION, jobType=kind
+        )
+        event = RunEvent(
+            eventType=RunState[state],
+            eventTime=utc_moment(now_ms() if at_ms is None else at_ms).isoformat(),
+            run=Run(runId=run.id, facets=dict(self._run_facets(run, error))),
+            job=Job(namespace=self._namespace, name=run.job, facets={"jobType": job_type}),
+            producer=_PRODUCER,
+            inputs=inputs or [],
+            outputs=outputs or [],
+        )
+        self._sender.send(event)
+
+    def _run_facets(
+        self, run: _LineageRun, error: BaseException | None
+    ) -> Iterator[tuple[str, Any]]:
+        from openlineage.client.facet_v2 import (  # noqa: PLC0415
+            error_message_run,
+            parent_run,
+            processing_engine_run,
+        )
+
+        yield (
+            "processing_engine",
+            processing_engine_run.ProcessingEngineRunFacet(version=__version__, name="deltalog"),
+        )
+        if run.parent is not None:
+            yield (
+                "parent",
+                parent_run.ParentRunFacet(
+                    run=parent_run.Run(runId=run.parent.id),
+                    job=parent_run.Job(namespace=self._namespace, name=run.parent.job),
+                ),
+            )
+        if error is not None:
+            # Its text may quote values of rows.
+            text = f"{type(error).__name__} ({getattr(error, 'code', 'no code')})"
+            facet = error_message_run.ErrorMessageRunFacet(
+                message=text, programmingLanguage="PYTHON"
+            )
+            yield "errorMessage", facet
+
+
+def dataset_name(location: str) -> tuple[str, str]:
+    """Return namespace and name of a table, as OpenLineage names datasets.
+
+    Examples:
+        >>> dataset_name("s3a://lake/raw/flights/")
+        ('s3://lake', 'raw/flights')
+        >>> dataset_name("/data/flights")
+        ('file', '/data/flights')
+    """
+    parts = urlsplit(location)
+    kind = KINDS.get(parts.scheme) if "://" in location else LOCAL
+    if kind is LOCAL:
+        return LOCAL.name, parts.path.rstrip("/") or "/"
+    scheme, host = parts.scheme, parts.netloc
+    if kind is not None and kind.address is Address.BUCKET:
+        scheme = kind.name  # a bucket has one name, whatever its scheme is called
+    if kind is None or kind.address is not Address.ACCOUNT:  # there `@` ends the container's name
+        host = host.rpartition("@")[2]
+    return f"{scheme}://{host}", parts.path.strip("/") or "/"
+
+
+def _new_id() -> str:
+    from openlineage.client.uuid import generate_new_uuid  # noqa: PLC0415 -- an extra
+
+    return str(generate_new_uuid())
+
+
+def _facets(work: ObservedWork) -> dict[str, Any]:
+    from openlineage.client.facet_v2 import (  # noqa: PLC0415 -- an extra
+        dataset_version_dataset,
+        schema_dataset,
+    )
+
+    facets: dict[str, Any] = {
+        "version": dataset_version_dataset.DatasetVersionDatasetFacet(
+            datasetVersion=str(work.facts["version"])
+        )
+    }
+    if work.subject is not None:
+        facets["schema"] = schema_dataset.SchemaDatasetFacet(
+            fields=[
+                schema_dataset.SchemaDatasetFacetFields(name=field.name, type=str(field.type))
+                for field in work.subject.schema
+            ]
+        )
+    return facets
+
+
+def _output(work: ObservedWork) -> Any:
+    from openlineage.client.event_v2 import OutputDataset  # noqa: PLC0415 -- an extra
+    from openlineage.client.facet_v2 import output_statistics_output_dataset  # noqa: PLC0415
+
+    facts: dict[str, Any] = dict(work.facts)
+    namespace, name = dataset_name(facts["table"])
+    rows = facts.get("metrics.numOutputRows")
+    statistics = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+        rowCount=None if rows is None else int(rows),
+        size=facts.get("num_added_bytes"),
+        fileCount=facts.get("num_added_files"),
+    )
+    return OutputDataset(
+        namespace=namespace,
+        name=name,
+        facets=_facets(work),
+        outputFacets={"outputStatistics": statistics},
+    )
+
+
+def _input(work: ObservedWork) -> Any:
+    from openlineage.client.event_v2 import InputDataset  # noqa: PLC0415 -- an extra
+
+    namespace, name = dataset_name(str(work.facts["location"]))
+    return InputDataset(namespace=namespace, name=name, facets=_facets(work))
+
+
+# Events on their way to a backend, by a thread of their own.
+
+
+_MOST_EVENTS: Final = 1000
+_CLOSE_SECONDS: Final = 5.0
+
+
+class Sender:
+    """Sends events in the order in which they come.
+
+    Args:
+        emit: sends one event; it may take its time, and fail.
+    """
+
+    def __init__(self, emit: Callable[[Any], object]) -> None:
+        self._emit = emit
+        self._events: deque[Any] = deque()
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._is_busy = False
+        self._has_thread = False
+        atexit.register(self.close)
+        if hasattr(os, "register_at_fork"):
+            known = ref(self)
+            os.register_at_fork(after_in_child=lambda: _forked(known()))
+
+    def send(self, event: Any) -> None:
+        """Take an event; one that is too many is dropped."""
+        with self._changed:
+            if self._is_closed:
+                return
+            if not self._has_thread:
+                self._has_thread = True
+                threading.Thread(target=self._run, name="deltalog-lineage", daemon=True).start()
+            if len(self._events) >= _MOST_EVENTS:
+                logger.warning("a lineage event is dropped: %d wait", len(self._events))
+                return
+            self._events.append(event)
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Send what waits, for a few seconds at most, and take no more."""
+        atexit.unregister(self.close)
+        end_s = time.monotonic() + _CLOSE_SECONDS
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+            while self._events or self._is_busy:
+                left = end_s - time.monotonic()
+                if left <= 0 or not self._changed.wait(left):
+                    logger.warning("%d lineage events were not sent", len(self._events))
+                    return
+
+    def forget(self) -> None:
+        """After a fork: what waits is the first process's to send, and its thread is not here."""
+        self._events = deque()
+        self._changed = threading.Condition()
+        self._is_busy = self._has_thread = False
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._events or self._is_closed)
+                if not self._events:
+                    return
+                event = self._events.popleft()
+                self._is_busy = True
+            try:
+                self._emit(event)
+            except Exception as error:  # noqa: BLE001 -- a backend may fail as it likes
+                logger.warning("a lineage event was not sent: %s", type(error).__name__)
+            with self._changed:
+                self._is_busy = False
+                self._changed.notify_all()
+
+
+def _forked(sender: Sender | None) -> None:
+    if sender is not None:
+        sender.forget()
+
+
+# Spans of OpenTelemetry: operations, commits, what follows them, and the server's requests.
+
+
+_SERVER_ERRORS = 500
+
+
+def watch_with_opentelemetry(
+    tracer_provider: Any = None, *, trusts_parents: bool = False
+) -> Watching:
+    """Make a span of each operation on a table, and of each request to the sharing server.
+
+    An operation (`deltalog WRITE`, `deltalog MERGE`, …) has its commits as children, and each step
+    after a commit (`deltalog checkpoint`, …) is a span too. Attributes begin with `deltalog.`: the
+    table's location, the version, retries, counts of files and bytes, the operation's metrics. No
+    attribute holds a value of a row.
+
+    Args:
+        tracer_provider: of OpenTelemetry; None is that of the process.
+        trusts_parents: the header `traceparent` of requests to the sharing server names the parent
+            of their spans; only behind a proxy that sets it, since recipients are strangers.
+
+    Returns:
+        By which it is stopped.
+
+    Raises:
+        InvalidInputError: `opentelemetry-api` is not installed.
+    """
+    try:
+        from opentelemetry import trace  # noqa: PLC0415 -- an extra
+    except ModuleNotFoundError:
+        raise InvalidInputError(
+            "spans need OpenTelemetry: pip install 'deltalog[opentelemetry]'"
+        ) from None
+    tracer = trace.get_tracer("deltalog", __version__, tracer_provider)
+    observer = SpanObserver(tracer, trusts_parents=trusts_parents)
+    watch(observer)
+    return Watching(observer)
+
+
+class SpanObserver:
+    """Makes spans of work.
+
+    Args:
+        tracer: of OpenTelemetry.
+        trusts_parents: as for `watch_with_opentelemetry`.
+    """
+
+    def __init__(self, tracer: Any, *, trusts_parents: bool) -> None:
+        from opentelemetry import context, propagate, trace  # noqa: PLC0415 -- an extra
+
+        self._tracer = tracer
+        self._trusts_parents = trusts_parents
+        self._context = context
+        self._propagate = propagate
+        self._trace = trace
+
+    def begin(self, work: ObservedWork) -> Any:
+        """Start a span, and make it the parent of those that begin before it ends."""
+        parent, kind = None, self._trace.SpanKind.INTERNAL
+        if work.kind is WorkKind.REQUEST:
+            kind = self._trace.SpanKind.SERVER
+            is_inner = self._trace.get_current_span().get_span_context().is_valid
+            # An application around ours may have begun a span of this request.
+            if self._trusts_parents and not is_inner:
+                parent = self._propagate.extract(work.headers)
+        span = self._tracer.start_span(
+            f"deltalog {work.name}", context=parent, kind=kind, attributes=_attributes(work.facts)
+        )
+        return span, self._context.attach(self._trace.set_span_in_context(span, parent))
+
+    def end(self, work: ObservedWork, begun: Any, error: BaseException | None) -> None:
+        """End the span, with all that is known by now."""
+        span, token = begun
+        self._context.detach(token)
+        span.set_attributes(_attributes(work.facts))
+        if work.kind is WorkKind.REQUEST:
+            span.update_name(f"deltalog {work.facts.get('action') or work.name}")
+        status = work.facts.get("http.response.status_code")
+        if error is not None:
+            span.set_attribute("error.type", type(error).__name__)
+            # Its text may quote values of rows, and a stack trace has the text, too.
+            span.add_event("exception", {"exception.type": type(error).__qualname__})
+        if error is not None or (isinstance(status, int) and status >= _SERVER_ERRORS):
+            span.set_status(self._trace.Status(self._trace.StatusCode.ERROR))
+        span.end()
+
+
+def _attributes(facts: Mapping[str, Fact]) -> dict[str, str | int | float | bool]:
+    """Return facts by the names of attributes; those of HTTP have their own."""
+    return {
+        name if name.startswith("http.") else f"deltalog.{name}": value
+        for name, value in facts.items()
+        if value is not None
+    }
+
+
+# How watching is ended.
+
+
+class Watching:
+    """That somebody watches the work of this process; also a context manager, which stops it.
+
+    Args:
+        observer: who watches.
+        close: called when it is stopped.
+    """
+
+    def __init__(self, observer: Observer, close: Callable[[], None] = lambda: None) -> None:
+        self._observer = observer
+        self._close = close
+
+    def stop(self) -> None:
+        """Watch no more; what was seen is sent, within a few seconds."""
+        unwatch(self._observer)
+        self._close()
+
+    def __enter__(self) -> Self:
+        """Watch on."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Stop."""
+        self.stop()

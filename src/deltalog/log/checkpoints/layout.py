@@ -1,0 +1,341 @@
+"""Reading one file of a checkpoint, Parquet or JSON.
+
+Owns how a file is read, and where sidecars are. `log.segment` decides which files make up a
+checkpoint, `replay` what their actions mean.
+
+Protocol: Checkpoints, V2 Spec, Sidecar Files
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+
+from deltalog._util.cached import cached_property
+from deltalog._util.json import iter_objects
+from deltalog._util.paths import check_confined, is_absolute
+from deltalog.log.checkpoints.rows import MARKERS, chunked, valid_rows
+from deltalog.log.names import SIDECAR_DIRECTORY
+from deltalog.protocol.actions.arrow import adds_from_json, removes_from_json
+from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_parts import decode_bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from deltalog._util.paths import FileInfo
+    from deltalog.protocol.actions.model import Sidecar
+    from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet_facts import Footer
+    from deltalog.storage.parquet_footer import NullCounts
+    from deltalog.storage.store import Store
+
+_BATCH_ROWS: Final = 1 << 15
+PARTS_BYTES: Final = 16 << 20
+"""The size from which a file's row groups are processed in parallel."""
+
+Leaf = tuple[str, ...]
+
+
+class CheckpointFile(Protocol):
+    """One file that holds actions."""
+
+    def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
+        """The actions of each kind as dicts: for all kinds except file actions."""
+        ...
+
+    def leaves(self, kind: str) -> Sequence[Leaf]:
+        """The leaves that the file has of this kind; each path starts with `kind`."""
+        ...
+
+    def actions(self, kind: str, fields: Sequence[Leaf]) -> pa.ChunkedArray[Any]:
+        """The actions of a kind in the file's order, as structs with the leaves of `fields`."""
+        ...
+
+    def parts(self, kind: str, *, least_bytes: int = PARTS_BYTES) -> Sequence[CheckpointFile]:
+        """Parts of the file that can be read in parallel, in the file's order.
+
+        A file with less than `least_bytes` of such actions is one part.
+        """
+        ...
+
+    def count(self, kind: str) -> int:
+        """The number of actions of the kind."""
+        ...
+
+    def bounds(self, kind: str, leaves: Sequence[Leaf]) -> Mapping[Leaf, pa.Array[Any]]:
+        """The least and the greatest value of leaves that every action of the kind has.
+
+        Those that the file does not tell are left out.
+        """
+        ...
+
+    def batches(
+        self, kind: str, fields: Sequence[Leaf], batch_rows: int
+    ) -> Iterator[pa.ChunkedArray[Any]]:
+        """As `actions`, in batches; only one batch is in memory."""
+        ...
+
+
+def sidecar_location(sidecar: Sidecar) -> str:
+    """The path of a sidecar: in the sidecar directory, unless it is absolute.
+
+    Raises:
+        UnsafePathError: the path leads out of that directory.
+
+    Protocol: Sidecar File Information
+    """
+    check_confined(sidecar.path)
+    return sidecar.path if is_absolute(sidecar.path) else f"{SIDECAR_DIRECTORY}/{sidecar.path}"
+
+
+def open_checkpoint_file(
+    store: Store, info: FileInfo, *, keeps_bytes: bool = False
+) -> CheckpointFile:
+    """The file, by its format; nothing is read yet.
+
+    Args:
+        store: of the table.
+        info: of the file.
+        keeps_bytes: whether those of a small file, which come with its footer, stay in memory. Of
+            thousands of small sidecars that would be too much.
+    """
+    if info.name.endswith(".json"):
+        return JsonCheckpointFile(store, info)
+    return ParquetCheckpointFile(store, info, keeps_bytes=keeps_bytes)
+
+
+class ParquetCheckpointFile:
+    """A Parquet file of actions; reads the requested leaves, in the row groups that have them."""
+
+    def __init__(
+        self,
+        store: Store,
+        info: FileInfo,
+        *,
+        footer: Footer | None = None,
+        group: int | None = None,
+        keeps_bytes: bool = False,
+    ) -> None:
+        self._store = store
+        self._info = info
+        self._footer = footer
+        self._known_nulls: NullCounts | None = None
+        self._group = group  # only this row group, or all
+        self._keeps_bytes = keeps_bytes
+
+    @cached_property
+    def _leaves(self) -> Sequence[Leaf]:
+        return self._open().leaves
+
+    def _open(self) -> ParquetReader:
+        # A reader is for one thread at a time, so each call opens one; the footer is shared.
+        size = self._info.size_bytes or None
+        reader = open_parquet(self._store, self._info.path, size_bytes=size, footer=self._footer)
+        footer = reader.footer
+        is_kept = self._keeps_bytes or footer.tail is None
+        self._footer = footer if is_kept else replace(footer, tail=None)
+        return reader
+
+    def leaves(self, kind: str) -> Sequence[Leaf]:
+        """See `CheckpointFile`. Cost: the footer, once."""
+        return [leaf for leaf in self._leaves if leaf[0] == kind]
+
+    def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
+        """See `CheckpointFile`.
+
+        Cost: the leaves of these kinds, in the row groups that have such actions. They are read in
+        batches: of the rows of a million files, only two may be relevant here.
+        """
+        reader = self._open()
+        found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
+        by_groups: dict[tuple[int, ...], list[str]] = {}
+        for kind in kinds:
+            groups = tuple(self._row_groups(reader, kind))
+            if groups:
+                by_groups.setdefault(groups, []).append(kind)
+        for groups, present in by_groups.items():
+            for batch in reader.iter_batches(
+                row_groups=groups, columns=[(kind,) for kind in present], batch_size=_BATCH_ROWS
+            ):
+                for kind in present:
+                    column: Any = batch.column(kind)
+                    if column.null_count < len(column):
+                        found[kind] += column.drop_null().to_pylist()
+        return found
+
+    def actions(self, kind: str, fields: Sequence[Leaf]) -> pa.ChunkedArray[Any]:
+        """See `CheckpointFile`. Cost: these leaves, in the row groups that have such actions."""
+        reader = self._open()
+        groups = self._row_groups(reader, kind)
+        if not groups:
+            return chunked([], pa.struct([]))
+        fields = _with_marker(reader, kind, fields)
+        return valid_rows(reader.read(columns=fields, row_groups=groups), kind)
+
+    def batches(
+        self, kind: str, fields: Sequence[Leaf], batch_rows: int
+    ) -> Iterator[pa.ChunkedArray[Any]]:
+        """See `CheckpointFile`. Cost: as `actions`; remote files hold a row group in memory."""
+        reader = self._open()
+        groups = self._row_groups(reader, kind)
+        fields = _with_marker(reader, kind, fields) if groups else fields
+        for batch in reader.iter_batches(groups, fields, batch_rows):
+            actions = valid_rows(pa.Table.from_batches([batch]), kind)
+            if len(actions):
+                yield actions
+
+    def parts(self, kind: str, *, least_bytes: int = PARTS_BYTES) -> Sequence[CheckpointFile]:
+        """See `CheckpointFile`: the row groups with such actions, if they are large."""
+        reader = self._open()
+        groups = self._row_groups(reader, kind)
+        stored = sum(reader.metadata.row_group(group).total_byte_size for group in groups)
+        if len(groups) < 2 or stored < least_bytes:
+            return [self]
+        return [self._part(group) for group in groups]
+
+    def _part(self, group: int) -> ParquetCheckpointFile:
+        part = ParquetCheckpointFile(self._store, self._info, footer=self._footer, group=group)
+        part._known_nulls = self._known_nulls
+        return part
+
+    def count(self, kind: str) -> int:
+        """See `CheckpointFile`. Cost: the footer, where it has statistics; else a small column."""
+        reader = self._open()
+        marker = reader.leaf_indices([(kind, MARKERS[kind])])
+        if len(marker) != 1:
+            return 0
+        groups = self._row_groups(reader, kind)
+        nulls = [self._nulls(reader)[group][marker[0]] for group in groups]
+        if any(count is None for count in nulls):
+            return len(self.actions(kind, []))
+        rows = sum(reader.metadata.row_group(group).num_rows for group in groups)
+        return rows - sum(count or 0 for count in nulls)
+
+    def bounds(self, kind: str, leaves: Sequence[Leaf]) -> Mapping[Leaf, pa.Array[Any]]:
+        """See `CheckpointFile`; nothing if several row groups hold them. Cost: the footer."""
+        reader = self._open()
+        marker = reader.leaf_indices([(kind, MARKERS[kind])])
+        groups = self._row_groups(reader, kind)
+        if len(groups) != 1:
+            return {}
+        chunks = reader.column_chunks()[groups[0]]
+        absent = chunks[marker[0]].null_count
+        found: dict[Leaf, pa.Array[Any]] = {}
+        for leaf in leaves:
+            index = reader.leaf_indices([leaf])
+            # A leaf that is null where the action is not is unknown there.
+            if len(index) != 1 or absent is None or chunks[index[0]].null_count != absent:
+                continue
+            chunk, kind_of_leaf = chunks[index[0]], _type_at(reader.arrow_schema, leaf)
+            if kind_of_leaf is None:
+                continue
+            bounds = decode_bounds(
+                [chunk.min_value, chunk.max_value],
+                are_ordered=chunk.is_ordered,
+                physical_type=reader.metadata.schema.column(index[0]).physical_type,
+                arrow_type=kind_of_leaf,
+            )
+            if bounds is not None and not bounds.null_count:
+                found[leaf] = bounds
+        return found
+
+    def _row_groups(self, reader: ParquetReader, kind: str) -> list[int]:
+        """The row groups that may have such actions, by the null counts of the footer."""
+        marker = reader.leaf_indices([(kind, MARKERS[kind])])
+        if len(marker) != 1:
+            return []
+        groups = []
+        for group, columns in enumerate(self._nulls(reader)):
+            nulls = columns[marker[0]]
+            if nulls is None or nulls < reader.metadata.row_group(group).num_rows:
+                groups.append(group)
+        return [group for group in groups if self._group in {None, group}]
+
+    def _nulls(self, reader: ParquetReader) -> NullCounts:
+        if self._known_nulls is None:
+            self._known_nulls = reader.null_counts()
+        return self._known_nulls
+
+
+def _type_at(schema: pa.Schema, leaf: Leaf) -> pa.DataType | None:
+    """The type of a leaf below structs alone; None if there is none."""
+    found: Any = pa.struct(schema)
+    for name in leaf:
+        place = found.get_field_index(name) if pa.types.is_struct(found) else -1
+        if place < 0:
+            return None
+        found = found.field(place).type
+    kind: pa.DataType = found
+    return None if pa.types.is_nested(kind) else kind
+
+
+def _with_marker(reader: ParquetReader, kind: str, fields: Sequence[Leaf]) -> Sequence[Leaf]:
+    """The fields, with the marker leaf if nothing else shows which rows have such an action."""
+    if not reader.arrow_schema.field(kind).nullable or not reader.leaf_indices(fields):
+        return [*fields, (kind, MARKERS[kind])]
+    return fields
+
+
+class JsonCheckpointFile:
+    """The top-level file of a V2 checkpoint in JSON; it is small, so it is read whole."""
+
+    def __init__(self, store: Store, info: FileInfo) -> None:
+        self._store = store
+        self._info = info
+
+    @cached_property
+    def _actions(self) -> Mapping[str, list[Any]]:
+        found: dict[str, list[Any]] = {}
+        for values in iter_objects(self._store.read(self._info.path), self._info.name):
+            for kind, value in values.items():
+                if value is not None:
+                    found.setdefault(kind, []).append(value)
+        return found
+
+    @cached_property
+    def _tables(self) -> Mapping[str, pa.Table]:
+        return {
+            "add": adds_from_json(self._actions.get("add", [])),
+            "remove": removes_from_json(self._actions.get("remove", [])),
+        }
+
+    def leaves(self, kind: str) -> Sequence[Leaf]:
+        """See `CheckpointFile`."""
+        table = self._tables.get(kind)
+        return [] if table is None else [(kind, name) for name in table.column_names]
+
+    def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
+        """See `CheckpointFile`."""
+        return {kind: self._actions.get(kind, []) for kind in kinds}
+
+    def actions(self, kind: str, fields: Sequence[Leaf]) -> pa.ChunkedArray[Any]:
+        """See `CheckpointFile`."""
+        table = self._tables[kind]
+        names = [field[1] for field in fields if field[1] in table.column_names]
+        structs: pa.ChunkedArray[Any] = table.select(names or [MARKERS[kind]]).to_struct_array()
+        return structs
+
+    def parts(self, kind: str, *, least_bytes: int = PARTS_BYTES) -> Sequence[CheckpointFile]:
+        """See `CheckpointFile`."""
+        del kind, least_bytes
+        return [self]
+
+    def batches(
+        self, kind: str, fields: Sequence[Leaf], batch_rows: int
+    ) -> Iterator[pa.ChunkedArray[Any]]:
+        """See `CheckpointFile`."""
+        del batch_rows
+        if self._tables[kind].num_rows:
+            yield self.actions(kind, fields)
+
+    def count(self, kind: str) -> int:
+        """See `CheckpointFile`."""
+        return self._tables[kind].num_rows
+
+    def bounds(self, kind: str, leaves: Sequence[Leaf]) -> Mapping[Leaf, pa.Array[Any]]:
+        """See `CheckpointFile`."""
+        del kind, leaves
+        return {}

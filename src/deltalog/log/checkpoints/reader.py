@@ -1,0 +1,507 @@
+"""Reading a checkpoint by column: only requested columns, and each of them once.
+
+Owns where the actions of a checkpoint are, across its files and sidecars, and caches the columns
+that it read. Every failure is raised as `CheckpointUnreadableError`, so that the caller can fall
+back to an older checkpoint. `snapshot` decides which files are live.
+
+Protocol: Checkpoints, V2 Spec, Checkpoint Schema
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog import errors
+from deltalog._util.cached import cached_property
+from deltalog._util.json import JsonObject
+from deltalog._util.kernels import compute
+from deltalog._util.paths import FileInfo
+from deltalog.log.checkpoints.layout import open_checkpoint_file, sidecar_location
+from deltalog.log.checkpoints.rows import (
+    PARTITION_VALUES,
+    PARTITION_VALUES_PARSED,
+    SMALL_KINDS,
+    chunked,
+    member,
+    nulls,
+    texts_of_values,
+)
+from deltalog.protocol.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
+from deltalog.protocol.actions.codec import sidecar_from_json
+from deltalog.protocol.stats import (
+    AddBatch,
+    conform_stats,
+    encode_stats_column,
+    leaf_of,
+    leaves_of_schema,
+    parsed_leaves,
+    schema_of_leaves,
+)
+from deltalog.storage.local_files import Recent, is_settled, local_state
+from deltalog.storage.pool import map_in_pool, read_ahead
+from deltalog.storage.store import native_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from deltalog.log.checkpoints.layout import CheckpointFile, Leaf
+    from deltalog.log.segment import CheckpointFiles
+    from deltalog.protocol.stats import StatsLeaf
+    from deltalog.storage.local_files import FileState
+    from deltalog.storage.store import Store
+
+
+# Typed statistics of the files in a checkpoint.
+
+
+_PARSED: Final = ("add", "stats_parsed")
+_JSON: Final = ("add", "stats")
+_BATCH_ROWS: Final = 1 << 15
+_ALIASES: Final = {"nullCount": "nullCounts"}
+_CURRENT: Final = {alias: name for name, alias in _ALIASES.items()}
+
+
+def read_stats(
+    file: CheckpointFile,
+    leaves: Sequence[StatsLeaf],
+    where: pa.BooleanArray | None = None,
+) -> list[pa.ChunkedArray[Any]]:
+    """One column per leaf, one row per `add` of the file.
+
+    Args:
+        file: of the checkpoint.
+        leaves: of the statistics.
+        where: which adds are wanted; None is all.
+
+    Cost: the leaves of `stats_parsed`, or the JSON texts up to the last one that is wanted, and one
+    pass through those that are.
+    """
+    sources = stats_sources(set(file.leaves("add")), leaves)
+    if _JSON not in sources and where is None:
+        return stats_of(file.actions("add", sources), leaves)
+    # JSON texts are many times larger than the columns parsed from them: few are held at a time.
+    parts = []
+    row = 0
+    end = _end(where)
+    for actions in file.batches("add", sources, _BATCH_ROWS) if end != 0 else ():
+        wanted = None if where is None else where.slice(row, len(actions))
+        row += len(actions)
+        if wanted is None:
+            parts.append(stats_of(actions, leaves))
+        elif wanted.true_count:
+            parts.append(stats_of(actions.filter(wanted), leaves))
+        if end is not None and row >= end:
+            break
+    return [
+        chunked([chunk for part in parts for chunk in part[number].chunks], kind)
+        for number, (_, kind) in enumerate(leaves)
+    ]
+
+
+def _end(where: pa.BooleanArray | None) -> int | None:
+    """The number of rows up to the last that is wanted; None is all."""
+    if where is None:
+        return None
+    wanted = compute.indices_nonzero(where)
+    return wanted[-1].as_py() + 1 if len(wanted) else 0
+
+
+def stats_sources(
+    have: Collection[tuple[str, ...]], leaves: Sequence[StatsLeaf]
+) -> list[tuple[str, ...]]:
+    """The columns of a file from which `leaves` are made: typed ones, and JSON for the others."""
+    stored = [_stored_as(path, have) for path, _ in leaves]
+    fields = [source for source in stored if source is not None]
+    return [*fields, _JSON] if len(fields) < len(leaves) and _JSON in have else fields
+
+
+def stats_of(
+    actions: pa.ChunkedArray[Any], leaves: Sequence[StatsLeaf]
+) -> list[pa.ChunkedArray[Any]]:
+    """One column per leaf, one row per action, from the columns of `stats_sources`."""
+    have = set(_members(actions.type))
+    parsed = [leaf for leaf in leaves if _stored_as(leaf[0], have) is not None]
+    others = [leaf for leaf in leaves if _stored_as(leaf[0], have) is None]
+    found: dict[tuple[str, ...], pa.ChunkedArray[Any]] = {}
+    if parsed:
+        table = conform_stats(member_of(actions, "stats_parsed"), schema_of_leaves(parsed))
+        found.update({path: leaf_of(table, path) for path, _ in parsed})
+    if others and _JSON in have:
+        columns = parsed_leaves(member_of(actions, "stats"), others)
+        found.update({path: column for (path, _), column in zip(others, columns, strict=True)})
+    else:
+        rows = len(actions)
+        found.update({path: chunked([nulls(rows, kind)], kind) for path, kind in others})
+    return [found[path] for path, _ in leaves]
+
+
+def _members(action_type: Any) -> Iterator[tuple[str, ...]]:
+    for field in action_type:
+        yield ("add", field.name)
+        if field.name == _PARSED[1] and pa.types.is_struct(field.type):
+            yield from ((*_PARSED, *path) for path, _ in leaves_of_schema(pa.schema(field.type)))
+
+
+def texts_of_stats(actions: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    """`stats_parsed` as the JSON texts that `stats` would hold.
+
+    Cost: some kernels per statistic; needed only for checkpoints without the texts.
+    """
+    chunks: list[pa.Array[Any]] = []
+    structs: Any = member_of(actions, "stats_parsed").chunks
+    for chunk in structs:
+        names = [_CURRENT.get(field.name, field.name) for field in chunk.type]
+        chunks.extend(encode_stats_column(pa.Table.from_arrays(chunk.flatten(), names)).chunks)
+    return chunked(chunks, pa.string())
+
+
+def member_of(actions: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
+    """A member of a struct column, not converted; empty if the struct does not have it."""
+    if actions.type.get_field_index(name) < 0:
+        return chunked([], pa.struct([]))
+    member: pa.ChunkedArray[Any] = compute.struct_field(actions, name)
+    return member
+
+
+def _stored_as(path: tuple[str, ...], have: Collection[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """The path at which the file stores a leaf of the statistics; None if it does not."""
+    spellings = (path[0], _ALIASES.get(path[0], path[0]))
+    for name in spellings:
+        if (*_PARSED, name, *path[1:]) in have:
+            return (*_PARSED, name, *path[1:])
+    return None
+
+
+# Reading a checkpoint by column: only requested columns, and each of them once.
+
+
+_STATS_AHEAD: Final = 2
+# Then what lies between two columns costs less to read than another request.
+_SMALL_BYTES: Final = 1024 * 1024
+_MOST_RECENT_VALUES: Final = 100  # of a checkpoint
+_RECENT_VALUES: Final = Recent[Mapping[str, list[dict[str, Any]]]](32)
+_SCHEMAS: Final = {"add": FILE_SCHEMA, "remove": REMOVE_SCHEMA}
+
+
+class Checkpoint:
+    """The actions of one checkpoint, read on demand.
+
+    Columns stay in memory once read; a pickled copy starts without them. Two threads that request
+    the same column at once may both read it: the columns are equal.
+
+    Args:
+        store: of the table.
+        files: of the checkpoint.
+
+    Attributes:
+        held_row_groups: its adds, one row group each, once somebody has asked for them.
+    """
+
+    def __init__(self, store: Store, files: CheckpointFiles) -> None:
+        self._store = store
+        self.files = files
+        self._columns: dict[tuple[str, str], pa.ChunkedArray[Any]] = {}
+        self._stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
+        self._values: dict[str, list[dict[str, Any]]] = {}
+        self.held_row_groups: Sequence[Checkpoint] | None = None
+
+    @property
+    def version(self) -> int:
+        """The table version of the checkpoint."""
+        return self.files.version
+
+    @property
+    def holds_columns(self) -> bool:
+        """Whether any column of file actions is cached."""
+        return bool(self._columns or self._stats) or any(
+            part.holds_columns for part in self.held_row_groups or ()
+        )
+
+    @property
+    def store(self) -> Store:
+        """The store of the table."""
+        return self._store
+
+    def parts_of_adds(self) -> list[CheckpointFile]:
+        """The row groups that hold adds, in order. Cost: the footers, which are read at once."""
+        with self._unreadable():
+            files = self._sources("add")
+            parts = map_in_pool(lambda file: file.parts("add", least_bytes=0), files)
+        return [part for of_file in parts for part in of_file]
+
+    @property
+    def held_bytes(self) -> int:
+        """The size of the columns that are cached."""
+        columns = (*self._columns.values(), *self._stats.values())
+        return sum(column.nbytes for column in columns)
+
+    def forget(self, *, statistics: bool) -> None:
+        """Drop the columns that are cached; `statistics` says whether these go, too."""
+        self._columns = {}
+        if statistics:
+            self._stats = {}
+
+    def __getstate__(self) -> tuple[Store, CheckpointFiles]:
+        return self._store, self.files
+
+    def __setstate__(self, state: tuple[Store, CheckpointFiles]) -> None:
+        self.__init__(*state)  # type: ignore[misc]  # a copy starts without columns
+
+    def values(self, kinds: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
+        """The actions of these kinds as dicts (`protocol`, `metaData`, `txn`, …; not files).
+
+        Cost: their leaves, in the row groups that have such actions; no sidecar is read. Of a small
+        checkpoint all such kinds are read at once: who opens a table to commit asks for each. Those
+        of a local one are kept for others who open the table by its path.
+        """
+        if self._is_small and not self._values:
+            with suppress(errors.CheckpointUnreadableError):  # perhaps not where it is asked for
+                self._read_small_values()
+        self._read_values([kind for kind in kinds if kind not in self._values])
+        return {kind: self._values[kind] for kind in kinds}
+
+    @cached_property
+    def _is_small(self) -> bool:
+        return sum(file.size_bytes for file in self.files.files) <= _SMALL_BYTES
+
+    def _read_small_values(self) -> None:
+        states = self._local_states()
+        stay = all(map(is_settled, states))  # judged before they are read
+        known = _RECENT_VALUES.get(*states) if states else None
+        if known is None:
+            self._read_values(SMALL_KINDS)
+            if states and stay and sum(map(len, self._values.values())) <= _MOST_RECENT_VALUES:
+                _RECENT_VALUES.keep(dict(self._values), *states)
+        else:
+            self._values.update(known)
+
+    def _local_states(self) -> list[FileState]:
+        """The states of the top-level files; none if they are not local."""
+        paths = [native_path(self._store, file.path) for file in self.files.files]
+        try:
+            return [local_state(path) for path in paths if path is not None]
+        except OSError:
+            return []  # reading says what is wrong
+
+    def _read_values(self, kinds: Sequence[str]) -> None:
+        found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds}
+        if kinds:
+            with self._unreadable():
+                for part in map_in_pool(lambda file: file.values(kinds), self._top_files):
+                    for kind, values in part.items():
+                        found[kind] += values
+        self._values.update(found)
+
+    def columns(self, kind: str, names: Sequence[str]) -> pa.Table:
+        """Members of all `add` or `remove` actions, in the order of the files.
+
+        Args:
+            kind: `add` or `remove`.
+            names: of `FILE_SCHEMA` or `REMOVE_SCHEMA`.
+
+        Returns:
+            One row per action; every call gives the same rows in the same order.
+
+        Cost: the leaves of the columns that are not cached.
+        """
+        schema, held = _SCHEMAS[kind], self._columns  # `forget` may replace them meanwhile
+        missing = [name for name in names if (kind, name) not in held]
+        if missing:
+            wanted = [schema.field(name) for name in missing]
+            with self._unreadable():
+                parts = map_in_pool(partial(_read_members, kind, wanted), self._sources(kind))
+            for number, field in enumerate(wanted):
+                chunks = [chunk for part in parts for chunk in part[number].chunks]
+                held[kind, field.name] = chunked(chunks, field.type)
+        with self._unreadable():  # with a corrupt footer, columns may differ in length
+            return pa.Table.from_arrays([held[kind, name] for name in names], list(names))
+
+    def iter_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
+        """All `add` actions with members and statistics, in the order of `columns`, for one pass.
+
+        Args:
+            leaves: of the statistics.
+            batch_rows: most rows of a batch.
+
+        Returns:
+            Batches that are read but not decoded.
+
+        Cost: the leaves that are not cached; they are not cached here either.
+        """
+        columns = dict(self._columns)
+        held = [name for name in FILE_SCHEMA.names if ("add", name) in columns]
+        missing = [field for field in FILE_SCHEMA if field.name not in held]
+        row = 0
+        with self._unreadable():
+            for file in self._sources("add"):
+                sources = _member_sources("add", missing, file)
+                sources += stats_sources(file.leaves("add"), leaves)
+                for actions in file.batches("add", list(dict.fromkeys(sources)), batch_rows):
+                    rows = len(actions)
+                    known = {name: columns["add", name].slice(row, rows) for name in held}
+                    yield AddBatch(rows, partial(self._decode, actions, known, missing, leaves))
+                    row += rows
+
+    def _decode(
+        self,
+        actions: pa.ChunkedArray[Any],
+        known: Mapping[str, pa.ChunkedArray[Any]],
+        missing: Sequence[pa.Field[Any]],
+        leaves: Sequence[StatsLeaf],
+    ) -> tuple[pa.Table, list[pa.ChunkedArray[Any]]]:
+        with self._unreadable():
+            names = [field.name for field in missing]
+            found = dict(zip(names, _members_of("add", missing, actions), strict=True), **known)
+            columns = [found[name] for name in FILE_SCHEMA.names]
+            return pa.Table.from_arrays(columns, schema=FILE_SCHEMA), stats_of(actions, leaves)
+
+    def num_actions(self, kind: str) -> int:
+        """The number of `add` or `remove` actions.
+
+        Cost: the footers, or one small column if they have no null counts.
+        """
+        with self._unreadable():
+            return sum(map_in_pool(lambda file: file.count(kind), self._sources(kind)))
+
+    def stats(self, leaves: Sequence[StatsLeaf]) -> list[pa.ChunkedArray[Any]]:
+        """Statistics of all `add` actions, a column per leaf, rows as in `columns`.
+
+        Args:
+            leaves: paths with types, as in `stats.schema`.
+
+        Cost: the leaves that are not cached; see `checkpoints.stats`.
+        """
+        held = self._stats  # `forget` may replace them meanwhile
+        missing = [leaf for leaf in leaves if leaf not in held]
+        if missing:
+            with self._unreadable():
+                files = [part for file in self._sources("add") for part in file.parts("add")]
+                # Few at a time: JSON texts are many times larger than the columns parsed from them.
+                parts = list(
+                    read_ahead(lambda file: read_stats(file, missing), files, depth=_STATS_AHEAD)
+                )
+            for number, leaf in enumerate(missing):
+                chunks = [chunk for part in parts for chunk in part[number].chunks]
+                held[leaf] = chunked(chunks, leaf[1])
+        return [held[leaf] for leaf in leaves]
+
+    def stats_where(
+        self, leaves: Sequence[StatsLeaf], where: pa.BooleanArray
+    ) -> list[pa.ChunkedArray[Any]]:
+        """Statistics of some `add` actions, a column per leaf; they are not cached.
+
+        Args:
+            leaves: paths with types, as in `stats.schema`.
+            where: which of the actions, one boolean for each.
+
+        Cost: the leaves; of JSON texts, only those wanted are parsed.
+        """
+        parts = []
+        row = 0
+        with self._unreadable():
+            for file in self._sources("add"):
+                rows = file.count("add")
+                parts.append(read_stats(file, leaves, where.slice(row, rows)))
+                row += rows
+        return [
+            chunked([chunk for part in parts for chunk in part[number].chunks], kind)
+            for number, (_, kind) in enumerate(leaves)
+        ]
+
+    @cached_property
+    def _top_files(self) -> Sequence[CheckpointFile]:
+        infos = self.files.files
+        return [
+            open_checkpoint_file(self._store, one, keeps_bytes=len(infos) == 1) for one in infos
+        ]
+
+    @cached_property
+    def data_files(self) -> Sequence[FileInfo]:
+        """The files that hold file actions: the sidecars, or the top-level files."""
+        rows = self.values(["sidecar"])["sidecar"]
+        if not rows:
+            return self.files.files
+        with self._unreadable():
+            sidecars = [
+                sidecar_from_json(JsonObject(row, f"{self.files.name}: sidecar")) for row in rows
+            ]
+            return [
+                FileInfo(sidecar_location(one), one.size_bytes, one.modification_time_ms)
+                for one in sidecars
+            ]
+
+    @cached_property
+    def _data_files(self) -> Sequence[CheckpointFile]:
+        infos = self.data_files
+        if infos is self.files.files:
+            return self._top_files  # their footers may be cached
+        return [open_checkpoint_file(self._store, info) for info in infos]
+
+    def _sources(self, kind: str) -> Sequence[CheckpointFile]:
+        """The files from which actions of a kind are read."""
+        del kind
+        return self._data_files
+
+    @contextmanager
+    def _unreadable(self) -> Iterator[None]:
+        try:
+            yield
+        except errors.CheckpointUnreadableError:
+            raise
+        except (
+            errors.DataFileMissingError,
+            errors.DataFileUnreadableError,
+            errors.ObjectNotFoundError,
+            errors.MalformedLogError,
+            pa.ArrowException,
+            UnicodeDecodeError,  # Arrow checks texts only where it makes Python's of them
+        ) as error:
+            raise errors.CheckpointUnreadableError(
+                f"cannot read checkpoint {self.files.name} of {self._store.root}: {error}"
+            ) from error
+
+
+def _read_members(
+    kind: str, fields: Sequence[pa.Field[Any]], file: CheckpointFile
+) -> list[pa.ChunkedArray[Any]]:
+    """One column per member, one row per action of the file."""
+    return _members_of(kind, fields, file.actions(kind, _member_sources(kind, fields, file)))
+
+
+def _member_sources(kind: str, fields: Sequence[pa.Field[Any]], file: CheckpointFile) -> list[Leaf]:
+    """The leaves of a file from which the members can be made."""
+    if kind != "add" or {field.name for field in fields}.isdisjoint(_FROM_TYPED):
+        return [(kind, field.name) for field in fields]
+    present = {leaf[1] for leaf in file.leaves(kind)}
+    names = [
+        field.name if field.name in present else _FROM_TYPED.get(field.name, (field.name,))[0]
+        for field in fields
+    ]
+    return [(kind, name) for name in names]
+
+
+def _members_of(
+    kind: str, fields: Sequence[pa.Field[Any]], actions: pa.ChunkedArray[Any]
+) -> list[pa.ChunkedArray[Any]]:
+    """The members, from the leaves of `_member_sources`."""
+    present = {field.name for field in actions.type}
+    columns = []
+    for field in fields:
+        parsed, texts_of = _FROM_TYPED.get(field.name, ("", None))
+        if kind == "add" and texts_of and field.name not in present and parsed in present:
+            columns.append(texts_of(actions))
+        else:
+            columns.append(member(actions, field.name, field.type))
+    return columns
+
+
+# A writer may omit these members if it writes the typed ones: how to make them from those.
+_FROM_TYPED: Final[Mapping[str, tuple[str, Callable[..., pa.ChunkedArray[Any]]]]] = {
+    PARTITION_VALUES: (PARTITION_VALUES_PARSED, texts_of_values),
+    "stats": ("stats_parsed", texts_of_stats),
+}

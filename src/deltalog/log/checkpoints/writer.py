@@ -1,0 +1,411 @@
+"""Writing a checkpoint: the state of one version as one file, as parts, or as a V2 checkpoint.
+
+Owns names, files and the distribution of rows. Rows are streamed: memory does not grow with the
+number of files. The caller provides the state, decides when to write, and updates the hint.
+
+Protocol: Checkpoints, V2 Spec, Multi-part checkpoint, Sidecar Files
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from dataclasses import dataclass
+from enum import Enum
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog._util.clock import now_ms
+from deltalog._util.kernels import arrow, compute
+from deltalog._util.paths import LOG_DIRECTORY, FileInfo
+from deltalog.errors import InvalidInputError
+from deltalog.log import names
+from deltalog.log.checkpoints.rows import FILE_KINDS, ActionRows, RowFile, Sidecars
+from deltalog.log.segment import CheckpointFiles, CheckpointKind
+from deltalog.protocol.actions.codec import encode_actions
+from deltalog.protocol.actions.model import CheckpointMetadata
+from deltalog.storage.pool import read_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from deltalog.protocol.actions.model import (
+        Action,
+        DomainMetadata,
+        RowIdHighWaterMark,
+        SetTransaction,
+        Sidecar,
+    )
+    from deltalog.protocol.configuration import TableConfiguration
+    from deltalog.protocol.stats import AddBatch, StatsLeaf
+    from deltalog.storage.store import Store
+
+
+_BATCH_ROWS: Final = 1 << 15
+# Writing a row group takes as long as encoding two or three batches.
+_BATCHES_AHEAD: Final = 3
+_SIDECAR_ROWS: Final = 1_000_000
+_CLASSIC_KINDS: Final = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")
+AFTER_ALL_PATHS: Final = "\U0010ffff"
+
+
+class CheckpointLayout(Enum):
+    """The layouts that can be written."""
+
+    CLASSIC = "classic"  # one Parquet file, or several parts
+    V2_JSON = "v2 json"
+    V2_PARQUET = "v2 parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointContent:
+    """The state that a checkpoint holds.
+
+    Args:
+        version: of the table.
+        configuration: of the table at that version.
+        time_zone: of partition values without one.
+        transactions: the latest of each application, without expired ones.
+        domains: without removed ones.
+        high_water_mark: the draft's action, if the table has it.
+        tombstones: unexpired ones, with the members of `REMOVE_TYPE`.
+        paths: of the live files; called for multi-part checkpoints only.
+        iter_adds: the live files in batches, with the requested statistics.
+    """
+
+    version: int
+    configuration: TableConfiguration
+    time_zone: str
+    transactions: Sequence[SetTransaction]
+    domains: Sequence[DomainMetadata]
+    high_water_mark: RowIdHighWaterMark | None
+    tombstones: pa.Table
+    paths: Callable[[], pa.ChunkedArray[Any]]
+    iter_adds: Callable[[Sequence[StatsLeaf], int], Iterator[AddBatch]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCheckpoint:
+    """The result of writing a checkpoint.
+
+    Args:
+        files: its top-level files.
+        sidecars: of a V2 checkpoint.
+        num_adds: number of live files.
+        num_removes: number of tombstones.
+    """
+
+    files: CheckpointFiles
+    sidecars: tuple[Sidecar, ...] = ()
+    num_adds: int
+    num_removes: int
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of its files, relative to the table's root."""
+        sidecars = [f"{names.SIDECAR_DIRECTORY}/{sidecar.path}" for sidecar in self.sidecars]
+        return [*(file.path for file in self.files.files), *sidecars]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenSidecars:
+    """Sidecars that no checkpoint names yet.
+
+    Args:
+        sidecars: the actions that will name them.
+        num_adds: number of live files.
+        num_removes: number of tombstones.
+    """
+
+    sidecars: tuple[Sidecar, ...]
+    num_adds: int
+    num_removes: int
+
+
+def write_checkpoint(
+    store: Store,
+    content: CheckpointContent,
+    *,
+    layout: CheckpointLayout = CheckpointLayout.CLASSIC,
+    part_rows: int | None = None,
+) -> WrittenCheckpoint:
+    """Write a checkpoint.
+
+    A V2 checkpoint becomes valid with its top-level file, which is written last; a multi-part one
+    with its last part.
+
+    Args:
+        store: of the table.
+        content: of the checkpoint.
+        layout: of the checkpoint.
+        part_rows: most rows of a part or a sidecar; None is one classic file.
+
+    Raises:
+        AlreadyExistsError: the checkpoint exists.
+        InvalidInputError: the table does not allow the layout.
+
+    Protocol: Checkpoints
+    Cost: one pass over the live files, with a few batches in memory; for a remote store, also one
+    file.
+    """
+    check_layout(store, content.configuration, layout, part_rows)
+    if layout is CheckpointLayout.CLASSIC:
+        return _write_classic(store, content, part_rows)
+    sidecars = write_sidecars(store, content, part_rows=part_rows)
+    # If this fails, the file may exist all the same. So the sidecars stay; cleanup removes orphans.
+    return write_v2_top(store, content, layout, [sidecars])
+
+
+def check_layout(
+    store: Store,
+    configuration: TableConfiguration,
+    layout: CheckpointLayout,
+    part_rows: int | None,
+) -> None:
+    """Refuse a layout that the table does not allow.
+
+    Raises:
+        InvalidInputError: a V2 checkpoint needs the table feature, which forbids parts.
+    """
+    v2 = configuration.supports("v2Checkpoint")
+    if layout is not CheckpointLayout.CLASSIC and not v2:
+        raise InvalidInputError(
+            f"cannot write a V2 checkpoint of {store.root}: the table does not have the table "
+            "feature v2Checkpoint"
+        )
+    if layout is CheckpointLayout.CLASSIC and part_rows is not None and v2:
+        raise InvalidInputError(
+            f"cannot write a checkpoint of {store.root} in parts: the table feature v2Checkpoint "
+            "forbids it"
+        )
+
+
+def small_actions(content: CheckpointContent) -> list[Action]:
+    """All actions except file actions, in an order that does not depend on the table's history."""
+    configuration = content.configuration
+    marks = [] if content.high_water_mark is None else [content.high_water_mark]
+    return [
+        configuration.protocol,
+        configuration.metadata,
+        *sorted(content.transactions, key=lambda txn: txn.app_id),
+        *sorted(content.domains, key=lambda domain: domain.domain),
+        *marks,
+    ]
+
+
+def _write_classic(
+    store: Store, content: CheckpointContent, part_rows: int | None
+) -> WrittenCheckpoint:
+    small, rows = small_actions(content), classic_rows(content)
+    starts = [] if part_rows is None else _part_starts(store, content, part_rows)
+    version = content.version
+    if part_rows is None:
+        paths = [names.log_path(names.checkpoint_name(version))]
+    else:
+        paths = part_paths(version, len(starts) + 1)
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(RowFile(store, path, rows.schema)) for path in paths]
+        files[0].write(rows.values(small))
+        for tables in file_rows(content, rows):
+            for file in files:
+                file.begin_kind()
+            for table in tables:
+                _spread(files, starts, table)
+        num_adds = sum(file.num_rows for file in files) - len(small) - content.tombstones.num_rows
+    kind = CheckpointKind.CLASSIC if part_rows is None else CheckpointKind.MULTI_PART
+    return WrittenCheckpoint(
+        files=CheckpointFiles(version=version, kind=kind, files=tuple(file.info for file in files)),
+        num_adds=num_adds,
+        num_removes=content.tombstones.num_rows,
+    )
+
+
+def write_sidecars(
+    store: Store, content: CheckpointContent, *, part_rows: int | None = None
+) -> WrittenSidecars:
+    """Write live files and tombstones into sidecars, which no checkpoint names yet.
+
+    Args:
+        store: of the table.
+        content: all live files and tombstones of the version, or some; the rest of it is not used.
+        part_rows: most rows of a sidecar.
+
+    Protocol: Sidecar Files
+    """
+    rows = ActionRows(content.configuration, FILE_KINDS, time_zone=content.time_zone)
+    sidecars = Sidecars(store, rows.schema, part_rows or _SIDECAR_ROWS)
+    try:
+        for tables in file_rows(content, rows):
+            sidecars.begin_kind()
+            for table in tables:
+                sidecars.write(table)
+        written = sidecars.close()
+    except BaseException:
+        sidecars.abandon()
+        raise
+    removes = content.tombstones.num_rows
+    return WrittenSidecars(
+        sidecars=tuple(written), num_adds=sidecars.num_rows - removes, num_removes=removes
+    )
+
+
+def write_v2_top(
+    store: Store,
+    content: CheckpointContent,
+    layout: CheckpointLayout,
+    written: Sequence[WrittenSidecars],
+) -> WrittenCheckpoint:
+    """Write the top-level file of a V2 checkpoint, which makes it valid.
+
+    Args:
+        store: of the table.
+        content: everything except files and tombstones.
+        layout: JSON or Parquet.
+        written: the sidecars with files and tombstones.
+
+    Protocol: V2 Spec
+    """
+    sidecars = tuple(sidecar for part in written for sidecar in part.sidecars)
+    version = content.version
+    top = [CheckpointMetadata(version=version), *sidecars, *small_actions(content)]
+    info = _write_top(store, content, layout, top)
+    return WrittenCheckpoint(
+        files=CheckpointFiles(version=version, kind=CheckpointKind.V2, files=(info,)),
+        sidecars=sidecars,
+        num_adds=sum(part.num_adds for part in written),
+        num_removes=sum(part.num_removes for part in written),
+    )
+
+
+def classic_rows(content: CheckpointContent) -> ActionRows:
+    """Makes the rows of a classic checkpoint."""
+    return _rows(content, *_CLASSIC_KINDS)
+
+
+def _rows(content: CheckpointContent, *kinds: str) -> ActionRows:
+    draft = () if content.high_water_mark is None else ("rowIdHighWaterMark",)
+    return ActionRows(
+        content.configuration,
+        (*kinds, *draft),
+        time_zone=content.time_zone,
+        domains=content.domains,
+    )
+
+
+def part_paths(version: int, parts: int) -> list[str]:
+    """The paths of the parts of a multi-part checkpoint."""
+    return [
+        names.log_path(names.checkpoint_part_name(version, number + 1, parts))
+        for number in range(parts)
+    ]
+
+
+def _write_top(
+    store: Store, content: CheckpointContent, layout: CheckpointLayout, actions: Sequence[Action]
+) -> FileInfo:
+    suffix = "json" if layout is CheckpointLayout.V2_JSON else "parquet"
+    path = names.log_path(names.v2_checkpoint_name(content.version, str(uuid.uuid4()), suffix))
+    if layout is CheckpointLayout.V2_JSON:
+        data = encode_actions(actions)
+        store.put_if_absent(path, data)
+        return FileInfo(path, len(data), now_ms())
+    rows = _rows(content, "checkpointMetadata", "sidecar", *_CLASSIC_KINDS)
+    with RowFile(store, path, rows.schema) as file:
+        file.write(rows.values(actions))
+    return file.info
+
+
+def file_rows(
+    content: CheckpointContent, rows: ActionRows
+) -> tuple[Iterator[pa.Table], Iterator[pa.Table]]:
+    """The rows of the tombstones, and those of the live files."""
+    return _remove_rows(content, rows), _add_rows(content, rows)
+
+
+def _remove_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table]:
+    for start in range(0, content.tombstones.num_rows, _BATCH_ROWS):
+        yield rows.removes(content.tombstones.slice(start, _BATCH_ROWS))
+
+
+def _add_rows(content: CheckpointContent, rows: ActionRows) -> Iterator[pa.Table]:
+    """The rows of the live files; the next batches are encoded while one is written."""
+
+    def encode(batch: AddBatch) -> pa.Table:
+        return rows.adds(*batch.decode())
+
+    batches = content.iter_adds(rows.leaves, _BATCH_ROWS)
+    head = list(islice(batches, 2))
+    if len(head) < 2:
+        yield from map(encode, head)  # too few for a thread
+    else:
+        yield from read_ahead(encode, chain(head, batches), depth=_BATCHES_AHEAD)
+
+
+def _part_starts(store: Store, content: CheckpointContent, part_rows: int) -> list[str]:
+    """The first path of every part but the first.
+
+    They depend on the live files only, so that two writers of one version write equal parts.
+    """
+    paths = content.paths()
+    parts = count_parts(store, content.version, len(paths), part_rows)
+    if not len(paths):
+        return [AFTER_ALL_PATHS] * (parts - 1)
+    order = compute.sort_indices(paths)
+    return [paths[order[place].as_py()].as_py() for place in part_places(len(paths), parts)]
+
+
+def count_parts(store: Store, version: int, num_files: int, part_rows: int) -> int:
+    """The number of parts of a multi-part checkpoint."""
+    parts = max(1, -(-num_files // max(part_rows, 1)))
+    # Parts that a failed attempt left, perhaps another engine's with other path ranges, must not
+    # be mixed with these: the number of parts is in the name, so another number keeps them apart.
+    taken = {
+        file.parts
+        for info in store.list_from(LOG_DIRECTORY, names.first_name_of(version))
+        if (file := names.parse_log_name(info)) and file.version == version
+    }
+    while parts in taken:
+        parts += 1
+    return parts
+
+
+def part_places(num_files: int, parts: int) -> list[int]:
+    """The positions, in the sorted paths, at which every part but the first begins."""
+    return [num_files * number // parts for number in range(1, parts)]
+
+
+def _spread(files: Sequence[RowFile], starts: Sequence[str], rows: pa.Table) -> None:
+    """Write each row to the part whose range has its path.
+
+    Protocol: Multi-part checkpoint (rows are clustered by path; one logical file has one path)
+    """
+    # "The data must be clustered (either through hash or range partitioning) by the 'path' of an
+    # added or removed file, or null otherwise."
+    if not starts:
+        files[0].write(rows)
+        return
+    part = part_numbers(starts, rows)
+    for number, file in enumerate(files):
+        chosen = rows.filter(compute.equal(part, number))
+        if chosen.num_rows:
+            file.write(chosen)
+
+
+def part_numbers(starts: Sequence[str], rows: pa.Table) -> Any:
+    """The part of each row, from 0.
+
+    Args:
+        starts: the first path of every part but the first.
+        rows: of files.
+
+    Protocol: Multi-part checkpoint
+    """
+    paths = compute.coalesce(
+        *(compute.struct_field(rows.column(kind), "path") for kind in FILE_KINDS)
+    )
+    part = arrow.repeat(pa.scalar(0), len(paths))
+    for start in starts:
+        part = compute.add(part, compute.greater_equal(paths, start).cast(pa.int64()))
+    return part

@@ -1,0 +1,232 @@
+"""Open the log of a table, and fall back to other files if one of them cannot be used.
+
+Owns also whether the log still has a version: a table may be deleted, created anew at the same
+location, set back, or its old commits cleaned up, while somebody holds one of its versions. That is
+known again by the first bytes of its commit, which name the writer, the time and the transaction.
+
+Protocol: Action Reconciliation, Checkpoints
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from deltalog.errors import (
+    CheckpointUnreadableError,
+    LogGapError,
+    MalformedLogError,
+    NoMetadataError,
+    NoProtocolError,
+    ObjectNotFoundError,
+)
+from deltalog.log.listing import list_for_version, list_log, list_newer
+from deltalog.log.reader import read_commits
+from deltalog.log.segment import build_segment, readable_versions
+from deltalog.log.snapshot.state import LogState
+from deltalog.storage.pool import map_in_pool
+from deltalog.storage.store import PeekingStore, is_local
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deltalog._util.paths import FileInfo
+    from deltalog.log.context import LogTail, TableContext
+    from deltalog.log.segment import LogListing
+    from deltalog.protocol.actions.model import Metadata, Protocol
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+
+def open_log(
+    context: TableContext, version: int | None = None
+) -> tuple[LogState, Protocol, Metadata]:
+    """Open the log at `version`, or the latest one, and read protocol and metadata.
+
+    Raises:
+        TableNotFoundError, VersionNotFoundError: there is no such table or version.
+        MalformedLogError: the version cannot be built from the log; its subclasses say why.
+
+    Cost: the hint, one listing, the commits after the checkpoint, and of the checkpoint its
+    footer and the leaves of two actions. Two listings if the hint is stale.
+    """
+    store, log_tail = context.store, context.log_tail
+    listing = list_for_version(store, version, log_tail=log_tail)
+    try:
+        segment = build_segment(listing, version)
+    except LogGapError:
+        # List all, so that the error names all readable versions, not only those since the hint.
+        segment = build_segment(list_log(store, from_version=0, log_tail=log_tail), version)
+    state = LogState(store, segment)
+    while True:
+        try:
+            protocol, metadata = state.read_protocol_and_metadata()
+            if state.segment.used_compactions:
+                from deltalog.log.snapshot.totals import check_table  # noqa: PLC0415  # few logs
+
+                check_table(state, protocol, metadata)
+        except (CheckpointUnreadableError, ObjectNotFoundError) as error:
+            state = other_way(state, error, log_tail)
+        except MalformedLogError as error:
+            state = way_around(state, error, log_tail)
+        else:
+            return state, protocol, metadata
+
+
+def way_around(state: LogState, error: MalformedLogError, log_tail: LogTail | None) -> LogState:
+    """Build the same version without what may be at fault: compactions, then the checkpoint.
+
+    Raises:
+        MalformedLogError: `error`, if it is a commit that is damaged, or nothing else is left; with
+            a note of the versions that are readable.
+    """
+    lacks_table = isinstance(error, NoProtocolError | NoMetadataError)
+    with suppress(MalformedLogError):
+        if state.segment.used_compactions or (lacks_table and state.checkpoint is not None):
+            return other_way(state, CheckpointUnreadableError(str(error)), log_tail)
+    if state.store.root not in str(error):
+        error.add_note(f"while reading the log of {state.store.root}")
+    note_readable_versions(error, state, log_tail)
+    raise error
+
+
+def note_readable_versions(
+    error: MalformedLogError, state: LogState, log_tail: LogTail | None
+) -> None:
+    """Note which versions are readable despite a damaged commit. Cost: every commit again."""
+    for file in state.segment.commits:
+        try:
+            read_commits(state.store, [file])
+        except MalformedLogError:
+            listing = list_log(state.store, from_version=0, log_tail=log_tail)
+            error.add_note(
+                f"the commit of version {file.version} of {state.store.root} is damaged"
+                f"{readable_versions(listing, file.version)}"
+            )
+            return
+
+
+def other_way(
+    state: LogState,
+    error: CheckpointUnreadableError | ObjectNotFoundError,
+    log_tail: LogTail | None,
+) -> LogState:
+    """Build the same version from other files.
+
+    That is from commits instead of compactions; then from another checkpoint, or all commits.
+
+    Raises:
+        CheckpointUnreadableError: no other files can replace the checkpoint.
+        ObjectNotFoundError: no other files can replace a deleted commit.
+    """
+    unreadable = dict(state.unreadable)
+    if isinstance(error, CheckpointUnreadableError):
+        names = [file.info.name for file in state.segment.used_compactions]
+        if not names and state.segment.checkpoint is not None:
+            names = [state.segment.checkpoint.name]
+        if not names:
+            raise error
+        unreadable |= dict.fromkeys(names, str(error))
+    logger.warning("reading %s from other files: %s", state.store.root, error)
+    listing = list_log(state.store, from_version=0, log_tail=log_tail)
+    segment = build_segment(listing, state.segment.version, unreadable=unreadable)
+    if segment == state.segment:
+        raise error
+    other = LogState(state.store, segment, unreadable=unreadable, head=state.head)
+    other.totals = state.totals
+    return other
+
+
+def is_in_place(context: TableContext, state: LogState, *, knows_time: bool) -> bool:
+    """Whether the log still has a version; true where a catalog decides, which knows its tables.
+
+    Args:
+        context: of the table.
+        state: of the log at the version.
+        knows_time: whether the state has the modification time of the version's commit.
+
+    Cost: one request.
+    """
+    if context.log_tail is not None or context.committer is not None:
+        return True
+    target, checkpoint = state.segment.target_commit, state.segment.checkpoint
+    store = context.store
+    try:
+        if target is not None and state.head:
+            return store.read_ranges(target.path, [(0, len(state.head))]) == [state.head]
+        if target is not None:
+            return is_same_commit(target, store.stat(target.path), knows_time=knows_time)
+        if checkpoint is not None:  # nothing else is left of the version
+            return is_same_commit(checkpoint.files[0], store.stat(checkpoint.files[0].path))
+    except ObjectNotFoundError:
+        return False
+    return False
+
+
+def is_listed(state: LogState, listing: LogListing, *, knows_time: bool) -> bool:
+    """Whether a listing can be of the log that a version was read from.
+
+    A version that was cleaned up is gone together with all before it.
+
+    Args:
+        state: of the log at the version.
+        listing: of the log, from that version or an earlier one on.
+        knows_time: as for `is_in_place`.
+    """
+    version, known = state.segment.version, state.segment.target_commit
+    found = listing.commits.get(version)
+    if known is None:
+        return True
+    if found is None:
+        return listing.begins and min(listing.commits, default=version) >= version
+    return is_same_commit(known, found.info, knows_time=knows_time)
+
+
+def list_after(
+    context: TableContext, state: LogState, *, knows_time: bool, is_long: bool
+) -> LogListing | None:
+    """List what is in the log after a version; None if it is not there any more.
+
+    Args:
+        context: of the table; its log tail is the newest.
+        state: as for `is_in_place`.
+        knows_time: as for `is_in_place`.
+        is_long: whether all of it is listed, because a newer checkpoint would help.
+
+    Cost: a request for the version's commit, and those of `list_newer`; or one listing.
+    """
+    store, log_tail, version = context.store, context.log_tail, state.segment.version
+    known = state.segment.target_commit
+    if known is None:
+        return None
+    # Some services tell times in seconds, and of our own commits the time is not known.
+    is_doubtful = not knows_time or isinstance(store, PeekingStore)
+    if is_doubtful and state.head and log_tail is None:
+        newer: Callable[[], LogListing] = partial(list_newer, store, version + 1, expected=1)
+        if is_long:
+            newer = partial(list_log, store, from_version=version)
+        look = partial(is_in_place, context, state, knows_time=knows_time)
+        if is_local(store):
+            return newer() if look() else None
+        looks: list[Callable[[], Any]] = [look, newer]
+        is_there, listing = map_in_pool(lambda ask: ask(), looks)
+        return listing if is_there else None
+    if is_long:
+        listing = list_log(store, from_version=version, log_tail=log_tail)
+    else:
+        listing = list_newer(store, version, log_tail=log_tail)
+    now = listing.commits.get(version)
+    # The same version with another file is another table, or the file was cleaned up.
+    if now is None or not is_same_commit(known, now.info, knows_time=knows_time):
+        return None
+    return listing
+
+
+def is_same_commit(one: FileInfo, other: FileInfo, *, knows_time: bool = True) -> bool:
+    """Whether two listings of a log are about one file, for all that they say."""
+    # Publishing a staged commit changes its path and its modification time.
+    if one.path != other.path or not knows_time:
+        return one.size_bytes == other.size_bytes
+    return one == other

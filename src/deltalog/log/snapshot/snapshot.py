@@ -1,0 +1,708 @@
+"""A snapshot: one version of a table.
+
+Owns the public interface of a version: protocol, metadata, files, tombstones, application
+transactions, domains. Reads no data files (`scan`), and decides nothing about reconciliation
+(`replay`).
+
+Protocol: Snapshots, Action Reconciliation
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from urllib.parse import unquote
+
+from deltalog._util.cached import cached_property
+from deltalog._util.json import loads
+from deltalog._util.paths import LOG_DIRECTORY
+from deltalog.errors import (
+    CheckpointUnreadableError,
+    DeltaError,
+    InvalidInputError,
+    MalformedLogError,
+    ObjectNotFoundError,
+    TableNotFoundError,
+    VersionNotFoundError,
+)
+from deltalog.log.history import find_version_at, read_commit_time_ms, read_history
+from deltalog.log.listing import list_log
+from deltalog.log.names import BEGINNINGS, parse_log_name
+from deltalog.log.segment import LogSegment
+from deltalog.log.snapshot.open_log import (
+    is_in_place,
+    is_listed,
+    list_after,
+    open_log,
+    other_way,
+    way_around,
+)
+from deltalog.log.snapshot.state import LogState
+from deltalog.protocol.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.protocol.partition_values import NULL_DIRECTORY
+from deltalog.storage.store import LevelStore, native_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from deltalog.log.checksum import VersionChecksum
+    from deltalog.log.context import LogTail, MaintenanceOperation, TableContext
+    from deltalog.log.names import LogFile
+    from deltalog.log.segment import LogListing
+    from deltalog.protocol.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
+    from deltalog.storage.store import Store
+
+_Result = TypeVar("_Result")
+
+ROW_TRACKING_DOMAIN: Final = "delta.rowTracking"
+_MANY_COMMITS: Final = 1000
+_LONG_SEGMENT: Final = 200  # commits: a newer checkpoint would shorten it
+
+
+class Snapshot:
+    """One version of a table, immutable; file columns are read on demand.
+
+    Columns stay in memory once read, and are left out when the snapshot is pickled. Threads may
+    share a snapshot.
+
+    Args:
+        context: of the table.
+        state: state of the log at this version.
+        protocol: of this version.
+        metadata: of this version.
+
+    Attributes:
+        context: of the table.
+        protocol: of this version.
+        metadata: of this version.
+        is_piece: whether it has only some of the version's files.
+        known_checksum: the version's checksum, if this process has just written it.
+    """
+
+    known_checksum: VersionChecksum | None = None
+    is_piece: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        context: TableContext,
+        state: LogState,
+        *,
+        protocol: Protocol,
+        metadata: Metadata,
+    ) -> None:
+        self.context: TableContext = context
+        self.protocol: Protocol = protocol
+        self.metadata: Metadata = metadata
+        self._state = state
+        self._knows_file_time = True
+
+    @property
+    def store(self) -> Store:
+        """The store of the table."""
+        return self.context.store
+
+    def with_data_of(self, store: Store) -> Snapshot:
+        """Return the same version, whose data files are read from another store of the table."""
+        return Snapshot(
+            replace(self.context, store=store),
+            self._state,
+            protocol=self.protocol,
+            metadata=self.metadata,
+        )
+
+    @property
+    def log_tail(self) -> LogTail | None:
+        """The commits that a catalog supplied; None if the table was opened by its path."""
+        return self.context.log_tail
+
+    @property
+    def version(self) -> int:
+        """The table version."""
+        return self._state.segment.version
+
+    @property
+    def segment(self) -> LogSegment:
+        """The log files from which this version is built."""
+        return self._state.segment
+
+    @cached_property
+    def configuration(self) -> TableConfiguration:
+        """Protocol, schema and properties, checked against each other.
+
+        Raises:
+            InvalidMetadataError: they contradict each other.
+        """
+        return TableConfiguration(self.protocol, self.metadata)
+
+    def files(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The live files, one row each; every call returns the same rows in the same order.
+
+        Args:
+            columns: of `FILE_SCHEMA`; None is all of them.
+
+        Cost: the leaves of the checkpoint that are not cached, and once the commits after it. If
+        these commits name files, the checkpoint's paths, too.
+        """
+        names = FILE_SCHEMA.names if columns is None else list(columns)
+        return self.read_log(lambda state: state.files(names))
+
+    def stats(self, schema: pa.Schema) -> pa.Table:
+        """Statistics of the live files, typed; rows as in `files`.
+
+        Args:
+            schema: the leaves to return, by physical names, nested as in
+                `deltalog.protocol.stats.stats_schema`.
+
+        Returns:
+            A table with this schema. A statistic that is missing, malformed or of an unexpected
+            type is NULL.
+
+        Protocol: Per-file Statistics
+        Cost: the leaves of the checkpoint's `stats_parsed` if it has them, else its JSON texts
+        and one pass through them; nothing for leaves that are cached.
+        """
+        return self.read_log(lambda state: state.stats(schema))
+
+    @property
+    def num_files(self) -> int:
+        """The number of live logical files."""
+        return self.read_log(lambda state: state.num_files)
+
+    def tombstones(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The tombstones (remove actions) of this version, including expired ones.
+
+        Args:
+            columns: of `REMOVE_SCHEMA`; None is all of them.
+        """
+        names = REMOVE_SCHEMA.names if columns is None else list(columns)
+        return self.read_log(lambda state: state.tombstones(names))
+
+    @property
+    def app_transactions(self) -> Mapping[str, SetTransaction]:
+        """The latest transaction of each application.
+
+        Those older than `delta.setTransactionRetentionDuration` are left out; those without
+        `lastUpdated` never expire (ledger D-62).
+
+        Protocol: Transaction Identifiers
+        """
+        found = self.recorded_app_transactions
+        retention_ms = self.configuration.properties.set_transaction_retention_ms
+        if retention_ms is None:
+            return found
+        oldest_ms = self.context.clock.now_ms() - retention_ms
+        return {
+            app_id: txn
+            for app_id, txn in found.items()
+            if txn.last_updated_ms is None or txn.last_updated_ms >= oldest_ms
+        }
+
+    @property
+    def recorded_app_transactions(self) -> Mapping[str, SetTransaction]:
+        """The latest transaction of each application, including expired ones."""
+        return self.read_log(lambda state: state.app_transactions)
+
+    @property
+    def domain_metadata(self) -> Mapping[str, DomainMetadata]:
+        """The metadata of every domain, including unknown domains, without removed ones.
+
+        Protocol: Domain Metadata
+        """
+        return self.read_log(lambda state: state.domains)
+
+    @property
+    def row_id_high_water_mark(self) -> int | None:
+        """The highest row id in use; None if there is none.
+
+        Read from the domain `delta.rowTracking` and from the draft's action; if a table has both,
+        the higher one counts (ledger B-72).
+
+        Protocol: Row Tracking
+        """
+        draft = self.read_log(lambda state: state.draft_high_water_mark)
+        marks = [None if draft is None else draft.high_water_mark]
+        domain = self.domain_metadata.get(ROW_TRACKING_DOMAIN)
+        if domain is not None:
+            marks.append(_mark_of(domain))
+        return max((mark for mark in marks if mark is not None), default=None)
+
+    @cached_property
+    def commit_timestamp_ms(self) -> int:
+        """When this version was committed, milliseconds since 1970, UTC.
+
+        Protocol: In-Commit Timestamps
+        Cost: one request on tables with in-commit timestamps, and after a commit of our own;
+        otherwise none.
+        """
+        own_times, target = self.configuration.in_commit_timestamps, self.segment.target_commit
+        if own_times is None and target is not None and not self._knows_file_time:
+            return self.store.stat(target.path).modified_ms
+        return read_commit_time_ms(self.store, self.segment, own_times)
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """The provenance of the commits up to this version, newest first.
+
+        Commits that were cleaned up are missing.
+
+        Args:
+            limit: maximum number of commits; None is all.
+
+        Returns:
+            A dict per commit: `version`, `timestamp` (milliseconds since 1970, UTC, as used by
+            time travel), and every member of its `commitInfo`.
+
+        Protocol: Commit Provenance Information
+        Cost: one listing, and one request per commit.
+        """
+        first = 0 if limit is None else max(0, self.version + 1 - max(1, limit))
+        listing = list_log(self.store, from_version=first, log_tail=self.log_tail)
+        self.check_listed(listing)
+        return read_history(
+            self.store,
+            listing,
+            version=self.version,
+            limit=limit,
+            in_commit_timestamps=self.configuration.in_commit_timestamps,
+        )
+
+    def committed(
+        self,
+        commits: Sequence[tuple[LogFile, bytes]],
+        configuration: TableConfiguration,
+        *,
+        log_tail: LogTail | None = None,
+        commit_timestamp_ms: int | None = None,
+    ) -> Snapshot:
+        """The snapshot after commits whose bytes are known.
+
+        Args:
+            commits: those directly after this version, ascending; the modification time of the last
+                one is not known.
+            configuration: protocol and metadata after them.
+            log_tail: the newest commits of a catalog-managed table.
+            commit_timestamp_ms: in-commit timestamp of the last one, if it has one.
+
+        Cost: no I/O; cached columns of this version are reused.
+        """
+        state = self._state.committed(commits)
+        context = self.context.with_log_tail(log_tail or self.log_tail)
+        return _after_commit(context, state, configuration, commit_timestamp_ms)
+
+    def check_listed(self, listing: LogListing) -> None:
+        """Raise `VersionNotFoundError` for a log that is not that of this version any more."""
+        if not is_listed(self._state, listing, knows_time=self._knows_file_time):
+            raise VersionNotFoundError(
+                f"cannot read the commits up to version {self.version} of {self.store.root}: the "
+                "log has another commit of that version by now, or none; open the table anew"
+            )
+
+    def refresh(self, *, log_tail: LogTail | None = None, same_table: bool = False) -> Snapshot:
+        """Load the latest version; returns this snapshot itself if it is the latest.
+
+        Cached columns of this version are reused, unless the table was deleted and created anew
+        at the same location.
+
+        Args:
+            log_tail: the newest commits of a catalog-managed table; None asks the context's
+                committer.
+            same_table: whether a table that was created anew is an error, as for who writes.
+
+        Raises:
+            TableNotFoundError: the table is gone; with `same_table`, also if another one is there.
+
+        Cost: two requests, and two per new commit; also a listing, if there are many new commits
+        or a newer checkpoint would help.
+        """
+        known = self.context
+        context = (
+            known.with_newest_log_tail() if log_tail is None else known.with_log_tail(log_tail)
+        )
+        state = self._newer_state(context.log_tail)
+        if state is self._state and _allowed_by(context) == _allowed_by(known):
+            return self
+        if state is not None:
+            protocol, metadata = state.newest_in_commits(self.version)
+            if metadata is None or metadata.id == self.metadata.id:
+                return Snapshot(
+                    context,
+                    state,
+                    protocol=self.protocol if protocol is None else protocol,
+                    metadata=self.metadata if metadata is None else metadata,
+                )
+        newest = open_snapshot(context)
+        # One log may give its table another id, as CREATE OR REPLACE does.
+        if same_table and newest.metadata.id != self.metadata.id and not self.is_in_place():
+            raise TableNotFoundError(
+                f"cannot go on from version {self.version} of {self.store.root}: the table with id "
+                f"{self.metadata.id!r}, which was opened, is gone, and the one that is there now "
+                f"has the id {newest.metadata.id!r}; nothing was changed; open the table anew"
+            )
+        return newest
+
+    def is_in_place(self) -> bool:
+        """Whether the log still has this version as it was read. Cost: one request."""
+        return is_in_place(self.context, self._state, knows_time=self._knows_file_time)
+
+    def _newer_state(self, log_tail: LogTail | None) -> LogState | None:
+        """This state extended by new commits; None if it cannot be extended."""
+        state = self._state
+        context = self.context.with_log_tail(log_tail)
+        is_long = not state.holds_columns and len(state.segment.commits) > _LONG_SEGMENT
+        listing = list_after(context, state, knows_time=self._knows_file_time, is_long=is_long)
+        if listing is None:
+            return None
+        new = [file for version, file in listing.commits.items() if version > self.version]
+        if not new:
+            return state
+        if [file.version for file in new] != [self.version + 1 + n for n in range(len(new))]:
+            return None
+        if listing.checkpoints and (not state.holds_columns or len(new) > _MANY_COMMITS):
+            return None  # nothing is cached, so opening from a newer checkpoint is faster
+        checksum = listing.checksums.get(new[-1].version)
+        return self.read_log(lambda state: state.extended(new, checksum))
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.store.root!r}, version {self.version})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "context": self.context,
+            "protocol": self.protocol,
+            "metadata": self.metadata,
+            "segment": self._state.segment,
+            "unreadable": dict(self._state.unreadable),
+            "knows_file_time": self._knows_file_time,
+            "head": self._state.head,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.context = state["context"]
+        self.protocol = state["protocol"]
+        self.metadata = state["metadata"]
+        self._state = LogState(
+            self.store, state["segment"], unreadable=state["unreadable"], head=state.get("head")
+        )
+        self._knows_file_time = state["knows_file_time"]
+
+    def read_log(self, act: Callable[[LogState], _Result]) -> _Result:
+        """Return `act(state)` for the state of the log.
+
+        `act` is run again on other files of the log if some were deleted or are damaged.
+        """
+        while True:
+            state = self._state
+            try:
+                return act(state)
+            except (CheckpointUnreadableError, ObjectNotFoundError) as error:
+                self._state = other_way(state, error, self.log_tail)
+            except MalformedLogError as error:
+                self._state = way_around(state, error, self.log_tail)
+
+
+def open_snapshot(context: TableContext, version: int | None = None) -> Snapshot:
+    """Load `version`, or the latest version; see `load_snapshot`."""
+    state, protocol, metadata = open_log(context, version)
+    return Snapshot(context, state, protocol=protocol, metadata=metadata)
+
+
+def new_table_snapshot(
+    context: TableContext,
+    commit: tuple[LogFile, bytes],
+    configuration: TableConfiguration,
+    *,
+    commit_timestamp_ms: int | None = None,
+) -> Snapshot:
+    """The snapshot of version 0, just committed; arguments as for `Snapshot.committed`."""
+    file, data = commit
+    segment = LogSegment(version=0, checkpoint=None, commits=(file,), target_commit=file.info)
+    state = LogState(context.store, segment, retained={file.info.path: data})
+    return _after_commit(context, state, configuration, commit_timestamp_ms)
+
+
+def _after_commit(
+    context: TableContext,
+    state: LogState,
+    configuration: TableConfiguration,
+    commit_timestamp_ms: int | None,
+) -> Snapshot:
+    snapshot = Snapshot(
+        context, state, protocol=configuration.protocol, metadata=configuration.metadata
+    )
+    snapshot.__dict__["configuration"] = configuration  # what `cached_property` would keep
+    if commit_timestamp_ms is not None:
+        snapshot.__dict__["commit_timestamp_ms"] = commit_timestamp_ms
+    snapshot._knows_file_time = False  # noqa: SLF001  # made here
+    return snapshot
+
+
+def _allowed_by(context: TableContext) -> frozenset[MaintenanceOperation]:
+    return frozenset() if context.log_tail is None else context.log_tail.allowed
+
+
+def _mark_of(domain: DomainMetadata) -> int | None:
+    values = domain.configuration
+    if isinstance(values, str):
+        values = loads(values, f"domain {domain.domain}")
+    mark = values.get("rowIdHighWaterMark") if isinstance(values, dict) else None
+    try:
+        return None if mark is None else int(mark)
+    except ValueError:
+        raise MalformedLogError(
+            f"domain {domain.domain}: rowIdHighWaterMark is {mark!r}, expected a whole number"
+        ) from None
+
+
+# Load a snapshot: the latest, by version number, or by timestamp.
+
+
+def load_snapshot(
+    context: TableContext, *, version: int | None = None, timestamp_ms: int | None = None
+) -> Snapshot:
+    """Load the latest version of a table, the given version, or that at a timestamp.
+
+    Args:
+        context: of the table; its committer is asked for the newest commits.
+        version: the version to load.
+        timestamp_ms: milliseconds since 1970, UTC; not together with `version`.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        VersionNotFoundError: the version is after the latest one; the timestamp is before the first
+            one, or in the future.
+        MalformedLogError: the version cannot be built from the log; its subclasses say why.
+
+    Cost: hint, one listing, the commits after the checkpoint, a few small leaves of the
+    checkpoint. Nothing per file.
+    """
+    context = context.with_newest_log_tail()
+    if timestamp_ms is not None:
+        if version is not None:
+            raise InvalidInputError("expected a version or a moment to read at, found both")
+        version = find_version(context, timestamp_ms)
+    try:
+        return open_snapshot(context, version)
+    except TableNotFoundError as error:
+        if error.log_begins:
+            raise
+
+        raise absent_table(context.store) from None
+
+
+def load_if_any(context: TableContext) -> Snapshot | None:
+    """Load the latest version of a table; None if no log begins at its location.
+
+    Args:
+        context: as for `load_snapshot`.
+
+    Raises:
+        TableNotFoundError: there is a part of a log: a checkpoint that is incomplete.
+        MalformedLogError: as for `load_snapshot`.
+
+    Cost: as for `load_snapshot`; one listing if there is no table.
+    """
+    try:
+        return open_snapshot(context.with_newest_log_tail())
+    except TableNotFoundError as error:
+        if error.log_begins:
+            raise
+        return None
+
+
+def find_version(
+    context: TableContext, timestamp_ms: int, *, latest: Snapshot | None = None
+) -> int:
+    """Find the version that the table had at a timestamp.
+
+    A timestamp after the last commit gives the latest version, unless it is in the future.
+
+    Args:
+        context: of the table.
+        timestamp_ms: milliseconds since 1970, UTC.
+        latest: the latest version, if it is loaded already.
+
+    Raises:
+        VersionNotFoundError: the timestamp is before the first version that can be read, or in the
+            future.
+
+    Cost: opening the latest version, one listing of the whole log, and with in-commit timestamps
+    a request per step of a binary search.
+    """
+    latest = latest or load_snapshot(context)
+    return find_version_at(
+        context.store,
+        list_log(context.store, from_version=0, log_tail=context.log_tail),
+        timestamp_ms,
+        in_commit_timestamps=latest.configuration.in_commit_timestamps,
+        now_ms=context.clock.now_ms(),
+    )
+
+
+def in_place(snapshot: Snapshot) -> Snapshot:
+    """The same snapshot, if the log still has its version; else the latest of the same table.
+
+    Whoever writes on top of a version that was read some time ago asks first: the name of the next
+    version is free, too, where the table is gone, was created anew, was set back, or cleaned up.
+
+    Raises:
+        TableNotFoundError: the table is gone, or is another one.
+
+    Cost: one request; if the version is gone, also those of opening the table.
+    """
+    return snapshot if snapshot.is_in_place() else snapshot.refresh(same_table=True)
+
+
+def checked_in_place(snapshot: Snapshot, operation: str) -> Snapshot:
+    """The same snapshot; refuses to write files for a version that the log has no more.
+
+    Args:
+        snapshot: the version.
+        operation: what is to be done, as a verb: `write a checkpoint of`.
+
+    Raises:
+        TableNotFoundError: the table is gone, or is another one.
+        VersionNotFoundError: the version is gone.
+
+    Cost: as `in_place`.
+    """
+    if (latest := in_place(snapshot)) is not snapshot:
+        raise VersionNotFoundError(
+            f"cannot {operation} version {snapshot.version} of {snapshot.store.root}: the log has "
+            f"another commit of it by now, or none; the latest version is {latest.version}"
+        )
+    return snapshot
+
+
+# What is at a location that has no log: the mistake that was made, and what to do.
+
+
+_SHOWN: Final = 3
+_MOST_PARTITION_COLUMNS: Final = 5
+_PARQUET: Final = (".parquet", ".parq")
+# Directories of other table formats, directly in the table's.
+_OTHER_FORMATS: Final = {"metadata": "an Iceberg table's", ".hoodie": "a Hudi table's"}
+
+
+def absent_table(store: Store) -> TableNotFoundError:
+    """Return the error for a location without a table, which says what was found there.
+
+    Args:
+        store: of the location.
+
+    Cost: one request for the file of that name, a listing of each directory above that may be the
+    table's, and of the directory: two, and one for each partition column.
+    """
+    found, advice = _found(store)
+    text = f"cannot open {store.root}: expected a Delta table, found {found}"
+    return TableNotFoundError(f"{text}; {advice}" if advice else text)
+
+
+def _found(store: Store) -> tuple[str, str]:
+    """What is there, and what to do."""
+    root = store.root.rstrip("/")
+    parent, _, name = root.rpartition("/")
+    if name == LOG_DIRECTORY and _has_table_at(store, parent):
+        return "the log of one", f"open {parent}"
+    is_file = _is_file(store)
+    what = "a file" if is_file else f"the directory {name} of one"
+    for above in _above(root, is_file=is_file):
+        if _has_table_at(store, above):
+            inside = root.removeprefix(above).strip("/")
+            partition = inside.rpartition("/")[0] if is_file else inside
+            rows = (
+                f", and ask for its rows with {_predicate(partition)}" if "=" in partition else ""
+            )
+            return f"{what} of the table {above}" if is_file else what, f"open {above}{rows}"
+    if is_file:
+        kind = "a Parquet file" if name.endswith(_PARQUET) else "a file"
+        return kind, "a table is a directory with a _delta_log in it"
+    return _found_in_directory(store)
+
+
+def _found_in_directory(store: Store) -> tuple[str, str]:
+    files, directories = _level(store, "")
+    if LOG_DIRECTORY in directories or _level(store, LOG_DIRECTORY)[0]:
+        return (
+            "no commit and no complete checkpoint in its _delta_log",
+            "if files of its log were lost, restore them from a backup",
+        )
+    for directory, owner in _OTHER_FORMATS.items():
+        if directory in directories:
+            return f"no _delta_log, but {owner} directory {directory}", ""
+    if _holds_parquet(store, files, directories):
+        return (
+            "Parquet files without a _delta_log",
+            "convert_to_deltalake makes a table of them",
+        )
+    if files or directories:
+        names = ", ".join(sorted([*files, *directories])[:_SHOWN])
+        return f"no _delta_log, but {names}", "write_deltalake or DeltaTable.create makes a table"
+    local = native_path(store, "")
+    if local is not None and Path(local).is_dir():
+        return "an empty directory", "write_deltalake or DeltaTable.create makes a table in it"
+    return "nothing there", "see that the location is right; write_deltalake makes a new table"
+
+
+def _holds_parquet(store: Store, files: Sequence[str], directories: Sequence[str]) -> bool:
+    """Whether there are Parquet files, directly or in directories of partition values."""
+    directory = ""
+    for _ in range(_MOST_PARTITION_COLUMNS):
+        if any(name.endswith(_PARQUET) for name in files):
+            return True
+        below = next((name for name in directories if "=" in name), None)
+        if below is None:
+            return False
+        directory = f"{directory}/{below}" if directory else below
+        files, directories = _level(store, directory)
+    return False
+
+
+def _level(store: Store, directory: str) -> tuple[list[str], list[str]]:
+    """The names of files and of directories in a directory."""
+    with suppress(DeltaError):
+        if isinstance(store, LevelStore):
+            files, directories = store.list_level(directory)
+            return [_name(file.path) for file in files], [_name(path) for path in directories]
+        return [_name(file.path) for file in store.list_from(directory, "")], []
+    return [], []
+
+
+def _name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _above(root: str, *, is_file: bool) -> Iterator[str]:
+    """The directories above that may be a table's: those of a file, or of partition values."""
+    parent, _, name = root.rpartition("/")
+    while parent and not parent.endswith(("/", ":")) and (is_file or "=" in name):
+        yield parent
+        is_file = False
+        parent, _, name = parent.rpartition("/")
+
+
+def _predicate(directories: str) -> str:
+    """What holds for the rows of directories that are named after partition values."""
+    conditions = []
+    for column, equals, value in (name.partition("=") for name in directories.split("/")):
+        if equals:
+            text = unquote(value).replace("'", "\\'")
+            condition = "IS NULL" if value == NULL_DIRECTORY else f"= '{text}'"
+            conditions.append(f"{unquote(column)} {condition}")
+    return " AND ".join(conditions)
+
+
+def _is_file(store: Store) -> bool:
+    with suppress(DeltaError):
+        return bool(store.stat("").size_bytes)
+    return False
+
+
+def _has_table_at(store: Store, location: str) -> bool:
+    with suppress(DeltaError):
+        names = map(parse_log_name, store.list_from(f"{location}/{LOG_DIRECTORY}", ""))
+        return any(file is not None and file.kind in BEGINNINGS for file in names)
+    return False

@@ -1,0 +1,450 @@
+"""The state of the log at one version, read on demand.
+
+Owns the order of reading (commits newest first, then the checkpoint) and the cache of reconciled
+columns. `Snapshot` is the public interface; falling back to other files is `open_log`'s job.
+
+Protocol: Action Reconciliation
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import pyarrow as pa
+
+from deltalog._util.cached import cached_property
+from deltalog._util.json import JsonObject
+from deltalog._util.kernels import compute, numbered
+from deltalog.errors import (
+    DeltaError,
+    InvalidMetadataError,
+    InvalidProtocolError,
+    NoMetadataError,
+    NoProtocolError,
+)
+from deltalog.log.reader import (
+    VERSION_COLUMN,
+    CommitTable,
+    concat_commits,
+    find_protocol_and_metadata,
+    parse_commits,
+    read_in_batches,
+)
+from deltalog.log.replay import Survivors, file_keys, not_mentioned, reconcile
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.protocol.actions.codec import (
+    domain_from_json,
+    high_water_mark_from_json,
+    metadata_from_json,
+    protocol_from_json,
+    txn_from_json,
+)
+from deltalog.protocol.stats import leaves_of_schema
+from deltalog.storage.pool import read_ahead, while_waiting
+from deltalog.storage.store import is_local
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from deltalog._util.paths import FileInfo
+    from deltalog.log.checkpoints.reader import Checkpoint
+    from deltalog.log.names import LogFile
+    from deltalog.log.segment import LogSegment
+    from deltalog.protocol.actions.model import (
+        DomainMetadata,
+        Metadata,
+        Protocol,
+        RowIdHighWaterMark,
+        SetTransaction,
+    )
+    from deltalog.protocol.stats import AddBatch, StatsLeaf
+    from deltalog.storage.store import Store
+
+_Action = TypeVar("_Action")
+
+_RETAINED_BYTES: Final = 64 << 20
+_HEAD_BYTES: Final = 2048
+_PARSED_TOGETHER: Final = 500  # bounds the memory of parsed lines before they become columns
+KEY_COLUMNS: Final = ("path", "deletionVector")
+_SMALL_KINDS: Final = ("txn", "domainMetadata", "rowIdHighWaterMark")
+
+
+class LogState:
+    """The actions of one version, read lazily.
+
+    Results are cached, and not pickled. Threads may share a state.
+
+    Args:
+        store: of the table.
+        segment: the log files of the version.
+        parsed: the actions of the segment's first commits, if they are known.
+        parsed_to: the last version in `parsed`.
+        checkpoint: the segment's checkpoint with its cache, if it is open.
+        unreadable: names of checkpoints and compactions of no use, with the reason.
+        retained: bytes of the newest commits by path, without gaps, up to a total size.
+        head: the first bytes of the version's commit, by which it is known again, if they are read.
+        unchecked: an earlier state that is still to be compared with its checksum.
+
+    Attributes:
+        pieces: what `pieces.live_pieces` made of it, with what they have cached.
+        totals: number and size of the files, as other files of the log have given them.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        segment: LogSegment,
+        *,
+        parsed: CommitTable | None = None,
+        parsed_to: int = -1,
+        checkpoint: Checkpoint | None = None,
+        unreadable: Mapping[str, str] | None = None,
+        retained: Mapping[str, bytes] | None = None,
+        head: bytes | None = None,
+        unchecked: LogState | None = None,
+    ) -> None:
+        self.store = store
+        self.segment = segment
+        self.unreadable: Mapping[str, str] = unreadable or {}
+        self._parsed = parsed
+        self._parsed_to = parsed_to
+        self._retained = dict(retained or {})
+        self._room = _RETAINED_BYTES
+        self.head = head
+        self.pieces: tuple[Any, ...] | None = None
+        self.totals: tuple[int, int] | None = None
+        self._unchecked = self if segment.checksum and segment.has_shortcuts else unchecked
+        self._live: dict[str, pa.ChunkedArray[Any]] = {}
+        self._live_stats: dict[StatsLeaf, pa.ChunkedArray[Any]] = {}
+        self._nested_stats: dict[tuple[StatsLeaf, ...], pa.Table] = {}  # no copies
+        if checkpoint is None and segment.checkpoint is not None:
+            # A table without one needs nothing of what reads Parquet files by their parts.
+            from deltalog.log.checkpoints.reader import Checkpoint  # noqa: PLC0415
+
+            checkpoint = Checkpoint(store, segment.checkpoint)
+        self.checkpoint = checkpoint
+
+    def read_protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
+        """Read the newest protocol and metadata.
+
+        Raises:
+            NoProtocolError, NoMetadataError: there is none.
+            InvalidProtocolError, InvalidMetadataError: the newest one is incomplete.
+
+        Cost: commits, newest first, until both are found; else four small leaves of the
+        checkpoint. Nothing per file. Of a store that is reached by requests, the newest commits and
+        the checkpoint are read at once.
+        """
+        protocol: JsonObject | None = None
+        metadata: JsonObject | None = None
+        batches = read_in_batches(self.store, self._unparsed_newest_first())
+        for batch in chain(self._first_beside_checkpoint(batches), batches):
+            for file, data in batch:
+                self._retain(file, data)
+                if protocol is None or metadata is None:
+                    found = find_protocol_and_metadata(file.end_version or file.version, data)
+                    protocol, metadata = protocol or found[0], metadata or found[1]
+            if protocol is not None and metadata is not None:
+                break
+        if self.checkpoint is not None and (protocol is None or metadata is None):
+            rows = self.checkpoint.values(["protocol", "metaData"])
+            where = self.checkpoint.files.name
+            for row in rows["protocol"] if protocol is None else ():
+                protocol = JsonObject(row, f"{where}: protocol", InvalidProtocolError)
+            for row in rows["metaData"] if metadata is None else ():
+                metadata = JsonObject(row, f"{where}: metaData", InvalidMetadataError)
+        what = f"version {self.segment.version} of {self.store.root}"
+        if protocol is None:
+            raise NoProtocolError(f"cannot open {what}: there is no protocol action in its log")
+        if metadata is None:
+            raise NoMetadataError(f"cannot open {what}: there is no metaData action in its log")
+        return protocol_from_json(protocol), metadata_from_json(metadata)
+
+    @cached_property
+    def commits(self) -> CommitTable:
+        """The actions of every commit after the checkpoint, oldest first.
+
+        Cost: one request per commit that was not read before.
+        """
+        files = list(reversed(self._unparsed_newest_first()))
+        retained = self._retained  # the newest of them
+        older = [file for file in files if file.info.path not in retained]
+        tables = [] if self._parsed is None else [self._parsed]
+        tables += [parse_commits(batch) for batch in read_in_batches(self.store, older)]
+        newer = [(file, retained[file.info.path]) for file in files[len(older) :]]
+        groups = [newer[n : n + _PARSED_TOGETHER] for n in range(0, len(newer), _PARSED_TOGETHER)]
+        parsed: Any = map if len(groups) <= 1 else partial(read_ahead, depth=1)
+        tables += parsed(parse_commits, groups)
+        self._retained = {}
+        return concat_commits(tables)
+
+    @property
+    def holds_columns(self) -> bool:
+        """Whether checkpoint columns are cached, which a later version can reuse."""
+        return self.checkpoint is not None and self.checkpoint.holds_columns
+
+    def extended(self, commits: Sequence[LogFile], checksum: FileInfo | None) -> LogState:
+        """The state after more commits, which reuses the cache of this one.
+
+        Args:
+            commits: those directly after this version, ascending.
+            checksum: the version checksum file of the last one.
+        """
+        segment = replace(
+            self.segment,
+            version=commits[-1].version,
+            commits=(*self.segment.commits, *commits),
+            target_commit=commits[-1].info,
+            checksum=checksum,
+        )
+        newer: list[CommitTable] = []
+        head = b""
+        for batch in read_in_batches(self.store, commits):
+            newer.append(parse_commits(batch))
+            head = batch[-1][1][:_HEAD_BYTES]
+        return LogState(
+            self.store,
+            segment,
+            parsed=concat_commits([self.commits, *newer]),
+            parsed_to=segment.version,
+            checkpoint=self.checkpoint,
+            unreadable=self.unreadable,
+            head=head,
+            unchecked=self._unchecked,
+        )
+
+    def committed(self, commits: Sequence[tuple[LogFile, bytes]]) -> LogState:
+        """The state after commits whose bytes are known; nothing is read, parsing is lazy.
+
+        Args:
+            commits: those directly after this version, ascending.
+        """
+        files = [file for file, _ in commits]
+        segment = replace(
+            self.segment,
+            version=files[-1].version,
+            commits=(*self.segment.commits, *files),
+            target_commit=files[-1].info,
+            checksum=None,
+        )
+        newer = {file.info.path: data for file, data in commits}
+        if sum(map(len, self._retained.values())) > _RETAINED_BYTES:
+            _ = self.commits  # columns take less than lines
+        is_parsed = "commits" in self.__dict__
+        return LogState(
+            self.store,
+            segment,
+            parsed=self.commits if is_parsed else self._parsed,
+            parsed_to=self.segment.version if is_parsed else self._parsed_to,
+            checkpoint=self.checkpoint,
+            unreadable=self.unreadable,
+            retained=newer if is_parsed else self._retained | newer,
+            head=commits[-1][1][:_HEAD_BYTES],
+            unchecked=self._unchecked,
+        )
+
+    def newest_in_commits(self, after: int) -> tuple[Protocol | None, Metadata | None]:
+        """The newest protocol and metadata in the commits after a version; None without one."""
+        protocols = [node for version, node in self.commits.protocol_nodes if version > after]
+        metadatas = [node for version, node in self.commits.metadata_nodes if version > after]
+        return (
+            protocol_from_json(protocols[-1]) if protocols else None,
+            metadata_from_json(metadatas[-1]) if metadatas else None,
+        )
+
+    def files(self, names: Sequence[str]) -> pa.Table:
+        """Columns of the live adds: those of the checkpoint first, then those of the commits.
+
+        Every call returns the same rows in the same order.
+
+        Args:
+            names: of `FILE_SCHEMA`.
+
+        Cost: the leaves that are not cached; the checkpoint's paths if later commits name any file.
+            Once, with a checkpoint or a compaction, those of `check_totals`.
+        """
+        if self._unchecked is not None:
+            from deltalog.log.snapshot.totals import check_totals  # noqa: PLC0415  # with these alone
+
+            check_totals(self._unchecked, names)
+            self._unchecked = None
+        live = self._live  # `forget` may replace them meanwhile
+        missing = [name for name in names if name not in live]
+        if missing:
+            tables = [self.live_commit_adds.select(missing)]
+            if self.checkpoint is not None:
+                needed = [*missing, *(KEY_COLUMNS if len(self.survivors.keys) else ())]
+                self.checkpoint.columns("add", list(dict.fromkeys(needed)))  # in one go
+                tables.insert(0, self.keep(self.checkpoint.columns("add", missing)))
+            table = pa.concat_tables(tables)
+            live.update({name: table.column(name) for name in missing})
+        if not names:
+            return self.files(["size"]).select([])
+        return pa.Table.from_arrays([live[name] for name in names], list(names))
+
+    def stats(self, schema: pa.Schema) -> pa.Table:
+        """Statistics of the live files, rows as in `files`.
+
+        Args:
+            schema: the leaves to return, nested as in `deltalog.protocol.stats.stats_schema`.
+        """
+        from deltalog.protocol.stats import nest, parsed_leaves  # noqa: PLC0415  # to prune
+
+        leaves = leaves_of_schema(schema)
+        if not leaves:
+            return self.files([])
+        live = self._live_stats  # as in `files`
+        missing = [leaf for leaf in leaves if leaf not in live]
+        if missing:
+            columns = parsed_leaves(self.live_commit_adds.column("stats"), missing)
+            if self.checkpoint is not None:
+                older = self.keep(numbered(self.checkpoint.stats(missing)))
+                columns = pa.concat_tables([older, numbered(columns)]).columns
+            live.update(zip(missing, columns, strict=True))
+        if (nested := self._nested_stats.get(asked := tuple(leaves))) is None:
+            nested = nest([(leaf[0], live[leaf]) for leaf in leaves])
+            self._nested_stats = {asked: nested, **dict(islice(self._nested_stats.items(), 15))}
+        return nested
+
+    @cached_property
+    def num_files(self) -> int:
+        """The number of live logical files."""
+        return self.files(["size"]).num_rows
+
+    @cached_property
+    def live_commit_adds(self) -> pa.Table:
+        """The adds of `commits` that are live."""
+        return self.commits.adds.take(self.survivors.adds)
+
+    def iter_live_adds(self, leaves: Sequence[StatsLeaf], *, batch_rows: int) -> Iterator[AddBatch]:
+        """All members of the live adds, in the order of `files`, for a single pass.
+
+        Args:
+            leaves: of the statistics.
+            batch_rows: most rows of a batch.
+
+        Cost: the leaves of the checkpoint that are not cached, a few batches at a time; the
+        checkpoint's paths if later commits name any file.
+        """
+        if self.checkpoint is not None:
+            kept, row = self._kept_adds, 0
+            for batch in self.checkpoint.iter_adds(leaves, batch_rows=batch_rows):
+                yield batch if kept is None else batch.filter(kept.slice(row, batch.num_rows))
+                row += batch.num_rows
+        from deltalog.protocol.stats import unread_adds  # noqa: PLC0415  # for checkpoints
+
+        newer = self.live_commit_adds.select(FILE_SCHEMA.names)
+        for start in range(0, newer.num_rows, batch_rows):
+            yield unread_adds(newer.slice(start, batch_rows), leaves)
+
+    def keep(self, adds: pa.Table) -> pa.Table:
+        """Filter the checkpoint's adds: leave out those that a later commit names."""
+        return adds if self._kept_adds is None else adds.filter(self._kept_adds)
+
+    def tombstones(self, names: Sequence[str]) -> pa.Table:
+        """Columns of the tombstones, including expired ones.
+
+        Args:
+            names: of `REMOVE_SCHEMA`.
+        """
+        tables = [self.commits.removes.take(self.survivors.removes).select(names)]
+        if self.checkpoint is not None:
+            removes = self.checkpoint.columns("remove", names)
+            kept = self._kept("remove")
+            tables.insert(0, removes if kept is None else removes.filter(kept))
+        return pa.concat_tables(tables)
+
+    @cached_property
+    def app_transactions(self) -> Mapping[str, SetTransaction]:
+        """The latest `txn` of each application, including expired ones."""
+        found = {txn.app_id: txn for txn in self._small("txn", txn_from_json)}
+        found.update({txn.app_id: txn for _, txn in self.commits.txns})
+        return found
+
+    @cached_property
+    def domains(self) -> Mapping[str, DomainMetadata]:
+        """The latest `domainMetadata` of each domain, without removed ones."""
+        found = {
+            domain.domain: domain for domain in self._small("domainMetadata", domain_from_json)
+        }
+        found.update({domain.domain: domain for _, domain in self.commits.domains})
+        return {name: domain for name, domain in found.items() if not domain.removed}
+
+    @cached_property
+    def draft_high_water_mark(self) -> RowIdHighWaterMark | None:
+        """The latest `rowIdHighWaterMark` action (draft)."""
+        marks = [mark for _, mark in self.commits.high_water_marks]
+        if not marks:
+            marks = self._small("rowIdHighWaterMark", high_water_mark_from_json)
+        return marks[-1] if marks else None
+
+    def _small(self, kind: str, parse: Callable[[JsonObject], _Action]) -> list[_Action]:
+        if self.checkpoint is None:
+            return []
+        where = f"{self.checkpoint.files.name}: {kind}"
+        rows = self.checkpoint.values(_SMALL_KINDS)[kind]
+        return [parse(JsonObject(row, where)) for row in rows]
+
+    @cached_property
+    def survivors(self) -> Survivors:
+        """The reconciled actions of `commits`, and the keys of all files that they name."""
+        adds, removes = self.commits.adds, self.commits.removes
+        return reconcile(
+            self._keys(adds),
+            adds.column(VERSION_COLUMN),
+            self._keys(removes),
+            removes.column(VERSION_COLUMN),
+        )
+
+    @property
+    def names_files(self) -> bool:
+        """Whether `commits` name any file, so that the checkpoint's may be replaced."""
+        return len(self.survivors.keys) > 0
+
+    def _keys(self, files: pa.Table) -> pa.ChunkedArray[pa.StringScalar]:
+        paths = cast("pa.ChunkedArray[pa.StringScalar]", files.column("path"))
+        keys = file_keys(paths, files.column("deletionVector"), self.store.root)
+        return cast("pa.ChunkedArray[pa.StringScalar]", keys)
+
+    @cached_property
+    def _kept_adds(self) -> pa.ChunkedArray[pa.BooleanScalar] | None:
+        return self._kept("add")
+
+    def _kept(self, kind: str) -> pa.ChunkedArray[pa.BooleanScalar] | None:
+        """Which of the checkpoint's actions no later commit replaces; None is all of them."""
+        if self.checkpoint is None or not self.names_files:
+            return None
+        keys = self._keys(self.checkpoint.columns(kind, KEY_COLUMNS))
+        kept: Any = not_mentioned(keys, self.survivors.keys)
+        return None if compute.all(kept).as_py() is not False else kept
+
+    def _first_beside_checkpoint(
+        self, batches: Iterator[list[tuple[LogFile, bytes]]]
+    ) -> list[list[tuple[LogFile, bytes]]]:
+        """Read the first batch of commits, and meanwhile what the checkpoint says besides files."""
+        checkpoint = self.checkpoint
+        if checkpoint is None or is_local(self.store):
+            return []
+
+        def ask() -> None:
+            with suppress(DeltaError):  # it is asked again, if it decides
+                checkpoint.values(["protocol", "metaData"])
+
+        first = while_waiting(lambda: next(batches, None), ask)
+        return [] if first is None else [first]
+
+    def _unparsed_newest_first(self) -> list[LogFile]:
+        return [
+            file for file in self.segment.files_newest_first() if file.version > self._parsed_to
+        ]
+
+    def _retain(self, file: LogFile, data: bytes) -> None:
+        if file.info == self.segment.target_commit:
+            self.head = data[:_HEAD_BYTES]
+        self._room -= len(data)
+        if self._room >= 0:
+            self._retained[file.info.path] = data

@@ -1,0 +1,194 @@
+"""Whether the files of a version are as many, and as large, as its checksum says.
+
+A checkpoint or a compacted log that was cut at the end of a line, or of a row group, looks whole.
+What it says is compared with the version's checksum, if there is one; what is read of commits alone
+is not, because the log wins where it and a checksum disagree.
+
+Protocol: Version Checksum File (State Validation)
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Protocol
+
+from deltalog._util.kernels import compute
+from deltalog.errors import CheckpointUnreadableError, MalformedLogError, ObjectNotFoundError
+from deltalog.log.checksum import parse_checksum
+from deltalog.log.listing import list_log, read_hint
+from deltalog.log.segment import build_segment
+from deltalog.storage.pool import while_waiting
+from deltalog.storage.store import is_local
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from deltalog.log.checkpoints.reader import Checkpoint
+    from deltalog.log.checksum import VersionChecksum
+    from deltalog.log.segment import LogSegment
+    from deltalog.protocol.actions import model
+    from deltalog.storage.store import Store
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+
+class Told(Protocol):
+    """What is asked of the state of a log: `LogState` is one.
+
+    Attributes:
+        store: of the table.
+        segment: the files that make up the version.
+        checkpoint: of the segment.
+        totals: number and size of the files, as other files of the log have given them.
+    """
+
+    store: Store
+    segment: LogSegment
+    checkpoint: Checkpoint | None
+    totals: tuple[int, int] | None
+
+    def keep(self, adds: pa.Table) -> pa.Table:
+        """Those of a checkpoint's adds that are live."""
+        ...
+
+    @property
+    def names_files(self) -> bool:
+        """Whether the commits after it name any file."""
+        ...
+
+    @property
+    def live_commit_adds(self) -> pa.Table:
+        """The live adds of the commits after it."""
+        ...
+
+    @property
+    def app_transactions(self) -> Mapping[str, model.SetTransaction]:
+        """The latest of each application."""
+        ...
+
+    @property
+    def domains(self) -> Mapping[str, model.DomainMetadata]:
+        """The latest of each domain."""
+        ...
+
+
+def check_totals(state: Told, names: Sequence[str] = ()) -> None:
+    """Compare the live files of a version with its checksum.
+
+    Args:
+        state: of the log, read by way of a checkpoint or a compaction.
+        names: columns that are wanted next, and are read together with what is needed here.
+
+    Raises:
+        CheckpointUnreadableError: they differ, and nothing else says that the log is right.
+
+    Cost: the sizes of all files, and a request for the checksum while they are read.
+    """
+    checkpoint = state.checkpoint
+    if checkpoint is None or is_local(state.store):
+        checksum = _checksum_of(state)
+    else:
+        wanted = [*names, "size", *(("path", "deletionVector") if state.names_files else ())]
+        checksum = while_waiting(
+            lambda: _checksum_of(state),
+            lambda: checkpoint.columns("add", list(dict.fromkeys(wanted))),
+        )
+    if checksum is None:
+        return
+    tables = [state.live_commit_adds.select(["size"])]
+    if state.checkpoint is not None:
+        tables.append(state.keep(state.checkpoint.columns("add", ["size"])))
+    found = (
+        sum(table.num_rows for table in tables),
+        sum(compute.sum(table.column("size")).as_py() or 0 for table in tables),
+    )
+    told = checksum.num_files, checksum.table_size_bytes
+    if found == told and _has_small(state, checksum):
+        return
+    text = (
+        f"version {state.segment.version} of {state.store.root} has {found[0]} files of {found[1]} "
+        f"bytes by {_shortcuts(state)}, and {told[0]} files of {told[1]} bytes by its checksum"
+    )
+    if found == told:
+        text += ", and other application transactions or domains"
+    # Where two ways through the log agree, nothing is missing, or nothing else is left of the log,
+    # it is the checksum that is wrong.
+    if found == state.totals or _is_as_written(state) or _is_all_there_is(state):
+        logger.warning("%s; the log counts", text)
+        return
+    state.totals = found
+    raise CheckpointUnreadableError(text)
+
+
+def check_table(state: Told, protocol: model.Protocol, metadata: model.Metadata) -> None:
+    """Compare protocol and metadata that compactions have given with the version's checksum.
+
+    Raises:
+        CheckpointUnreadableError: they differ.
+
+    Cost: a request for the checksum.
+    """
+    checksum = _checksum_of(state)
+    if checksum is not None and (checksum.protocol, checksum.metadata) != (protocol, metadata):
+        raise CheckpointUnreadableError(
+            f"version {state.segment.version} of {state.store.root} has another protocol or other "
+            f"metadata by {_shortcuts(state)} than by its checksum"
+        )
+
+
+def _has_small(state: Told, checksum: VersionChecksum) -> bool:
+    """Whether a state has the application transactions and domains that a checksum has.
+
+    It may have more: expired ones.
+    """
+    known = {txn.app_id: txn.version for txn in state.app_transactions.values()}
+    return all(
+        known.get(txn.app_id) == txn.version for txn in checksum.set_transactions or ()
+    ) and all(state.domains.get(one.domain) == one for one in checksum.domain_metadata or ())
+
+
+def _is_as_written(state: Told) -> bool:
+    """Whether a checkpoint has as many files as its writer has noted in `_last_checkpoint`."""
+    checkpoint = state.checkpoint
+    if checkpoint is None or state.segment.used_compactions:
+        return False
+    hint = read_hint(state.store)
+    if hint is None or hint.version != checkpoint.version:
+        return False
+    return hint.num_add_files == checkpoint.num_actions("add")
+
+
+def _is_all_there_is(state: Told) -> bool:
+    """Whether nothing but a checksum speaks against a checkpoint, and no other files replace it.
+
+    Cost: the hint, and one listing.
+    """
+    checkpoint, segment = state.checkpoint, state.segment
+    if checkpoint is None or segment.used_compactions:
+        return False
+    hint = read_hint(state.store)
+    if hint is not None and hint.version == checkpoint.version and hint.num_add_files is not None:
+        return False
+    listing = list_log(state.store, from_version=0)
+    try:
+        build_segment(listing, segment.version, unreadable={checkpoint.files.name: "its checksum"})
+    except MalformedLogError:
+        return True
+    return False
+
+
+def _checksum_of(state: Told) -> VersionChecksum | None:
+    file = state.segment.checksum
+    try:
+        return None if file is None else parse_checksum(state.store.read(file.path))
+    except ObjectNotFoundError:
+        return None
+
+
+def _shortcuts(state: Told) -> str:
+    names = [file.info.name for file in state.segment.used_compactions]
+    if state.checkpoint is not None:
+        names.append(state.checkpoint.files.name)
+    return ", ".join(names)

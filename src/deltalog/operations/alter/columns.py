@@ -1,0 +1,673 @@
+"""Verbs that add, rename, move, drop and change columns.
+
+All of them change metadata only; no data file is written.
+
+Protocol: Change Metadata, Column Mapping, Type Widening
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from deltalog._util.escaping import name_key, path_key
+from deltalog._util.kernels import pc
+from deltalog.data.scan import plan_scan
+from deltalog.data.write.fit import distinct
+from deltalog.errors import ConstraintViolationError, InvalidInputError
+from deltalog.expressions import columns as columns_of
+from deltalog.expressions.nodes import And, Column, IsNull, Not
+from deltalog.operations.operation import Nothing, Verb
+from deltalog.protocol.actions.properties import TableProperties
+from deltalog.protocol.column_mapping import Mode, physical_path
+from deltalog.protocol.features.clustering import clustering_columns
+from deltalog.protocol.features.identity_columns import (
+    MAX_VALUE,
+    MIN_VALUE,
+    identity_columns,
+    with_high_water_marks,
+)
+from deltalog.protocol.table_change import changed_table, engines_losing_access
+from deltalog.schema import StructType, as_type, canonical_path_of, evolve, find_field
+from deltalog.schema.check import readable_rows
+from deltalog.schema.collations import with_collations
+from deltalog.schema.types import CURRENT_DEFAULT_KEY, GENERATION_EXPRESSION_KEY, IDENTITY_STEP_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.operations.engine import Engine
+    from deltalog.protocol.actions import Protocol
+    from deltalog.protocol.configuration import TableConfiguration
+    from deltalog.protocol.features.identity_columns import IdentityColumn
+    from deltalog.schema import DataType, Field
+    from deltalog.schema.columns import Path
+    from deltalog.schema.evolve import Where
+    from deltalog.transaction import PendingTransaction
+
+
+# The base of all verbs that change metadata.
+
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration(Verb[Nothing]):
+    """A verb that changes metadata; it commits only if something changed."""
+
+    skips_empty: ClassVar[bool] = True
+
+    @abstractmethod
+    def change(self, transaction: PendingTransaction) -> Mapping[str, Any]:
+        """Stage the change; return Delta Spark's operationParameters for it."""
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Nothing:
+        """Stage the change, and record its parameters."""
+        del engine
+        transaction.parameters.update(self.change(transaction))
+        return Nothing()
+
+
+def change_schema(pending: PendingTransaction, schema: StructType) -> None:
+    """Stage another schema that fits the existing files.
+
+    Raises:
+        InvalidInputError: the files do not fit it, or no table may have the schema.
+    """
+    pending.set_configuration(changed_table(pending.configuration, schema=schema))
+
+
+def change_properties(
+    pending: PendingTransaction, configuration: Mapping[str, str], **options: Any
+) -> TableConfiguration:
+    """Stage other properties, and the protocol that they need.
+
+    Raises:
+        InvalidInputError: a property is invalid, or the change is not allowed.
+    """
+    return _change(pending, configuration=configuration, **options)
+
+
+def change_features(
+    pending: PendingTransaction, features: Sequence[str] = (), **options: Any
+) -> TableConfiguration:
+    """Stage more table features.
+
+    Raises:
+        InvalidInputError: a feature is unknown.
+        UnsupportedFeatureError: deltalog could not write the table afterwards.
+    """
+    return _change(pending, features=features, **options)
+
+
+def who_loses_access(before: Protocol, after: Protocol) -> str:
+    """Describe which engines lose read or write access to the table; empty if none does."""
+    reading = engines_losing_access(before, after)
+    writing = [
+        engine
+        for engine in engines_losing_access(before, after, writing=True)
+        if engine not in reading
+    ]
+    parts = [f"{' and '.join(reading)} cannot read it any more"] if reading else []
+    if writing:
+        parts.append(f"{' and '.join(writing)} cannot write it any more")
+    return ", ".join(parts)
+
+
+def _change(pending: PendingTransaction, **options: Any) -> TableConfiguration:
+    before = pending.configuration.protocol
+    changed = changed_table(pending.configuration, **options)
+    pending.set_configuration(changed)
+    lost = who_loses_access(before, changed.protocol)
+    if lost:
+        # A protocol upgrade is hard to undo, so the caller is warned.
+        logger.warning("changing the protocol of %s: %s", pending.store.root, lost)
+    return changed
+
+
+def described(field: Field, name: str | None = None) -> dict[str, Any]:
+    """Return a column as in Delta Spark's operationParameters, without parts of nested types."""
+    return {
+        "name": name or field.name,
+        "type": getattr(field.type, "type", str(field.type)),
+        "nullable": field.nullable,
+        "metadata": {
+            key: value
+            for key, value in field.metadata.items()
+            if not key.startswith("delta.columnMapping.")
+        },
+    }
+
+
+# Verbs that add, rename, move, drop and change columns.
+
+
+_DECLARATIONS: Final = {
+    CURRENT_DEFAULT_KEY: "a default: add it, then set the default for rows to come",
+    GENERATION_EXPRESSION_KEY: "a generation expression: rows that are there have no value for it",
+    IDENTITY_STEP_KEY: "an identity: rows that are there have no number",
+}
+_OWN_METADATA: Final = ("delta.", "__", CURRENT_DEFAULT_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumns(Alteration):
+    """Add columns, or fields of the struct at `parent`; existing rows have NULL in them.
+
+    Args:
+        fields: in order; the first is placed at `where`, the others follow it.
+        parent: path of a struct; empty is the table itself.
+        where: `first`, `last` or `("after", name)`.
+        extends_structs: whether a struct that is there gets the fields that only the given one has.
+    """
+
+    fields: Sequence[Field]
+    parent: str | Path = ()
+    where: Where = "last"
+    extends_structs: bool = False
+    name: ClassVar[str] = "ADD COLUMNS"
+
+    def change(self, transaction: PendingTransaction) -> dict[str, Any]:
+        """Change the schema.
+
+        Raises:
+            InvalidInputError: a name is taken, or a column is NOT NULL, generated, an identity
+                column, or has a default.
+        """
+        if not self.fields:
+            raise InvalidInputError("there are no columns to add")
+        schema, where = transaction.configuration.schema, self.where
+        columns: list[dict[str, Any]] = []
+        parent = canonical_path_of(schema, self.parent) if self.parent else ()
+        for field in self.fields:
+            _check_addable(field)
+            inner = self._new_fields(schema, (*parent, field.name), field)
+            for path, new in inner:
+                _check_addable(new)
+                schema = evolve.add_column(schema, new, parent=path)
+                columns.append({"column": _described(schema, (*path, new.name))})
+            if inner:
+                continue
+            schema = evolve.add_column(schema, field, parent=parent, where=where)
+            entry: dict[str, Any] = {"column": _described(schema, (*parent, field.name))}
+            if where != "last":
+                entry["position"] = _position(where)
+                where = ("after", field.name)
+            columns.append(entry)
+        change_schema(transaction, schema)
+        return {"columns": columns}
+
+    def _new_fields(self, schema: StructType, path: Path, given: Field) -> list[tuple[Path, Field]]:
+        """Return the fields that a struct of the table lacks, with the path of their struct.
+
+        Nothing means that the column itself is to be added, or is there already.
+        """
+        if not self.extends_structs or not isinstance(given.type, StructType):
+            return []
+        *parent, name = path
+        inside = find_field(schema, tuple(parent)).type if parent else schema
+        known = inside.fields_named(name) if isinstance(inside, StructType) else ()
+        if len(known) != 1 or not isinstance(known[0].type, StructType):
+            return []
+        own, at = known[0].type, (*parent, known[0].name)
+        found: list[tuple[Path, Field]] = []
+        for part in given.type:
+            if not own.fields_named(part.name):
+                found.append((at, part))
+            elif isinstance(part.type, StructType):
+                found += self._new_fields(schema, (*at, part.name), part)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn(Alteration):
+    """Rename a column or nested field; its physical name in files stays."""
+
+    column: str | Path
+    new_name: str
+    name: ClassVar[str] = "RENAME COLUMN"
+
+    def change(self, transaction: PendingTransaction) -> dict[str, str]:
+        """Change the schema, and the properties that name the column.
+
+        Raises:
+            InvalidInputError: the table has no column mapping, the name is taken, or a constraint
+                or generated column uses the column.
+        """
+        _check_mapped(transaction, "rename")
+        before = transaction.configuration
+        old = canonical_path_of(before.schema, self.column)
+        new = (*old[:-1], self.new_name)
+        schema = evolve.rename_column(before.schema, old, self.new_name)
+        properties = with_renamed_column(before.metadata.configuration, old, new)
+        changed = changed_table(before, schema=schema, configuration=properties)
+        transaction.set_configuration(changed)
+        return {"oldColumnPath": ".".join(old), "newColumnPath": ".".join(new)}
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumns(Alteration):
+    """Drop columns or nested fields from the schema; existing files keep the values."""
+
+    columns: Sequence[str | Path]
+    name: ClassVar[str] = "DROP COLUMNS"
+
+    def change(self, transaction: PendingTransaction) -> dict[str, list[str]]:
+        """Change the schema, and the properties that name the columns.
+
+        Raises:
+            InvalidInputError: the table has no column mapping, or partitioning, clustering, a
+                constraint or a generated column uses a column.
+        """
+        if not self.columns:
+            raise InvalidInputError("there are no columns to drop")
+        _check_mapped(transaction, "drop")
+        before = transaction.configuration
+        schema, properties = before.schema, dict(before.metadata.configuration)
+        names: list[str] = []
+        for column in self.columns:
+            path = canonical_path_of(schema, column)
+            _check_not_clustered(transaction, path)
+            schema = evolve.drop_column(schema, path)
+            properties = without_column(properties, path)
+            names.append(".".join(path))
+        changed = changed_table(before, schema=schema, configuration=properties)
+        transaction.set_configuration(changed)
+        return {"columns": names}
+
+
+@dataclass(frozen=True, slots=True)
+class _ColumnChange(Alteration):
+    """Change one column or nested field, named by its path."""
+
+    column: str | Path
+    name: ClassVar[str] = "CHANGE COLUMN"
+
+    @abstractmethod
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema with the change."""
+
+    def change(self, transaction: PendingTransaction) -> dict[str, Any]:
+        """Change the schema."""
+        change_schema(transaction, self.changed(transaction))
+        return {"column": _described(transaction.configuration.schema, self.column)}
+
+
+@dataclass(frozen=True, slots=True)
+class MoveColumn(_ColumnChange):
+    """Move a column or nested field within its struct."""
+
+    where: Where
+
+    def logged_parameters(self) -> dict[str, str]:
+        """Return the position in SQL's words."""
+        return {"position": _position(self.where)}
+
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema in the new order."""
+        return evolve.move_column(transaction.configuration.schema, self.column, self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumnType(_ColumnChange):
+    """Widen the type of a column, a nested field, or the elements of a list or map.
+
+    Protocol: Type Widening
+    """
+
+    to_type: DataType | str
+
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema with the type.
+
+        Raises:
+            InvalidInputError: the change is no widening, `delta.enableTypeWidening` is not set, or
+                a constraint or generated column uses the column.
+        """
+        wider = as_type(self.to_type)
+        return evolve.change_type(transaction.configuration.schema, self.column, wider)
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumnCollations(_ColumnChange):
+    """Set by which collations the texts of a column, or of a nested field, are compared.
+
+    Args:
+        collations: from paths inside the column to names in SQL; the empty path is the column.
+        to_type: that the column gets too, if it has another one; None is the one it has.
+
+    Protocol: Writer Requirements for Collations
+    """
+
+    collations: Mapping[Path, str]
+    to_type: DataType | None = None
+
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema with the collations.
+
+        Raises:
+            InvalidInputError: there is no such collation, the column has no such texts, or the
+                table is clustered by it; or as of `SetColumnType`.
+        """
+        schema = transaction.configuration.schema
+        path = canonical_path_of(schema, self.column)
+        _check_not_clustered(transaction, path, "change the collation of")
+        if self.to_type is not None:
+            schema = evolve.change_type(schema, path, self.to_type)
+        replaces = self.to_type is not None  # a type that is said again says all of them
+
+        def collated(field: Field) -> Field:
+            found = with_collations(field, {}) if replaces else field
+            for inner, name in self.collations.items():
+                found = found.collate(name, at=".".join(inner))
+            return found
+
+        return evolve.change_field(schema, path, collated)
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumnComment(_ColumnChange):
+    """Set the comment of a column or nested field; None removes it."""
+
+    comment: str | None
+
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema with the comment."""
+        return _with_entries(transaction, self.column, {"comment": self.comment})
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumnMetadata(_ColumnChange):
+    """Add entries to a column's metadata; entries of table features are set by other verbs."""
+
+    metadata: Mapping[str, Any]
+
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema with the entries.
+
+        Raises:
+            InvalidInputError: an entry belongs to a table feature.
+        """
+        own = sorted(key for key in self.metadata if key.startswith(_OWN_METADATA))
+        if own:
+            raise InvalidInputError(
+                f"cannot set {', '.join(own)} as column metadata: table features keep it; use the "
+                "method for what you want to change"
+            )
+        return _with_entries(transaction, self.column, self.metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumnDefault(_ColumnChange):
+    """Set the default of a column, for new rows without a value; None removes it.
+
+    Protocol: Default Columns
+    """
+
+    default: str | None
+
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema with the default.
+
+        Raises:
+            InvalidInputError: the text is not a constant of the column's type.
+        """
+        return _with_entries(transaction, self.column, {CURRENT_DEFAULT_KEY: self.default})
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumnNotNull(_ColumnChange):
+    """Set NOT NULL on a column or nested field."""
+
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Check the existing rows, and return the schema with the field NOT NULL.
+
+        Raises:
+            ConstraintViolationError: existing rows have NULL in the column.
+            InvalidInputError: the path leads into a list or map.
+
+        Cost: reads the column of files whose statistics do not show that it has no NULL.
+        """
+        schema = transaction.configuration.schema
+        path = canonical_path_of(schema, self.column)
+        if find_field(schema, path).nullable:
+            column = ".".join(path)
+            what = f"NOT NULL for column {column!r}"
+            if _is_inside_container(schema, path):
+                raise InvalidInputError(
+                    f"cannot set {what}: rows that are there cannot be checked inside lists and "
+                    "maps"
+                )
+            violation = _is_missing(path)
+            check_existing_rows(transaction, what, violation, constraint=f"{column} IS NOT NULL")
+        return evolve.change_field(schema, path, lambda field: replace(field, nullable=False))
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumnNotNull(_ColumnChange):
+    """Drop NOT NULL from a column or nested field."""
+
+    def changed(self, transaction: PendingTransaction) -> StructType:
+        """Return the schema with the field nullable."""
+        schema = transaction.configuration.schema
+        return evolve.change_field(schema, self.column, lambda field: replace(field, nullable=True))
+
+
+def _check_addable(field: Field) -> None:
+    if not field.nullable:
+        raise InvalidInputError(
+            f"cannot add the column {field.name!r} as NOT NULL: rows that are there have no value "
+            "for it; add it, fill it, then set NOT NULL"
+        )
+    for key, why in _DECLARATIONS.items():
+        if key in field.metadata:
+            raise InvalidInputError(f"cannot add the column {field.name!r} with {why}")
+
+
+def _check_mapped(transaction: PendingTransaction, verb: str) -> None:
+    if transaction.configuration.column_mapping_mode is Mode.NONE:
+        raise InvalidInputError(
+            f"cannot {verb} a column of {transaction.store.root}: files have it by its name; set "
+            "delta.columnMapping.mode = name first"
+        )
+
+
+def _check_not_clustered(transaction: PendingTransaction, path: Path, doing: str = "drop") -> None:
+    known = {} if transaction.snapshot is None else dict(transaction.snapshot.domain_metadata)
+    clustered = clustering_columns({**known, **transaction.domains}) or ()
+    configuration = transaction.configuration
+    physical = physical_path(configuration.schema, path, configuration.column_mapping_mode)
+    if any(column[: len(physical)] == physical for column in clustered):
+        raise InvalidInputError(
+            f"cannot {doing} {'.'.join(path)!r}: the table is clustered by it; cluster by other "
+            "columns first"
+        )
+
+
+def _is_inside_container(schema: StructType, path: Path) -> bool:
+    parents = [find_field(schema, path[:depth]).type for depth in range(1, len(path))]
+    return not all(isinstance(parent, StructType) for parent in parents)
+
+
+def _is_missing(path: Path) -> Expression:
+    """The condition for a violation of NOT NULL: the field is NULL, but its struct is not."""
+    missing: Expression = IsNull(Column(path))
+    if len(path) == 1:
+        return missing
+    return And((Not(IsNull(Column(path[:-1]))), missing))
+
+
+def _with_entries(
+    transaction: PendingTransaction, column: str | Path, entries: Mapping[str, Any]
+) -> StructType:
+    """Return the schema with entries in a column's metadata; a value of None removes the key."""
+
+    def change(field: Field) -> Field:
+        merged = {**field.metadata, **entries}
+        kept = {key: value for key, value in merged.items() if value is not None}
+        return replace(field, metadata=kept)
+
+    return evolve.change_field(transaction.configuration.schema, column, change)
+
+
+def _described(schema: StructType, column: str | Path) -> dict[str, Any]:
+    path = canonical_path_of(schema, column)
+    return described(find_field(schema, path), ".".join(path))
+
+
+def _position(where: Where) -> str:
+    return where.upper() if isinstance(where, str) else f"AFTER {where[1]}"
+
+
+# Adjust the property that lists the columns with statistics to schema changes.
+
+
+_KEY: Final = TableProperties.data_skipping_stats_columns.key
+_PLAIN: Final = re.compile(r"\w+")
+
+
+def with_renamed_column(configuration: Mapping[str, str], old: Path, new: Path) -> dict[str, str]:
+    """Return the properties after a column, with its nested fields, was renamed."""
+    return _edited(configuration, old, new)
+
+
+def without_column(configuration: Mapping[str, str], path: Path) -> dict[str, str]:
+    """Return the properties after a column, with its nested fields, was dropped."""
+    return _edited(configuration, path, None)
+
+
+def _edited(configuration: Mapping[str, str], old: Path, new: Path | None) -> dict[str, str]:
+    paths = TableProperties(configuration).data_skipping_stats_columns
+    if paths is None:
+        return dict(configuration)
+    found: list[Path] = []
+    for path in paths:
+        if path_key(path[: len(old)]) != path_key(old):
+            found.append(path)
+        elif new is not None:
+            found.append((*new, *path[len(new) :]))
+    if tuple(found) == paths:
+        return dict(configuration)
+    if not found:
+        return {key: text for key, text in configuration.items() if key != _KEY}
+    return {**configuration, _KEY: ",".join(map(_text, found))}
+
+
+def _text(path: Sequence[str]) -> str:
+    return ".".join(
+        name if _PLAIN.fullmatch(name) else "`{}`".format(name.replace("`", "``")) for name in path
+    )
+
+
+# Check the existing rows of a table against a new constraint or NOT NULL.
+
+
+_EXAMPLES: Final = 5
+_MOST_COMPARED: Final = 1000
+
+
+def check_existing_rows(
+    pending: PendingTransaction, what: str, violation: Expression, *, constraint: str
+) -> None:
+    """Raise if existing rows violate a rule; the commit then conflicts with all added rows.
+
+    Args:
+        pending: the transaction; it must not add files.
+        what: description of the rule, for messages.
+        violation: a condition that is true for rows that violate the rule.
+        constraint: the rule's name, for the error.
+
+    Raises:
+        ConstraintViolationError: with the number of violating rows, and examples.
+        InvalidInputError: the transaction has staged files, or changes the schema.
+
+    Cost: the columns of the rule, from the files that data skipping leaves.
+    """
+    snapshot = pending.snapshot
+    pending.record_read(None)
+    if snapshot is None or pending.names_files:
+        if pending.names_files:
+            raise InvalidInputError(
+                f"cannot set {what} in a transaction that writes rows: commit them first"
+            )
+        return
+    if pending.configuration.schema != snapshot.configuration.schema:
+        raise InvalidInputError(
+            f"cannot set {what} in a transaction that changes the schema: commit that first"
+        )
+    names = list(dict.fromkeys(path[0] for path in sorted(columns_of(violation))))
+    scan = plan_scan(snapshot, columns=names or None, predicate=violation)
+    count = 0
+    examples: list[dict[str, Any]] = []
+    for batch in scan.to_batches():
+        count += batch.num_rows
+        if len(examples) < _EXAMPLES:
+            found = [*examples, *readable_rows(batch.slice(0, _MOST_COMPARED))]
+            examples = distinct(found)[:_EXAMPLES]
+    if count:
+        rows = "row breaks" if count == 1 else "rows break"
+        raise ConstraintViolationError(
+            f"cannot set {what} of {snapshot.store.root}: {count} {rows} it, such as "
+            f"{', '.join(map(repr, examples))}",
+            constraint=constraint,
+            num_rows=count,
+            examples=examples,
+        )
+
+
+# The verb that moves an identity column's high water mark past explicitly written values.
+
+
+@dataclass(frozen=True, slots=True)
+class SyncIdentity(Alteration):
+    """Make an identity column continue after the values that are in the table.
+
+    If the high water mark is past them already, nothing changes: it never moves back.
+    """
+
+    column: str
+    name: ClassVar[str] = "SYNC IDENTITY"
+
+    def change(self, transaction: PendingTransaction) -> dict[str, str]:
+        """Set the column's high water mark.
+
+        Raises:
+            InvalidInputError: the column is no identity column, or the next value would not fit.
+
+        Cost: reads the column.
+        """
+        schema = transaction.configuration.schema
+        known = {name_key(found.name): found for found in identity_columns(schema)}
+        identity = known.get(name_key(self.column))
+        if identity is None:
+            raise InvalidInputError(
+                f"{self.column!r} is no identity column of {transaction.store.root}"
+            )
+        transaction.record_read(None)
+        last = _last_value(transaction, identity)
+        if last is not None and identity.further(last, identity.start) == last:
+            mark = identity.member_from(last)
+            if not MIN_VALUE <= mark <= MAX_VALUE:
+                raise InvalidInputError(
+                    f"the identity column {identity.name!r} has no values left after {last}"
+                )
+            change_schema(transaction, with_high_water_marks(schema, {identity.name: mark}))
+        return {"column": identity.name}
+
+
+def _last_value(transaction: PendingTransaction, column: IdentityColumn) -> int | None:
+    """Return the value in the table that is furthest in the direction of the steps."""
+    if transaction.snapshot is None:
+        return None
+    last: int | None = None
+    for batch in plan_scan(transaction.snapshot, columns=[column.name]).to_batches():
+        ends: Any = pc.min_max(batch.column(0)).as_py()
+        found = ends["max" if column.step > 0 else "min"]
+        if found is not None:
+            last = found if last is None else column.further(last, found)
+    return last

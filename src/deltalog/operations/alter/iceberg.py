@@ -1,0 +1,183 @@
+"""What a table must become so that Iceberg's readers can read it, and whether its files are so.
+
+Protocol: Iceberg Compatibility V1, V2; RFC IcebergCompatV3
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog._util.kernels import compute
+from deltalog.errors import InvalidInputError
+from deltalog.operations.clone import hidden_columns, with_other_row_ids
+from deltalog.protocol.actions.properties import TableProperties
+from deltalog.protocol.column_mapping import Mode
+from deltalog.protocol.features.iceberg_compat import VERSIONS, with_required_properties
+from deltalog.protocol.stats.schema import NUM_RECORDS
+from deltalog.protocol.table_change import changed_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.configuration import TableConfiguration
+    from deltalog.transaction import PendingTransaction
+
+_COMPATIBLE: Final = "delta.enableIcebergCompatV"
+_VECTORS: Final = "delta.enableDeletionVectors"
+_FORMATS: Final = "delta.universalFormat.enabledFormats"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniformUpgrade:
+    """What it takes to show a table as Iceberg, and what was done.
+
+    Args:
+        iceberg_compat_version: 1, 2 or 3.
+        properties: that are set, as key → text.
+        num_files: of the table.
+        num_files_to_rewrite: those with deletion vectors, which V1 and V2 do not take; under V3
+            those with row ids that Iceberg would not find, or find others.
+        size_bytes_to_rewrite: of these files.
+        metrics: of the rewrite, as `optimize.purge` returns them; None of a dry run.
+    """
+
+    iceberg_compat_version: int
+    properties: Mapping[str, str]
+    num_files: int
+    num_files_to_rewrite: int
+    size_bytes_to_rewrite: int
+    metrics: Mapping[str, Any] | None = None
+
+    @property
+    def preparation(self) -> dict[str, str]:
+        """The properties that must be set before files are rewritten."""
+        late = (_COMPATIBLE, _FORMATS)
+        return {key: text for key, text in self.properties.items() if not key.startswith(late)}
+
+    @property
+    def rewrites_with_properties(self) -> bool:
+        """Whether files are rewritten in the commit that sets the properties: they decide how."""
+        return VERSIONS[self.iceberg_compat_version].needs_row_tracking
+
+    def done(self, metrics: Mapping[str, Any]) -> UniformUpgrade:
+        """The same with what the rewrite did."""
+        return replace(self, metrics=metrics)
+
+
+def plan_upgrade(snapshot: Snapshot, version: int) -> UniformUpgrade:
+    """Return what it takes to show a table as Iceberg.
+
+    Args:
+        snapshot: of the table.
+        version: of Iceberg compatibility.
+
+    Raises:
+        InvalidInputError: there is no such version, or the table cannot have it.
+
+    Cost: the deletion vectors' descriptors of all files; for V3, where it is not on, every footer.
+    """
+    if version not in VERSIONS:
+        raise InvalidInputError(
+            f"cannot upgrade {snapshot.store.root} for Iceberg: expected one of "
+            f"{', '.join(map(str, VERSIONS))} as iceberg_compat_version, found {version!r}"
+        )
+    configuration = snapshot.configuration
+    changed = missing_properties(configuration, version)
+    if changed:
+        # Raises what ALTER TABLE would raise, before a file is rewritten.
+        stored = configuration.metadata.configuration
+        changed_table(configuration, configuration={**stored, **changed})
+    files = snapshot.files(["path", "size", "deletionVector"])
+    rewritten = files.slice(0, 0)
+    if not VERSIONS[version].allows_vectors:
+        rewritten = files.filter(files.column("deletionVector").is_valid())
+    elif _COMPATIBLE + str(version) in changed:
+        check_counts(snapshot, version)
+        own = hidden_columns(configuration)
+        rewritten = files.filter(with_other_row_ids(snapshot.store, files, own))
+    return UniformUpgrade(
+        iceberg_compat_version=version,
+        properties=changed,
+        num_files=len(files),
+        num_files_to_rewrite=len(rewritten),
+        size_bytes_to_rewrite=compute.sum(rewritten.column("size")).as_py() or 0,
+    )
+
+
+def missing_properties(configuration: TableConfiguration, version: int) -> dict[str, str]:
+    """Return the properties that a table must get to be shown as Iceberg, as key → text."""
+    stored = configuration.metadata.configuration
+    wanted = _wanted(configuration, version)
+    return {key: text for key, text in wanted.items() if stored.get(key) != text}
+
+
+def _wanted(configuration: TableConfiguration, version: int) -> dict[str, str]:
+    properties = configuration.properties
+    wanted = {
+        _COMPATIBLE + str(number): "false"
+        for number in VERSIONS
+        if number != version and _COMPATIBLE + str(number) in properties.configuration
+    }
+    wanted[_COMPATIBLE + str(version)] = "true"
+    needed = with_required_properties({}, TableProperties(wanted))
+    if configuration.column_mapping_mode is not Mode.NONE:
+        needed.pop(TableProperties.column_mapping_mode.key, None)
+    wanted |= needed
+    if properties.enable_deletion_vectors and not VERSIONS[version].allows_vectors:
+        wanted[_VECTORS] = "false"
+    formats = [one for one in properties.universal_format_enabled_formats if one != "iceberg"]
+    wanted[_FORMATS] = ",".join([*formats, "iceberg"])
+    return wanted
+
+
+def check_files(transaction: PendingTransaction, snapshot: Snapshot, version: int) -> None:
+    """Raise if files that are there do not keep the rules of a version of Iceberg compatibility.
+
+    Args:
+        transaction: that switches it on; of V3, files that others add meanwhile conflict with it.
+        snapshot: of the table as it is.
+        version: that is to be switched on.
+
+    Raises:
+        InvalidInputError: a file has a deletion vector that the version does not take, no
+            `numRecords` where it needs it, or row ids that only one of both formats would find.
+
+    Cost: for V3 every footer.
+    """
+    attempt = _attempt(snapshot, version)
+    if not VERSIONS[version].allows_vectors:
+        vectors = snapshot.files(["deletionVector"]).column("deletionVector")
+        if vectors.null_count < len(vectors):
+            raise InvalidInputError(
+                f"{attempt}: files have deletion vectors; rewrite them by optimize.purge(), or let "
+                "optimize.upgrade_uniform() do all of it"
+            )
+        return
+    check_counts(snapshot, version)
+    transaction.record_read(None)
+    files = snapshot.files(["path", "size"])
+    others = with_other_row_ids(snapshot.store, files, hidden_columns(snapshot.configuration))
+    if others.true_count:
+        raise InvalidInputError(
+            f"{attempt}: {others.true_count} of {len(files)} files hold row ids under other field "
+            "ids than Iceberg has for them; optimize.upgrade_uniform(3) rewrites these files, "
+            "and its dry run says what it costs"
+        )
+
+
+def check_counts(snapshot: Snapshot, version: int) -> None:
+    """Raise if a file has no `numRecords`, without which rows have no ids."""
+    counts = snapshot.stats(pa.schema([(NUM_RECORDS, pa.int64())])).column(NUM_RECORDS)
+    if counts.null_count:
+        raise InvalidInputError(
+            f"{_attempt(snapshot, version)}: expected numRecords of every file, found none of "
+            f"{counts.null_count} files; rewrite them first"
+        )
+
+
+def _attempt(snapshot: Snapshot, version: int) -> str:
+    return f"cannot switch on icebergCompatV{version} of {snapshot.store.root}"

@@ -1,0 +1,380 @@
+"""What callers hand to the facade: moments, columns, options.
+
+Owns the forms that people write them in, and the errors for those that mean nothing here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from functools import reduce
+from math import isfinite
+from operator import and_
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog import expressions
+from deltalog._util.clock import Moment
+from deltalog._util.escaping import name_key
+from deltalog.errors import InvalidInputError
+from deltalog.expressions.sql_session import SqlSession, TextRules
+from deltalog.schema import (
+    Field,
+    StructType,
+    canonical_path_of,
+    from_arrow_type,
+    project,
+    to_arrow_schema,
+)
+from deltalog.schema.metadata_columns import CHANGE_COLUMNS, METADATA_COLUMNS, with_metadata_columns
+from deltalog.schema.types import STRING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deltalog.expressions import Expression
+    from deltalog.log.snapshot import Snapshot
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_GONE: Final = {
+    "files": "file_uris()",
+    "load_version": "load_as_version()",
+    "load_with_datetime": "load_as_version()",
+    "pyarrow_schema": "schema().to_arrow()",
+    "files_by_partitions": "file_uris(file_pruning_predicate=…)",
+    "table_config": "properties; deltalog reads file columns on demand, there is nothing to set",
+}
+_ON_DEMAND: Final = "it is ignored, since file columns are read on demand; leave it out"
+_DEPRECATED: Final = {
+    **dict.fromkeys(("without_files", "log_buffer_size", "skip_stats"), _ON_DEMAND),
+    "partitions": "use `filters` instead, or `file_pruning_predicate` of a dataset",
+    "partition_filters": "use `file_pruning_predicate` instead",
+}
+
+
+def as_timestamp_ms(moment: object) -> int:
+    """Milliseconds since 1970 of an ISO 8601 text or a datetime; without a zone: UTC.
+
+    Raises:
+        InvalidInputError: the text is no moment.
+    """
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            raise InvalidInputError(
+                f"cannot take {moment!r} for a moment: expected ISO 8601, such as "
+                "2024-01-31T12:00:00Z or 2024-01-31"
+            ) from None
+    if not isinstance(moment, datetime):
+        raise InvalidInputError(
+            f"cannot take {moment!r} for a version: expected a number, an ISO 8601 text or a "
+            "datetime"
+        )
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def as_bound(bound: int | str | datetime) -> int | Moment:
+    """A bound of a range of versions: a version, or a moment."""
+    if isinstance(bound, int) and not isinstance(bound, bool):
+        return bound
+    return Moment(as_timestamp_ms(bound))
+
+
+def as_one_bound(**bounds: Any) -> int | Moment | None:
+    """Return the bound that is given of a version and a moment; InvalidInputError for both."""
+    refuse_both(**bounds)
+    return next((as_bound(bound) for bound in bounds.values() if bound is not None), None)
+
+
+def as_range(
+    start: int | Moment | None, end: int | Moment | None, *, newest: int
+) -> tuple[int | Moment, int | Moment | None]:
+    """The bounds of a range of versions, which starts at 0 and ends at the newest if none is given.
+
+    Args:
+        start: the first version, or the moment of it.
+        end: the last one; a version that is not there yet is the newest, unless the range starts
+            after that.
+        newest: the newest version.
+    """
+    start = 0 if start is None else start
+    if isinstance(end, int) and not (isinstance(start, int) and start > newest):
+        end = min(end, newest)
+    return start, end
+
+
+def explain_missing(name: str, names: Sequence[str]) -> str:
+    """Why a table has no such attribute, and what to use instead."""
+    if name in _GONE:
+        return f"DeltaTable.{name} is gone: use {_GONE[name]}"
+    close = [] if name.startswith("_") else get_close_matches(name, names, n=1)
+    hint = f": did you mean {close[0]!r}?" if close else ""
+    return f"DeltaTable has no attribute {name!r}{hint}"
+
+
+def as_columns(columns: Sequence[str] | None) -> Sequence[str] | None:
+    """The names of columns; InvalidInputError for a bare text, whose letters are not meant."""
+    if columns is None:
+        return None
+    if isinstance(columns, expressions.Expression):
+        raise InvalidInputError(
+            f"cannot take columns={columns!r}: expected a list of names; a condition on rows is "
+            "predicate=…"
+        )
+    names = [columns] if isinstance(columns, str) else list(columns)
+    if isinstance(columns, str) or not all(isinstance(name, str) for name in names):
+        raise InvalidInputError(
+            f"cannot take columns={columns!r}: expected a list of names, such as "
+            f"{[str(name) for name in names]!r}"
+        )
+    return names
+
+
+def as_limit(limit: object) -> int | None:
+    """How many at most; InvalidInputError for what is no number of things."""
+    if limit is None or (isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0):
+        return limit
+    raise InvalidInputError(f"cannot take limit={limit!r}: expected a whole number of 0 or more")
+
+
+def check_number(name: str, value: object, *, least: int = 0) -> None:
+    """Raise InvalidInputError for what is no finite number of at least that much; None is none."""
+    if value is None:
+        return
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not isfinite(value) or value < least:  # type: ignore[arg-type, operator]  # a number by now
+        raise InvalidInputError(f"{name}: expected a number of {least} or more, found {value!r}")
+
+
+def as_arrow_schema(
+    schema: pa.Schema | None, table: StructType, *, as_large_types: bool
+) -> pa.Schema | None:
+    """The Arrow types that are asked for; InvalidInputError for columns that are not there."""
+    if schema is None:
+        return to_arrow_schema(table, as_large_types=True) if as_large_types else None
+    if not isinstance(schema, pa.Schema):
+        raise InvalidInputError(
+            f"cannot take schema={schema!r}: expected a pyarrow.Schema; as_large_types=True gives "
+            "large strings, binaries and lists"
+        )
+    project(table, [name for name in schema.names if name not in METADATA_COLUMNS])
+    return schema
+
+
+def with_dictionaries(schema: pa.Schema | None, table: StructType, options: Any) -> Any:
+    """The Arrow types, with dictionaries where pyarrow's `ParquetReadOptions` want them.
+
+    Raises:
+        InvalidInputError: they are no such options, or want what a table cannot give.
+    """
+    if options is None:
+        return schema
+    wanted = getattr(options, "dictionary_columns", None)
+    other = [name for name in ("binary_type", "list_type") if _is_set(options, name)]
+    if wanted is None or other:
+        raise InvalidInputError(
+            f"cannot take parquet_read_options={options!r}: expected pyarrow's ParquetReadOptions "
+            "with dictionary_columns and coerce_int96_timestamp_unit only; schema= and "
+            "as_large_types= choose other types"
+        )
+    shown = to_arrow_schema(table) if schema is None else schema
+    places = {shown.get_field_index(canonical_path_of(table, (name,))[0]) for name in wanted}
+    fields = [
+        field.with_type(pa.dictionary(pa.int32(), field.type)) if place in places else field
+        for place, field in enumerate(shown)
+    ]
+    return pa.schema(fields)
+
+
+def _is_set(options: Any, name: str) -> bool:
+    value, default = (getattr(one, name, None) for one in (options, type(options)()))
+    return bool(value != default)
+
+
+def warn_of_deprecated(**given: object) -> None:
+    """Warn who calls a public method of arguments that only programs for deltalake give.
+
+    Args:
+        given: by name; None and False are not given.
+    """
+    for name, value in given.items():
+        if value is not None and value is not False:
+            warnings.warn(
+                f"{name} is deprecated: {_DEPRECATED[name]}", DeprecationWarning, stacklevel=3
+            )
+
+
+def refuse_both(**options: Any) -> None:
+    """Raise InvalidInputError if more than one of these options is given."""
+    given = [name for name, value in options.items() if value is not None]
+    if len(given) > 1:
+        raise InvalidInputError(f"cannot take both {given[0]} and {given[1]}: give one of them")
+
+
+# Conditions and new values in the forms in which callers give them, resolved for a table.
+
+
+def with_blanks_as_nulls(filters: Any, partition_columns: Sequence[str]) -> Any:
+    """Filter tuples with None where deltalake's users write `''` for a null partition value.
+
+    Protocol: Partition Value Serialization (the empty string is null)
+    """
+    if isinstance(filters, list):
+        return [with_blanks_as_nulls(one, partition_columns) for one in filters]
+    if isinstance(filters, tuple) and len(filters) == 3 and filters[0] in partition_columns:
+        name, operator, value = filters
+        return (name, operator, None if isinstance(value, str) and not value else value)
+    return filters
+
+
+def as_condition(
+    schema: StructType,
+    *conditions: Any,
+    session: SqlSession,
+    parameters: Sequence[object] | Mapping[str, object] | None = None,
+    text_rules: TextRules = TextRules.COLLATIONS,
+) -> Expression | None:
+    """All conditions that are given as one, over a table's columns and those of `_metadata`.
+
+    Args:
+        schema: of the table.
+        conditions: SQL, expressions, or deltalake's filters; None and an empty list are none.
+        session: the current time and the time zone.
+        parameters: of SQL.
+        text_rules: by what texts are compared.
+
+    Raises:
+        InvalidInputError: parameters without a condition: it was forgotten, and all rows are meant
+            without one.
+    """
+    given = [
+        condition
+        for condition in conditions
+        if condition is not None and not (isinstance(condition, list) and not condition)
+    ]
+    if parameters and not given:
+        raise InvalidInputError(
+            f"cannot use parameters={parameters!r}: there is no predicate that they are for"
+        )
+    known = with_metadata_columns(schema)
+    for condition in given:
+        _check_texts(condition, schema)
+    found = [
+        expressions.as_expression(condition, known, parameters, session, text_rules=text_rules)
+        for condition in given
+    ]
+    return reduce(and_, found) if found else None
+
+
+def _check_texts(filters: Any, schema: StructType) -> None:
+    """Refuse filters of a text column by a value that is no single one: its `repr` is no text."""
+    if isinstance(filters, list):
+        for one in filters:
+            _check_texts(one, schema)
+    if not isinstance(filters, tuple) or len(filters) != 3 or not isinstance(filters[0], str):
+        return
+    name, operator, value = filters
+    types = {name_key(field.name): field.type for field in schema}
+    if types.get(name_key(name)) != STRING:
+        return
+    is_list = isinstance(value, list | tuple | set | frozenset)
+    for one in value if is_list and "in" in str(operator).lower().split() else [value]:
+        if isinstance(one, Mapping | list | tuple | set | frozenset | bytes | bytearray):
+            raise InvalidInputError(
+                f"cannot compare the text column {name!r} with {one!r} in the filter {filters!r}: "
+                "expected a text, or a list of texts for 'in'"
+            )
+
+
+def as_updates(
+    updates: Mapping[str, str | Expression] | None,
+    new_values: Mapping[str, object] | None,
+    parameters: Sequence[object] | Mapping[str, object] | None,
+    columns: Sequence[str] = (),
+) -> dict[str | tuple[str, ...], object]:
+    """Column → expression, from either of the two arguments; SQL is over the table's columns."""
+    if (updates is None) is (new_values is None):
+        raise InvalidInputError("an update takes either updates (SQL) or new_values (Python)")
+    for given in (updates, new_values):
+        if given is not None and not isinstance(given, Mapping):
+            raise InvalidInputError(
+                f"cannot update with {given!r}: expected a dictionary, column name to value"
+            )
+    if new_values is not None:
+        return {name: expressions.lit(value) for name, value in new_values.items()}
+    named = parameters if hasattr(parameters, "keys") else None
+    found: dict[str | tuple[str, ...], object] = {}
+    for name, value in (updates or {}).items():
+        if not isinstance(value, str | expressions.Expression):
+            raise InvalidInputError(
+                f"updates[{name!r}]: expected SQL or an expression, found {value!r}; Python values "
+                "go into new_values"
+            )
+        found[name] = value
+        if isinstance(value, str):
+            found[name] = expressions.parse_sql(
+                value, parameters=named, columns=columns, quotes_names=True
+            )
+    return found
+
+
+def as_constraints(given: Any, columns: Sequence[str]) -> Any:
+    """Constraints, name to SQL, with columns in backticks where callers have double quotes.
+
+    Stored double quotes are those of a text for Spark.
+    """
+    if not isinstance(given, Mapping):
+        return given  # what takes them says what it expects
+    from deltalog.expressions.sql import with_backticks  # noqa: PLC0415  # few tables have any
+
+    return {name: with_backticks(text, columns) for name, text in given.items()}
+
+
+def left_for_predicate(parameters: Any, predicate: object, updates: object) -> Any:
+    """Return the parameters that the predicate of an update takes; None if all are for values."""
+    return None if predicate is None and updates and isinstance(parameters, Mapping) else parameters
+
+
+def as_changes_condition(
+    schema: StructType, predicate: Any, *, session: SqlSession
+) -> Expression | None:
+    """Return a condition over the columns of a table and those of its change data feed."""
+    if predicate is None:
+        return None
+    fields = [Field(name, from_arrow_type(kind)) for name, kind in CHANGE_COLUMNS.items()]
+    return expressions.as_expression(predicate, StructType([*schema, *fields]), session=session)
+
+
+def for_each_version(
+    predicate: Any, *, changes: bool
+) -> Callable[[Snapshot], Expression | None] | None:
+    """Return what gives a condition over the columns of a version of a table; None if it is None.
+
+    Args:
+        predicate: the condition.
+        changes: whether it may name columns of the change data feed.
+    """
+    if predicate is None:
+        return None
+    find = as_changes_condition if changes else as_condition
+
+    def condition(snapshot: Snapshot) -> Expression | None:
+        schema, session = snapshot.configuration.schema, snapshot.context.session
+        return find(schema, predicate, session=session)
+
+    return condition
+
+
+def check_given(predicate: object) -> None:
+    """Refuse an empty list of filters where rows change: it would mean all of them."""
+    if isinstance(predicate, list | tuple) and not predicate:
+        raise InvalidInputError(
+            f"cannot change the rows of {predicate!r}: an empty list would mean all of them; leave "
+            "the predicate out if that is meant"
+        )

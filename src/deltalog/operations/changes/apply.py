@@ -1,0 +1,728 @@
+"""Change rows of existing files, by deletion vectors or by rewriting the files.
+
+Owns how UPDATE and MERGE of this process apply a `FileDecision` to each file: a file without
+remaining rows is removed; a masked file gets a deletion vector, and the new versions of its rows go
+into new files; a rewritten file is written again with all its rows in their order. Rows keep their
+row ids, and pre-images and post-images go to the change data feed.
+
+Protocol: Deletion Vectors, Row Tracking, Add CDC File
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+
+from deltalog._util.cards import ProgressCount
+from deltalog._util.kernels import Array, arrow, compute, exact_sum, pc
+from deltalog._util.paths import decode_path
+from deltalog.data.scan.plan import check_row_ids, make_numbered_tasks
+from deltalog.data.scan.prune import prune
+from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.task import Allowance, read_spec
+from deltalog.data.write.files import FileWriter, write_files
+from deltalog.data.write.open_files import random_prefix
+from deltalog.data.write.replace_where import write_where
+from deltalog.errors import InternalError, InvalidInputError
+from deltalog.operations.changes import kept_groups
+from deltalog.operations.changes.external_sort import write_optimized
+from deltalog.operations.changes.kept_groups import KeptGroups
+from deltalog.operations.changes.request import FileCounts
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.protocol.deletion_vectors import DeletionBitmap, inline_descriptor
+from deltalog.protocol.features.identity_columns import identity_columns
+from deltalog.schema.conform import conform
+from deltalog.schema.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
+from deltalog.storage.parquet import read_footer
+from deltalog.storage.parquet_facts import FetchedFooters
+from deltalog.transaction.masks import write_masks
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from deltalog.data.scan.task import ScanTask
+    from deltalog.data.write.changes import ChangeWriter
+    from deltalog.data.write.options import WriteSpec
+    from deltalog.data.write.written import WrittenFiles
+    from deltalog.expressions import Expression
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.configuration import TableConfiguration
+    from deltalog.transaction import PendingTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersions:
+    """The new versions of a batch of old rows, some of which may be deleted instead.
+
+    Args:
+        rows: the new versions of the updated rows, in order, in the schema that the table will
+            have after the commit.
+        is_updated: True for updated rows, False for deleted ones; None if all are updated.
+    """
+
+    rows: pa.RecordBatch
+    is_updated: pa.BooleanArray | None = None
+
+
+class RowUpdate(Protocol):
+    """A function that computes the new versions of rows."""
+
+    def __call__(self, file: int, first: int, old: pa.RecordBatch) -> NewVersions:
+        """Return the new versions of the rows.
+
+        Args:
+            file: index into `SelectedRows.files`.
+            first: number of the file's matching rows that were passed in earlier calls.
+            old: matching rows before the change, in the schema that the table will have.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEdits:
+    """Which rows of which files change, and what is done to each file.
+
+    Args:
+        selected: the files, and the positions of the rows that change, ascending.
+        updates: for each file, whether any of its rows gets a new version.
+        columns: the columns that may differ between old and new versions.
+        reads: the old columns that new versions are computed from; None means all.
+        decisions: drop, mask or rewrite, for each file.
+        progress: counted in files read.
+    """
+
+    selected: SelectedRows
+    updates: Sequence[bool]
+    columns: Collection[str]
+    decisions: Sequence[FileDecision]
+    reads: Collection[str] | None = None
+    progress: ProgressCount = field(default_factory=lambda: ProgressCount(None))
+
+
+def file_counts(selected: SelectedRows, decisions: Sequence[FileDecision]) -> FileCounts:
+    """Return the file metrics of edits, without reading any data file."""
+    masked = pa.array([decision is FileDecision.MASKED for decision in decisions], pa.bool_())
+    had = selected.files.column("deletionVector").is_valid()
+    gone = selected.files.filter(compute.invert(masked))
+    return FileCounts(
+        num_copied_rows=copied_rows(selected, decisions),
+        num_removed_files=gone.num_rows,
+        num_removed_bytes=exact_sum(gone.column("size")),
+        num_rewritten_files=decisions.count(FileDecision.REWRITTEN),
+        num_vectors_added=masked.true_count,
+        num_vectors_updated=compute.sum(compute.and_(had, masked)).as_py() or 0,
+        num_vectors_removed=compute.sum(had).as_py() or 0,
+    )
+
+
+def change_rows(
+    transaction: PendingTransaction,
+    edits: FileEdits,
+    change: RowUpdate,
+    writer: FileWriter,
+    feed: ChangeWriter | None,
+) -> FileCounts:
+    """Write new versions of rows, and stage the removals and masks of their old files.
+
+    Args:
+        transaction: transaction on an existing table.
+        edits: which rows of which files change.
+        change: computes the new versions.
+        writer: writes them to data files.
+        feed: writes change data files; None if the change data feed is off.
+
+    Cost: all columns of the row groups that hold updated rows, and in rewritten files also of those
+    that cannot be copied as they are stored (`rows.kept_groups`). Files that are removed whole are
+    not read.
+    """
+    work = _FileEditor(transaction, transaction.read_snapshot, edits, change, writer, feed)
+    work.write_rows()
+    return work.stage()
+
+
+class _FileEditor:
+    def __init__(
+        self,
+        transaction: PendingTransaction,
+        snapshot: Snapshot,
+        edits: FileEdits,
+        change: RowUpdate,
+        writer: FileWriter,
+        feed: ChangeWriter | None,
+    ) -> None:
+        self._transaction = transaction
+        self._snapshot = snapshot
+        self._edits = edits
+        self._selected = edits.selected
+        self._change = change
+        self._kept = KeptGroups(snapshot, writer, least_bytes=kept_groups.LEAST_BYTES)
+        self._feed = feed
+        self._schema = transaction.configuration.arrow_schema
+        self._names = self._columns_to_read()
+        self._has_ids = snapshot.configuration.row_ids_enabled
+        self._done = [0] * edits.selected.files.num_rows
+        self._copied = 0
+
+    def write_rows(self) -> None:
+        progress = self._edits.progress
+        progress.expect(sum(self._is_read(number) for number in range(len(self._done))))
+        for number, batches in self._selected.held.items():
+            for batch in batches if self._is_held(number) else ():
+                self._take(number, batch)
+        for batch in read_tasks(self._kept.tasks(progress.each(self._tasks()))):
+            if batch.num_rows:
+                self._take(batch.column(FILE_NUMBER)[0].as_py(), batch)
+        self._kept.finish()
+        self._copied += self._kept.num_rows
+
+    def _tasks(self) -> Iterator[tuple[int, ScanTask, DeletionBitmap | None]]:
+        ids = [ROW_ID, ROW_COMMIT_VERSION] if self._has_ids else []
+        spec = read_spec(
+            self._snapshot,
+            columns=self._names,
+            hidden=(ROW_INDEX, *ids),
+            predicate=None,
+        )
+        files = self._selected.files
+        are_read = [self._is_read(number) for number in range(files.num_rows)]
+        numbers = (number for number, is_read in enumerate(are_read) if is_read)
+        footers = self._selected.footers
+        tasks = make_numbered_tasks(self._snapshot, spec, files, are_read=are_read, footers=footers)
+        for number, task in zip(numbers, tasks, strict=True):
+            yield number, self._only_selected(task, number), self._changes_of(number)
+
+    def _changes_of(self, number: int) -> DeletionBitmap | None:
+        """The rows that change in a file that is rewritten; None for other files."""
+        positions = self._selected.positions[number]
+        if self._edits.decisions[number] is not FileDecision.REWRITTEN or positions is None:
+            return None
+        return DeletionBitmap.from_arrow(positions)
+
+    def _columns_to_read(self) -> list[str]:
+        """All columns, or only `edits.reads` if neither copies nor change data need the others."""
+        names = self._snapshot.configuration.schema.names
+        edits = self._edits
+        if (
+            edits.reads is None
+            or self._feed is not None
+            or FileDecision.REWRITTEN in edits.decisions
+        ):
+            return list(names)
+        return [name for name in names if name in edits.reads]
+
+    def _is_read(self, number: int) -> bool:
+        copies = self._edits.decisions[number] is FileDecision.REWRITTEN
+        tells = self._edits.updates[number] or self._feed is not None
+        return copies or (tells and not self._is_held(number))
+
+    def _is_held(self, number: int) -> bool:
+        """Whether all that is needed of a file was read when its rows were found."""
+        copies = self._edits.decisions[number] is FileDecision.REWRITTEN
+        return not copies and number in self._selected.held
+
+    def _only_selected(self, task: ScanTask, number: int) -> ScanTask:
+        """The task, limited to the matching rows if the file is masked."""
+        positions = self._selected.positions[number]
+        if self._edits.decisions[number] is not FileDecision.MASKED or positions is None:
+            return task
+        wanted = inline_descriptor(DeletionBitmap.from_arrow(positions))
+        return replace(task, deletion_vector=wanted, only_deleted=True)
+
+    def _take(self, number: int, batch: pa.RecordBatch) -> None:
+        """Write the changed rows of a batch, and also the unchanged ones if the file is rewritten.
+
+        A batch never spans two files.
+        """
+        place = (number, batch.column(ROW_INDEX)[0].as_py())
+        ids = [batch.column(name) for name in (ROW_ID, ROW_COMMIT_VERSION)] if self._has_ids else []
+        rows = batch.column(ROW_INDEX)
+        names = [name for name in self._names if name in batch.schema.names]
+        old = conform(batch.select(names), self._schema)
+        positions = self._selected.positions[number]
+        if self._edits.decisions[number] is not FileDecision.REWRITTEN or positions is None:
+            self._write(place, ids, self._changed(number, old))
+            return
+        rest = positions.slice(self._done[number])
+        is_hit = compute.is_in(rows, value_set=rest)
+        if not is_hit.true_count:
+            self._copied += old.num_rows
+            self._put(place, old, ids)
+            return
+        changed = self._changed(number, old.filter(is_hit))
+        self._copied += old.num_rows - is_hit.true_count
+        self._put(place, *self._merged(old, ids, is_hit, changed))
+
+    def _changed(self, number: int, old: pa.RecordBatch) -> NewVersions:
+        first = self._done[number]
+        self._done[number] += old.num_rows
+        changed = self._change(number, first, old)
+        if self._feed is not None:
+            updated = changed.is_updated
+            if updated is not None and updated.true_count < old.num_rows:
+                self._feed.write(old.filter(compute.invert(updated)), "delete")
+                old = old.filter(updated)
+            if old.num_rows:
+                self._feed.write(old, "update_preimage")
+                self._feed.write(changed.rows, "update_postimage")
+        return changed
+
+    def _write(self, place: tuple[int, int], ids: list[Array], changed: NewVersions) -> None:
+        """Write only the new versions of rows."""
+        if changed.is_updated is not None:
+            ids = [column.filter(changed.is_updated) for column in ids]
+        if ids:
+            # Row Tracking: NULL is read as the commit version of the file that this commit adds.
+            ids[1] = pa.nulls(changed.rows.num_rows, pa.int64())
+        self._put(place, changed.rows, ids)
+
+    def _merged(
+        self, old: pa.RecordBatch, ids: list[Array], is_hit: Array, changed: NewVersions
+    ) -> tuple[pa.RecordBatch, list[Array]]:
+        """Unchanged rows and new versions together, in the order of the file."""
+        updated = is_hit
+        if changed.is_updated is not None:
+            updated = compute.replace_with_mask(is_hit, is_hit, changed.is_updated)
+        arrays = [
+            _spliced(old.column(name), updated, changed.rows.column(name))
+            if name in self._edits.columns
+            else old.column(name)
+            for name in self._schema.names
+        ]
+        merged = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        if ids:
+            ids[1] = compute.if_else(updated, pa.scalar(None, pa.int64()), ids[1])
+        if changed.is_updated is not None:
+            stays = compute.or_(compute.invert(is_hit), updated)
+            merged = merged.filter(stays)
+            ids = [column.filter(stays) for column in ids]
+        return merged, ids
+
+    def _put(self, place: tuple[int, int], rows: pa.RecordBatch, ids: list[Array]) -> None:
+        """Write rows of a file, the first of which was at this place (file, physical position)."""
+        if not rows.num_rows:
+            return
+        if ids:
+            self._kept.write(*place, rows, row_ids=ids[0], row_commit_versions=ids[1])
+        else:
+            self._kept.write(*place, rows)
+
+    def stage(self) -> FileCounts:
+        """Stage removals and deletion vectors; return the metrics with the counted copies."""
+        stage_files(self._transaction, self._selected, self._edits.decisions)
+        done = file_counts(self._selected, self._edits.decisions)
+        return replace(done, num_copied_rows=self._copied)
+
+
+def stage_files(
+    transaction: PendingTransaction, selected: SelectedRows, decisions: Sequence[FileDecision]
+) -> None:
+    """Stage the removal of files that are dropped or rewritten, and the masks of the others.
+
+    Cost: one request for all deletion vectors that are not inline.
+    """
+    transaction.copies_rows = True
+    masked = [n for n, decision in enumerate(decisions) if decision is FileDecision.MASKED]
+    if masked:
+        mask_files(transaction, selected, masked)
+    gone = sorted(set(range(len(decisions))).difference(masked))
+    transaction.remove_files(selected.files.take(pa.array(gone, pa.int64())), data_change=True)
+
+
+def mask_files(
+    transaction: PendingTransaction, selected: SelectedRows, numbers: Sequence[int]
+) -> None:
+    """Stage files again with deletion vectors that add the matching rows to the deleted ones.
+
+    Args:
+        transaction: transaction on the table.
+        selected: the files, and the positions of their matching rows.
+        numbers: indices of the files to mask; each keeps at least one row.
+    """
+    bitmaps = []
+    for number in numbers:
+        positions = selected.positions[number]
+        if positions is None:
+            raise InternalError("a file of which all rows change needs no deletion vector")
+        bitmaps.append(DeletionBitmap.from_arrow(positions))
+    properties = transaction.configuration.properties
+    transaction.mask_rows(
+        write_masks(
+            transaction.store,
+            selected.files.take(pa.array(numbers, pa.int64())),
+            bitmaps,
+            [selected.num_records[number] or 0 for number in numbers],
+            prefix=random_prefix(properties) if properties.randomize_file_prefixes else "",
+        )
+    )
+
+
+def _spliced(old: Array, mask: Array, new: Array) -> Array:
+    """`old` with the k-th row where `mask` is true replaced by the k-th value of `new`."""
+    kind = old.type
+    is_other = isinstance(kind, pa.BaseExtensionType) or pa.types.is_duration(kind)
+    if not (pa.types.is_nested(kind) or is_other):
+        return compute.replace_with_mask(old, mask, new)
+    # `replace_with_mask` has no kernel for such types: take from old and new concatenated.
+    after = compute.cumulative_sum(mask.cast(pa.int64()))
+    places = arrow.arange(0, len(old))
+    picks = compute.if_else(mask, compute.add(after, len(old) - 1), places)
+    return pa.concat_arrays([old, new]).take(picks)
+
+
+# Decide per file: drop, mask with a deletion vector, or rewrite.
+
+
+_MOST_DEAD: Final = 0.5
+_SCHEMA: Final[Sequence[str]] = ("path", "action", "num_rows", "deleted_ratio", "reason")
+
+
+class FileDecision(StrEnum):
+    """Whether a file is dropped, masked or rewritten."""
+
+    REMOVED = "remove"
+    MASKED = "mask"
+    REWRITTEN = "rewrite"
+
+
+def decide_files(
+    snapshot: Snapshot, selected: SelectedRows, *, asked: bool | None, tells_rows: bool = True
+) -> tuple[FileDecision, ...]:
+    """Decide for each file whether it is dropped, masked or rewritten.
+
+    Args:
+        snapshot: of the table.
+        selected: the files, and the positions of the rows to delete.
+        asked: True masks, False rewrites; None decides by share if the table has deletion vectors
+            enabled, and rewrites otherwise.
+        tells_rows: whether change data files are written in any case; if not, a rewrite with the
+            change data feed on would need them.
+
+    Raises:
+        InvalidInputError: deletion vectors are asked for, but the table does not support them.
+    """
+    configuration = snapshot.configuration
+    if asked and not configuration.may_have_deletion_vectors:
+        raise InvalidInputError(
+            f"cannot write deletion vectors to {snapshot.store.root}: the table does not support "
+            "them; set delta.enableDeletionVectors=true first"
+        )
+    most = _most_dead(configuration, asked=asked, tells_rows=tells_rows)
+    return tuple(
+        FileDecision.REMOVED
+        if selected.is_whole(number)
+        else FileDecision.MASKED
+        if dead <= most
+        else FileDecision.REWRITTEN
+        for number, dead in enumerate(dead_ratios(selected))
+    )
+
+
+def _most_dead(configuration: TableConfiguration, *, asked: bool | None, tells_rows: bool) -> float:
+    """The greatest share of deleted rows with which a file is masked; negative means never."""
+    if asked is not None:
+        return 1.0 if asked else -1.0
+    if not configuration.writes_deletion_vectors:
+        return -1.0
+    set_ratio = configuration.properties.max_deleted_rows_ratio
+    if set_ratio is not None:
+        return set_ratio
+    is_told_apart = configuration.change_data_feed_enabled and not tells_rows
+    if is_told_apart or configuration.properties.enable_row_level_concurrency:
+        return 1.0
+    return _MOST_DEAD
+
+
+def may_mask(configuration: TableConfiguration, *, asked: bool | None) -> bool:
+    """Return whether `decide_files` may mask any file of an UPDATE."""
+    return _most_dead(configuration, asked=asked, tells_rows=True) > 0
+
+
+def explain_choice(snapshot: Snapshot, *, asked: bool | None) -> str:
+    """Describe in words how `decide_files` would decide with these arguments."""
+    most = _most_dead(snapshot.configuration, asked=asked, tells_rows=True)
+    if most >= 1:
+        return "rows are marked by deletion vectors"
+    if most < 0:
+        return "rows that stay are written once more"
+    return (
+        f"rows are marked by deletion vectors; where more than {most:.0%} of a file would be "
+        "deleted, rows that stay are written once more"
+    )
+
+
+def dead_ratios(selected: SelectedRows) -> list[float]:
+    """Return for each file the share of its physical rows that would be deleted."""
+    vectors: list[Any] = selected.files.column("deletionVector").to_pylist()
+    found = []
+    for number, vector in enumerate(vectors):
+        positions, rows = selected.positions[number], selected.num_records[number]
+        dead = 0 if vector is None else vector["cardinality"]
+        if positions is None or not rows:
+            found.append(1.0)
+        else:
+            found.append((dead + len(positions)) / rows)
+    return found
+
+
+def copied_rows(selected: SelectedRows, decisions: Sequence[FileDecision]) -> int:
+    """Count the unchanged rows of the files to rewrite."""
+    total = 0
+    for number, decision in enumerate(decisions):
+        live, found = selected.num_live_rows(number), selected.positions[number]
+        if decision is FileDecision.REWRITTEN and live is not None and found is not None:
+            total += live - len(found)
+    return total
+
+
+def explain_decisions(selected: SelectedRows, decisions: Sequence[FileDecision]) -> pa.Table:
+    """Return a table with the decision and its reason, one row per file.
+
+    Args:
+        selected: the files.
+        decisions: one per file.
+
+    Returns:
+        path (decoded), action (`remove`, `mask` or `rewrite`), num_rows to delete (NULL for a
+        whole file without `numRecords`), deleted_ratio afterwards, reason.
+    """
+    paths: list[Any] = selected.files.column("path").to_pylist()
+    counts = [
+        selected.num_live_rows(number) if found is None else len(found)
+        for number, found in enumerate(selected.positions)
+    ]
+    ratios = dead_ratios(selected)
+    columns: list[Any] = [
+        pa.array([decode_path(path) for path in paths], pa.string()),
+        pa.array([decision.value for decision in decisions], pa.string()),
+        pa.array(counts, pa.int64()),
+        pa.array(ratios, pa.float64()),
+        pa.array([_reason(*one) for one in zip(decisions, ratios, strict=True)], pa.string()),
+    ]
+    return pa.table(dict(zip(_SCHEMA, columns, strict=True)))
+
+
+def _reason(decision: FileDecision, ratio: float) -> str:
+    if decision is FileDecision.REMOVED:
+        return "all of its rows go"
+    share = f"{ratio:.1%} of its rows would be deleted"
+    if decision is FileDecision.MASKED:
+        return f"{share}: marking them costs less"
+    return f"{share}: the rows that stay are written once more"
+
+
+# Find the rows that match a predicate: the first half of a DELETE or UPDATE here.
+
+
+MOST_HELD_BYTES: Final = 64 * 1024 * 1024
+"""Of matching rows whose columns are kept with their positions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedRows:
+    """The files with rows to change, and the positions of these.
+
+    Args:
+        files: rows of `snapshot.files`, all columns; each file has such a row.
+        positions: for each file, the physical positions of those live rows; None if the log alone
+            shows that they are all live rows.
+        num_records: for each file, the number of physical rows; None if the log has no
+            `numRecords` and the footer was not read.
+        num_candidates: files that pruning left.
+        held: by the file's number here, all its matching rows, with the columns that were asked
+            for; not of every file.
+        footers: what was fetched of them, as far as the budget allowed.
+    """
+
+    files: pa.Table
+    positions: tuple[pa.Int64Array | None, ...]
+    num_records: tuple[int | None, ...]
+    num_candidates: int
+    held: Mapping[int, Sequence[pa.RecordBatch]] = field(default_factory=dict)
+    footers: FetchedFooters | None = None
+
+    @property
+    def num_rows(self) -> int | None:
+        """How many rows there are; None if a file of which all are has no `numRecords`."""
+        cardinalities = pc.struct_field(self.files.column("deletionVector"), "cardinality")
+        deleted: list[Any] = pc.fill_null(cardinalities, 0).to_pylist()
+        total = 0
+        for found, rows, gone in zip(self.positions, self.num_records, deleted, strict=True):
+            if found is None and rows is None:
+                return None
+            total += len(found) if found is not None else (rows or 0) - gone
+        return total
+
+    def num_live_rows(self, number: int) -> int | None:
+        """Physical rows of a file minus those that its deletion vector masks."""
+        rows = self.num_records[number]
+        vector = self.files.column("deletionVector")[number].as_py()
+        return rows if rows is None or vector is None else rows - vector["cardinality"]
+
+    def is_whole(self, number: int) -> bool:
+        """Whether every live row of a file is selected."""
+        found = self.positions[number]
+        return found is None or len(found) == self.num_live_rows(number)
+
+
+def find_matching_files(
+    snapshot: Snapshot,
+    predicate: Expression | None,
+    *,
+    along: Sequence[str] = (),
+    progress: ProgressCount | None = None,
+) -> SelectedRows:
+    """Return the files that hold matching rows, and the rows' positions.
+
+    Args:
+        snapshot: of the table.
+        predicate: resolved; None matches every row.
+        along: columns to read of the matching rows, up to `MOST_HELD_BYTES` of them all; with
+            row tracking, row ids and commit versions come with them.
+        progress: counted in files read.
+
+    Cost: the log's columns that the predicate needs; then the predicate's columns of the files
+    that pruning left. Memory: eight bytes per matching row, and what is held.
+    """
+    pruned = prune(snapshot, predicate)
+    files = pruned.files(FILE_SCHEMA.names)
+    counts: list[int | None] = pruned.num_records().to_pylist()
+    if pruned.is_exact:
+        return SelectedRows(
+            files=files,
+            positions=(None,) * files.num_rows,
+            num_records=tuple(counts),
+            num_candidates=files.num_rows,
+        )
+    found: dict[int, list[pa.Int64Array]] = {}
+    held = _HeldRows() if along else None
+    progress = progress or ProgressCount(None)
+    progress.expect(files.num_rows)
+    has_ids = bool(along) and snapshot.configuration.row_ids_enabled
+    hidden = (ROW_INDEX, ROW_ID, ROW_COMMIT_VERSION) if has_ids else (ROW_INDEX,)
+    spec = read_spec(snapshot, columns=along, hidden=hidden, predicate=predicate)
+    check_row_ids(snapshot, spec)
+    allowance = None if held is None else held.allowance
+    footers = FetchedFooters()
+    tasks = progress.each(
+        make_numbered_tasks(snapshot, spec, files, along=allowance, footers=footers)
+    )
+    for batch in read_tasks(tasks):
+        if batch.num_rows:
+            rows: Any = batch.column(ROW_INDEX)
+            number: int = batch.column(FILE_NUMBER)[0].as_py()
+            found.setdefault(number, []).append(rows)
+            if held is not None:
+                held.add(number, batch, is_whole=batch.num_columns == len(spec.output) + 1)
+    selected = files.take(pa.array(list(found), pa.int64()))
+    return SelectedRows(
+        files=selected,
+        positions=tuple(pa.concat_arrays(parts) for parts in found.values()),
+        num_records=complete_counts(snapshot, selected, [counts[number] for number in found]),
+        num_candidates=files.num_rows,
+        held={} if held is None else held.by_file(list(found)),
+        footers=footers,
+    )
+
+
+class _HeldRows:
+    """Columns of matching rows, of files of which all of these could be kept."""
+
+    def __init__(self) -> None:
+        self.allowance = Allowance(MOST_HELD_BYTES)
+        self._left = MOST_HELD_BYTES
+        self._rows: dict[int, list[pa.RecordBatch]] = {}
+        self._lacking: set[int] = set()
+
+    def add(self, number: int, batch: pa.RecordBatch, *, is_whole: bool) -> None:
+        """Keep rows of a file, or none of it if they lack columns or the budget is used up."""
+        if number in self._lacking:
+            return
+        self._left -= batch.nbytes
+        if is_whole and self._left >= 0:
+            self._rows.setdefault(number, []).append(batch)
+            return
+        if self._left < 0:
+            self.allowance.take(MOST_HELD_BYTES)
+        self._lacking.add(number)
+        for gone in self._rows.pop(number, ()):
+            self._left += gone.nbytes
+
+    def by_file(self, numbers: Sequence[int]) -> dict[int, list[pa.RecordBatch]]:
+        """What is kept, by the place of the file in `numbers`."""
+        return {place: self._rows[n] for place, n in enumerate(numbers) if n in self._rows}
+
+
+def complete_counts(
+    snapshot: Snapshot, files: pa.Table, counts: Sequence[int | None]
+) -> tuple[int | None, ...]:
+    """Return the physical rows of each file, read from its footer if the log has no count."""
+    paths: list[Any] = files.column("path").to_pylist()
+    return tuple(
+        read_footer(snapshot.store, decode_path(path)).num_rows if rows is None else rows
+        for path, rows in zip(paths, counts, strict=True)
+    )
+
+
+# The part of a distributed write that runs on a worker, whatever engine sends it there.
+
+
+RANGE: Final = 1 << 30
+"""Identity values reserved for a task; those that it does not use are a gap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteJob:
+    """What a task needs to write its rows.
+
+    Args:
+        spec: of the table.
+        predicate: which every row must match.
+        tells_changes: whether change files are written as well.
+        gathers: whether the rows of a partition are gathered in the task; None follows the table.
+    """
+
+    spec: WriteSpec
+    predicate: Expression | None = None
+    tells_changes: bool = False
+    gathers: bool | None = None
+
+
+def write_part(job: WriteJob, batches: Iterable[pa.RecordBatch], *, place: int) -> WrittenFiles:
+    """Write the rows of one task.
+
+    Args:
+        job: of the write.
+        batches: of one schema.
+        place: of the task among those of the write, from 0: each has identity values of its own.
+
+    Raises:
+        SchemaMismatchError, ConstraintViolationError: the rows do not fit; no file is left.
+        StorageError: the store failed; the task may be done again.
+    """
+    reader = iter(batches)
+    first = next((batch for batch in reader if batch.num_rows), None)
+    if first is None:
+        return no_files(job.spec)
+    rows = pa.RecordBatchReader.from_batches(first.schema, chain([first], reader))
+    spec = job.spec
+    if place and (starts := identity_starts(spec, place)):
+        spec = replace(spec, identity_starts=starts)
+    if job.predicate is not None:
+        return write_where(spec, rows, job.predicate, tells_changes=job.tells_changes)
+    gathers = spec.configuration.optimizes_writes if job.gathers is None else job.gathers
+    return (write_optimized if gathers else write_files)(spec, rows)
+
+
+def no_files(spec: WriteSpec) -> WrittenFiles:
+    """Return the result of a write without rows."""
+    return FileWriter(spec).finish()
+
+
+def identity_starts(spec: WriteSpec, place: int) -> dict[str, int]:
+    """Return the first value of each identity column for the task of a number."""
+    columns = identity_columns(spec.configuration.schema)
+    return {one.name: one.next_value + place * RANGE * one.step for one in columns}

@@ -1,0 +1,426 @@
+"""Evaluate the `column = value` assignments of UPDATE and MERGE over whole batches.
+
+Owns which columns may be assigned (nested fields too; an unknown column is an error), the cast of a
+value to the column's type, and which generated columns are recomputed as a result. Values are
+expressions and constants, never text that is pasted into SQL.
+
+Protocol: Generated Columns, Identity Columns
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+
+from deltalog._util.escaping import name_key
+from deltalog._util.kernels import Array, pc
+from deltalog.data.write.enforce import Enforcer
+from deltalog.data.write.fit import Fit
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import (
+    Column,
+    Expression,
+    Literal,
+    columns,
+    evaluate,
+    lit,
+    parse_sql,
+    resolve,
+    type_of,
+)
+from deltalog.expressions.coercion import is_ordered, is_relabelled
+from deltalog.expressions.nodes import Cast, IsNull, col
+from deltalog.expressions.sql_session import SqlSession
+from deltalog.protocol.features.declarations import generation_expressions
+from deltalog.protocol.features.identity_columns import identity_columns
+from deltalog.schema import (
+    ArrayType,
+    Field,
+    MapType,
+    StructType,
+    canonical_path_of,
+    find_field,
+    to_arrow_type,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from deltalog.data.write.options import WriteSpec
+    from deltalog.protocol.configuration import TableConfiguration
+    from deltalog.schema import DataType
+
+Path = tuple[str, ...]
+
+_NESTED = (StructType, ArrayType, MapType)
+
+
+@dataclass(frozen=True, slots=True)
+class NewValue:
+    """The new value of one column or struct field.
+
+    Args:
+        expression: resolved against the rows that it is computed from.
+        name: of the column, for messages.
+        fit: converts a nested value to the column's type by field name; None if `expression`
+            already has that type.
+    """
+
+    expression: Expression
+    name: str
+    fit: Fit | None = None
+
+    def compute(self, scope: pa.RecordBatch) -> Array:
+        """The value for every row."""
+        try:
+            found: Array = evaluate(self.expression, scope)
+        except InvalidInputError as error:
+            error.add_note(f"in the new value of column {self.name!r}")
+            raise
+        if self.fit is None:
+            return found
+        (fitted,) = self.fit.apply(pa.record_batch({self.name: found})).values()
+        return fitted
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """New values of some fields of a struct; the other fields keep theirs.
+
+    Args:
+        parts: new values by field name.
+        is_null: the whole struct becomes NULL where this is true; None means nowhere.
+    """
+
+    parts: Mapping[str, Node]
+    is_null: Expression | None = None
+
+
+Node = NewValue | Fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The rows and settings with which values of assignments are evaluated.
+
+    Args:
+        schema: of the rows that are handed to `compute`.
+        parse: parses SQL text into an expression over that schema.
+        session: the current time and the time zone.
+        is_try: return NULL instead of raising if a value cannot be cast to the column's type.
+    """
+
+    schema: StructType
+    parse: Callable[[str], Expression]
+    session: SqlSession
+    is_try: bool = False
+
+    @classmethod
+    def of_table(cls, schema: StructType, session: SqlSession, *, is_try: bool = False) -> Self:
+        """The scope of an UPDATE: the table's own columns."""
+        return cls(
+            schema=schema,
+            parse=lambda text: parse_sql(text, columns=schema.names, quotes_names=True),
+            session=session,
+            is_try=is_try,
+        )
+
+    def value(self, value: object, field: Field, name: str) -> NewValue:
+        """Resolve the new value of a column, with a cast to the column's type.
+
+        Raises:
+            InvalidInputError: the value is not valid SQL, or has no cast to the column's type.
+        """
+        try:
+            return self._value(value, field.type, name)
+        except InvalidInputError as error:
+            error.add_note(f"in the new value of column {name!r}")
+            raise
+
+    def _value(self, value: object, target: DataType, name: str) -> NewValue:
+        raw = self.parse(value) if isinstance(value, str) else lit(value)
+        if isinstance(raw, Literal) and isinstance(raw.value, list | tuple | dict | None):
+            raw = Literal(raw.value, target)
+        found = resolve(raw, self.schema, self.session)
+        source = type_of(found, self.schema)
+        # Whole numbers are no months where somebody assigns them: only data has no name for those.
+        if source == target or (is_relabelled(source, target) and not is_ordered(target)):
+            return NewValue(found, name)
+        # Structs go by name, at every depth: a cast would go by place.
+        if isinstance(source, _NESTED) and isinstance(target, _NESTED):
+            arrow = pa.schema([pa.field(name, to_arrow_type(source))])
+            fit = Fit(arrow, StructType([Field(name, target)]), time_zone=self.session.time_zone)
+            return NewValue(found, name, fit)
+        return NewValue(resolve(Cast(found, target, self.is_try), self.schema, self.session), name)
+
+
+class Assignments:
+    """The columns that are assigned, and their new values.
+
+    Args:
+        schema: of the table.
+        nodes: new values by column name.
+
+    Attributes:
+        names: the columns that change.
+    """
+
+    def __init__(self, schema: StructType, nodes: Mapping[str, Node]) -> None:
+        self._schema = schema
+        self._nodes = nodes
+        self.names: tuple[str, ...] = tuple(name for name in schema.names if name in nodes)
+
+    @property
+    def columns(self) -> set[Path]:
+        """The columns that the values are computed from."""
+        return {path for node in self._nodes.values() for path in _columns_of(node)}
+
+    @property
+    def replaced(self) -> set[str]:
+        """The columns whose whole value is replaced, so that the old value need not be read."""
+        return {name for name, node in self._nodes.items() if isinstance(node, NewValue)}
+
+    def compute(self, old: pa.RecordBatch, scope: pa.RecordBatch) -> dict[str, Array]:
+        """Return the new values by column.
+
+        Args:
+            old: the rows before the change, in the table's schema.
+            scope: the rows that values are computed from, aligned with `old`.
+        """
+        return {
+            name: _compute(
+                self._nodes[name], old.column(name), find_field(self._schema, (name,)).type, scope
+            )
+            for name in self.names
+        }
+
+    def compute_new(self, scope: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns of rows to insert; only whole columns can be assigned."""
+        arrays = []
+        for name in self.names:
+            node = self._nodes[name]
+            if isinstance(node, Fields):
+                raise InvalidInputError(
+                    f"cannot insert into single fields of column {name!r}: give the whole struct"
+                )
+            arrays.append(node.compute(scope))
+        if not arrays:
+            rows: Any = pa.Array.from_buffers(pa.struct([]), scope.num_rows, [None], children=[])
+            return pa.RecordBatch.from_struct_array(rows)
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.names))
+
+    def new_schema(self) -> pa.Schema:
+        """The schema of the batches that `compute_new` returns."""
+        return pa.schema(
+            [
+                pa.field(name, to_arrow_type(find_field(self._schema, (name,)).type))
+                for name in self.names
+            ]
+        )
+
+
+def assignments(
+    schema: StructType, values: Mapping[str | Path, object], scope: Scope
+) -> Assignments:
+    """Resolve assignments that are given as a mapping.
+
+    Args:
+        schema: of the table.
+        values: column (a dotted path reaches into a struct) → SQL text, expression or constant.
+        scope: the rows and settings of evaluation.
+
+    Raises:
+        InvalidInputError: a column does not exist, is assigned twice, or is an identity column.
+    """
+    found: list[tuple[Path, NewValue]] = []
+    for key, value in values.items():
+        path = canonical_path(schema, key)
+        field = find_field(schema, path)
+        found.append((path, scope.value(value, field, ".".join(path))))
+    nodes: dict[str, Any] = {}
+    for path, value in found:
+        _put(nodes, path, value)
+    check_identities(schema, nodes)
+    return Assignments(schema, _frozen(nodes))
+
+
+def canonical_path(schema: StructType, key: str | Path) -> Path:
+    """Return the path of an assigned column in the schema's spelling.
+
+    Raises:
+        InvalidInputError: there is no such column, or it lies inside a list or a map.
+    """
+    names = {name_key(name) for name in schema.names}
+    is_name = isinstance(key, str) and name_key(key) in names
+    parts = key if isinstance(key, tuple) else (key,) if is_name else col(key).path
+    path = canonical_path_of(schema, parts)
+    for depth in range(1, len(path)):
+        parent = find_field(schema, path[:depth])
+        if not isinstance(parent.type, StructType):
+            raise InvalidInputError(
+                f"cannot assign {'.'.join(path)!r}: {'.'.join(path[:depth])!r} is of type "
+                f"{parent.type}, and only fields of structs can be assigned by themselves"
+            )
+    return path
+
+
+def check_identities(schema: StructType, names: Iterable[str]) -> None:
+    """Raise if an identity column of an existing row is assigned.
+
+    Protocol: Identity Columns
+    """
+    fixed = {column.name for column in identity_columns(schema)}
+    given = [name for name in names if name in fixed]
+    if given:
+        raise InvalidInputError(
+            f"cannot assign the identity column(s) {', '.join(map(repr, given))}: the values that "
+            "rows were given stay"
+        )
+
+
+def star(
+    target: StructType, source: StructType, path: Path, names: Sequence[str], scope: Scope
+) -> dict[str, Node]:
+    """Return the assignments of `UPDATE SET *`: each column from the source column of its name.
+
+    Struct fields that the source lacks keep their values.
+
+    Args:
+        target: schema of the table.
+        source: schema of the source's rows.
+        path: of the source's struct in the scope.
+        names: columns of the source to take; all of them exist in the table.
+        scope: the rows and settings of evaluation.
+    """
+    nodes: dict[str, Node] = {}
+    for name in names:
+        column = find_field(source, (name,))
+        field = find_field(target, (name,))
+        nodes[field.name] = _star(field, column, (*path, column.name), scope)
+    return nodes
+
+
+def _star(field: Field, column: Field, path: Path, scope: Scope) -> Node:
+    mine, theirs = field.type, column.type
+    if isinstance(mine, StructType) and isinstance(theirs, StructType):
+        known = {name_key(part.name): part for part in mine}
+        given = {name_key(part.name) for part in theirs}
+        extra = [part.name for part in theirs if name_key(part.name) not in known]
+        if not extra and given < known.keys():
+            parts = {
+                known[name_key(part.name)].name: _star(
+                    known[name_key(part.name)], part, (*path, part.name), scope
+                )
+                for part in theirs
+            }
+            return Fields(parts, resolve(IsNull(Column(path)), scope.schema))
+    return scope.value(Column(path), field, field.name)
+
+
+def updating_enforcer(
+    spec: WriteSpec, configuration: TableConfiguration, assigned: Iterable[str]
+) -> tuple[Enforcer, pa.Schema]:
+    """Return the enforcer for changed rows, and the schema of the columns that it takes.
+
+    Generated columns that are not assigned are recomputed; assigned ones are checked.
+
+    Args:
+        spec: of the new files.
+        configuration: of the table.
+        assigned: the columns that change.
+    """
+    schema = configuration.arrow_schema
+    given = set(assigned)
+    generated = (
+        generation_expressions(configuration.schema)
+        if configuration.supports("generatedColumns")
+        else {}
+    )
+    # Nullable, because an assignment may give NULL: the enforcer reports NOT NULL violations.
+    kept = pa.schema(
+        [
+            field.with_nullable(nullable=True)
+            for field in schema
+            if field.name in given or field.name not in generated
+        ]
+    )
+    enforcer = Enforcer(
+        configuration,
+        kept,
+        table=spec.store.root,
+        time_zone=spec.time_zone,
+        now_ms=spec.now_ms,
+        keeps_identities=True,
+        as_before=set(schema.names) - given - generated.keys(),
+    )
+    return enforcer, kept
+
+
+def enforced(
+    enforcer: Enforcer, schema: pa.Schema, old: pa.RecordBatch, new: Mapping[str, Array]
+) -> pa.RecordBatch:
+    """Return the rows with their new values, after the enforcer completed and checked them.
+
+    Args:
+        enforcer: from `updating_enforcer`.
+        schema: of the columns that it takes.
+        old: the rows before the change.
+        new: new values by column.
+    """
+    arrays = [new[field.name] if field.name in new else old.column(field.name) for field in schema]
+    return enforcer.apply(pa.RecordBatch.from_arrays(arrays, schema=schema))
+
+
+def _compute(node: Node, old: Array, data_type: DataType, scope: pa.RecordBatch) -> Array:
+    if isinstance(node, NewValue):
+        return node.compute(scope)
+    if not isinstance(data_type, StructType):
+        raise InvalidInputError(f"cannot assign fields of {data_type}")
+    children = []
+    for field in data_type:
+        part = pc.struct_field(old, field.name)
+        inner = node.parts.get(field.name)
+        children.append(part if inner is None else _compute(inner, part, field.type, scope))
+    mask = None if node.is_null is None else evaluate(node.is_null, scope)
+    kind: Any = to_arrow_type(data_type)
+    loose = [field.with_nullable(nullable=True) for field in kind]
+    made = pa.StructArray.from_arrays(children, fields=loose, mask=mask)
+    if made.type == kind:
+        return made
+    # A cast refuses NULL in a field that is NOT NULL, which the enforcer reports by its name.
+    parts = [made.field(place) for place in range(made.type.num_fields)]
+    return pa.Array.from_buffers(kind, len(made), made.buffers()[:1], children=parts)
+
+
+def _columns_of(node: Node) -> set[Path]:
+    if isinstance(node, NewValue):
+        return columns(node.expression)
+    found = {path for part in node.parts.values() for path in _columns_of(part)}
+    return found if node.is_null is None else found | columns(node.is_null)
+
+
+def _put(nodes: dict[str, Any], path: Path, value: NewValue) -> None:
+    for name in path[:-1]:
+        inner = nodes.setdefault(name, {})
+        if isinstance(inner, NewValue):
+            raise _twice(path)
+        nodes = inner
+    if path[-1] in nodes:
+        raise _twice(path)
+    nodes[path[-1]] = value
+
+
+def _twice(path: Path) -> InvalidInputError:
+    return InvalidInputError(
+        f"cannot assign {'.'.join(path)!r} twice: once is enough, and a struct and its fields "
+        "cannot both be assigned"
+    )
+
+
+def _frozen(nodes: Mapping[str, Any]) -> dict[str, Node]:
+    return {
+        name: node if isinstance(node, NewValue) else Fields(_frozen(node))
+        for name, node in nodes.items()
+    }

@@ -1,0 +1,607 @@
+"""Rewrite bins: groups of files whose unchanged rows go into new files together.
+
+Owns reading the rows of a bin with their row ids, writing them, working on several bins at a time,
+and deleting new files after a failure. The verb decides which files are in a bin, and in which
+order its rows are written.
+
+Protocol: Add File and Remove File (`dataChange`), Row Tracking
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog._util.clock import Stopwatch
+from deltalog._util.kernels import arrow, exact_sum
+from deltalog._util.paths import decode_path
+from deltalog.data.scan.plan import make_numbered_tasks, make_tasks
+from deltalog.data.scan.reader import read_pieces, read_task, read_tasks
+from deltalog.data.scan.task import noting, read_spec
+from deltalog.data.scan.transform import FileProjection, file_rebase, project_file
+from deltalog.data.write.files import FileWriter
+from deltalog.data.write.rows_to_files import WriteLimits
+from deltalog.errors import DeltaError, InvalidInputError
+from deltalog.operations.changes import kept_groups
+from deltalog.operations.changes.file_options import FileOptions
+from deltalog.operations.changes.kept_groups import (
+    ROW_GROUP_BYTES,
+    KeptGroups,
+    write_after,
+    write_between,
+    write_copied,
+)
+from deltalog.protocol.deletion_vectors import DeletionBitmap
+from deltalog.protocol.partition_values import parse_value
+from deltalog.schema import to_arrow_type
+from deltalog.schema.metadata_columns import ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
+from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_excerpt import KnownSchema, decode_small, small_bytes
+from deltalog.storage.pool import Background, map_in_pool, read_ahead
+from deltalog.storage.store import is_local
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from deltalog.data.scan.task import ReadSpec, ScanTask
+    from deltalog.data.write.options import WriteSpec
+    from deltalog.data.write.written import WrittenFiles
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.storage.parquet import ParquetReader
+    from deltalog.transaction import PendingTransaction
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+# Small batches are joined: the fixed work per batch costs more than a copy of its rows. Groups of
+# small files are mostly joined already, and are not copied once more.
+_JOINED_ROWS: Final = 16 * 1024
+_JOINED_BYTES: Final = 32 * 1024 * 1024
+_GROUPS_AHEAD: Final = 2
+# Two threads decode; more of them would mostly wait for the interpreter, and disturb the writer's.
+_DECODED_AHEAD: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """Files of one partition whose rows go into new files together.
+
+    Args:
+        partition: identifies the partition.
+        files: rows of `snapshot.files`, with `TASK_COLUMNS` and the columns that removing needs.
+    """
+
+    partition: object
+    files: pa.Table
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of all files together."""
+        return exact_sum(self.files.column("size"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options of an OPTIMIZE run.
+
+    Args:
+        files: how the new files are written.
+        max_concurrent_tasks: bins that are rewritten at the same time; None is one per core, at
+            most 8.
+        min_commit_interval_s: after this many seconds the finished bins are committed, and the
+            others follow in later commits; 0 is a commit per partition, None a single commit.
+    """
+
+    files: FileOptions = field(default_factory=FileOptions)
+    max_concurrent_tasks: int | None = None
+    min_commit_interval_s: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raise for numbers out of range."""
+        tasks, interval = self.max_concurrent_tasks, self.min_commit_interval_s
+        if tasks is not None and tasks < 1:
+            raise InvalidInputError(
+                f"max_concurrent_tasks: expected a number above 0, found {tasks!r}"
+            )
+        if interval is not None and interval < 0:
+            raise InvalidInputError(
+                f"min_commit_interval: expected 0 seconds or more, found {interval!r}"
+            )
+
+    @property
+    def num_tasks(self) -> int:
+        """How many bins are rewritten at a time."""
+        return self.max_concurrent_tasks or max(1, min(8, os.cpu_count() or 1))
+
+
+class BinReader:
+    """Reads the rows of bins, and makes writers for them.
+
+    Args:
+        pending: transaction of the OPTIMIZE.
+        options: of the new files.
+        report: called after each file that is read.
+        num_tasks: bins at a time; with 1, the files of the bin are read ahead.
+    """
+
+    def __init__(
+        self,
+        pending: PendingTransaction,
+        options: FileOptions,
+        report: Callable[[], None],
+        *,
+        num_tasks: int,
+    ) -> None:
+        self.snapshot: Snapshot = pending.read_snapshot
+        self.spec: WriteSpec = options.spec_for(pending, data_change=False)
+        self.num_tasks = num_tasks
+        self._report = report
+        self._schema = self.spec.configuration.arrow_schema
+
+    def read(self, files: pa.Table, columns: Sequence[str] | None = None) -> Counted:
+        """Return the rows of some files in order.
+
+        Args:
+            files: of a bin.
+            columns: only these; None is all columns and, with row tracking, the row ids. Only
+                reads with None are reported as progress, as a file may be read twice.
+        """
+        is_whole = columns is None
+        report = self._report if is_whole else _nothing
+        names = self.snapshot.configuration.schema.names if columns is None else columns
+        hidden = self._ids if is_whole else ()
+        spec = read_spec(self.snapshot, columns=names, hidden=hidden, predicate=None)
+        tasks = _reported(make_tasks(self.snapshot, spec, files), report)
+        return Counted(self._batches(spec, tasks))
+
+    def _batches(self, spec: ReadSpec, tasks: Iterable[ScanTask]) -> Iterator[pa.RecordBatch]:
+        small = SmallFileReader(spec)
+        for is_run_small, run in groupby(grouped(tasks), key=is_small):
+            if not is_run_small:
+                large = (task for group in run for task in group)
+                if self.num_tasks == 1 or not is_local(self.snapshot.store):
+                    yield from read_tasks(large)
+                else:
+                    for task in large:
+                        yield from read_task(task)
+            elif self.num_tasks > 1:
+                for group in run:
+                    yield from small.read_group(group)
+            elif is_local(self.snapshot.store):
+                for batches in read_ahead(small.read_group, run, depth=_DECODED_AHEAD):
+                    yield from batches
+            else:  # all requests of a group are sent at once: the next groups' need no decoding
+                for fetched in read_ahead(small.fetch, run, depth=_GROUPS_AHEAD):
+                    yield from small.read(fetched)
+
+    def look(self, files: pa.Table, kept: KeptGroups) -> dict[int, ScanTask | None]:
+        """Look for row groups that can be copied, and return the tasks of the files that have any.
+
+        Args:
+            files: of a bin.
+            kept: notes these row groups.
+
+        Returns:
+            By number of the file, the tasks that read the other row groups, None if there are none.
+
+        Cost: the footers of large files.
+        """
+        sizes: list[Any] = files.column("size").to_pylist()
+        are_large = [kept.is_large(size) for size in sizes]
+        if not any(are_large):
+            return {}
+        names = self.snapshot.configuration.schema.names
+        hidden = (*self._ids, ROW_INDEX)
+        spec = read_spec(self.snapshot, columns=names, hidden=hidden, predicate=None)
+        numbers = [number for number, is_large in enumerate(are_large) if is_large]
+        tasks = make_numbered_tasks(self.snapshot, spec, files, are_read=are_large)
+        jobs = ((*job, DeletionBitmap()) for job in zip(numbers, tasks, strict=True))
+        rest = {task.path: task for task in kept.tasks(jobs)}
+        paths: list[Any] = files.column("path").to_pylist()
+        return {n: rest.get(decode_path(paths[n])) for n in numbers if kept.has(n)}
+
+    def read_rest(self, task: ScanTask | None) -> Counted:
+        """Return the rows of a task of `look`."""
+        tasks = _reported([] if task is None else [task], self._report)
+        if task is None:
+            self._report()
+        if self.num_tasks == 1:
+            return Counted(read_tasks(tasks), joins=False)
+        return Counted(chain.from_iterable(map(read_task, tasks)), joins=False)
+
+    def writer(self) -> FileWriter:
+        """A writer that fills one file before it begins the next, to keep the order of rows."""
+        target = self.spec.target_file_size_bytes
+        limits = WriteLimits(files_at_once=1, row_group_bytes=ROW_GROUP_BYTES, spliced_bytes=target)
+        return FileWriter(self.spec, limits=limits)
+
+    def write(self, writer: FileWriter, batch: pa.RecordBatch) -> None:
+        """Write rows with their row ids."""
+        write_copied(writer, batch, self._schema)
+
+    def write_between(self, kept: KeptGroups, batch: pa.RecordBatch) -> None:
+        """Write rows of `read_rest` between the row groups of their file that are copied."""
+        write_between(kept, batch, self._schema)
+
+    def write_after(self, kept: KeptGroups, number: int, batch: pa.RecordBatch) -> None:
+        """Write rows of other files, from that number on, after the row groups before them."""
+        write_after(kept, number, batch, self._schema)
+
+    @property
+    def _ids(self) -> tuple[str, ...]:
+        """With row tracking, the row ids."""
+        enabled = self.snapshot.configuration.row_ids_enabled
+        return (ROW_ID, ROW_COMMIT_VERSION) if enabled else ()
+
+
+class Counted:
+    """Iterates over batches, joins small ones, and counts them as they were read.
+
+    Args:
+        batches: as they are read.
+        joins: whether small ones are joined; where others belong between them they are not.
+    """
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], *, joins: bool = True) -> None:
+        self._batches = batches
+        self._least_rows = _JOINED_ROWS if joins else 1
+        self.count: int = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield batches of at least `_JOINED_ROWS` rows or `_JOINED_BYTES`, and the rest."""
+        waiting: list[pa.RecordBatch] = []
+        rows = size = 0
+        for batch in self._batches:
+            self.count += 1
+            if not batch.num_rows:
+                continue
+            waiting.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+            if rows >= self._least_rows or size >= _JOINED_BYTES:
+                yield from _joined(waiting)
+                waiting, rows, size = [], 0, 0
+        yield from _joined(waiting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """The new files of one bin."""
+
+    written: WrittenFiles
+    num_batches: int
+
+
+Rewrite = Callable[[BinReader, Bin], Rewritten]
+"""Writes a bin's rows to new files; called from several threads, or in tasks of a cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinRewrite:
+    """A job for an engine: bins to rewrite within one transaction.
+
+    Args:
+        transaction: of the table.
+        bins: of its snapshot.
+        rewrite: writes a bin's rows to new files.
+        options: of the run.
+    """
+
+    transaction: PendingTransaction
+    bins: Sequence[Bin]
+    rewrite: Rewrite
+    options: RunOptions
+
+
+def rewrite_here(job: BinRewrite) -> list[Rewritten]:
+    """Rewrite bins with threads of this process, and return the results in the order of the bins.
+
+    Returns fewer results than bins if the job's commit interval passed: those of the first bins.
+    After a failure, the new files are deleted.
+
+    Cost: the files of `max_concurrent_tasks` bins are read and written at a time.
+    """
+    return _BinWork(job).run() if job.bins else []
+
+
+def copy_bin(rows: BinReader, one: Bin) -> Rewritten:
+    """Copy the rows of a bin, in their order, into fewer files with larger row groups."""
+    return copy_with_groups(rows, one, least_bytes=kept_groups.LEAST_COMPACTED_BYTES)
+
+
+def copy_with_groups(rows: BinReader, one: Bin, *, least_bytes: int | None) -> Rewritten:
+    """Copy the rows of a bin, in their order, into fewer files.
+
+    Args:
+        rows: of the bins.
+        one: the bin.
+        least_bytes: stored size from which on a row group is copied as it is; None copies none.
+    """
+    with rows.writer() as writer:
+        kept = KeptGroups(rows.snapshot, writer, least_bytes=least_bytes)
+        tasks = rows.look(one.files, kept)
+        num_batches = 0
+        if not tasks:
+            batches = rows.read(one.files)
+            for batch in batches:
+                rows.write(writer, batch)
+            num_batches = batches.count
+        else:
+            kept.put_together()
+            for first, length in _runs(one.files.num_rows, tasks):
+                if first in tasks:
+                    batches = rows.read_rest(tasks[first])
+                    for batch in batches:
+                        rows.write_between(kept, batch)
+                else:
+                    batches = rows.read(one.files.slice(first, length))
+                    for batch in batches:
+                        rows.write_after(kept, first, batch)
+                num_batches += batches.count
+            kept.finish()
+        return Rewritten(written=writer.finish(), num_batches=num_batches)
+
+
+def _runs(num_files: int, alone: Collection[int]) -> Iterator[tuple[int, int]]:
+    """The first file and the number of files of each run; those of `alone` are runs of one."""
+    first = 0
+    for number in (*sorted(alone), num_files):
+        if number > first:
+            yield first, number - first
+        if number < num_files:
+            yield number, 1
+        first = number + 1
+
+
+class _BinWork:
+    """Rewrites the bins of one commit."""
+
+    def __init__(self, job: BinRewrite) -> None:
+        self._pending = job.transaction
+        self._bins = job.bins
+        self._rewrite = job.rewrite
+        self._interval_s = job.options.min_commit_interval_s
+        self._done: dict[int, Rewritten] = {}
+        num_tasks = max(1, min(len(job.bins), job.options.num_tasks))
+        progress = job.transaction.progress
+        progress.expect(sum(one.files.num_rows for one in job.bins))
+        self._rows = BinReader(
+            job.transaction, job.options.files, progress.done, num_tasks=num_tasks
+        )
+
+    def run(self) -> list[Rewritten]:
+        background: Background[None] = Background(self._rows.num_tasks)
+        try:
+            self._submit(background)
+            background.wait()
+        except BaseException:
+            background.cancel()
+            self._abandon()
+            raise
+        return [self._done[number] for number in sorted(self._done)]
+
+    def _submit(self, background: Background[None]) -> None:
+        watch = Stopwatch()
+        for number, one in enumerate(self._bins):
+            if number and self._is_enough(watch, number):
+                return
+
+            def work(number: int = number, one: Bin = one) -> None:
+                self._done[number] = self._rewrite(self._rows, one)
+
+            if self._rows.num_tasks == 1:
+                work()
+            else:
+                background.submit(work)
+
+    def _is_enough(self, watch: Stopwatch, number: int) -> bool:
+        """Whether bin `number` and those after it are left for another commit."""
+        if self._interval_s is None:
+            return False
+        if self._interval_s == 0:
+            return self._bins[number].partition != self._bins[number - 1].partition
+        return watch.elapsed_ms() >= self._interval_s * 1000
+
+    def _abandon(self) -> None:
+        """Delete the files of finished bins; writers of unfinished bins delete their own."""
+        paths = [path for new in self._done.values() for path in new.written.paths]
+        if not paths:
+            return
+        try:
+            self._pending.store.delete_many(paths)
+        except DeltaError as error:
+            logger.warning(
+                "%d files of a failed %s stay until vacuum: %s",
+                len(paths),
+                self._pending.operation,
+                error,
+            )
+
+
+def _reported(tasks: Iterable[ScanTask], report: Callable[[], None]) -> Iterator[ScanTask]:
+    for task in tasks:
+        yield task
+        report()
+
+
+def _nothing() -> None:
+    pass
+
+
+def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if len(batches) < 2:
+        yield from batches
+        return
+    yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+
+
+# Read many small files at a low cost per file.
+
+
+SMALL_BYTES: Final = 1024 * 1024
+_MOST_FILES: Final = 32
+
+Group = list["ScanTask"]
+FetchedGroup = list[tuple["ScanTask", "bytes | ParquetReader | None"]]
+"""Files with what was fetched of them; None in the place of one that the scan must read."""
+
+
+def grouped(tasks: Iterable[ScanTask]) -> Iterator[Group]:
+    """Group the tasks of consecutive small files; a large file is a group of its own."""
+    group: Group = []
+    size = 0
+    for task in tasks:
+        more = SMALL_BYTES if task.size_bytes is None else task.size_bytes
+        if group and (size + more > SMALL_BYTES or len(group) == _MOST_FILES):
+            yield group
+            group, size = [], 0
+        group.append(task)
+        size += more
+    if group:
+        yield group
+
+
+def is_small(group: Group) -> bool:
+    """Whether the files of a group are small enough to be read whole."""
+    return sum(task.size_bytes or SMALL_BYTES for task in group) <= SMALL_BYTES
+
+
+class SmallFileReader:
+    """Reads groups of small files; thread-safe.
+
+    Args:
+        spec: of all tasks.
+    """
+
+    def __init__(self, spec: ReadSpec) -> None:
+        self._spec = spec
+        self._names = set(spec.output.names)
+        self._known: tuple[pa.Schema, FileProjection] | None = None
+        self._schemas = KnownSchema()
+
+    def fetch(self, group: Group) -> FetchedGroup:
+        """Fetch small files, so that other threads need not wait for them.
+
+        Cost: of a store that is reached by requests, all of them are sent at once.
+        """
+        if is_local(group[0].store):
+            return list(zip(group, map(self._fetch_local, group), strict=True))
+        return list(zip(group, map_in_pool(self._open, group), strict=True))
+
+    def read_group(self, group: Group) -> Iterable[pa.RecordBatch]:
+        """Fetch small files, and return their rows, in order."""
+        return self.read(self.fetch(group))
+
+    def read(self, fetched: FetchedGroup) -> Iterable[pa.RecordBatch]:
+        """Return the rows of some files, in order; long ones are decoded when asked for."""
+        batches: list[Iterable[pa.RecordBatch]] = []
+        run: list[pa.Table] = []
+        before: FileProjection | None = None
+        last: ScanTask | None = None
+        for task, file in fetched:
+            found = self._physical(task, file)
+            if run and (
+                found is None
+                or found[1] is not before
+                or (last is not None and task.partition_values != last.partition_values)
+            ):
+                batches.append(self._logical(run, before, last))
+                run = []
+            if found is None:
+                batches += read_pieces(task)
+            else:
+                run.append(found[0])
+                before, last = found[1], task
+        if run:
+            batches.append(self._logical(run, before, last))
+        return chain.from_iterable(batches)
+
+    def _is_for_scan(self, task: ScanTask) -> bool:
+        return bool(self._spec.metadata_columns) or task.deletion_vector is not None
+
+    def _fetch_local(self, task: ScanTask) -> bytes | None:
+        if self._is_for_scan(task):
+            return None
+        with noting(task):
+            return small_bytes(task.store, task.path)
+
+    def _open(self, task: ScanTask) -> ParquetReader | None:
+        if self._is_for_scan(task):
+            return None
+        with noting(task):
+            return open_parquet(task.store, task.path, size_bytes=task.size_bytes)
+
+    def _physical(
+        self, task: ScanTask, file: bytes | ParquetReader | None
+    ) -> tuple[pa.Table, FileProjection] | None:
+        """Return a file's columns and their mapping; None if the scan must read the file."""
+        if file is None:
+            return None
+        if isinstance(file, bytes):
+            return self._decoded(task, file)
+        with noting(task), closing(file):
+            projection = self._projection(task, file.metadata, file.arrow_schema)
+            if projection is None:
+                return None
+            return file.read_leaves(projection.leaves), projection
+
+    def _decoded(self, task: ScanTask, data: bytes) -> tuple[pa.Table, FileProjection] | None:
+        projection: FileProjection | None = None
+
+        def choose(metadata: Any, schema: pa.Schema) -> Sequence[int] | None:
+            nonlocal projection
+            projection = self._projection(task, metadata, schema)
+            return None if projection is None else projection.leaves
+
+        with noting(task):
+            table = decode_small(task.store, task.path, data, choose, self._schemas)
+        return None if table is None or projection is None else (table, projection)
+
+    def _projection(
+        self, task: ScanTask, metadata: Any, schema: pa.Schema
+    ) -> FileProjection | None:
+        """How a file's columns are mapped; None if the scan must read it."""
+        if file_rebase(metadata, self._spec.time_zone) is not None:
+            return None
+        known = self._known
+        if known is not None and (
+            known[0] is schema or known[0].equals(schema, check_metadata=True)
+        ):
+            return known[1]
+        spec = self._spec
+        found = project_file(spec.data_columns, schema, spec.mode, path=task.path)
+        self._known = (schema, found)
+        return found
+
+    def _logical(
+        self, run: list[pa.Table], projection: FileProjection | None, task: ScanTask | None
+    ) -> list[pa.RecordBatch]:
+        if projection is None or task is None:
+            return []
+        table = _together(run)
+        data: dict[str, Any] = dict(
+            zip(projection.schema.names, projection.apply(table), strict=True)
+        )
+        for column in self._spec.partition_columns:
+            text = task.partition_values.get(self._spec.physical_names[column.name])
+            value = parse_value(text, column.type, time_zone=self._spec.time_zone)
+            data[column.name] = arrow.repeat(
+                pa.scalar(value, to_arrow_type(column.type)), table.num_rows
+            )
+        output = self._spec.output
+        columns = [data[name] for name in output.names]
+        return pa.Table.from_arrays(columns, schema=output).to_batches()
+
+
+def _together(tables: list[pa.Table]) -> pa.Table:
+    """The rows of tables of the same columns; Arrow forgets how many those without columns have."""
+    if tables[0].num_columns:
+        return pa.concat_tables(tables).combine_chunks()
+    num_rows = sum(table.num_rows for table in tables)
+    return pa.table({"_": pa.nulls(num_rows)}).select([])

@@ -1,0 +1,608 @@
+"""Row groups of rewritten files in which nothing changes: copied as they are stored.
+
+Owns which row groups may be copied, in one place: `WhyNot` has the reasons against it, and a row
+group without a reason is copied, but for the few rows of it that are gone. (None is of files that
+are too small, and of encrypted ones or those with columns in other files, which `read_stored` does
+not take.) The others are read, and their rows are put between the copied ones, so that rows keep
+their order.
+
+Protocol: Row Tracking, Column Mapping, Writer Requirements for Add File
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog._util.cards import ProgressCount
+from deltalog.data.scan.plan import make_numbered_tasks, make_tasks
+from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.task import read_spec
+from deltalog.data.scan.transform import file_rebase, load_bitmap
+from deltalog.data.write.encode import is_materialising
+from deltalog.data.write.options import codec_of
+from deltalog.data.write.patched_groups import are_pages_apart, is_worth_patching
+from deltalog.data.write.spliced_files import SourceFile
+from deltalog.protocol.deletion_vectors import DeletionBitmap, inline_descriptor
+from deltalog.protocol.partition_values import encode_value, parse_value
+from deltalog.schema.conform import conform
+from deltalog.schema.metadata_columns import FILE_NUMBER, ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX
+from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_groups import read_stored
+from deltalog.storage.parquet_parts import guarded
+from deltalog.storage.pool import MOST_REQUESTS, read_ahead
+from deltalog.storage.store import is_local, native_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from deltalog._util.kernels import Array
+    from deltalog.data.scan.task import ScanTask
+    from deltalog.data.write.files import FileWriter
+    from deltalog.data.write.open_files import Values
+    from deltalog.data.write.options import WriteSpec
+    from deltalog.expressions import Expression
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.configuration import TableConfiguration
+    from deltalog.storage.parquet import ParquetReader
+    from deltalog.storage.parquet_facts import FetchedFooters
+    from deltalog.storage.parquet_groups import StoredFooter, StoredGroup
+    from deltalog.storage.parquet_pages import RowRange
+
+_log: Final = logging.getLogger("deltalog.data.write")
+
+LEAST_BYTES: int | None = 1024 * 1024
+"""Stored size from which on a row group is copied; None copies none.
+
+Row groups shrink with every rewrite. Small ones are put together with others.
+"""
+LEAST_COMPACTED_BYTES: int | None = 4 * 1024 * 1024
+"""The same where files are put together, for the sake of larger row groups."""
+
+_CODECS: Final = {"none": 0, "snappy": 1, "gzip": 2, "brotli": 4, "zstd": 6, "lz4": 7}
+
+
+class WhyNot(Enum):
+    """A reason for reading a row group and writing its rows once more."""
+
+    OPTIONS = "the caller chose how new files are encoded"
+    PARTITION_COLUMNS = "data files hold partition columns, whose values come from the log"
+    WRITER = "readers treat files of this writer in another way than ours, or it is not known"
+    CALENDAR = "its dates or times are of the old calendar, of which only its footer tells"
+    SCHEMA = "its stored schema is another than that of new files"
+    OVERLAP = "its row groups are longer together than the file"
+    CHANGED = "some of its rows change, or go on too many pages"
+    DAMAGED = "it has more rows than values, and reading it says what is wrong"
+    SIZE = "it is too small to stay alone"
+    CODEC = "it is compressed in another way than the table's property says"
+    ROW_IDS = "its row ids or commit versions follow from its place in the old file"
+
+
+def _version(text: str) -> tuple[int, ...]:
+    found = re.search(r"(\d+)\.(\d+)", text)
+    return (0, 0) if found is None else (int(found[1]), int(found[2]))
+
+
+# Writers whose values and statistics mean to all readers what ours mean, from these versions on.
+# Readers work around older ones by their name: parquet-mr before 1.8 stored wrong bounds of texts
+# and wrong DELTA_BYTE_ARRAY pages, before 1.2.9 wrong lengths of column chunks.
+_WRITERS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
+    ("parquet-cpp-arrow version ", (3, 0)),
+    ("parquet-mr version ", (1, 10)),
+    ("parquet-rs version ", (0, 0)),
+    ("delta-rs version ", (0, 0)),
+    ("DuckDB version ", (1, 0)),
+    ("Polars", (0, 0)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _SourceFacts:
+    """What decides whether any row group of a file may be copied."""
+
+    reader: ParquetReader
+    stored: StoredFooter
+    size_bytes: int
+    template: StoredFooter
+    time_zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupFacts:
+    """What decides whether a row group may be copied."""
+
+    group: StoredGroup
+    is_kept: bool
+    least_bytes: int
+    codec: int | None
+    id_leaves: tuple[int, ...]
+
+
+_OF_ALL: Final[tuple[tuple[WhyNot, Callable[[WriteSpec], bool]], ...]] = (
+    (WhyNot.OPTIONS, lambda spec: spec.writer_properties is not None),
+    (
+        WhyNot.PARTITION_COLUMNS,
+        lambda spec: (
+            bool(spec.configuration.partition_columns) and is_materialising(spec.configuration)
+        ),
+    ),
+)
+_OF_FILES: Final[tuple[tuple[WhyNot, Callable[[_SourceFacts], bool]], ...]] = (
+    (WhyNot.WRITER, lambda file: not _is_known(file.stored.created_by)),
+    (WhyNot.CALENDAR, lambda file: file_rebase(file.reader.metadata, file.time_zone) is not None),
+    (WhyNot.SCHEMA, lambda file: file.stored.schema != file.template.schema),
+    (
+        WhyNot.OVERLAP,
+        lambda file: sum(group.stored_bytes for group in file.stored.groups) > file.size_bytes,
+    ),
+)
+_OF_GROUPS: Final[tuple[tuple[WhyNot, Callable[[_GroupFacts], bool]], ...]] = (
+    (WhyNot.CHANGED, lambda one: not one.is_kept or not one.group.num_rows),
+    (WhyNot.DAMAGED, lambda one: not one.group.has_its_values),
+    (WhyNot.SIZE, lambda one: one.group.stored_bytes < one.least_bytes),
+    (WhyNot.CODEC, lambda one: one.codec is not None and one.group.codecs != {one.codec}),
+    (
+        WhyNot.ROW_IDS,
+        lambda one: any(one.group.chunks[leaf].null_count != 0 for leaf in one.id_leaves),
+    ),
+)
+
+
+def _is_known(created_by: str) -> bool:
+    return any(
+        created_by.startswith(name) and _version(created_by) >= least for name, least in _WRITERS
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeptFile:
+    """A file of which row groups are copied."""
+
+    source: SourceFile
+    values: Values
+    kept: tuple[int, ...]
+    starts: list[int]
+
+
+class KeptGroups:
+    """Copies row groups in which nothing changes, in their places among the rows that are written.
+
+    The caller numbers the files in the order in which their rows are written.
+
+    Args:
+        snapshot: that the files belong to.
+        writer: of the new files.
+        least_bytes: of a row group that is copied; None copies none.
+    """
+
+    def __init__(self, snapshot: Snapshot, writer: FileWriter, *, least_bytes: int | None) -> None:
+        self._snapshot = snapshot
+        self._writer = writer
+        self._spec = spec = writer.spec
+        self._least_bytes = least_bytes
+        self._has_ids = spec.configuration.row_ids_enabled
+        self._codec = _codec(spec.configuration)
+        self._files: dict[int, _KeptFile] = {}
+        self._lock = threading.Lock()
+        self._begun: int | None = None
+        self._beside: Values | None = None
+        self._copied = 0
+        self.why_not: WhyNot | None = next((why for why, test in _OF_ALL if test(spec)), None)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether a row group of any file may be copied."""
+        return self._least_bytes is not None and self.why_not is None
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the row groups that were copied so far."""
+        return self._writer.copied.num_rows
+
+    def is_large(self, size_bytes: int | None) -> bool:
+        """Whether a file of this size may have a row group that is copied."""
+        least = self._least_bytes
+        return self.is_possible and least is not None and (size_bytes or least) >= least
+
+    def has(self, number: int) -> bool:
+        """Whether row groups of a file that was looked at are copied."""
+        return number in self._files
+
+    def tasks(
+        self, tasks: Iterable[tuple[int, ScanTask, DeletionBitmap | None]]
+    ) -> Iterator[ScanTask]:
+        """Yield the tasks without the row groups that are copied, if anything else is left.
+
+        Args:
+            tasks: number of the file, the task that reads all its rows that stay or change, and
+                which of these change; None is a file of which nothing is copied.
+
+        Cost: the footer of each file that is large enough; those of a store that is reached by
+        requests are read ahead.
+        """
+        if not self.is_possible:
+            for _, task, _ in tasks:
+                yield task
+            return
+        is_here = is_local(self._snapshot.store)
+        looked = (
+            map(self._look, tasks)
+            if is_here
+            else read_ahead(self._look, tasks, depth=MOST_REQUESTS, sends_requests=True)
+        )
+        for number, rest, kept in looked:
+            if kept is not None:
+                self._files[number] = kept
+            if rest is not None:
+                yield rest
+
+    def write(
+        self,
+        number: int,
+        first_row: int,
+        rows: pa.RecordBatch,
+        *,
+        row_ids: Array | None = None,
+        row_commit_versions: Array | None = None,
+    ) -> None:
+        """Write rows of a file, after the row groups before them.
+
+        Args:
+            number: of the file.
+            first_row: physical position from which on they come.
+            rows: in the schema that the table will have.
+            row_ids: kept row ids.
+            row_commit_versions: kept row commit versions.
+        """
+        self.advance(number, first_row)
+        file = self._files.get(number)
+        values = self._beside if file is None else file.values
+        if values is None:
+            self._writer.write(rows, row_ids=row_ids, row_commit_versions=row_commit_versions)
+        else:
+            self._writer.write_spliced(
+                values, rows, row_ids=row_ids, row_commit_versions=row_commit_versions
+            )
+
+    def put_together(self) -> None:
+        """Write the rows of all other files, which are of the same partition, beside the copies."""
+        spliced = self._writer.splice(with_row_ids=self._has_ids)
+        self._beside = next(iter(self._files.values())).values
+        spliced.begin(self._beside, 0)
+
+    def advance(self, number: int, first_row: int) -> None:
+        """Copy the row groups that come before a row of a file."""
+        for before in sorted(one for one in self._files if one < number):
+            self._copy(before, None)
+            del self._files[before]
+        if number in self._files:
+            self._copy(number, first_row)
+
+    def finish(self) -> None:
+        """Copy the row groups that are left."""
+        for number in sorted(self._files):
+            self._copy(number, None)
+        self._files.clear()
+        copied = self._writer.copied
+        if copied.num_groups:
+            _log.debug(
+                "copied %d row groups (%d rows, %d bytes) to %s as they are stored",
+                copied.num_groups,
+                copied.num_rows,
+                copied.num_bytes,
+                self._spec.store.root,
+            )
+
+    def _copy(self, number: int, first_row: int | None) -> None:
+        """Copy row groups of a file: those before a row, or all that are left."""
+        file = self._files[number]
+        spliced = self._writer.splice(with_row_ids=self._has_ids)
+        if self._begun != number:
+            spliced.begin(file.values, file.source.size_bytes)
+            self._begun, self._copied = number, 0
+        left = file.kept[self._copied :]
+        now = tuple(n for n in left if first_row is None or file.starts[n] < first_row)
+        if now:
+            spliced.copy(file.values, file.source, now)
+            self._copied += len(now)
+
+    def _look(
+        self, job: tuple[int, ScanTask, DeletionBitmap | None]
+    ) -> tuple[int, ScanTask | None, _KeptFile | None]:
+        """Decide about the row groups of a file; the task is left with those that are read."""
+        number, task, changed = job
+        if changed is None or not self.is_large(task.size_bytes):
+            return number, task, None
+        try:
+            found = self._kept(task, changed)
+        except Exception as error:
+            error.add_note(f"while reading {task.path!r} of table {self._snapshot.store.root!r}")
+            raise
+        if found is None:
+            return number, task, None
+        kept, gone = found
+        marked = gone.union(
+            *(DeletionBitmap.from_range(kept.starts[n], kept.starts[n + 1]) for n in kept.kept)
+        )
+        if marked.cardinality >= kept.starts[-1]:
+            return number, None, kept
+        return number, replace(task, deletion_vector=inline_descriptor(marked)), kept
+
+    def _kept(
+        self, task: ScanTask, changed: DeletionBitmap
+    ) -> tuple[_KeptFile, DeletionBitmap] | None:
+        reader = open_parquet(
+            task.store,
+            task.path,
+            size_bytes=task.size_bytes,
+            footer=None if task.footers is None else task.footers.get(task.path),
+            footer_only=True,
+        )
+        try:
+            starts, gone = reader.row_group_starts, DeletionBitmap()
+            if task.deletion_vector is not None:
+                gone = load_bitmap(task.store, task.deletion_vector, num_rows=starts[-1])
+            if not any(self._may_keep(gone, changed, ends) for ends in pairwise(starts)):
+                return None  # before the footer is looked through
+            native = native_path(task.store, task.path)
+            size = Path(native).stat().st_size if native is not None else reader.size_bytes or 0
+            stored = read_stored(guarded(task.store, task.path, reader.stored_footer), size)
+            if stored is None:
+                return None
+            with self._lock:  # several files may be looked at at the same time
+                template = self._writer.splice(with_row_ids=self._has_ids).template
+            facts = _SourceFacts(reader, stored, size, template, self._spec.time_zone)
+            if any(test(facts) for _, test in _OF_FILES):
+                return None
+            kept = self._groups(reader, stored, gone, changed)
+            if not kept:
+                return None
+            source = SourceFile(
+                store=task.store,
+                path=task.path,
+                size_bytes=size,
+                footer=reader.footer,
+                stored=stored,
+                gone=gone,
+            )
+            return (
+                _KeptFile(
+                    source=source,
+                    values=self._values(task),
+                    kept=kept,
+                    starts=starts,
+                ),
+                gone,
+            )
+        finally:
+            reader.close()
+
+    def _may_keep(self, gone: DeletionBitmap, changed: DeletionBitmap, rows: RowRange) -> bool:
+        """Whether none of the rows of a row group change, and few pages of it lose rows."""
+        if changed.count_between(*rows):
+            return False
+        return not gone.count_between(*rows) or is_worth_patching(gone, rows)
+
+    def _groups(
+        self,
+        reader: ParquetReader,
+        stored: StoredFooter,
+        gone: DeletionBitmap,
+        changed: DeletionBitmap,
+    ) -> tuple[int, ...]:
+        ids = self._id_leaves(stored) if self._has_ids else ()
+        schema = self._writer.splice(with_row_ids=self._has_ids).schema
+        has_our_types = reader.arrow_schema.types == schema.types
+        found = []
+        for number, rows in enumerate(pairwise(reader.row_group_starts)):
+            group = stored.groups[number]
+            is_whole = not gone.count_between(*rows)
+            facts = _GroupFacts(
+                group=group,
+                is_kept=self._may_keep(gone, changed, rows)
+                and (is_whole or (has_our_types and self._are_pages_apart(stored, group, schema))),
+                least_bytes=self._least_bytes or 0,
+                codec=self._codec,
+                id_leaves=ids,
+            )
+            if not any(test(facts) for _, test in _OF_GROUPS):
+                found.append(number)
+        return tuple(found)
+
+    def _are_pages_apart(self, stored: StoredFooter, group: StoredGroup, schema: pa.Schema) -> bool:
+        codec = _CODECS[codec_of(None, self._spec.configuration.properties)]
+        return are_pages_apart(group, schema, created_by=stored.created_by, codec=codec)
+
+    def _id_leaves(self, stored: StoredFooter) -> tuple[int, ...]:
+        """The last leaf columns: the hidden ones of row tracking."""
+        configuration = self._spec.configuration
+        names = (configuration.row_id_column, configuration.row_commit_version_column)
+        num_hidden = sum(name is not None for name in names)
+        num_leaves = len(stored.groups[0].chunks) if stored.groups else 0
+        return tuple(range(num_leaves - num_hidden, num_leaves))
+
+    def _values(self, task: ScanTask) -> Values:
+        """The partition values, as a new file of these rows has them."""
+        configuration = self._spec.configuration
+        columns = zip(
+            configuration.partition_schema,
+            configuration.physical_partition_columns,
+            strict=True,
+        )
+        found: list[Any] = []
+        for column, physical in columns:
+            text = task.partition_values.get(physical)
+            value = parse_value(text, column.type, time_zone=self._spec.time_zone)
+            found.append(encode_value(value, column.type))
+        return tuple(found)
+
+
+def _codec(configuration: TableConfiguration) -> int | None:
+    """Number of the compression that the table's property names; None if it names none."""
+    if configuration.properties.parquet_compression_codec is None:
+        return None
+    return _CODECS[codec_of(None, configuration.properties)]
+
+
+# Copy rows of existing files into new files: the part of copy-on-write that all verbs share.
+
+
+ROW_GROUP_BYTES: Final = 16 * 1024 * 1024
+"""In-memory size of the row groups of rewritten files.
+
+Smaller than the default: a row group is encoded while the next one is read, and only the last one
+has nothing to overlap with.
+"""
+
+
+def read_rows(
+    snapshot: Snapshot,
+    files: pa.Table,
+    *,
+    predicate: Expression | None = None,
+    more_columns: Sequence[str] = (),
+    footers: FetchedFooters | None = None,
+    progress: ProgressCount | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the live rows of some files, with all columns.
+
+    Args:
+        snapshot: that the files belong to.
+        files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
+        predicate: only rows for which it is true; resolved against the snapshot's schema.
+        more_columns: of `METADATA_COLUMNS`, after the table's own.
+        footers: what was fetched of the files before.
+        progress: counted in files.
+
+    Cost: bounded memory, like any scan.
+    """
+    spec = read_spec(
+        snapshot,
+        columns=snapshot.configuration.schema.names,
+        hidden=more_columns,
+        predicate=predicate,
+    )
+    progress = progress or ProgressCount(None)
+    progress.expect(files.num_rows)
+    yield from read_tasks(progress.each(make_tasks(snapshot, spec, files, footers=footers)))
+
+
+def copy_rows(
+    snapshot: Snapshot,
+    files: pa.Table,
+    writer: FileWriter,
+    schema: pa.Schema,
+    *,
+    without: Sequence[pa.Int64Array | None] | None = None,
+    kept: KeptGroups | None = None,
+    footers: FetchedFooters | None = None,
+    progress: ProgressCount | None = None,
+) -> int:
+    """Copy the live rows of some files, in the schema that the table will have.
+
+    Args:
+        snapshot: that the files belong to.
+        files: rows of `snapshot.files`, at least with `TASK_COLUMNS`.
+        writer: writes the rows.
+        schema: of the writer's rows; may have more columns than the snapshot's.
+        without: for each file, positions of rows to leave out besides those of its vector.
+        kept: copies row groups in which nothing changes; None reads and writes all rows.
+        footers: what was fetched of the files before.
+        progress: counted in files.
+
+    Returns:
+        The number of copied rows.
+    """
+    ids = (ROW_ID, ROW_COMMIT_VERSION) if snapshot.configuration.row_ids_enabled else ()
+    names = snapshot.configuration.schema.names
+    progress = progress or ProgressCount(None)
+    progress.expect(files.num_rows)
+    more = () if kept is None else (ROW_INDEX,)
+    spec = read_spec(snapshot, columns=names, hidden=(*ids, *more), predicate=None)
+    if kept is None:
+        tasks = make_tasks(snapshot, spec, files, footers=footers)
+    else:
+        tasks = make_numbered_tasks(snapshot, spec, files, footers=footers)
+    if without is not None:
+        tasks = map(_without, tasks, without)
+    if kept is None:
+        tasks = progress.each(tasks)
+    else:
+        # Rows to leave out are in the tasks' vectors.
+        numbered = enumerate(progress.each(tasks))
+        tasks = kept.tasks((number, task, DeletionBitmap()) for number, task in numbered)
+    copied = 0
+    for batch in read_tasks(tasks):
+        if not batch.num_rows:
+            continue
+        copied += batch.num_rows
+        if kept is None:
+            write_copied(writer, batch, schema)
+        else:
+            write_between(kept, batch, schema)
+    if kept is not None:
+        kept.finish()
+        copied += kept.num_rows
+    return copied
+
+
+def write_between(kept: KeptGroups, batch: pa.RecordBatch, schema: pa.Schema) -> None:
+    """Write rows of one file as `write_copied` does, between the row groups that are copied.
+
+    Args:
+        kept: the row groups.
+        batch: with the columns `FILE_NUMBER` and `ROW_INDEX`.
+        schema: of the writer's rows.
+    """
+    number, first_row = (batch.column(name)[0].as_py() for name in (FILE_NUMBER, ROW_INDEX))
+    rows, ids = _with_ids(batch.drop_columns([FILE_NUMBER, ROW_INDEX]))
+    kept.write(number, first_row, conform(rows, schema), **ids)
+
+
+def _without(task: ScanTask, positions: pa.Int64Array | None) -> ScanTask:
+    """The task with these rows added to its deletion vector."""
+    if positions is None:
+        return task
+    bitmap = DeletionBitmap.from_arrow(positions)
+    if task.deletion_vector is not None:
+        # The reader of the task checks the rows.
+        bitmap |= load_bitmap(task.store, task.deletion_vector, num_rows=None)
+    return replace(task, deletion_vector=inline_descriptor(bitmap))
+
+
+def write_after(kept: KeptGroups, number: int, batch: pa.RecordBatch, schema: pa.Schema) -> None:
+    """Write rows as `write_copied` does, after the row groups of files before the given one."""
+    rows, ids = _with_ids(batch)
+    kept.write(number, 0, conform(rows, schema), **ids)
+
+
+def write_copied(writer: FileWriter, batch: pa.RecordBatch, schema: pa.Schema) -> None:
+    """Write rows that were in the table before; their row ids, if read, are kept."""
+    rows, ids = _with_ids(batch)
+    writer.write(conform(rows, schema), **ids)
+
+
+def _with_ids(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, Any]]:
+    """The rows without row ids, and these, if they were read, as a writer takes them."""
+    found = {
+        parameter: batch.column(name)
+        for name, parameter in _ID_PARAMETERS.items()
+        if name in batch.schema.names
+    }
+    if not found:
+        return batch, {}
+    return batch.drop_columns(
+        [name for name in _ID_PARAMETERS if name in batch.schema.names]
+    ), found
+
+
+_ID_PARAMETERS: Final = {ROW_ID: "row_ids", ROW_COMMIT_VERSION: "row_commit_versions"}

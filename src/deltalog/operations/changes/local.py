@@ -1,0 +1,285 @@
+"""Run a DELETE or UPDATE in this process: find matching rows, and apply the change.
+
+Owns the search, the decision per file, and its execution. `rows.merge` does the same for MERGE.
+
+Protocol: Deletion Vectors, Add CDC File, Generated Columns, Row Tracking
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from deltalog._util.cached import cached_property
+from deltalog._util.clock import Stopwatch
+from deltalog.data.scan.plan import make_tasks
+from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.task import read_spec
+from deltalog.data.write.changes import ChangeWriter
+from deltalog.data.write.files import FileWriter
+from deltalog.data.write.rows_to_files import WriteLimits
+from deltalog.expressions import to_sql
+from deltalog.operations.arguments import as_condition
+from deltalog.operations.changes import kept_groups
+from deltalog.operations.changes.apply import (
+    FileDecision,
+    FileEdits,
+    NewVersions,
+    change_rows,
+    decide_files,
+    explain_decisions,
+    file_counts,
+    find_matching_files,
+    may_mask,
+    stage_files,
+)
+from deltalog.operations.changes.assign import Scope, assignments, enforced, updating_enforcer
+from deltalog.operations.changes.kept_groups import (
+    ROW_GROUP_BYTES,
+    KeptGroups,
+    copy_rows,
+    read_rows,
+)
+from deltalog.operations.changes.request import Action, ChangeMetrics, RowCounts
+from deltalog.schema.conform import conform
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.data.write.options import WriteSpec
+    from deltalog.operations.changes.apply import SelectedRows
+    from deltalog.operations.changes.assign import Assignments
+    from deltalog.operations.changes.request import ChangeRequest
+    from deltalog.transaction import PendingTransaction
+
+_LIMITS = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
+
+
+class LocalChange:
+    """The rows of a DELETE or UPDATE, ready to be applied or previewed; a `PlannedChange`.
+
+    Args:
+        transaction: on an existing table.
+        request: without a source.
+
+    Raises:
+        InvalidInputError: a column does not exist or cannot be assigned, or deletion vectors are
+            asked for but the table does not support them.
+
+    Cost: that of `find_matching_files`.
+    """
+
+    def __init__(self, transaction: PendingTransaction, request: ChangeRequest) -> None:
+        self._transaction = transaction
+        self._snapshot = snapshot = transaction.read_snapshot
+        self._request = request
+        (self._clause,) = request.clauses
+        schema = snapshot.configuration.schema
+        self._deletes = self._clause.action is Action.DELETE
+        context = snapshot.context
+        session = context.session  # one moment for condition and values
+        if not self._deletes:
+            is_try = not request.error_on_type_mismatch
+            scope = Scope.of_table(schema, session, is_try=is_try)
+            self._assigned = assignments(schema, self._clause.values or {}, scope)
+        self._condition = as_condition(
+            schema, request.condition, session=session, parameters=request.parameters
+        )
+        transaction.parameters["predicate"] = (
+            [] if self._condition is None else [to_sql(self._condition)]
+        )
+        self._is_preview = True
+        self._scan_ms = 0
+
+    @cached_property
+    def _selected(self) -> SelectedRows:
+        transaction, watch = self._transaction, Stopwatch()
+        selected = find_matching_files(
+            self._snapshot,
+            self._condition,
+            along=() if self._deletes or self._is_preview else self._read_along(),
+            progress=transaction.progress,
+        )
+        transaction.record_read(self._condition, selected.files, is_row_local=True)
+        self._scan_ms = watch.elapsed_ms()
+        return selected
+
+    def _read_along(self) -> list[str]:
+        """The columns that new versions are made of, if they may come without the other rows."""
+        configuration = self._snapshot.configuration
+        if not may_mask(configuration, asked=self._request.use_deletion_vectors):
+            return []
+        names: Sequence[str] = configuration.schema.names
+        if not configuration.change_data_feed_enabled:
+            used = {path[0] for path in self._assigned.columns}
+            names = [name for name in names if name in used or name not in self._assigned.replaced]
+        return list(names)
+
+    @cached_property
+    def _decisions(self) -> tuple[FileDecision, ...]:
+        asked = self._request.use_deletion_vectors
+        # Updates write change data files in any case; deletes only if a file is rewritten.
+        return decide_files(
+            self._snapshot, self._selected, asked=asked, tells_rows=not self._deletes
+        )
+
+    def apply(self) -> ChangeMetrics:
+        """Write the changed rows, and stage the files.
+
+        Raises:
+            ConstraintViolationError: new rows violate a constraint; no new file is left behind.
+
+        Cost: deletes write one small file for all deletion vectors, and copy the remaining rows of
+        rewritten files; updates read all columns of the row groups with matching rows in masked
+        files, and of the whole of rewritten files.
+        """
+        self._is_preview = False
+        found, watch = self._known_metrics(), Stopwatch()
+        if self._selected.files.num_rows:
+            found = self._delete(found) if self._deletes else self._update(found)
+        return replace(found, rewrite_ms=watch.elapsed_ms())
+
+    def preview(self) -> tuple[ChangeMetrics, pa.Table]:
+        """Return the result of `apply` and the decision per file; values are not computed."""
+        found = self._known_metrics()
+        if not self._deletes:
+            found = replace(found, rows=RowCounts(updated_not_matched_by_source=self._count()))
+        return found, explain_decisions(self._selected, self._decisions)
+
+    def explain(self) -> str:
+        """Describe as text how many files were read, and the decisions about them."""
+        selected = self._selected
+        lines = [f"files read: {selected.num_candidates}, with rows: {selected.files.num_rows}"]
+        decisions = [f"files to {one}: {self._decisions.count(one)}" for one in FileDecision]
+        return "\n".join([*lines, *decisions])
+
+    def _known_metrics(self) -> ChangeMetrics:
+        """Return the metrics that are known before anything is written."""
+        selected = self._selected
+        rows = (
+            RowCounts(deleted_not_matched_by_source=selected.num_rows)
+            if self._deletes
+            else RowCounts()
+        )
+        return ChangeMetrics(
+            rows=rows,
+            files=file_counts(selected, self._decisions),
+            num_scanned_files=selected.num_candidates,
+            num_touched_files=selected.files.num_rows,
+            scan_ms=self._scan_ms,
+        )
+
+    def _count(self) -> int:
+        """Count the matching rows, from footers if the log has no `numRecords`."""
+        known = self._selected.num_rows
+        if known is not None:
+            return known
+        spec = read_spec(self._snapshot, columns=[], predicate=None)
+        tasks = make_tasks(self._snapshot, spec, self._selected.files)
+        return sum(batch.num_rows for batch in read_tasks(tasks))
+
+    # --- deletes
+
+    def _delete(self, found: ChangeMetrics) -> ChangeMetrics:
+        stage_files(self._transaction, self._selected, self._decisions)
+        cut = [n for n, one in enumerate(self._decisions) if one is FileDecision.REWRITTEN]
+        return self._rewrite(cut, found) if cut else found
+
+    def _rewrite(self, cut: Sequence[int], found: ChangeMetrics) -> ChangeMetrics:
+        """Copy the remaining rows of files to new ones; write deleted rows as change data."""
+        transaction, selected = self._transaction, self._selected
+        files = selected.files.take(pa.array(cut, pa.int64()))
+        spec = self._request.file_options.spec_for(transaction)
+        # The transaction may have added columns that the snapshot's rows lack.
+        schema = spec.configuration.arrow_schema
+        with FileWriter(spec, limits=_LIMITS) as writer:
+            copied = copy_rows(
+                self._snapshot,
+                files,
+                writer,
+                schema,
+                without=[selected.positions[number] for number in cut],
+                kept=KeptGroups(self._snapshot, writer, least_bytes=kept_groups.LEAST_BYTES),
+                footers=selected.footers,
+                progress=transaction.progress,
+            )
+            written = writer.finish()
+        transaction.add_files(written)
+        told = len(transaction.cdc)
+        if self._snapshot.configuration.change_data_feed_enabled:
+            with ChangeWriter(spec) as feed:
+                for batch in read_rows(
+                    self._snapshot,
+                    selected.files,
+                    predicate=self._condition,
+                    footers=selected.footers,
+                    progress=transaction.progress,
+                ):
+                    feed.write(conform(batch, schema), "delete")
+                transaction.add_changes(feed.finish())
+        return replace(
+            found,
+            files=replace(found.files, num_copied_rows=copied),
+            num_added_files=len(written.adds),
+            num_added_bytes=written.num_bytes,
+            num_change_files=len(transaction.cdc) - told,
+        )
+
+    # --- updates
+
+    def _update(self, found: ChangeMetrics) -> ChangeMetrics:
+        transaction = self._transaction
+        update = _Update(self._assigned, self._request.file_options.spec_for(transaction))
+        edits = FileEdits(
+            selected=self._selected,
+            updates=[True] * self._selected.files.num_rows,
+            columns=update.columns,
+            reads=update.reads,
+            decisions=self._decisions,
+            progress=transaction.progress,
+        )
+        has_feed = self._snapshot.configuration.change_data_feed_enabled
+        with contextlib.ExitStack() as stack:
+            writer = stack.enter_context(FileWriter(update.spec, limits=_LIMITS))
+            feed = stack.enter_context(ChangeWriter(update.spec)) if has_feed else None
+            files = change_rows(transaction, edits, update, writer, feed)
+            written = writer.finish()
+            cdc = () if feed is None else feed.finish()
+            transaction.add_files(written)
+            transaction.add_changes(cdc)
+        return replace(
+            found,
+            rows=RowCounts(updated_not_matched_by_source=update.num_rows),
+            files=files,
+            num_added_files=len(written.adds),
+            num_added_bytes=written.num_bytes,
+            num_change_files=len(cdc),
+        )
+
+
+class _Update:
+    """Applies the assignments of an UPDATE to batches of rows; a `rows.apply.RowUpdate`."""
+
+    def __init__(self, wanted: Assignments, spec: WriteSpec) -> None:
+        configuration = spec.configuration
+        self.spec = spec
+        self._wanted = wanted
+        self._enforcer, self._schema = updating_enforcer(spec, configuration, wanted.names)
+        # Generated columns are recomputed, so they may differ as well.
+        self.columns = {*wanted.names, *configuration.schema.names} - (
+            set(self._schema.names) - set(wanted.names)
+        )
+        used = {path[0] for path in wanted.columns}
+        replaced = wanted.replaced | (self.columns - set(wanted.names))
+        self.reads = (set(configuration.schema.names) - replaced) | used
+        self.num_rows = 0
+
+    def __call__(self, file: int, first: int, old: pa.RecordBatch) -> NewVersions:
+        """Return the new versions of rows, all of which are updated."""
+        del file, first
+        self.num_rows += old.num_rows
+        new = self._wanted.compute(old, old)
+        return NewVersions(enforced(self._enforcer, self._schema, old, new))

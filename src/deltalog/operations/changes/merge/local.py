@@ -1,0 +1,475 @@
+"""Run a MERGE in this process: find matching rows, apply clauses, stage files.
+
+Owns the order of the work: the source's keys limit the files that are read, clauses are chosen for
+pairs and single rows, and files are changed as by UPDATE and DELETE.
+
+Protocol: Deletion Vectors, Add CDC File, Row Tracking
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from deltalog._util.cached import cached_property
+from deltalog._util.clock import Stopwatch
+from deltalog._util.kernels import Array, compute
+from deltalog.data.scan.prune import prune
+from deltalog.data.write.changes import ChangeWriter
+from deltalog.data.write.enforce import Enforcer
+from deltalog.data.write.files import FileWriter
+from deltalog.data.write.rows_to_files import WriteLimits
+from deltalog.errors import InternalError
+from deltalog.expressions import columns, to_sql
+from deltalog.operations.changes.apply import (
+    FileDecision,
+    FileEdits,
+    NewVersions,
+    change_rows,
+    decide_files,
+    explain_choice,
+    explain_decisions,
+    file_counts,
+)
+from deltalog.operations.changes.assign import enforced, updating_enforcer
+from deltalog.operations.changes.kept_groups import ROW_GROUP_BYTES
+from deltalog.operations.changes.merge.match import find_matches, reach_of_merge
+from deltalog.operations.changes.merge.plan import first_true, plan_merge
+from deltalog.operations.changes.merge.source import SOURCE, TARGET, MergeSource
+from deltalog.operations.changes.request import Action, ChangeMetrics, RowCounts
+from deltalog.protocol.deletion_vectors import keep_mask
+from deltalog.protocol.features.identity_columns import identity_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.data.write.options import WriteSpec
+    from deltalog.expressions import Expression
+    from deltalog.operations.changes.assign import Assignments
+    from deltalog.operations.changes.merge.match import MergeMatches
+    from deltalog.operations.changes.merge.plan import MergeCondition, MergePlan, ResolvedClause
+    from deltalog.operations.changes.request import ChangeRequest
+    from deltalog.protocol.deletion_vectors import DeletionBitmap
+    from deltalog.transaction import PendingTransaction
+
+
+class LocalMerge:
+    """The rows of a merge, ready to be applied, previewed or explained; a `PlannedChange`.
+
+    Args:
+        transaction: on an existing table.
+        request: with a `MergeSource` as the source, as its rows are read more than once.
+
+    Raises:
+        InvalidInputError: clauses, names or types are invalid.
+        SchemaMismatchError: the source has columns that the table lacks.
+        AmbiguousMergeError: several rows of the source would change the same row.
+
+    Cost: that of `find_matches`, on the first use of its result.
+    """
+
+    def __init__(self, transaction: PendingTransaction, request: ChangeRequest) -> None:
+        self._transaction = transaction
+        self._snapshot = snapshot = transaction.read_snapshot
+        self._request = request
+        # What the transaction holds already stays: columns that an earlier verb has added.
+        before = transaction.configuration
+        source = request.source.beside(before.schema)
+        self._source: MergeSource = source
+        self._plan = plan_merge(request, before, source.schema, snapshot.context.session)
+        transaction.parameters.update(request.logged())
+        if self._plan.configuration is not before:
+            transaction.set_configuration(self._plan.configuration)
+
+    @cached_property
+    def _matches(self) -> MergeMatches:
+        transaction, watch = self._transaction, Stopwatch()
+        matches = find_matches(
+            self._snapshot, self._plan, self._source, progress=transaction.progress
+        )
+        self._scan_ms = watch.elapsed_ms()
+        # For conflict detection: a matched source row is not inserted, so the merge also depends
+        # on files with matching rows that it does not change.
+        if not matches.reach.is_none:
+            alone = self._plan.request.is_row_local
+            transaction.record_read(
+                matches.reach.file_predicate, matches.matched_files, is_row_local=alone
+            )
+            transaction.record_read_files(matches.selected.files, is_row_local=alone)
+        return matches
+
+    @cached_property
+    def _found(self) -> ChangeMetrics:
+        matches, plan = self._matches, self._plan
+        clause_numbers = [0] * (len(plan.matched) + len(plan.not_matched_by_source))
+        for part in matches.clause_numbers:
+            for entry in compute.value_counts(part).to_pylist():
+                clause_numbers[entry["values"]] += entry["counts"]
+        matched, not_matched_by_source = (
+            clause_numbers[: len(plan.matched)],
+            clause_numbers[len(plan.matched) :],
+        )
+        return ChangeMetrics(
+            num_source_rows=self._source.num_rows,
+            rows=RowCounts(
+                updated=_sum(plan.matched, matched, Action.UPDATE),
+                deleted=_sum(plan.matched, matched, Action.DELETE),
+                updated_not_matched_by_source=_sum(
+                    plan.not_matched_by_source, not_matched_by_source, Action.UPDATE
+                ),
+                deleted_not_matched_by_source=_sum(
+                    plan.not_matched_by_source, not_matched_by_source, Action.DELETE
+                ),
+            ),
+            num_files=matches.num_files,
+            num_scanned_files=matches.selected.num_candidates,
+            num_touched_files=matches.selected.files.num_rows,
+            scan_ms=self._scan_ms,
+        )
+
+    @cached_property
+    def _decisions(self) -> tuple[FileDecision, ...]:
+        return decide_files(
+            self._snapshot,
+            self._matches.selected,
+            asked=self._request.use_deletion_vectors,
+            tells_rows=self._found.rows.all_updated > 0,
+        )
+
+    def apply(self) -> ChangeMetrics:
+        """Write the changed and inserted rows, and stage the files.
+
+        Raises:
+            ConstraintViolationError: new rows violate a constraint; no new file is left behind.
+
+        Cost: all columns of the row groups with changed rows in masked files, and of the whole of
+        rewritten files. The table is streamed.
+        """
+        transaction, plan, matches = self._transaction, self._plan, self._matches
+        found, decisions, watch = self._found, self._decisions, Stopwatch()
+        spec = self._request.file_options.spec_for(transaction)
+        change = MergeUpdate(spec, plan, self._source, matches)
+        inserts = Inserts(spec, plan, self._source, matches.matched_sources)
+        edits = FileEdits(
+            selected=matches.selected,
+            updates=self._updates(),
+            columns=change.columns,
+            reads=change.reads,
+            decisions=decisions,
+            progress=transaction.progress,
+        )
+        with contextlib.ExitStack() as stack:
+            limits = WriteLimits(row_group_bytes=ROW_GROUP_BYTES)
+            writer = stack.enter_context(FileWriter(spec, limits=limits))
+            feed = stack.enter_context(ChangeWriter(spec)) if self._tells_changes else None
+            files = change_rows(transaction, edits, change, writer, feed)
+            inserts.write(writer, feed)
+            written = writer.finish(
+                identity_marks=inserts.identity_marks, identity_starts=inserts.identity_starts
+            )
+            cdc = () if feed is None else feed.finish()
+            transaction.add_files(written)
+            transaction.add_changes(cdc)
+        return replace(
+            found,
+            rows=replace(found.rows, inserted=inserts.num_rows),
+            files=files,
+            num_added_files=len(written.adds),
+            num_added_bytes=written.num_bytes,
+            num_change_files=len(cdc),
+            rewrite_ms=watch.elapsed_ms(),
+        )
+
+    def preview(self) -> tuple[ChangeMetrics, pa.Table]:
+        """Return the result of `apply` and the decision per file; values are not checked."""
+        matching, spec = (
+            self._matches.selected,
+            self._request.file_options.spec_for(self._transaction),
+        )
+        inserts = Inserts(spec, self._plan, self._source, self._matches.matched_sources)
+        found = replace(
+            self._found,
+            rows=replace(self._found.rows, inserted=inserts.count()),
+            files=file_counts(matching, self._decisions),
+        )
+        return found, explain_decisions(matching, self._decisions)
+
+    def explain(self) -> str:
+        """Describe keys, conditions and files as text; only the source's keys are read."""
+        snapshot, source, plan = self._snapshot, self._source, self._plan
+        condition = plan.condition
+        into = f"{snapshot.store.root}, version {snapshot.version}"
+        lines = [f"Merge of {source.num_rows} rows into {into}"]
+        keys = [
+            f"{to_sql(key.target)} {'<=>' if key.null_safe else '='} {to_sql(key.source)}"
+            for key in condition.keys
+        ]
+        lines.append(f"  equal keys: {', '.join(keys) or _without_keys(condition)}")
+        for what, parts in (
+            ("of the table alone", condition.target_only),
+            ("of the source alone", condition.source_only),
+            ("of pairs", condition.residual),
+        ):
+            lines += [f"  condition {what}: {to_sql(part)}" for part in parts]
+        lines.append(f"  columns that decide: {', '.join(plan.target_columns) or 'none'}")
+        lines += [
+            f"  {clause.given}"
+            for clause in (*plan.matched, *plan.not_matched, *plan.not_matched_by_source)
+        ]
+        choice = explain_choice(snapshot, asked=self._request.use_deletion_vectors)
+        lines.append(f"  changed files: {choice}")
+        reach = reach_of_merge(plan, source)
+        if reach.is_none:
+            return "\n".join([*lines, "  files: no row of the table is concerned"])
+        pruned = prune(snapshot, reach.file_predicate)
+        return "\n".join([*lines, *(f"  {line}" for line in pruned.explain())])
+
+    def _updates(self) -> list[bool]:
+        clauses = (*self._plan.matched, *self._plan.not_matched_by_source)
+        updates = pa.array(
+            [n for n, clause in enumerate(clauses) if clause.assigned is not None], pa.int8()
+        )
+        return [
+            bool(compute.any(compute.is_in(clause_numbers, value_set=updates)).as_py())
+            for clause_numbers in self._matches.clause_numbers
+        ]
+
+    @property
+    def _tells_changes(self) -> bool:
+        """Whether change data files are needed.
+
+        Inserts and deletes follow from `add`, `remove` and deletion vectors, unless a rewritten
+        file holds copied rows too.
+        """
+        rows = self._found.rows
+        return self._snapshot.configuration.change_data_feed_enabled and bool(
+            rows.all_updated or (rows.all_deleted and FileDecision.REWRITTEN in self._decisions)
+        )
+
+
+def _without_keys(condition: MergeCondition) -> str:
+    """Say how pairs are found where the condition has no equality."""
+    within = condition.within
+    if within is None:
+        return "none, so every pair is looked at"
+    ends = (within.low, within.target, within.high)
+    shown = " <= ".join(to_sql(end) for end in ends if end is not None)
+    return f"none; rows are looked up by {shown}"
+
+
+def _sum(clauses: Sequence[ResolvedClause], counts: Sequence[int], action: Action) -> int:
+    return sum(
+        count
+        for clause, count in zip(clauses, counts, strict=True)
+        if clause.given.action is action
+    )
+
+
+# Compute the rows that a merge writes: updated rows and inserted rows.
+
+
+class MergeUpdate:
+    """Computes the new versions of matching rows by their clauses; a `rows.apply.RowUpdate`.
+
+    Args:
+        spec: of the new files.
+        plan: of the merge.
+        source: the source's rows.
+        matches: the rows that change, each with its clause and its source row.
+
+    Attributes:
+        columns: the columns that may differ between old and new versions.
+        reads: the old columns that new versions are computed from.
+    """
+
+    def __init__(
+        self, spec: WriteSpec, plan: MergePlan, source: MergeSource, matches: MergeMatches
+    ) -> None:
+        self._clauses = (*plan.matched, *plan.not_matched_by_source)
+        self._source = source
+        self._matches = matches
+        self._schema = spec.configuration.arrow_schema
+        self._makers = [
+            None if clause.assigned is None else _Maker(spec, clause.assigned, source)
+            for clause in self._clauses
+        ]
+        makers = [maker for maker in self._makers if maker is not None]
+        self.columns: set[str] = {name for maker in makers for name in maker.columns}
+        self.reads: set[str] = {name for maker in makers for name in maker.reads}
+
+    def __call__(self, file: int, first: int, old: pa.RecordBatch) -> NewVersions:
+        """Return the new versions of rows."""
+        clause_numbers = self._matches.clause_numbers[file].slice(first, old.num_rows)
+        sources = self._matches.sources[file].slice(first, old.num_rows)
+        parts: list[pa.RecordBatch] = []
+        places: list[Array] = []
+        for code in compute.unique(clause_numbers).to_pylist():
+            maker = self._makers[code]
+            if maker is None:
+                continue
+            mask = compute.equal(clause_numbers, code)
+            whole = mask.true_count == old.num_rows
+            rows = old if whole else old.filter(mask)
+            parts.append(maker.make(rows, sources if whole else sources.filter(mask)))
+            if whole:
+                return NewVersions(parts[0])
+            places.append(compute.indices_nonzero(mask).cast(pa.int64()))
+        if not parts:
+            none = pa.RecordBatch.from_arrays(
+                [pa.array([], field.type) for field in self._schema], schema=self._schema
+            )
+            return NewVersions(none, pa.repeat(pa.scalar(value=False), old.num_rows))
+        at = pa.concat_arrays(places)
+        if len(parts) == 1:
+            (new,) = parts
+        else:
+            joined = pa.Table.from_batches(parts).take(compute.array_sort_indices(at))
+            (new,) = joined.combine_chunks().to_batches()
+        if new.num_rows == old.num_rows:
+            return NewVersions(new)
+        updates = [n for n, maker in enumerate(self._makers) if maker is not None]
+        return NewVersions(
+            new, compute.is_in(clause_numbers, value_set=pa.array(updates, pa.int8()))
+        )
+
+
+class _Maker:
+    """Computes new versions of rows by one UPDATE clause."""
+
+    def __init__(self, spec: WriteSpec, assigned: Assignments, source: MergeSource) -> None:
+        self._assigned = assigned
+        self._source = source
+        configuration = spec.configuration
+        self._enforcer, self._schema = updating_enforcer(spec, configuration, assigned.names)
+        kept = set(self._schema.names) - set(assigned.names)
+        self.columns = set(configuration.schema.names) - kept
+        used = assigned.columns
+        self._target_names = sorted({path[1] for path in used if path[0] == TARGET})
+        self._source_names = sorted({path[1] for path in used if path[0] == SOURCE})
+        replaced = assigned.replaced | (self.columns - set(assigned.names))
+        self.reads = (set(configuration.schema.names) - replaced) | set(self._target_names)
+
+    def make(self, old: pa.RecordBatch, sources: Array) -> pa.RecordBatch:
+        """Return the new versions.
+
+        Args:
+            old: rows before the change.
+            sources: for each, the number of its source row.
+        """
+        parts: dict[str, Array] = {"": pa.nulls(old.num_rows)}
+        if self._target_names:
+            parts[TARGET] = old.select(self._target_names).to_struct_array()
+        if self._source_names:
+            parts[SOURCE] = self._source.take(sources, self._source_names).to_struct_array()
+        scope = pa.RecordBatch.from_arrays(list(parts.values()), names=list(parts))
+        new = self._assigned.compute(old, scope)
+        return enforced(self._enforcer, self._schema, old, new)
+
+
+class Inserts:
+    """Inserts the source rows that match no row of the table.
+
+    Args:
+        spec: of the new files.
+        plan: of the merge.
+        source: the source's rows.
+        matched: numbers of the source rows that match.
+    """
+
+    def __init__(
+        self, spec: WriteSpec, plan: MergePlan, source: MergeSource, matched: DeletionBitmap
+    ) -> None:
+        self._spec = spec
+        self._clauses = plan.not_matched
+        self._source = source
+        self._matched = matched
+        self.identity_marks: dict[str, int] = {}
+        self.identity_starts: dict[str, int] = {}
+        self.num_rows: int = 0
+
+    def write(self, writer: FileWriter, feed: ChangeWriter | None) -> None:
+        """Write the new rows."""
+        has_ids = self._spec.configuration.row_ids_enabled
+        for rows in self._rows():
+            # The same file may hold copied rows with materialized ids: NULL means the default.
+            ids = pa.nulls(rows.num_rows, pa.int64()) if has_ids else None
+            writer.write(rows, row_ids=ids, row_commit_versions=ids)
+            if feed is not None:
+                feed.write(rows, "insert")
+            self.num_rows += rows.num_rows
+
+    def count(self) -> int:
+        """Count the rows that would be inserted; only the clauses' conditions are evaluated."""
+        return sum(
+            picked.num_rows
+            for place in range(len(self._clauses))
+            for picked in self._picked(place, [])
+        )
+
+    def _rows(self) -> Iterator[pa.RecordBatch]:
+        for place, clause in enumerate(self._clauses):
+            assigned = _assigned(clause)
+            enforcer = Enforcer(
+                self._spec.configuration,
+                assigned.new_schema(),
+                table=self._spec.store.root,
+                time_zone=self._spec.time_zone,
+                identity_starts=self._next_identities(),
+                now_ms=self._spec.now_ms,
+            )
+            names = sorted({path[1] for path in assigned.columns})
+            for picked in self._picked(place, names):
+                yield enforcer.apply(assigned.compute_new(_as_scope(picked)))
+            self.identity_marks.update(enforcer.identity_marks)
+            self.identity_starts = {**enforcer.identity_starts, **self.identity_starts}
+
+    def _next_identities(self) -> dict[str, int]:
+        """First identity values of the next clause: clauses share the columns' sequences."""
+        known = {
+            column.name: column for column in identity_columns(self._spec.configuration.schema)
+        }
+        return {
+            name: mark + known[name].step for name, mark in self.identity_marks.items()
+        } or dict(self._spec.identity_starts)
+
+    def _picked(self, place: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield columns of the rows that a clause inserts."""
+        conditions = [clause.condition for clause in self._clauses[: place + 1]]
+        used = {
+            path[1]
+            for condition in conditions
+            if condition is not None
+            for path in columns(condition)
+        }
+        for start, batch in self._source.batches(sorted({*names, *used})):
+            mask = keep_mask(self._matched, start, batch.num_rows)
+            if mask is not None and not mask.true_count:
+                continue
+            rows = batch if mask is None else batch.filter(mask)
+            if any(condition is not None for condition in conditions):
+                rows = rows.filter(compute.equal(_clause_numbers(conditions, rows), place))
+            if rows.num_rows:
+                yield rows
+
+
+def _assigned(clause: ResolvedClause) -> Assignments:
+    if clause.given.action is not Action.INSERT or clause.assigned is None:
+        raise InternalError(f"{clause.given} inserts nothing")
+    return clause.assigned
+
+
+def _clause_numbers(conditions: Sequence[Expression | None], rows: pa.RecordBatch) -> Array:
+    def scope(places: Array | None, _: Expression) -> pa.RecordBatch:
+        return _as_scope(rows if places is None else rows.take(places))
+
+    return first_true(conditions, rows.num_rows, scope)
+
+
+def _as_scope(rows: pa.RecordBatch) -> pa.RecordBatch:
+    parts: dict[str, Array] = {"": pa.nulls(rows.num_rows)}
+    if rows.num_columns:
+        parts[SOURCE] = rows.to_struct_array()
+    return pa.RecordBatch.from_arrays(list(parts.values()), names=list(parts))

@@ -1,0 +1,416 @@
+"""Find the table rows that a merge changes, each with its clause and its source row.
+
+Owns the first half of a merge: pruning files, reading the columns of conditions and keys, and
+collecting the matching rows. `pairs` evaluates which rows match.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog._util.cards import ProgressCount
+from deltalog._util.kernels import Array, arrow, compute
+from deltalog.data.scan.plan import make_numbered_tasks
+from deltalog.data.scan.prune import prune
+from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.task import read_spec
+from deltalog.expressions import Expression, Literal, columns, type_of
+from deltalog.expressions.literals import from_scalar
+from deltalog.expressions.nodes import And, Comparison, In, IsNull, Or
+from deltalog.expressions.trees import all_of
+from deltalog.operations.changes.apply import SelectedRows, complete_counts
+from deltalog.operations.changes.merge.pairs import BatchMatches, PairMatcher
+from deltalog.operations.changes.merge.source import without_side
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.protocol.deletion_vectors import DeletionBitmap
+from deltalog.schema.metadata_columns import ROW_INDEX
+from deltalog.storage.parquet_facts import FetchedFooters
+from deltalog.storage.pool import read_ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from deltalog.data.scan.task import ScanTask
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.changes.merge.pairs import Ends
+    from deltalog.operations.changes.merge.plan import Key, MergePlan
+    from deltalog.operations.changes.merge.source import MergeSource
+    from deltalog.schema import DataType
+
+_BATCH_ROWS: Final = 1 << 20
+_MAX_ROWS: Final = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeMatches:
+    """The table rows that a merge changes.
+
+    Args:
+        selected: their files and positions, ascending in each file.
+        clause_numbers: for each file and row, the index of its clause in `plan.matched +
+            plan.not_matched_by_source`.
+        sources: for each file and row, the number of its source row; NULL if there is none.
+        matched_files: files with a row that matches, changed or not.
+        matched_sources: numbers of the source rows that match; only with INSERT clauses.
+        reach: the range of rows that was read.
+        num_files: live files.
+    """
+
+    selected: SelectedRows
+    clause_numbers: tuple[Array, ...]
+    sources: tuple[Array, ...]
+    matched_files: pa.Table
+    matched_sources: DeletionBitmap
+    reach: MergeReach
+    num_files: int
+
+
+def find_matches(
+    snapshot: Snapshot,
+    plan: MergePlan,
+    source: MergeSource,
+    *,
+    progress: ProgressCount | None = None,
+) -> MergeMatches:
+    """Join the table with the source, and choose a clause for each row.
+
+    Args:
+        snapshot: of the table.
+        plan: of the merge.
+        source: the source's rows.
+        progress: counted in files read.
+
+    Raises:
+        AmbiguousMergeError: several rows of the source would change the same row.
+
+    Cost: `plan.target_columns` of the files that pruning by the source's keys left. Memory: the
+    source's keys, and about 20 bytes for each row that changes.
+    """
+    return _MatchFinder(snapshot, plan, source, progress or ProgressCount(None)).run()
+
+
+def reach_of_merge(plan: MergePlan, source: MergeSource) -> MergeReach:
+    """Return the range of table rows that a merge may match or change."""
+    pairs = PairMatcher(plan, source, "the table")
+    return reach_of(plan, pairs.keys, pairs.ends, pairs.num_source)
+
+
+class _MatchFinder:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        plan: MergePlan,
+        source: MergeSource,
+        progress: ProgressCount,
+    ) -> None:
+        self._progress = progress
+        self._snapshot = snapshot
+        self._plan = plan
+        self._source = source
+        self._pairs = PairMatcher(plan, source, snapshot.store.root)
+        pairs = self._pairs
+        self._reach = reach_of(plan, pairs.keys, pairs.ends, pairs.num_source)
+        self._footers = FetchedFooters()
+
+    def run(self) -> MergeMatches:
+        snapshot, reach = self._snapshot, self._reach
+        if reach.is_none:
+            empty = snapshot.files(FILE_SCHEMA.names).slice(0, 0)
+            none = SelectedRows(files=empty, positions=(), num_records=(), num_candidates=0)
+            return self._matches(none, [], [], empty, DeletionBitmap())
+        pruned = prune(snapshot, reach.file_predicate)
+        candidates = pruned.files(FILE_SCHEMA.names)
+        hits: list[BatchMatches] = []
+        batches = self._batches(candidates)
+        matched_sources = DeletionBitmap()
+        for found in read_ahead(self._pairs.match, batches, depth=2):
+            hits.append(found)
+            if self._plan.not_matched and len(found.matched_sources):
+                matched_sources |= DeletionBitmap.from_arrow(found.matched_sources)
+        files, rows, clause_numbers, sources = (
+            pa.concat_arrays([pa.array([], kind), *(getattr(hit, name) for hit in hits)])
+            for name, kind in (
+                ("files", pa.int64()),
+                ("rows", pa.int64()),
+                ("clause_numbers", pa.int8()),
+                ("sources", pa.int64()),
+            )
+        )
+        # Batches come in the order of the files, so equal numbers stand together.
+        runs = compute.value_counts(files)
+        numbers, counts = runs.field("values"), runs.field("counts").to_pylist()
+        matching_files = candidates.take(numbers)
+        spans = (
+            list(zip(itertools.accumulate([0, *counts[:-1]]), counts, strict=True))
+            if counts
+            else []
+        )
+        known = pruned.num_records().take(numbers).to_pylist()
+        selected = SelectedRows(
+            files=matching_files,
+            positions=tuple(rows.slice(start, count) for start, count in spans),
+            num_records=complete_counts(snapshot, matching_files, known),
+            num_candidates=candidates.num_rows,
+            footers=self._footers,
+        )
+        all_matched: Array = pa.concat_arrays(
+            [pa.array([], pa.int64()), *(hit.matched_files for hit in hits)]
+        )
+        return self._matches(
+            selected,
+            [clause_numbers.slice(start, count) for start, count in spans],
+            [sources.slice(start, count) for start, count in spans],
+            candidates.take(compute.unique(all_matched)),
+            matched_sources,
+        )
+
+    def _matches(
+        self,
+        selected: SelectedRows,
+        clause_numbers: Sequence[Array],
+        sources: Sequence[Array],
+        matched_files: pa.Table,
+        matched_sources: DeletionBitmap,
+    ) -> MergeMatches:
+        return MergeMatches(
+            selected=selected,
+            clause_numbers=tuple(clause_numbers),
+            sources=tuple(sources),
+            matched_files=matched_files,
+            matched_sources=matched_sources,
+            reach=self._reach,
+            num_files=self._snapshot.num_files,
+        )
+
+    def _batches(self, candidates: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Yield the deciding columns, in batches that are large compared to the source's keys."""
+        least = 1
+        if not self._pairs.is_cheap:
+            num_source = self._pairs.num_source
+            least = min(max(_BATCH_ROWS, 16 * num_source), max(_MAX_ROWS, num_source))
+        waiting: list[pa.RecordBatch] = []
+        count = 0
+        self._progress.expect(candidates.num_rows)
+        for batch in read_tasks(self._progress.each(self._tasks(candidates))):
+            if batch.num_rows:
+                waiting.append(batch)
+                count += batch.num_rows
+            if count >= least:
+                yield _joined(waiting)
+                waiting, count = [], 0
+        if waiting:
+            yield _joined(waiting)
+
+    def _tasks(self, candidates: pa.Table) -> Iterator[ScanTask]:
+        # If the keys' range pruned no file, it would filter few rows, at the cost of comparisons.
+        spares = candidates.num_rows < self._snapshot.num_files or candidates.num_rows == 1
+        spec = read_spec(
+            self._snapshot,
+            columns=self._plan.target_columns,
+            hidden=(ROW_INDEX,),
+            predicate=self._reach.row_predicate if spares else self._reach.always,
+        )
+        return make_numbered_tasks(self._snapshot, spec, candidates, footers=self._footers)
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    return arrow.concat_batches(batches)
+
+
+# Predicates that prune the table's files for a merge, made from the source's keys.
+
+
+_FEW_KEYS: Final = 1_000
+_MANY_KEYS: Final = 20_000
+_MAX_RANGES: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeReach:
+    """Predicates over the table's columns, true for all rows that a merge may match or change.
+
+    Args:
+        file_predicate: prunes files; None keeps every row.
+        row_predicate: filters rows; the same or looser, but cheap to evaluate per row.
+        always: the part that does not depend on the source's keys.
+        is_none: no row can match or change.
+    """
+
+    file_predicate: Expression | None
+    row_predicate: Expression | None
+    always: Expression | None = None
+    is_none: bool = False
+
+
+def reach_of(
+    plan: MergePlan, keys: Sequence[Array], ends: Ends, num_source_rows: int
+) -> MergeReach:
+    """Return the predicates that limit what a merge reads of the table.
+
+    Args:
+        plan: of the merge.
+        keys: the values of each key in the source rows that may match.
+        ends: of the range of each of these rows, as in `MergeCondition.within`.
+        num_source_rows: the number of these rows.
+    """
+    condition = plan.condition
+    may_match = bool(num_source_rows) and not condition.is_never
+    files: Expression | None = None
+    rows: Expression | None = None
+    if may_match:
+        found = [
+            _claims(key, values, plan) for key, values in zip(condition.keys, keys, strict=True)
+        ]
+        only = [*condition.target_only, *_around(plan, ends)]
+        files = all_of([*only, *(claim for claim, _ in found if claim is not None)])
+        rows = all_of([*only, *(claim for _, claim in found if claim is not None)])
+        may_match = not any(
+            _is_empty(key, values) for key, values in zip(condition.keys, keys, strict=True)
+        )
+    if not plan.not_matched_by_source:
+        needs_pairs = bool(plan.matched or plan.not_matched)
+        always = all_of(list(condition.target_only))
+        return MergeReach(
+            file_predicate=files,
+            row_predicate=rows,
+            always=always,
+            is_none=not (may_match and needs_pairs),
+        )
+    others = [clause.condition for clause in plan.not_matched_by_source]
+    if any(other is None for other in others):
+        return MergeReach(file_predicate=None, row_predicate=None)
+    alone = [without_side(other) for other in others if other is not None]
+    if not may_match:
+        both = _any_of(alone)
+        return MergeReach(file_predicate=both, row_predicate=both, always=both)
+    return MergeReach(
+        file_predicate=None if files is None else _any_of([files, *alone]),
+        row_predicate=None if rows is None else _any_of([rows, *alone]),
+    )
+
+
+def _any_of(parts: Sequence[Expression]) -> Expression:
+    return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+
+def _is_partition(key: Key, plan: MergePlan) -> bool:
+    partitioned = set(plan.configuration.partition_columns)
+    return {path[0] for path in columns(key.target)} <= partitioned
+
+
+def _is_empty(key: Key, values: Array) -> bool:
+    """Whether all values are NULL and the key is not null-safe, so that no row matches."""
+    return not key.null_safe and values.null_count == len(values)
+
+
+def _claims(
+    key: Key, values: Array, plan: MergePlan
+) -> tuple[Expression | None, Expression | None]:
+    """Return predicates on the table's side of a key, for files and for rows."""
+    data_type = type_of(key.target, plan.configuration.schema)
+    partitioned = _is_partition(key, plan)
+    if pa.types.is_floating(values.type) and compute.any(compute.is_nan(values)).as_py():
+        return None, None
+    try:
+        found = _of_values(key.target, values, data_type, partitioned=partitioned)
+    except (pa.ArrowException, ValueError, OverflowError):
+        # Python cannot represent a value, such as a year after 9999: prune nothing.
+        return None, None
+    if found is None:
+        empty = IsNull(key.target) if key.null_safe else None
+        return empty, empty
+    files, rows = found
+    if key.null_safe and values.null_count:
+        return Or((files, IsNull(key.target))), Or((rows, IsNull(key.target)))
+    return files, rows
+
+
+def _of_values(
+    target: Expression, values: Array, data_type: DataType, *, partitioned: bool
+) -> tuple[Expression, Expression] | None:
+    distinct = compute.unique(values).drop_null()
+    if not len(distinct):
+        return None
+    few = _MANY_KEYS if partitioned else _FEW_KEYS
+    if len(distinct) <= few:
+        options = tuple(Literal(from_scalar(value), data_type) for value in distinct)
+        known = In(target, options)
+        return known, known
+    ends = compute.min_max(distinct)
+    whole = _between(target, from_scalar(ends["min"]), from_scalar(ends["max"]), data_type)
+    ranges = _ranges(distinct)
+    if len(ranges) < 2:
+        return whole, whole
+    parts = tuple(_between(target, low, high, data_type) for low, high in ranges)
+    return Or(parts), whole
+
+
+def _around(plan: MergePlan, ends: Ends) -> list[Expression]:
+    """Return predicates on the table's column: it is in no range if it is outside of all."""
+    within = plan.condition.within
+    if within is None:
+        return []
+    data_type = type_of(within.target, plan.configuration.schema)
+    parts: list[Expression] = []
+    for values, operator, extreme in zip(ends, (">=", "<="), ("min", "max"), strict=True):
+        if values is None:
+            continue
+        found = compute.min_max(values)[extreme]
+        if found.is_valid:
+            with suppress(pa.ArrowException, ValueError, OverflowError):  # as for keys
+                literal = Literal(from_scalar(found), data_type)
+                parts.append(Comparison(operator, within.target, literal))
+    return parts
+
+
+def _between(target: Expression, low: Any, high: Any, data_type: DataType) -> Expression:
+    return And(
+        (
+            Comparison(">=", target, Literal(low, data_type)),
+            Comparison("<=", target, Literal(high, data_type)),
+        )
+    )
+
+
+def _ranges(distinct: Array) -> list[tuple[Any, Any]]:
+    """Return ranges that cover all values, split at the widest gaps."""
+    kind = distinct.type
+    if not (pa.types.is_integer(kind) or _is_counted(kind)):
+        return []
+    ascending = distinct.take(compute.array_sort_indices(distinct))
+    counts = ascending
+    if not pa.types.is_integer(kind):
+        counts = ascending.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64())
+    numbers = counts.cast(pa.float64(), safe=False)
+    gaps = compute.subtract(numbers.slice(1), numbers.slice(0, len(numbers) - 1))
+    widest = compute.select_k_unstable(
+        pa.table({"gap": gaps, "at": arrow.arange(0, len(gaps))}),
+        k=_MAX_RANGES - 1,
+        sort_keys=[("gap", "descending")],
+    )
+    # A gap that is not much wider than the mean is unlikely to prune a file.
+    mean = (numbers[-1].as_py() - numbers[0].as_py()) / max(1, len(gaps))
+    cuts = sorted(
+        at
+        for at in widest.to_pylist()
+        if gaps[at].as_py() > max(mean * math.log2(len(gaps) + 2), 1)
+    )
+    starts = [0, *(cut + 1 for cut in cuts)]
+    stops = [*cuts, len(ascending) - 1]
+    return [
+        (from_scalar(ascending[first]), from_scalar(ascending[last]))
+        for first, last in zip(starts, stops, strict=True)
+    ]
+
+
+def _is_counted(kind: pa.DataType) -> bool:
+    """Whether values are a count of days or of parts of a second."""
+    return pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind)

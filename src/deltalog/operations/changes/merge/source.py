@@ -1,0 +1,361 @@
+"""Hold the rows of a merge's source, which are read more than once.
+
+Small sources are held in memory, larger ones in a temporary Arrow file that is memory-mapped. Rows
+are addressed by their number.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tempfile
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+
+from deltalog._util.escaping import name_key
+from deltalog._util.kernels import Array, pc
+from deltalog.data.write.fit import in_microseconds, is_finer, tell_of_cut
+from deltalog.data.write.source import open_batches
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import Column, map_columns, parse_sql
+from deltalog.expressions.coercion import FINE_MOMENTS
+from deltalog.schema import StructType, conform, duplicates, from_arrow_schema, to_arrow_schema
+from deltalog.schema.arrow import type_of_query
+from deltalog.schema.primitives.moments import has_nanoseconds
+from deltalog.schema.types import (
+    INTEGER,
+    TIMESTAMP,
+    TIMESTAMP_NANOS,
+    TIMESTAMP_NANOS_NTZ,
+    YEAR_TO_MONTH,
+    Field,
+)
+from deltalog.storage.faults import disk_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from deltalog.expressions import Expression
+
+MEMORY_BYTES: Final = 256 * 1024 * 1024
+"""Sources up to this size are kept in memory."""
+_BATCH_ROWS: Final = 1 << 18
+
+
+class MergeSource:
+    """The rows of a source; a context manager that removes its temporary file.
+
+    Args:
+        data: anything that a write takes.
+        memory_bytes: a larger source goes to a temporary file.
+
+    Attributes:
+        schema: of the source.
+
+    Raises:
+        InvalidInputError: `data` is not of a supported type, or two columns have the same name
+            ignoring case.
+    """
+
+    def __init__(self, data: object, *, memory_bytes: int = MEMORY_BYTES) -> None:
+        self._spilled: tempfile.TemporaryDirectory[str] | None = None
+        reader = open_batches(data)
+        found = from_arrow_schema(reader.schema, declared=True)
+        self.schema: StructType = StructType(list(found.fields))
+        fine = [part.name for part in reader.schema if has_nanoseconds(part.type)]
+        # Of these columns nanoseconds are held, and cut off where nobody asks for them.
+        self._fine = self._cut = frozenset(fine)
+        self._lossy: set[str] = set()
+        self._told = frozenset(part.name for part in reader.schema if type_of_query(part))
+        twice = duplicates(self.schema)
+        if twice:
+            raise InvalidInputError(
+                f"the source has the column {'.'.join(twice[0])!r} more than once, ignoring case"
+            )
+        self._arrow = pa.schema(
+            [
+                _held(field.with_nullable(nullable=True), is_fine=field.name in self._fine)
+                for field in to_arrow_schema(self.schema)
+            ]
+        )
+        # The caller holds tables and batches in memory anyway: spilling them would free nothing.
+        budget = None if isinstance(data, pa.Table | pa.RecordBatch) else memory_bytes
+        try:
+            batches = self._gather(reader, budget)
+        except BaseException:
+            self.close()
+            raise
+        if sum(batch.nbytes for batch in batches) <= memory_bytes:
+            table = pa.Table.from_batches(batches, schema=self._arrow).combine_chunks()
+            batches = table.to_batches()
+        self._batches = batches
+        self._starts = [0]
+        for batch in batches:
+            self._starts.append(self._starts[-1] + batch.num_rows)
+
+    def beside(self, target: StructType) -> MergeSource:
+        """Return the source with the types that its values have beside a table's.
+
+        A moment keeps its nanoseconds where the table's column of that name has them, and where
+        the table has some and no column of that name; else they are cut off, with a notice, as a
+        write does it. Whole numbers are months where the table's column of that name has months,
+        but not those of a query, which has both.
+        """
+        known = {name_key(field.name): field.type for field in target}
+        asks = any(kind in FINE_MOMENTS for kind in known.values())
+        fields: list[Field] = []
+        cut: set[str] = set()
+        for field in self.schema:
+            theirs = known.get(name_key(field.name))
+            if field.name in self._fine and (theirs in FINE_MOMENTS or (asks and theirs is None)):
+                has_zone = field.type == TIMESTAMP
+                kind = TIMESTAMP_NANOS if has_zone else TIMESTAMP_NANOS_NTZ
+                fields.append(replace(field, type=kind))
+            elif field.name not in self._told and (theirs, field.type) == (YEAR_TO_MONTH, INTEGER):
+                fields.append(replace(field, type=YEAR_TO_MONTH))
+            else:
+                cut |= {field.name} & self._fine
+                fields.append(field)
+        for name in sorted(cut & self._lossy):
+            tell_of_cut(name)
+        seen = copy(self)
+        seen.schema = StructType(fields)
+        seen._cut = frozenset(cut)  # noqa: SLF001  # of this class
+        return seen
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return self._starts[-1]
+
+    def batches(self, names: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the first row number of each batch, and the batch with these columns."""
+        for start, batch in zip(self._starts, self._batches, strict=False):
+            columns = self._shown(batch.select(list(names)))
+            for offset in range(0, batch.num_rows, _BATCH_ROWS):
+                yield start + offset, columns.slice(offset, _BATCH_ROWS)
+
+    def take(self, rows: Array, names: Sequence[str]) -> pa.RecordBatch:
+        """Return rows by number, in the given order.
+
+        Args:
+            rows: row numbers, none NULL.
+            names: of columns.
+        """
+        names = list(names)
+        if len(self._batches) == 1:
+            return self._shown(self._batches[0].select(names).take(rows))
+        order = pc.array_sort_indices(rows)
+        ascending = rows.take(order)
+        parts = []
+        for number, batch in enumerate(self._batches):
+            first, last = (_position(ascending, self._starts[n]) for n in (number, number + 1))
+            if first < last:
+                local: Any = pc.subtract(ascending.slice(first, last - first), self._starts[number])
+                parts.append(batch.select(names).take(local))
+        schema = pa.schema([self._arrow.field(name) for name in names])
+        table = pa.Table.from_batches(parts, schema=schema).combine_chunks()
+        back: Any = pc.array_sort_indices(order)
+        (whole,) = table.take(back).combine_chunks().to_batches() or [_empty(schema)]
+        return self._shown(whole)
+
+    def close(self) -> None:
+        """Release the rows, and remove the temporary file."""
+        self._batches = []
+        self._starts = [0]
+        if self._spilled is not None:
+            self._spilled.cleanup()
+            self._spilled = None
+
+    def __enter__(self) -> Self:
+        """Return itself; `close` is called at the end."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        self._lossy |= {name for name in self._fine - self._lossy if is_finer(batch.column(name))}
+        return conform(batch, self._arrow)
+
+    def _shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for place, part in enumerate(batch.schema):
+            if part.name in self._cut:
+                micros = in_microseconds(batch.column(place))
+                batch = batch.set_column(place, part.with_type(micros.type), micros)
+        return batch
+
+    def _gather(self, reader: pa.RecordBatchReader, budget: int | None) -> list[pa.RecordBatch]:
+        held: list[pa.RecordBatch] = []
+        size = 0
+        for batch in reader:
+            held.append(self._conformed(batch))
+            size += batch.nbytes
+            if budget is not None and size > budget:
+                return self._spill(held, reader)
+        return [batch for batch in held if batch.num_rows]
+
+    def _spill(
+        self, held: list[pa.RecordBatch], reader: pa.RecordBatchReader
+    ) -> list[pa.RecordBatch]:
+        with disk_errors("hold the source of a merge"):
+            self._spilled = tempfile.TemporaryDirectory(prefix="deltalog-merge-")
+            path = str(Path(self._spilled.name) / "source.arrow")
+            with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, self._arrow) as writer:
+                while held:
+                    writer.write_batch(held.pop(0))
+                for batch in reader:
+                    writer.write_batch(self._conformed(batch))
+        mapped = pa.ipc.open_file(pa.memory_map(path))
+        batches = (mapped.get_batch(number) for number in range(mapped.num_record_batches))
+        return [batch for batch in batches if batch.num_rows]
+
+
+def _held(field: pa.Field[Any], *, is_fine: bool) -> pa.Field[Any]:
+    kind: Any = field.type
+    return field.with_type(pa.timestamp("ns", kind.tz)) if is_fine else field
+
+
+def _position(ascending: Array, row: int) -> int:
+    """Count the numbers below `row`, by binary search."""
+    low, high = 0, len(ascending)
+    while low < high:
+        middle = (low + high) // 2
+        if ascending[middle].as_py() < row:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+# Resolve the column names in a merge's SQL to the table or the source.
+
+
+TARGET: Final = "target"
+SOURCE: Final = "source"
+BOTH: Final = (TARGET, SOURCE)
+
+
+class Names:
+    """The columns and aliases of both sides.
+
+    Args:
+        target: schema of the table.
+        source: schema of the source.
+        target_alias: of the table in SQL, besides the name `target`.
+        source_alias: of the source in SQL, besides the name `source`.
+        parameters: values for `:name` in SQL.
+
+    Attributes:
+        schema: of the rows that expressions see: `target` and `source` are structs.
+    """
+
+    def __init__(
+        self,
+        target: StructType,
+        source: StructType,
+        *,
+        target_alias: str | None = None,
+        source_alias: str | None = None,
+        parameters: Mapping[str, object] | None = None,
+    ) -> None:
+        self._sides = {TARGET: target, SOURCE: source}
+        self.schema: StructType = StructType(
+            [Field(TARGET, target, nullable=False), Field(SOURCE, source, nullable=False)]
+        )
+        self._parameters = parameters
+        self._aliases = {SOURCE: SOURCE, TARGET: TARGET}
+        given = [(source_alias, SOURCE), (target_alias, TARGET)]
+        keys = [name_key(alias) for alias, _ in given if alias is not None]
+        if len(set(keys)) < len(keys):
+            raise InvalidInputError(f"source and target cannot both be called {source_alias!r}")
+        for alias, side in given:
+            if alias is not None:
+                self._aliases[name_key(alias.strip("`"))] = side
+        self._shown = {SOURCE: source_alias or SOURCE, TARGET: target_alias or TARGET}
+
+    def parse(self, sql: str | Expression, sides: Collection[str] = BOTH) -> Expression:
+        """Parse SQL, or take an expression, and qualify its columns with their sides.
+
+        Args:
+            sql: as the caller gave it.
+            sides: the sides that have a row where the expression is evaluated.
+
+        Raises:
+            InvalidInputError: a column is unknown or ambiguous, or its side has no row.
+        """
+        if isinstance(sql, str):
+            names = {name for side in sides for name in self._sides[side].names}
+            parsed = parse_sql(sql, parameters=self._parameters, columns=names, quotes_names=True)
+        else:
+            parsed = sql
+        return map_columns(parsed, lambda column: self._place(column, sides))
+
+    def target_path(self, key: str | tuple[str, ...], parts: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the path of an assigned column, without the table's alias.
+
+        Raises:
+            InvalidInputError: the column belongs to the source.
+        """
+        known = {name_key(name) for name in self._sides[TARGET].names}
+        side = self._aliases.get(name_key(parts[0]))
+        if len(parts) == 1 or side is None or (name_key(parts[0]) in known and parts[0] != TARGET):
+            return parts
+        if side == SOURCE:
+            raise InvalidInputError(
+                f"cannot assign {key!r}: it is a column of the source, and the table's change"
+            )
+        return parts[1:]
+
+    def _place(self, column: Column, sides: Collection[str]) -> Column:
+        path = column.path
+        side = self._aliases.get(name_key(path[0]))
+        if side is not None and len(path) > 1:
+            if side not in sides:
+                raise InvalidInputError(
+                    f"cannot use {column.name!r} here: there is no row of the {side}"
+                )
+            return Column((side, *path[1:]))
+        found = [
+            side
+            for side in sides
+            if name_key(path[0]) in {name_key(name) for name in self._sides[side].names}
+        ]
+        if len(found) == 1:
+            return Column((found[0], *path))
+        if found:
+            raise InvalidInputError(
+                f"the column {column.name!r} is ambiguous: it may be "
+                f"{' or '.join(repr(f'{self._shown[side]}.{column.name}') for side in found)}"
+            )
+        raise InvalidInputError(f"there is no column {column.name!r}: {self._hint(column, sides)}")
+
+    def _hint(self, column: Column, sides: Collection[str]) -> str:
+        known = {
+            f"{self._shown[side]}.{name_key(name)}": f"{self._shown[side]}.{name}"
+            for side in sides
+            for name in self._sides[side].names
+        }
+        bare = {name.rpartition(".")[2]: shown for name, shown in known.items()}
+        close = difflib.get_close_matches(name_key(column.name), [*known, *bare], n=1)
+        if close:
+            return f"did you mean {(known.get(close[0]) or bare[close[0]])!r}?"
+        return f"the columns are {', '.join(map(repr, list(known.values())[:20]))}"
+
+
+def sides_of(paths: Collection[tuple[str, ...]]) -> set[str]:
+    """Return the sides that the columns of an expression belong to."""
+    return {path[0] for path in paths}
+
+
+def without_side(expression: Expression) -> Expression:
+    """Return an expression over one side with the side's name removed from its columns."""
+    return map_columns(expression, lambda column: Column(column.path[1:]))

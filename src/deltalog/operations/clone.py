@@ -1,0 +1,618 @@
+"""Clone: a table with the files of another table's version, referenced (shallow) or copied (deep).
+
+Owns how files of one table are referenced from another, and which metadata is taken over. Repeated
+clones are incremental: files that the clone has are neither added nor copied again.
+
+Protocol: Add File and Remove File (absolute paths), Deletion Vector Descriptor Schema, Row Tracking
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import pyarrow as pa
+
+from deltalog._util.kernels import compute, exact_sum
+from deltalog._util.paths import (
+    canonical_path,
+    canonical_paths,
+    decode_path,
+    encode_path,
+    is_absolute,
+    join,
+)
+from deltalog.data.scan.plan import descriptor_of
+from deltalog.data.scan.transform import load_bitmap
+from deltalog.errors import (
+    AlreadyExistsError,
+    InternalError,
+    InvalidInputError,
+    ObjectNotFoundError,
+    UnsafePathError,
+)
+from deltalog.log.listing import list_log
+from deltalog.operations.convert_files import with_own_vectors
+from deltalog.operations.operation import Verb
+from deltalog.operations.restore import difference, has_same_partitions
+from deltalog.protocol.actions.arrow import DELETION_VECTOR_TYPE, FILE_SCHEMA
+from deltalog.protocol.actions.codec import deletion_vector_to_json
+from deltalog.protocol.actions.properties import TableProperties
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.protocol.deletion_vectors import (
+    absolute_descriptor,
+    check_rows,
+    encode_z85,
+    location,
+    parse_inline,
+)
+from deltalog.protocol.features.clustering import CLUSTERING_DOMAIN
+from deltalog.protocol.features.iceberg_compat import (
+    ROW_COMMIT_VERSION_FIELD,
+    ROW_ID_FIELD,
+    VERSIONS,
+    enabled_versions,
+)
+from deltalog.protocol.features.protocol_change import merge, supported_features, without_feature
+from deltalog.protocol.features.support import check_readable
+from deltalog.protocol.stats import parse_stats
+from deltalog.protocol.table_change import changed_table, with_row_ids_of
+from deltalog.protocol.table_change.checks import stored_configuration
+from deltalog.schema.arrow import parquet_field_id
+from deltalog.storage.parquet import check_is_parquet, open_parquet
+from deltalog.storage.pool import Background, map_in_pool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltalog._util.cards import ProgressCount
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.engine import Engine
+    from deltalog.protocol.actions import DeletionVectorDescriptor
+    from deltalog.storage.store import Store
+    from deltalog.transaction import PendingTransaction
+
+_TIED_FEATURES: Final = ("catalogManaged", "checkpointProtection")
+_TIED_PROPERTIES: Final = (
+    TableProperties.require_checkpoint_protection_before_version.key,
+    TableProperties.materialized_row_id_column_name.key,
+    TableProperties.materialized_row_commit_version_column_name.key,
+    TableProperties.row_ids_physical_column_name.key,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cloned:
+    """The result of a clone.
+
+    Args:
+        num_source_files: logical files of the source.
+        source_bytes: their size.
+        num_added_files: files that the clone did not have before.
+        num_removed_files: files of the clone that are no longer in the source.
+        removed_bytes: their size.
+        num_copied_files: physical files that were copied.
+        copied_bytes: their size.
+    """
+
+    num_source_files: int
+    source_bytes: int
+    num_added_files: int
+    num_removed_files: int
+    removed_bytes: int
+    num_copied_files: int = 0
+    copied_bytes: int = 0
+
+    def result(self) -> None:
+        """Return nothing: callers get the clone itself."""
+        return
+
+    def metrics(self) -> dict[str, int]:
+        """Return the metrics as Delta Spark's operationMetrics."""
+        return {
+            "sourceTableSize": self.source_bytes,
+            "sourceNumOfFiles": self.num_source_files,
+            "numRemovedFiles": self.num_removed_files,
+            "removedFilesSize": self.removed_bytes,
+            "numCopiedFiles": self.num_copied_files,
+            "copiedFilesSize": self.copied_bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What the source of a clone is.
+
+    Args:
+        format: of the source, for the history.
+        version: its own number of what is cloned, for the history; None is the version of the
+            snapshot.
+        has_log: whether the source's log is stored. Otherwise the snapshot was planned for the
+            clone, with deletion vectors in memory, which the clone stores as its own.
+    """
+
+    format: str = "delta"
+    version: int | None = None
+    has_log: bool = True
+
+
+DELTA: Final = Origin()
+
+
+def cloned_configuration(
+    source: TableConfiguration,
+    *,
+    target: TableConfiguration | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> TableConfiguration:
+    """Return protocol and metadata of a clone: the source's, with a table id of its own.
+
+    The clone assigns its own row ids, so it also has its own materialized row id columns.
+
+    Args:
+        source: of the version that is cloned.
+        target: of the table that the clone replaces; its features stay.
+        properties: set on the clone in addition.
+
+    Raises:
+        InvalidInputError: a property is invalid.
+    """
+    if target is not None:
+        source = with_row_ids_of(source, target)
+    protocol = source.protocol
+    for feature in _TIED_FEATURES:
+        if feature in supported_features(protocol):
+            protocol = without_feature(protocol, feature)
+    texts = dict(source.metadata.configuration)
+    own = {} if target is None else target.metadata.configuration
+    for key in _TIED_PROPERTIES:
+        texts.pop(key, None)
+        if key in own:
+            texts[key] = own[key]
+    if target is not None:
+        protocol = merge(target.protocol, protocol)
+    metadata = replace(
+        source.metadata,
+        id=str(uuid.uuid4()) if target is None else target.metadata.id,
+        configuration=stored_configuration(texts, protocol),
+    )
+    made = TableConfiguration(protocol, metadata)
+    if not properties:
+        return made
+    return changed_table(made, configuration={**metadata.configuration, **properties})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clone(Verb[Cloned]):
+    """Replace the files of the table by those of another table's version.
+
+    Args:
+        source: the version to clone; its store can be another one for a deep clone.
+        is_shallow: name the source's files by their location. Vacuum in the source must leave
+            them alone as long as the clone is needed. Otherwise they are copied.
+        origin: what the source is.
+        properties: set on the clone besides the source's.
+        allows_foreign_files: whether files outside of the source's root, which its log names as
+            that of a shallow clone does, may be copied or named, too. A log is not to be trusted:
+            it could name any file that the caller can read.
+    """
+
+    source: Snapshot
+    is_shallow: bool
+    origin: Origin = DELTA
+    allows_foreign_files: bool = False
+    properties: Mapping[str, str] | None = None
+    name: ClassVar[str] = "CLONE"
+    doing: ClassVar[str] = "copying files"
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Cloned:
+        """Copy or reference the new files, and take over the source's configuration.
+
+        Raises:
+            InvalidInputError: another file exists at the path of a copy.
+            DeltaProtocolError: deltalog cannot read the source.
+            TableNotFoundError, VersionNotFoundError: the source is not there any more.
+
+        Cost: a request for the version of the source, and the log's columns of its files; a deep
+        clone also copies each new file through memory.
+        """
+        del engine
+        target = transaction.snapshot
+        if target is not None:
+            transaction.record_read(None)
+            transaction.set_configuration(
+                cloned_configuration(
+                    self.source.configuration,
+                    target=target.configuration,
+                    properties=self.properties,
+                )
+            )
+        check_readable(
+            self.source.configuration,
+            table=self.source.store.root,
+            version=self.source.version,
+            operation="clone",
+            has_log_tail=self.source.log_tail is not None,
+        )
+        if self.origin.has_log:
+            _check_there(self.source)
+        root = transaction.store.root
+        files = self.source.files()
+        if not self.allows_foreign_files:
+            self._check_own(files)
+        if _shows_row_ids(transaction.configuration):
+            self._check_row_ids(files)
+        names = FileNames(self.source.store.root, root, is_shallow=self.is_shallow)
+        now = FILE_SCHEMA.empty_table() if target is None else target.files()
+        wanted = names.of(files)
+        if not self.origin.has_log:
+            wanted = with_own_vectors(transaction, now, wanted)
+        found = difference(
+            now,
+            wanted,
+            root,
+            has_same_partitions=target is None
+            or has_same_partitions(target.configuration, self.source.configuration),
+        )
+        copied = Copied()
+        if not self.is_shallow:
+            copied = copy_files(
+                transaction,
+                self.source.store,
+                names.copies(files, found.added),
+                transaction.progress,
+            )
+        found.stage(transaction)
+        _clone_clustering(transaction, self.source)
+        transaction.parameters |= {
+            "source": f"{self.origin.format}.`{root_location(self.source.store.root)}`",
+            "sourceVersion": (
+                self.source.version if self.origin.version is None else self.origin.version
+            ),
+            "isShallow": self.is_shallow,
+        }
+        return Cloned(
+            num_source_files=files.num_rows,
+            source_bytes=exact_sum(files.column("size")),
+            num_added_files=found.added.num_rows,
+            num_removed_files=found.removed.num_rows,
+            removed_bytes=exact_sum(found.removed.column("size")),
+            num_copied_files=copied.num_files,
+            copied_bytes=copied.num_bytes,
+        )
+
+    def _check_row_ids(self, files: pa.Table) -> None:
+        """Refuse files with ids of rows, which are other rows' ids in the clone.
+
+        Raises:
+            InvalidInputError: a file holds some.
+        """
+        others = with_other_row_ids(self.source.store, files, {})
+        if others.true_count:
+            raise InvalidInputError(
+                f"cannot clone {self.source.store.root} with icebergCompatV3: {others.true_count} "
+                "of its files hold row ids, which Iceberg's readers would take for those of the "
+                "clone; clone it with delta.enableIcebergCompatV3 = false and "
+                "delta.universalFormat.enabledFormats = '', then optimize.upgrade_uniform(3) "
+                "rewrites those files"
+            )
+
+    def _check_own(self, files: pa.Table) -> None:
+        """Refuse files outside of the source's root.
+
+        Raises:
+            UnsafePathError: a data file, or the file of a deletion vector.
+        """
+        root = self.source.store.root
+        paths: Any = canonical_paths(files.column("path"), root)
+        outside = paths.filter(compute.match_substring_regex(paths, ABSOLUTE)).to_pylist()[:1]
+        vectors: Any = files.column("deletionVector")
+        # Only these name their file by a path; the others are below the root.
+        by_path = compute.equal(compute.struct_field(vectors, "storageType"), "p")
+        for row in vectors.filter(by_path).to_pylist():
+            descriptor = descriptor_of(row)
+            place = None if descriptor is None else location(descriptor)
+            if place is not None and is_absolute(canonical_path(place, root)):
+                outside.append(place)
+        if outside:
+            raise UnsafePathError(
+                f"cannot clone {root}: its log names {outside[0]!r}, which is not in the table; "
+                "where that is meant, as in a shallow clone, allow_foreign_files=True clones such "
+                "files, too"
+            )
+
+
+def _check_there(source: Snapshot) -> None:
+    """Refuse a version whose table was removed, made anew or set back since it was read.
+
+    A shallow clone of it would have files that do not exist. Old commits may be cleaned up.
+
+    Raises:
+        TableNotFoundError, VersionNotFoundError: it was.
+    """
+    if not source.is_in_place():
+        source.refresh(same_table=True)
+        source.check_listed(list_log(source.store, from_version=source.version))
+
+
+def _shows_row_ids(configuration: TableConfiguration) -> bool:
+    """Whether Iceberg's readers find ids of rows in the table's files."""
+    versions = enabled_versions(configuration.properties)
+    return any(VERSIONS[version].needs_row_tracking for version in versions)
+
+
+def _clone_clustering(pending: PendingTransaction, source: Snapshot) -> None:
+    if not pending.configuration.supports("domainMetadata"):
+        return
+    known = {} if pending.snapshot is None else pending.snapshot.domain_metadata
+    current, wanted = known.get(CLUSTERING_DOMAIN), source.domain_metadata.get(CLUSTERING_DOMAIN)
+    if wanted is not None and wanted != current:
+        pending.set_domain(wanted)
+    elif wanted is None and current is not None:
+        pending.remove_domain(CLUSTERING_DOMAIN)
+
+
+# Which files a clone names, and their copies: paths in another table's log, and the bytes there.
+
+
+ABSOLUTE: Final = r"^(?:/|[A-Za-z][A-Za-z0-9+.-]*:/)"
+_COPIED_AT_ONCE: Final = 2  # whole files are in memory
+_NUM_RECORDS: Final = pa.schema([("numRecords", pa.int64())])
+
+
+class FileNames:
+    """The paths of one table's files in the log of another table.
+
+    Args:
+        source: root of the table that has the files.
+        target: root of the clone.
+        is_shallow: absolute paths of the source's files; otherwise the paths of their copies.
+    """
+
+    def __init__(self, source: str, target: str, *, is_shallow: bool) -> None:
+        self._source = source
+        self._target = target
+        self._is_shallow = is_shallow
+
+    def of(self, files: pa.Table) -> pa.Table:
+        """Return the files' rows for the clone's log, with `FILE_SCHEMA` and without row ids."""
+        changed = {
+            "path": self._paths(files.column("path")),
+            "deletionVector": self._vectors(files.column("deletionVector")),
+            "dataChange": pa.repeat(pa.scalar(value=True), files.num_rows),
+            "baseRowId": pa.nulls(files.num_rows, pa.int64()),
+            "defaultRowCommitVersion": pa.nulls(files.num_rows, pa.int64()),
+        }
+        columns: list[Any] = [changed.get(name, files.column(name)) for name in FILE_SCHEMA.names]
+        return pa.Table.from_arrays(columns, schema=FILE_SCHEMA)
+
+    def copies(self, files: pa.Table, added: pa.Table) -> dict[str, FileCopy]:
+        """The physical files to copy, by decoded path in the source.
+
+        Raises:
+            DeletionVectorError: a vector in the log is damaged; `FileCopy` checks the others.
+        """
+        if self._is_shallow:
+            return {}
+        new = set(added.column("path").to_pylist())
+        found: dict[str, FileCopy] = {}
+        rows: list[dict[str, Any]] = files.select(["path", "deletionVector"]).to_pylist()
+        counts: list[Any] = parse_stats(files.column("stats"), _NUM_RECORDS)[0].to_pylist()
+        for row, num_rows in zip(rows, counts, strict=True):
+            path = decode_path(row["path"])
+            target = self._copy_of(path)
+            if encode_path(target) not in new and row["path"] not in new:
+                continue
+            found[path] = FileCopy(target)
+            descriptor = descriptor_of(row["deletionVector"])
+            place = None if descriptor is None else location(descriptor)
+            if descriptor is not None and place is None:
+                check_rows(parse_inline(descriptor), descriptor, num_rows)
+            elif descriptor is not None and place is not None:
+                target = location(self._vector(descriptor)) or place
+                known = found.get(place, FileCopy(target)).vectors
+                found[place] = FileCopy(target, (*known, (descriptor, num_rows)))
+        return found
+
+    def _paths(self, encoded: Any) -> Any:
+        absolute = compute.match_substring_regex(encoded, ABSOLUTE)
+        if self._is_shallow:
+            prefix = encode_path(root_location(self._source).rstrip("/") + "/")
+            below = compute.binary_join_element_wise(prefix, encoded, "")
+            return compute.if_else(absolute, encoded, below)
+        if not compute.any(absolute).as_py():
+            return encoded
+        texts: list[str] = encoded.to_pylist()
+        renamed = [
+            encode_path(self._copy_of(path)) if is_absolute(path) else text
+            for text, path in ((text, decode_path(text)) for text in texts)
+        ]
+        return pa.array(renamed, pa.string())
+
+    def _copy_of(self, path: str) -> str:
+        """Return the path of a copy: the same, or a new name for a file outside of the source.
+
+        The new name is derived from the location, so that a repeated clone finds the copy.
+        """
+        if not is_absolute(path):
+            return path
+        place = canonical_path(path, self._source)
+        if not is_absolute(place):
+            return place
+        return f"{uuid.uuid5(uuid.NAMESPACE_URL, place)}-{place.rpartition('/')[2]}"
+
+    def _vectors(self, vectors: Any) -> Any:
+        if vectors.null_count == len(vectors):
+            return vectors
+        # Only files with a vector are turned into Python objects.
+        rows: list[Any] = vectors.filter(vectors.is_valid()).to_pylist()
+        renamed = [
+            None if found is None else deletion_vector_to_json(self._vector(found))
+            for found in map(descriptor_of, rows)
+        ]
+        mask = vectors.combine_chunks().is_valid()
+        places = compute.subtract(compute.cumulative_sum(mask.cast(pa.int64())), 1)
+        values = pa.array(renamed, DELETION_VECTOR_TYPE)
+        return values.take(compute.if_else(mask, places, pa.scalar(None, pa.int64())))
+
+    def _vector(self, descriptor: DeletionVectorDescriptor) -> DeletionVectorDescriptor:
+        if self._is_shallow:
+            return absolute_descriptor(descriptor, root_location(self._source))
+        place = location(descriptor)
+        if place is None or descriptor.storage_type == "u":
+            return descriptor
+        name = uuid.uuid5(uuid.NAMESPACE_URL, canonical_path(place, self._source))
+        return replace(descriptor, storage_type="u", path_or_inline_dv=encode_z85(name.bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class FileCopy:
+    """A physical file to copy.
+
+    Args:
+        target: decoded path in the clone.
+        vectors: that are in the file, each with the physical rows of its data file if the log has
+            them; none for a data file.
+    """
+
+    target: str
+    vectors: tuple[tuple[DeletionVectorDescriptor, int | None], ...] = ()
+
+    def read(self, source: Store, path: str) -> bytes:
+        """The bytes of the file, which is what the log says that it is.
+
+        Raises:
+            DataFileUnreadableError: it is no Parquet file.
+            DeletionVectorError: it does not hold the deletion vectors.
+        """
+        for descriptor, num_rows in self.vectors:
+            load_bitmap(source, descriptor, num_rows=num_rows)
+        data = source.read(path)
+        if not self.vectors:
+            check_is_parquet(data, join(source.root, path))
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """How many files were copied, and their bytes."""
+
+    num_files: int = 0
+    num_bytes: int = 0
+
+
+def copy_files(
+    pending: PendingTransaction,
+    source: Store,
+    copies: Mapping[str, FileCopy],
+    progress: ProgressCount,
+) -> Copied:
+    """Copy files that the target does not have; copies of an earlier attempt are kept."""
+    target = pending.store
+
+    def copy(path: str, wanted: FileCopy) -> tuple[str, int | None]:
+        place = wanted.target
+        if _is_copied(source, path, target, place):
+            return place, None
+        data = wanted.read(source, path)
+        try:
+            target.put_if_absent(place, data)
+        except AlreadyExistsError:
+            if target.read(place) != data:
+                raise
+        return place, len(data)
+
+    sizes: list[int] = []
+    progress.expect(len(copies))
+
+    def work(path: str, wanted: FileCopy) -> None:
+        place, num_bytes = copy(path, wanted)
+        if num_bytes is not None:
+            pending.own_paths.append(place)
+            sizes.append(num_bytes)
+        progress.done()
+
+    background: Background[None] = Background(_COPIED_AT_ONCE)
+    try:
+        for path, wanted in copies.items():
+            background.submit(partial(work, path, wanted))
+        background.wait()
+    except BaseException:
+        background.cancel()  # and wait, so that running copies are recorded and cleaned up
+        raise
+    return Copied(len(sizes), sum(sizes))
+
+
+def _is_copied(source: Store, path: str, target: Store, place: str) -> bool:
+    """Whether the target has the copy: a file of that path and size.
+
+    Raises:
+        InvalidInputError: the file at that path has another size.
+    """
+    try:
+        there = target.stat(place)
+    except ObjectNotFoundError:
+        return False
+    if there.size_bytes != source.stat(path).size_bytes:
+        raise InvalidInputError(
+            f"cannot copy {join(source.root, path)} to {join(target.root, place)}: there is "
+            "another file of that name"
+        )
+    return True
+
+
+def root_location(root: str) -> str:
+    """Return a root as an absolute URL, as `/x` is relative to the reader's file system.
+
+    Local roots get one slash: Delta Spark does not recognise its files as `file:///x`.
+    """
+    if root.startswith("/"):
+        return f"file:{root}"
+    if not is_absolute(root):
+        raise InternalError(f"the root {root!r} is no location")
+    return root
+
+
+# Row ids in data files that Iceberg's readers would take, or miss, and Delta's would not.
+
+
+_RESERVED: Final = frozenset({ROW_ID_FIELD, ROW_COMMIT_VERSION_FIELD})
+
+
+def hidden_columns(configuration: TableConfiguration) -> dict[str, int]:
+    """The hidden columns of row tracking, with the field ids that Iceberg has for them."""
+    names = {
+        configuration.row_id_column: ROW_ID_FIELD,
+        configuration.row_commit_version_column: ROW_COMMIT_VERSION_FIELD,
+    }
+    return {name: number for name, number in names.items() if name is not None}
+
+
+def with_other_row_ids(store: Store, files: pa.Table, own: Mapping[str, int]) -> pa.BooleanArray:
+    """Mark the files in which both formats would not find the same ids of rows.
+
+    Args:
+        store: of the table.
+        files: with the columns `path` and `size`.
+        own: `hidden_columns` of the table that has the files; none if its files may hold no ids.
+
+    Cost: the footer of every file.
+    """
+
+    def look(file: Any) -> bool:
+        path, size_bytes = file
+        reader = open_parquet(store, decode_path(path), size_bytes=size_bytes, footer_only=True)
+        try:
+            return any(_is_other(column, own) for column in reader.arrow_schema)
+        finally:
+            reader.close()
+
+    rows = zip(files.column("path").to_pylist(), files.column("size").to_pylist(), strict=True)
+    return pa.array(map_in_pool(look, list(rows)), pa.bool_())
+
+
+def _is_other(column: pa.Field[Any], own: Mapping[str, int]) -> bool:
+    number = parquet_field_id(column)
+    return number != own[column.name] if column.name in own else number in _RESERVED

@@ -1,0 +1,444 @@
+"""Schema and partition values of Parquet files that are to be converted.
+
+Owns merging the schemas of the footers, and parsing the partition values in paths. Reads no data
+pages.
+
+Protocol: Schema Serialization Format, Partition Value Serialization
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import pyarrow as pa
+
+from deltalog._util.escaping import name_key, path_key
+from deltalog._util.json import JsonObject, loads
+from deltalog._util.paths import canonical_path, canonical_paths, decode_path, is_absolute
+from deltalog.data.scan.plan import descriptor_of
+from deltalog.data.scan.transform import load_bitmap
+from deltalog.data.write.deletion_vectors import store_vectors
+from deltalog.data.write.open_files import random_prefix
+from deltalog.errors import DeltaError, InvalidInputError, MalformedLogError, SchemaMismatchError
+from deltalog.protocol.actions.arrow import DELETION_VECTOR_TYPE
+from deltalog.protocol.actions.codec import deletion_vector_to_json
+from deltalog.protocol.deletion_vectors import location, parse_inline
+from deltalog.protocol.partition_values import (
+    NULL_DIRECTORY,
+    encode_value,
+    parse_column,
+    parse_hive_directory,
+)
+from deltalog.schema import Field, StructType, encode_schema, from_arrow_schema, parse_schema
+from deltalog.schema.columns import leaf_columns, loosened
+from deltalog.schema.evolve import merge_schemas
+from deltalog.schema.primitives.moments import values_or_counts
+from deltalog.schema.types import DATE, LONG, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from deltalog.storage.parquet import read_footer
+from deltalog.storage.pool import map_in_pool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from deltalog._util.paths import FileInfo
+    from deltalog.protocol.actions import DeletionVectorDescriptor
+    from deltalog.protocol.deletion_vectors import DeletionBitmap
+    from deltalog.schema.types import DataType
+    from deltalog.storage.store import Store
+    from deltalog.transaction import PendingTransaction
+
+PartitionStrategy = Literal["hive", "directory"]
+_SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetFile:
+    """A Parquet file to add to the table.
+
+    Args:
+        info: path, size and time.
+        num_rows: from its footer.
+        partition_values: serialised, by physical name.
+        deleted: the rows that are none any more; None if there are no such rows.
+    """
+
+    info: FileInfo
+    num_rows: int
+    partition_values: Mapping[str, str | None]
+    deleted: DeletionBitmap | None = None
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether no row is left."""
+        return self.deleted is not None and self.deleted.cardinality >= self.num_rows
+
+
+def find_parquet_files(store: Store) -> list[FileInfo]:
+    """Return the Parquet files below the root, ordered by path, without hidden ones.
+
+    Where a streaming sink of Spark wrote, they are those that it committed.
+
+    Raises:
+        InvalidInputError: there are none, the sink's log does not fit the directory, or it is an
+            Iceberg table, whose files may hold deleted rows or belong to old snapshots.
+
+    Cost: one listing, and the log of a sink.
+    """
+    listed = list(store.list_all(""))
+    iceberg = next((info.path for info in listed if _is_iceberg_metadata(info)), None)
+    if iceberg is not None:
+        raise InvalidInputError(
+            f"cannot convert {store.root}: expected a directory of Parquet files, found the "
+            f"Iceberg table of {iceberg}, whose metadata decides which files and rows it has; "
+            "convert it as that (source_format='iceberg', or iceberg.`location` in SQL)"
+        )
+    found = sorted(
+        (
+            info
+            for info in listed
+            if info.name.lower().endswith(".parquet") and not _is_hidden(info.path)
+        ),
+        key=lambda info: info.path,
+    )
+    committed = files_of_sink(store)
+    if committed is not None:
+        gone = committed - {info.path for info in found}
+        if gone:
+            raise InvalidInputError(
+                f"cannot convert {store.root}: {len(gone)} files that {SINK_LOG} names are not "
+                f"there, such as {min(gone)}"
+            )
+        found = [info for info in found if info.path in committed]
+    if not found:
+        raise InvalidInputError(f"there is no Parquet file below {store.root}")
+    return found
+
+
+def read_footers(store: Store, files: Sequence[FileInfo]) -> tuple[StructType, list[int]]:
+    """Return the merged schema of the files, and the number of rows of each.
+
+    Columns are nullable, in the order of their first appearance.
+
+    Raises:
+        SchemaMismatchError: a column has different types in two files.
+        DataFileUnreadableError: a file is not valid Parquet.
+
+    Cost: a request or two per file, several at a time.
+    """
+
+    def read(info: FileInfo) -> tuple[str, int]:
+        footer = read_footer(store, info.path, size_bytes=info.size_bytes)
+        return _schema_text(footer), footer.num_rows
+
+    footers = map_in_pool(read, files)
+    merged = StructType([])
+    for text, info in {text: info for (text, _), info in zip(footers, files, strict=True)}.items():
+        merged = _merged(merged, parse_schema(text), info.path)
+    return merged, [rows for _, rows in footers]
+
+
+def partition_fields(
+    files: Sequence[FileInfo],
+    partition_by: StructType | None,
+    strategy: PartitionStrategy | None,
+) -> StructType:
+    """Return the partition columns: those given, or those inferred from directory names.
+
+    A column is inferred as `long` or `date` if all its values are in canonical form for that type;
+    else as `string`.
+
+    Raises:
+        InvalidInputError: the strategy is `directory`, and no columns are given.
+    """
+    if partition_by is not None:
+        return StructType([replace(field, nullable=True) for field in partition_by.fields])
+    if strategy == "directory":
+        raise InvalidInputError(
+            "partition_strategy='directory' needs the names and types of the partition columns: "
+            "pass them as partition_by"
+        )
+    values: dict[str, set[str]] = {}
+    for info in files:
+        for name, text in parse_hive_directory(_directory(info)).items():
+            values.setdefault(name, set()).update(() if text is None else (text,))
+    return StructType([Field(name, _guessed(texts)) for name, texts in values.items()])
+
+
+def partition_values(
+    files: Sequence[FileInfo],
+    fields: StructType,
+    strategy: PartitionStrategy | None,
+    *,
+    time_zone: str,
+) -> list[dict[str, str | None]]:
+    """Return the partition values of each file, serialised by the protocol's rules.
+
+    Raises:
+        InvalidInputError: the directories of a path do not match the partition columns.
+        InvalidPartitionValueError: a value does not parse as its column's type.
+    """
+    read = _by_position if strategy == "directory" else _by_name
+    texts = [read(info, fields) for info in files]
+    columns: dict[str, list[str | None]] = {}
+    for number, field in enumerate(fields.fields):
+        raw = [row[number] for row in texts]
+        distinct = list(dict.fromkeys(raw))
+        typed = parse_column(
+            pa.array(distinct, pa.string()), field.type, column=field.name, time_zone=time_zone
+        )
+        stored = {
+            text: encode_value(value, field.type)
+            for text, value in zip(distinct, values_or_counts(typed), strict=True)
+        }
+        columns[field.name] = [stored[text] for text in raw]
+    return [
+        dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+    ] or [{} for _ in files]
+
+
+def table_schema(data: StructType, partitions: StructType) -> StructType:
+    """Return the files' columns, followed by the partition columns."""
+    names = {name_key(field.name) for field in partitions.fields}
+    own = [field for field in data.fields if name_key(field.name) not in names]
+    return StructType([*own, *partitions.fields])
+
+
+def _is_iceberg_metadata(info: FileInfo) -> bool:
+    return info.path == f"metadata/{info.name}" and info.name.endswith(".metadata.json")
+
+
+def _is_hidden(path: str) -> bool:
+    """Whether a part of the path begins with `.` or `_`, unless it is a partition (`_p=1`)."""
+    return any(part.startswith((".", "_")) and "=" not in part for part in path.split("/"))
+
+
+def _directory(info: FileInfo) -> str:
+    return info.path.rpartition("/")[0]
+
+
+def _schema_text(footer: Any) -> str:
+    """Return a file's schema as JSON: Spark's from the footer metadata, or else Parquet's."""
+    noted = (footer.metadata or {}).get(_SPARK_SCHEMA)
+    if noted is not None:
+        try:
+            parsed = parse_schema(noted.decode())
+        except (DeltaError, UnicodeDecodeError):
+            parsed = None
+        if parsed is not None:
+            return encode_schema(loosened(parsed, _bare))
+    arrow = footer.schema.to_arrow_schema().remove_metadata()
+    schema = from_arrow_schema(pa.schema([field.remove_metadata() for field in arrow]))
+    columns = [footer.schema.column(number) for number in range(len(footer.schema))]
+    legacy = {column.path.split(".")[0] for column in columns if column.physical_type == "INT96"}
+    # INT96 has no annotation for it, but is always an instant, never a local time.
+    fields = [
+        loosened(StructType([field]), _bare, _as_instant).fields[0]
+        if field.name in legacy
+        else field
+        for field in schema.fields
+    ]
+    return encode_schema(loosened(StructType(fields), _bare))
+
+
+def _bare(field: Field) -> Field:
+    return Field(field.name, field.type)
+
+
+def _as_instant(leaf: DataType) -> DataType:
+    return TIMESTAMP if leaf == TIMESTAMP_NTZ else leaf
+
+
+def _merged(known: StructType, found: StructType, path: str) -> StructType:
+    try:
+        merged = merge_schemas(known, found)
+    except SchemaMismatchError as error:
+        raise SchemaMismatchError(
+            f"cannot convert: {path} does not fit the files before it: {error}"
+        ) from error
+    types = {path_key(leaf): field.type for leaf, field in leaf_columns(merged)}
+    for leaf, field in leaf_columns(found):
+        expected = types.get(path_key(leaf))
+        if str(expected) != str(field.type):
+            raise SchemaMismatchError(
+                f"cannot convert: column {'.'.join(leaf)!r} is of type {field.type} in {path}, and "
+                f"of type {expected} in other files"
+            )
+    return merged
+
+
+def _guessed(texts: Iterable[str]) -> DataType:
+    values = list(texts)
+    for kind in (LONG, DATE):
+        try:
+            typed = parse_column(pa.array(values, pa.string()), kind, time_zone="UTC")
+        except DeltaError:
+            continue
+        if values and [encode_value(value, kind) for value in values_or_counts(typed)] == values:
+            return kind
+    return STRING
+
+
+def _by_name(info: FileInfo, fields: StructType) -> list[str | None]:
+    found = {name_key(name): text for name, text in parse_hive_directory(_directory(info)).items()}
+    wanted = [name_key(field.name) for field in fields.fields]
+    if found.keys() != set(wanted):
+        raise InvalidInputError(
+            f"cannot convert {info.path!r}: its directories name the partition column(s) "
+            f"{sorted(found)}, and expected are {sorted(wanted)}"
+        )
+    return [found[name] for name in wanted]
+
+
+def _by_position(info: FileInfo, fields: StructType) -> list[str | None]:
+    parts = [part for part in _directory(info).split("/") if part]
+    if len(parts) != len(fields.fields):
+        raise InvalidInputError(
+            f"cannot convert {info.path!r}: it lies in {len(parts)} directories, and there are "
+            f"{len(fields.fields)} partition columns"
+        )
+    return [None if part == NULL_DIRECTORY else part for part in parts]
+
+
+# The log of a streaming sink of Spark, which says which files of its directory are whole.
+
+
+SINK_LOG: Final = "_spark_metadata"
+_VERSION: Final = "v1"
+_COMPACT: Final = ".compact"
+
+
+def files_of_sink(store: Store) -> frozenset[str] | None:
+    """Return the paths of all files that a sink has committed; None if no sink wrote here.
+
+    Args:
+        store: of the directory.
+
+    Raises:
+        InvalidInputError: the log cannot be read, or it is of another directory.
+
+    Cost: one listing, and the batches since the last compaction of the log.
+    """
+    names = [info.name for info in store.list_from(SINK_LOG, "")]
+    batches = {int(name): name for name in names if name.isdecimal()}
+    ends = {int(name.removesuffix(_COMPACT)): name for name in names if _is_compact(name)}
+    if not batches and not ends:
+        return None
+    last = max(ends, default=-1)
+    used = [ends[last]] if ends else []
+    used += [name for batch, name in sorted(batches.items()) if batch > last]
+    found: set[str] = set()
+    for name, data in zip(used, store.read_many([f"{SINK_LOG}/{n}" for n in used]), strict=True):
+        _apply(found, f"{SINK_LOG}/{name}", data, store.root)
+    return frozenset(found)
+
+
+def _is_compact(name: str) -> bool:
+    return name.endswith(_COMPACT) and name.removesuffix(_COMPACT).isdecimal()
+
+
+def _apply(found: set[str], path: str, data: bytes, root: str) -> None:
+    """Add the files of one batch, and take out those that it removed."""
+    version, *lines = data.decode("utf-8", "replace").splitlines() or [""]
+    if version != _VERSION:
+        raise InvalidInputError(
+            f"cannot convert {root}: {path} begins with {version[:20]!r}, and {_VERSION!r} is what "
+            "deltalog knows of the logs of streaming sinks"
+        )
+    for line in lines:
+        try:
+            node = JsonObject(loads(line, path), path)
+            location = canonical_path(decode_path(node.required("path", str)), root)
+            action = node.required("action", str)
+        except MalformedLogError as error:
+            raise InvalidInputError(f"cannot convert {root}: {error}") from error
+        if is_absolute(location):
+            raise InvalidInputError(
+                f"cannot convert {root}: its {path} names {location!r}, which is elsewhere; a "
+                "directory of a streaming sink that was moved has no list of its whole files"
+            )
+        if action == "delete":
+            found.discard(location)
+        else:
+            found.add(location)
+
+
+# Deletion vectors of files that come from elsewhere, stored as those of the table that gets them.
+
+
+_COLUMN: Final = "deletionVector"
+
+
+def stage_vectors(
+    pending: PendingTransaction, bitmaps: Sequence[DeletionBitmap]
+) -> tuple[DeletionVectorDescriptor, ...]:
+    """Store deletion vectors for a transaction, and return a descriptor for each.
+
+    Cost: one request, or none if the vectors are few and small enough to be in the log.
+    """
+    properties = pending.configuration.properties
+    prefix = random_prefix(properties) if properties.randomize_file_prefixes else ""
+    stored = store_vectors(pending.store, bitmaps, prefix=prefix)
+    pending.own_paths.extend(stored.paths)
+    return stored.descriptors
+
+
+def with_own_vectors(pending: PendingTransaction, now: pa.Table, files: pa.Table) -> pa.Table:
+    """Return files whose inline vectors are stored as the table stores its own.
+
+    A file that the table has with the same deleted rows keeps the vector that it has there, so that
+    it counts as the same file.
+
+    Args:
+        pending: on the table.
+        now: the files that it has, `FILE_SCHEMA`.
+        files: those that it gets, `FILE_SCHEMA`, by paths in its log.
+
+    Cost: as `stage_vectors`, and a request for each known vector of as many rows.
+    """
+    vectors: list[Any] = files.column(_COLUMN).to_pylist()
+    inline = [
+        (number, descriptor)
+        for number, row in enumerate(vectors)
+        if (descriptor := descriptor_of(row)) is not None and location(descriptor) is None
+    ]
+    if not inline:
+        return files
+    known = _known_vectors(pending, now)
+    keys: list[Any] = canonical_paths(files.column("path"), pending.store.root).to_pylist()
+
+    def same(one: tuple[int, DeletionVectorDescriptor]) -> DeletionVectorDescriptor | None:
+        number, descriptor = one
+        found = known.get(keys[number])
+        if found is None or found.cardinality != descriptor.cardinality:
+            return None
+        # Equal to one whose rows are known to be the file's, so nothing else is checked.
+        is_same = load_bitmap(pending.store, found, num_rows=None) == parse_inline(descriptor)
+        return found if is_same else None
+
+    kept = map_in_pool(same, inline)
+    new = [one for one, found in zip(inline, kept, strict=True) if found is None]
+    stored = stage_vectors(pending, [parse_inline(descriptor) for _, descriptor in new])
+    for (number, _), found in zip(inline, kept, strict=True):
+        if found is not None:
+            vectors[number] = deletion_vector_to_json(found)
+    for (number, _), descriptor in zip(new, stored, strict=True):
+        vectors[number] = deletion_vector_to_json(descriptor)
+    place = files.schema.get_field_index(_COLUMN)
+    return files.set_column(
+        place, files.schema.field(place), pa.array(vectors, DELETION_VECTOR_TYPE)
+    )
+
+
+def _known_vectors(
+    pending: PendingTransaction, now: pa.Table
+) -> dict[str, DeletionVectorDescriptor]:
+    """The deletion vectors that the table's files have, by canonical path."""
+    masked = now.filter(now.column(_COLUMN).is_valid())
+    paths: list[Any] = canonical_paths(masked.column("path"), pending.store.root).to_pylist()
+    rows: list[Any] = masked.column(_COLUMN).to_pylist()
+    return {
+        path: descriptor
+        for path, row in zip(paths, rows, strict=True)
+        if (descriptor := descriptor_of(row)) is not None
+    }

@@ -1,0 +1,187 @@
+"""Create a table, or replace one by a table without rows.
+
+`table_change` decides which protocol and metadata a table may have.
+
+Protocol: Change Metadata, Domain Metadata
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import pyarrow as pa
+
+from deltalog.errors import InvalidInputError
+from deltalog.operations.operation import Nothing, Verb
+from deltalog.operations.write import RowsWritten, Write
+from deltalog.protocol.actions.properties import TableProperties
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.protocol.features.clustering import CLUSTERING_DOMAIN
+from deltalog.protocol.table_change import changed_table, clustering_domain, is_set_by_writers
+from deltalog.schema import Field, StructType, from_arrow_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.operations.engine import Engine
+    from deltalog.transaction import PendingTransaction
+
+
+# What Unity Catalog requires of its managed tables; it keeps the id of the table among them.
+_UNITY_CATALOG: Final = "io.unitycatalog."
+_OF_CATALOGS: Final = frozenset(
+    {
+        TableProperties.checkpoint_policy.key,
+        TableProperties.enable_deletion_vectors.key,
+        TableProperties.checkpoint_write_stats_as_json.key,
+        TableProperties.checkpoint_write_stats_as_struct.key,
+    }
+)
+
+
+def as_schema(schema: Any) -> StructType:
+    """Return a schema that is given as a Schema, a list of fields, or an Arrow schema.
+
+    Raises:
+        InvalidInputError: it is of another type.
+    """
+    if isinstance(schema, StructType):
+        return schema
+    if isinstance(schema, list | tuple) and all(isinstance(field, Field) for field in schema):
+        return StructType(schema)
+    if isinstance(schema, pa.Schema) or hasattr(schema, "__arrow_c_schema__"):
+        arrow = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
+        return from_arrow_schema(arrow, declared=True)
+    raise InvalidInputError(
+        f"cannot take a {type(schema).__name__} for a schema: expected a deltalog.Schema, a list "
+        "of fields, or an Arrow schema"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Create(Verb[Nothing]):
+    """Create a table with the transaction's configuration.
+
+    Args:
+        clustering_columns: names or paths; None is no clustering.
+    """
+
+    clustering_columns: Sequence[str | tuple[str, ...]] | None = None
+    name: ClassVar[str] = "CREATE TABLE"
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Nothing:
+        """Stage the clustering columns and the operation parameters."""
+        del engine
+        _stage_new(transaction, self.clustering_columns)
+        return Nothing()
+
+
+@dataclass(frozen=True, slots=True)
+class Replace(Verb[Nothing]):
+    """Replace schema and properties of a table, and remove its rows; the history stays.
+
+    Args:
+        wanted: the configuration that a new table would have.
+        clustering_columns: names or paths; None is no clustering.
+    """
+
+    wanted: TableConfiguration
+    clustering_columns: Sequence[str | tuple[str, ...]] | None = None
+    name: ClassVar[str] = "CREATE OR REPLACE TABLE"
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Nothing:
+        """Set the configuration, and remove every file."""
+        del engine
+        wanted, snapshot = self.wanted, transaction.read_snapshot
+        changed = changed_table(
+            transaction.configuration,
+            schema=wanted.schema,
+            partition_columns=wanted.metadata.partition_columns,
+            configuration=_replaced_properties(transaction.configuration, wanted),
+            protocol=wanted.protocol,
+            replaces_data=True,
+        )
+        # Name and description are replaced even if the new table has none.
+        metadata = replace(
+            changed.metadata, name=wanted.metadata.name, description=wanted.metadata.description
+        )
+        transaction.set_configuration(TableConfiguration(changed.protocol, metadata))
+        transaction.record_read(None)
+        transaction.remove_files(snapshot.files(), data_change=True)
+        if self.clustering_columns is None and CLUSTERING_DOMAIN in snapshot.domain_metadata:
+            transaction.remove_domain(CLUSTERING_DOMAIN)
+        _stage_new(transaction, self.clustering_columns)
+        return Nothing()
+
+
+@dataclass(frozen=True, slots=True)
+class WithRows(Verb[RowsWritten]):
+    """Create or replace a table, and write its rows in the same version.
+
+    Args:
+        made: the verb that creates or replaces it.
+        write: appends the rows.
+    """
+
+    made: Create | Replace
+    write: Write
+    doing: ClassVar[str] = "writing"
+
+    @property
+    def name(self) -> str:  # type: ignore[override]  # it depends on the verb
+        """The operation in the history, as Delta Spark names it."""
+        return f"{self.made.name} AS SELECT"
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the rows can be read again."""
+        return self.write.is_repeatable
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> RowsWritten:
+        """Stage the table, then its rows."""
+        self.made.stage(transaction, engine)
+        return self.write.stage(transaction, engine)
+
+
+def _stage_new(
+    transaction: PendingTransaction,
+    clustering_columns: Sequence[str | tuple[str, ...]] | None,
+) -> None:
+    configuration = transaction.configuration
+    if clustering_columns is not None:
+        transaction.set_domain(clustering_domain(configuration, clustering_columns))
+    metadata = configuration.metadata
+    transaction.parameters = {
+        "isManaged": "true" if configuration.is_catalog_managed else "false",
+        "description": metadata.description,
+        "partitionBy": list(metadata.partition_columns),
+        "clusterBy": [_shown(column) for column in clustering_columns or ()],
+        "properties": dict(metadata.configuration),
+    }
+
+
+def _replaced_properties(current: TableConfiguration, wanted: TableConfiguration) -> dict[str, str]:
+    """Return the wanted properties, without those that writers maintain.
+
+    In-commit timestamps stay enabled (ledger B-22), as the history continues. So does what the
+    catalog required of a table whose commits it decides on, unless the caller says otherwise.
+    """
+    key = TableProperties.enable_in_commit_timestamps.key
+    kept = {key: "true"} if current.in_commit_timestamps is not None else {}
+    if current.is_catalog_managed:
+        kept |= {
+            name: text
+            for name, text in current.metadata.configuration.items()
+            if name in _OF_CATALOGS or name.startswith(_UNITY_CATALOG)
+        }
+    asked = {
+        name: text
+        for name, text in wanted.metadata.configuration.items()
+        if not is_set_by_writers(name)
+    }
+    return {**kept, **asked}
+
+
+def _shown(column: str | tuple[str, ...]) -> str:
+    return column if isinstance(column, str) else ".".join(column)

@@ -1,0 +1,83 @@
+"""Delete the rows for which a predicate is true.
+
+Protocol: Deletion Vectors, Add File and Remove File, Add CDC File
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from deltalog.operations.changes.request import deletion
+from deltalog.operations.operation import Verb
+
+if TYPE_CHECKING:
+    from deltalog.operations.changes.request import ChangeMetrics, ChangeRequest
+    from deltalog.operations.engine import Engine
+    from deltalog.transaction import PendingTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """The result of a DELETE."""
+
+    changed: ChangeMetrics
+
+    def metrics(self) -> dict[str, int]:
+        """Return Delta Spark's operationMetrics; without numDeletedRows if it is unknown."""
+        changed, files = self.changed, self.changed.files
+        found = {
+            "numDeletedRows": changed.rows.deleted_not_matched_by_source,
+            "numCopiedRows": files.num_copied_rows,
+            "numRemovedFiles": files.num_removed_files,
+            "numRemovedBytes": files.num_removed_bytes,
+            "numAddedFiles": changed.num_added_files,
+            "numAddedBytes": changed.num_added_bytes,
+            "numDeletionVectorsAdded": files.num_vectors_added,
+            "numDeletionVectorsUpdated": files.num_vectors_updated,
+            "numDeletionVectorsRemoved": files.num_vectors_removed,
+            "numAddedChangeFiles": changed.num_change_files,
+            **changed.logged_times(),
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def result(self) -> dict[str, Any]:
+        """Return counts of rows and files, and durations in milliseconds."""
+        changed, files = self.changed, self.changed.files
+        return {
+            "num_added_files": changed.num_added_files + files.num_vectors_added,
+            "num_removed_files": files.num_removed_files + files.num_vectors_added,
+            "num_deleted_rows": changed.rows.deleted_not_matched_by_source,
+            "num_copied_rows": files.num_copied_rows,
+            "num_rewritten_files": files.num_rewritten_files,
+            "num_deletion_vectors": files.num_vectors_added,
+            **changed.times(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Delete(Verb[Deleted]):
+    """Delete rows.
+
+    Args:
+        request: from `rows.request.deletion`.
+    """
+
+    request: ChangeRequest
+    name: ClassVar[str] = "DELETE"
+    doing: ClassVar[str] = "deleting"
+    skips_empty: ClassVar[bool] = True
+
+    @classmethod
+    def where(cls, predicate: Any, **options: Any) -> Delete:
+        """Return the verb for the rows for which a predicate is true; None is all rows."""
+        return cls(deletion(predicate, **options))
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Deleted:
+        """Find the rows, and mask or rewrite the files that hold them."""
+        return Deleted(engine.plan_change(transaction, self.request).apply())
+
+    def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
+        """Return the counts, and `files`: the decision for each file, with its reason."""
+        found, files = engine.plan_change(transaction, self.request).preview()
+        return {**Deleted(found).result(), "files": files}

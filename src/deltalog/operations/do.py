@@ -1,0 +1,229 @@
+"""Run verbs: stage, commit, retry after a conflict, and set the metrics.
+
+Owns the only calls of `transaction.commit` outside of its package, so that the same steps follow
+each commit, whether it came from the API, SQL, Spark or the command line. Only this
+module sets metrics.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from deltalog._util.cards import ProgressCount, shown
+from deltalog.errors import DeltaError
+from deltalog.operations.operation import OutcomeT_co
+from deltalog.transaction import PendingTransaction
+from deltalog.transaction.commit import Ran, commit, commit_loop, stage_and_commit
+from deltalog.transaction.discard import discard, discarding
+from deltalog.transaction.properties import USUAL, CommitOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deltalog._util.cards import Progress
+    from deltalog.log.context import TableContext
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.engine import Engine
+    from deltalog.operations.operation import Verb
+    from deltalog.protocol.configuration import TableConfiguration
+    from deltalog.transaction import Committed, PostCommitHookProperties
+    from deltalog.transaction.commit_loop import CommitLoop
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+
+def do(
+    verb: Verb[OutcomeT_co],
+    load: Callable[[], Snapshot],
+    engine: Engine,
+    options: CommitOptions = USUAL,
+    *,
+    is_held: bool = False,
+    progress: Progress | None = None,
+) -> Ran[OutcomeT_co]:
+    """Stage a verb and commit it; stage it again if a concurrent commit conflicts with it.
+
+    Args:
+        verb: what is to be done.
+        load: returns the version to begin with, when the verb's sources are open.
+        engine: does the work on rows and files.
+        options: of the commit; a verb that is not repeatable raises on a conflict in any case.
+        is_held: as for `stage_and_commit`.
+        progress: True shows a progress bar; a function is called with the numbers of files read and
+            of all files. An exception from it ends the work, and new files are deleted.
+
+    Raises:
+        DeltaError: from staging or committing.
+    """
+    with verb.opened(engine) as opened:
+        return stage_and_commit(
+            load,
+            lambda transaction: _staged(opened, transaction, engine, progress),
+            operation=opened.name,
+            parameters=opened.logged_parameters(),
+            options=options if opened.is_repeatable else replace(options, on_conflict="raise"),
+            skip_empty=opened.skips_empty,
+            is_held=is_held,
+            maintenance=EngineMaintenance(engine),
+        )
+
+
+def do_on(
+    verb: Verb[OutcomeT_co],
+    shown: Snapshot,
+    engine: Engine,
+    options: CommitOptions = USUAL,
+    *,
+    is_fresh: bool = False,
+    progress: Progress | None = None,
+) -> Ran[OutcomeT_co]:
+    """Do a verb on the table that a snapshot shows, refreshed if the verb needs the latest version.
+
+    Args:
+        verb: what is to be done.
+        shown: a version of the table, which may be old.
+        engine: does the work on rows and files.
+        options: of the commit.
+        is_fresh: whether the version was opened for this verb, so that the log still has it.
+        progress: as for `do`.
+
+    Raises:
+        TableNotFoundError: the table is gone, or is another one by now.
+        DeltaError: as `do`.
+    """
+    if verb.needs_latest:
+        load = partial(shown.refresh, same_table=True)
+        return do(verb, load, engine, options, progress=progress)
+    return do(verb, lambda: shown, engine, options, is_held=not is_fresh, progress=progress)
+
+
+def stage(
+    verb: Verb[OutcomeT_co],
+    transaction: PendingTransaction,
+    engine: Engine,
+    *,
+    progress: Progress | None = None,
+) -> OutcomeT_co:
+    """Stage a verb into a transaction that may hold others, and return its outcome."""
+    with verb.opened(engine) as opened:
+        return _staged(opened, transaction, engine, progress)
+
+
+def _staged(
+    verb: Verb[OutcomeT_co],
+    transaction: PendingTransaction,
+    engine: Engine,
+    progress: Progress | None,
+) -> OutcomeT_co:
+    with shown(progress, verb.doing) as tell:
+        transaction.progress = ProgressCount(tell)
+        outcome = verb.stage(transaction, engine)
+    transaction.add_metrics(outcome.metrics())
+    return outcome
+
+
+def preview(verb: Verb[Any], snapshot: Snapshot, engine: Engine) -> dict[str, Any]:
+    """Return the result of a dry run of a verb on a version; nothing is written."""
+    transaction = PendingTransaction(snapshot.context, snapshot, operation=verb.name)
+    with verb.opened(engine) as opened:
+        return opened.preview(transaction, engine)
+
+
+def explain(verb: Verb[Any], snapshot: Snapshot, engine: Engine) -> str:
+    """Describe how a verb would find its rows; nothing is written."""
+    transaction = PendingTransaction(snapshot.context, snapshot, operation=verb.name)
+    with verb.opened(engine) as opened:
+        return opened.explain(transaction, engine)
+
+
+def make_table(
+    verb: Verb[OutcomeT_co],
+    context: TableContext,
+    configuration: TableConfiguration,
+    engine: Engine,
+    options: CommitOptions = USUAL,
+    *,
+    progress: Progress | None = None,
+) -> Ran[OutcomeT_co]:
+    """Create a table, with a verb that stages the contents of version 0.
+
+    Args:
+        verb: stages the contents besides the configuration.
+        context: of the new table.
+        configuration: of the new table.
+        engine: does the work on rows and files.
+        options: of the commit.
+        progress: as for `do`.
+
+    Raises:
+        CommitFailedError: another writer created a table at the location.
+    """
+    transaction = PendingTransaction(
+        context,
+        None,
+        operation=verb.name,
+        parameters=verb.logged_parameters(),
+        configuration=configuration,
+    )
+    with discarding(transaction):
+        outcome = stage(verb, transaction, engine, progress=progress)
+        committed = commit_staged(transaction, engine, options)
+    return Ran(value=outcome, committed=committed)
+
+
+def commit_staged(
+    transaction: PendingTransaction, engine: Engine, options: CommitOptions = USUAL
+) -> Committed:
+    """Commit a transaction with staged verbs; if the commit is skipped, delete its new files."""
+    transaction.checks_base = True  # it was begun some time ago
+    committed = commit(transaction, options, maintenance=EngineMaintenance(engine))
+    if committed.skipped:
+        discard(transaction)
+    return committed
+
+
+def prepare_staged(
+    transaction: PendingTransaction, engine: Engine, options: CommitOptions = USUAL
+) -> CommitLoop:
+    """The commit of a transaction with staged verbs, of which the caller takes the steps."""
+    transaction.checks_base = True
+    return commit_loop(transaction, options, maintenance=EngineMaintenance(engine))
+
+
+@dataclass(frozen=True, slots=True)
+class EngineMaintenance:
+    """Maintenance after a commit that reads or writes files, done by the verb's engine.
+
+    Args:
+        engine: of the verb.
+    """
+
+    engine: Engine
+
+    def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
+        """Write a checkpoint, see `Engine.write_checkpoint`."""
+        return self.engine.write_checkpoint(snapshot, at_ms)
+
+    def compact(self, snapshot: Snapshot, hooks: PostCommitHookProperties) -> Snapshot:
+        """Run auto-compaction if it is due, and return the newest version.
+
+        The verb's commit is done already, so a failure is only logged.
+        """
+        # Few tables want it, and a first write is to load little.
+        from deltalog.operations.optimize.compact import (  # noqa: PLC0415
+            AutoCompact,
+            is_auto_compaction_due,
+        )
+
+        try:
+            if not is_auto_compaction_due(snapshot):
+                return snapshot
+            options = CommitOptions(hooks=hooks, on_conflict="raise")
+            done = do(AutoCompact(), lambda: snapshot, self.engine, options)
+        except DeltaError as error:
+            logger.warning("cannot compact %s after a commit: %s", snapshot.store.root, error)
+            return snapshot
+        return done.committed.snapshot

@@ -1,0 +1,271 @@
+"""Engines: the seam for work on rows and files, by local threads or by tasks of a cluster."""
+
+from __future__ import annotations
+
+import re
+from contextlib import nullcontext
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+
+from deltalog._util.kernels import compute
+from deltalog.data.write.files import write_files
+from deltalog.data.write.source import open_batches
+from deltalog.errors import InternalError
+from deltalog.protocol.partition_values import escape_directory
+from deltalog.storage.atomic import TEMPORARY_NAME
+from deltalog.storage.staging import STAGING_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    from deltalog._util.paths import FileInfo
+    from deltalog.data.write.options import WriteSpec
+    from deltalog.data.write.written import WrittenFiles
+    from deltalog.expressions import Expression
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.changes.bins import BinRewrite, Rewritten
+    from deltalog.operations.changes.request import ChangeRequest, PlannedChange
+    from deltalog.protocol.configuration import TableConfiguration
+    from deltalog.storage.store import Store
+    from deltalog.transaction import PendingTransaction
+
+__all__ = ["Engine", "LocalEngine", "RowSource"]
+
+
+class LocalEngine:
+    """Does all work in this process, without state; see `Engine`."""
+
+    files_per_deletion = 5_000
+
+    def open_rows(self, data: Any) -> RowSource:
+        """Open anything that holds rows as a stream of Arrow batches."""
+        return open_batches(data)
+
+    def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
+        """Hold the source's rows in memory, or in a temporary file if they are many."""
+        # Only merges need what knows how rows are matched, a tenth of what a first write loads.
+        from deltalog.operations.changes.merge.source import MergeSource  # noqa: PLC0415
+
+        return nullcontext(data) if isinstance(data, MergeSource) else MergeSource(data)
+
+    def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
+        """Find rows, by reading the columns of conditions from the files that pruning leaves."""
+        if request.source is None:
+            from deltalog.operations.changes.local import LocalChange  # noqa: PLC0415  # as above
+
+            return LocalChange(transaction, request)
+        from deltalog.operations.changes.merge.local import LocalMerge  # noqa: PLC0415  # as above
+
+        return LocalMerge(transaction, request)
+
+    def write_rows(
+        self,
+        spec: WriteSpec,
+        rows: RowSource,
+        *,
+        predicate: Expression | None = None,
+        tells_changes: bool = False,
+    ) -> WrittenFiles:
+        """Write rows in one pass; files are encoded while the next rows are read."""
+        if not isinstance(rows, pa.RecordBatchReader):
+            raise InternalError(f"cannot write a {type(rows).__name__} in this process")
+        # An empty list has no columns that a predicate could be about.
+        if predicate is not None and rows.schema.names:
+            from deltalog.data.write.replace_where import write_where  # noqa: PLC0415  # as above
+
+            return write_where(spec, rows, predicate, tells_changes=tells_changes)
+        if predicate is None and spec.configuration.optimizes_writes:
+            from deltalog.operations.changes.external_sort import write_optimized  # noqa: PLC0415  # as above
+
+            return write_optimized(spec, rows)
+        return write_files(spec, rows)
+
+    def rewrite_bins(self, job: BinRewrite) -> Sequence[Rewritten]:
+        """Rewrite several bins at a time: `max_concurrent_tasks`, or one per core up to 8."""
+        from deltalog.operations.changes.bins import rewrite_here  # noqa: PLC0415  # as above
+
+        return rewrite_here(job)
+
+    def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
+        """Write a checkpoint with `upkeep.create_checkpoint`."""
+        from deltalog.transaction.upkeep import create_checkpoint  # noqa: PLC0415  # as above
+
+        create_checkpoint(snapshot, at_ms=at_ms)
+        return True
+
+    def list_files(self, store: Store, configuration: TableConfiguration) -> pa.Table:
+        """List the whole table."""
+        return listed_files(store, configuration)
+
+    def delete_files(self, store: Store, paths: Sequence[str]) -> None:
+        """Delete files in the batches that the store supports."""
+        store.delete_many(paths)
+
+
+# List the files below a table's root that vacuum may delete, without hidden ones.
+
+
+_FIELDS: Final[list[tuple[str, pa.DataType]]] = [
+    ("path", pa.string()),
+    ("size_bytes", pa.int64()),
+    ("modification_time", pa.int64()),
+]
+LISTING_SCHEMA: Final = pa.schema(_FIELDS)
+"""Path relative to the root (decoded), size, and time in milliseconds since 1970, UTC."""
+_LISTED_TOGETHER: Final = 50_000
+_HIDDEN: Final = "(?:^|/)(?:[._]|metadata(?:/|$))"
+# Left by writers that were killed; in the log, such files are all that vacuum may look at.
+_LEFT_IN_LOG: Final = f"^_delta_log/(?:_[a-z_]+/)?{TEMPORARY_NAME}"
+_LEFT: Final = f"(^|/){TEMPORARY_NAME}"
+_STAGED: Final = f"^{STAGING_NAME}/.*"
+
+
+def listed_files(store: Store, configuration: TableConfiguration) -> pa.Table:
+    """List the files below the root, without hidden ones, with `LISTING_SCHEMA`.
+
+    Cost: one listing of the whole table; a Python object per file only while a batch is read.
+    """
+    return listed_below(store, "", configuration)
+
+
+def listed_below(store: Store, directory: str, configuration: TableConfiguration) -> pa.Table:
+    """List the files below one directory of the table, like `listed_files`."""
+    listing = store.list_all(directory)
+    tables = [LISTING_SCHEMA.empty_table()]
+    while infos := list(islice(listing, _LISTED_TOGETHER)):
+        tables.append(listing_of(infos, configuration))
+    return pa.concat_tables(tables)
+
+
+def listing_of(infos: Sequence[FileInfo], configuration: TableConfiguration) -> pa.Table:
+    """Return listed files as a table with `LISTING_SCHEMA`, without hidden ones."""
+    columns: list[Any] = [
+        pa.array([info.path for info in infos], pa.string()),
+        pa.array([info.size_bytes for info in infos], pa.int64()),
+        pa.array([info.modified_ms for info in infos], pa.int64()),
+    ]
+    return visible(pa.Table.from_arrays(columns, schema=LISTING_SCHEMA), configuration)
+
+
+def visible(files: pa.Table, configuration: TableConfiguration) -> pa.Table:
+    """Return the files without a hidden part in their path.
+
+    Names that begin with `.` or `_` are hidden at every level, except `_change_data`,
+    `_delta_index`, directories of partitions, and temporary files of deltalog; so is `metadata`,
+    which belongs to Iceberg.
+    """
+    paths: Any = files.column("path")
+    suspects = compute.match_substring_regex(paths, _HIDDEN)
+    if not compute.any(suspects).as_py():
+        return files
+    names = {*configuration.partition_columns, *configuration.physical_partition_columns}
+    starts = [f"{escape_directory(name)}=" for name in names] + [f"{name}=" for name in names]
+    shown = "|".join(map(re.escape, ["_delta_index", "_change_data", *sorted(starts)]))
+    plain = compute.replace_substring_regex(paths, _LEFT_IN_LOG, "-")
+    plain = compute.replace_substring_regex(plain, _LEFT, r"\1-")
+    plain = compute.replace_substring_regex(plain, _STAGED, "-")
+    plain = compute.replace_substring_regex(plain, f"(^|/)(?:{shown})", r"\1-")
+    return files.filter(compute.invert(compute.match_substring_regex(plain, _HIDDEN)))
+
+
+# The interface between verbs, which decide what is done, and engines, which do it.
+
+
+class RowSource(Protocol):
+    """Rows to write: a stream of Arrow batches, or a data frame on a cluster."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        ...
+
+
+class Engine(Protocol):
+    """Does the work on rows and files that verbs plan.
+
+    Attributes:
+        files_per_deletion: batch size of deletions; progress is reported after each batch.
+    """
+
+    files_per_deletion: int
+
+    def open_rows(self, data: Any) -> RowSource:
+        """Open rows in any form that the engine supports.
+
+        Raises:
+            InvalidInputError: the engine does not support the type.
+        """
+        ...
+
+    def open_merge_source(self, data: Any) -> AbstractContextManager[Any]:
+        """Open a merge's source, so that its rows can be read several times without a change.
+
+        Raises:
+            InvalidInputError: the engine does not support the type.
+        """
+        ...
+
+    def plan_change(self, transaction: PendingTransaction, request: ChangeRequest) -> PlannedChange:
+        """Plan a change of rows; the rows may be searched when it is applied.
+
+        The source, if any, is from `open_merge_source`. Predicates and files that are read are
+        recorded in the transaction, for conflict detection.
+
+        Raises:
+            InvalidInputError: condition, clauses or values do not fit the table.
+        """
+        ...
+
+    def write_rows(
+        self,
+        spec: WriteSpec,
+        rows: RowSource,
+        *,
+        predicate: Expression | None = None,
+        tells_changes: bool = False,
+    ) -> WrittenFiles:
+        """Write rows to data files, without a commit; after a failure no file is left.
+
+        Args:
+            spec: of the table.
+            rows: of `open_rows`; read once.
+            predicate: every row must match it.
+            tells_changes: whether change data files are written as well.
+
+        Raises:
+            SchemaMismatchError, ConstraintViolationError: the rows do not fit.
+        """
+        ...
+
+    def rewrite_bins(self, job: BinRewrite) -> Sequence[Rewritten]:
+        """Rewrite bins into new files; after a failure no file is left.
+
+        Returns:
+            The new files of each bin, in order; only of the first bins if the job's commit interval
+            passed.
+        """
+        ...
+
+    def write_checkpoint(self, snapshot: Snapshot, at_ms: int) -> bool:
+        """Write a checkpoint; return whether this process read the version's whole state for it.
+
+        Args:
+            snapshot: the version.
+            at_ms: milliseconds since 1970, UTC; tombstones that have expired by then are left out.
+        """
+        ...
+
+    def list_files(self, store: Store, configuration: TableConfiguration) -> pa.Table:
+        """List the files that vacuum may delete, with `LISTING_SCHEMA`."""
+        ...
+
+    def delete_files(self, store: Store, paths: Sequence[str]) -> None:
+        """Delete files; files that do not exist are ignored.
+
+        Raises:
+            StorageError: some could not be deleted.
+        """
+        ...

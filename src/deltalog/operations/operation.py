@@ -1,0 +1,169 @@
+"""The verb of a caller's own operation, given as a function.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, Self, TypeVar
+
+from deltalog.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deltalog.operations.engine import Engine
+    from deltalog.transaction import PendingTransaction
+
+
+# The base class of verbs: frozen values that stage themselves and return an outcome.
+
+
+ResultT_co = TypeVar("ResultT_co", covariant=True)
+
+
+class Outcome(Protocol[ResultT_co]):
+    """What a verb did: metrics for the history, and the result for the caller."""
+
+    def metrics(self) -> Mapping[str, int | str]:
+        """Return the metrics as Delta Spark's `operationMetrics`."""
+        ...
+
+    def result(self) -> ResultT_co:
+        """Return the result for the caller: deltalake's keys, and ours."""
+        ...
+
+
+OutcomeT_co = TypeVar("OutcomeT_co", bound=Outcome[Any], covariant=True)
+T = TypeVar("T")
+
+
+class Nothing:
+    """The outcome of a verb without metrics and without a result."""
+
+    def metrics(self) -> Mapping[str, int | str]:
+        """Return no metrics."""
+        return _NOTHING
+
+    def result(self) -> None:
+        """Return nothing."""
+        return
+
+
+class Verb(Generic[OutcomeT_co]):
+    """An operation on a table, with the arguments of the user.
+
+    Attributes:
+        name: the operation in the history, as Delta Spark names it.
+        doing: text of the progress bar.
+        needs_latest: whether the table is refreshed before the verb is staged.
+        skips_empty: whether the commit is skipped if nothing was staged.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    doing: ClassVar[str] = "working"
+    needs_latest: ClassVar[bool] = True
+    skips_empty: ClassVar[bool] = False
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the verb can be staged again after a conflict; not with a one-shot source."""
+        return True
+
+    def logged_parameters(self) -> Mapping[str, Any]:
+        """Return the operationParameters that follow from the arguments; `stage` may add more."""
+        return _NOTHING
+
+    def opened(self, engine: Engine) -> AbstractContextManager[Self]:
+        """Return a context manager that yields the verb with its sources opened.
+
+        A verb is opened once, and may then be staged several times.
+        """
+        del engine
+        return nullcontext(self)
+
+    @abstractmethod
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> OutcomeT_co:
+        """Stage the verb into a transaction; files are written, nothing is committed.
+
+        Args:
+            transaction: of the table.
+            engine: does the work on rows and files.
+        """
+
+    def preview(self, transaction: PendingTransaction, engine: Engine) -> dict[str, Any]:
+        """Return the result of a dry run; nothing is written.
+
+        Raises:
+            InvalidInputError: the verb has no dry run.
+        """
+        del engine
+        raise InvalidInputError(
+            f"cannot preview {self.name} of {transaction.store.root}: it has no dry run"
+        )
+
+    def explain(self, transaction: PendingTransaction, engine: Engine) -> str:
+        """Describe how the verb would find its rows.
+
+        Raises:
+            InvalidInputError: the verb does not search rows.
+        """
+        del engine
+        raise InvalidInputError(
+            f"cannot explain {self.name} of {transaction.store.root}: it looks for no rows"
+        )
+
+
+# The verb of a caller's own operation, given as a function.
+
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Staged(Generic[T]):
+    """The outcome of a caller's own operation: the return value of its `plan`."""
+
+    value: T
+
+    def metrics(self) -> Mapping[str, int | str]:
+        """Return no metrics: the operation sets them in the transaction."""
+        return _NOTHING
+
+    def result(self) -> T:
+        """Return the value."""
+        return self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation(Verb[Staged[T]]):
+    """A caller's own operation.
+
+    Args:
+        name: for the history.
+        plan: stages it; called again on the newest version after a conflict.
+        parameters: of the operation, for the history.
+        needs_latest: whether the table is refreshed first.
+        skips_empty: whether the commit is skipped if nothing was staged.
+    """
+
+    name: str  # type: ignore[misc]  # the caller's
+    plan: Callable[[PendingTransaction], T]
+    parameters: Mapping[str, Any] | None = None
+    needs_latest: bool = True  # type: ignore[misc]  # the caller's
+    skips_empty: bool = False  # type: ignore[misc]  # the caller's
+
+    def logged_parameters(self) -> Mapping[str, Any]:
+        """Return the caller's parameters."""
+        return self.parameters or _NOTHING
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Staged[T]:
+        """Call `plan`."""
+        del engine
+        return Staged(self.plan(transaction))

@@ -1,0 +1,211 @@
+"""Purge: rewrite files that still hold deleted rows or dropped columns.
+
+Owns the selection: files with deletion vectors, and files with columns that the table no longer
+has. Other files are not rewritten.
+
+Protocol: Deletion Vectors, Column Mapping
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import pyarrow as pa
+
+from deltalog._util.kernels import compute, pc
+from deltalog._util.paths import decode_path
+from deltalog.data.write.encode import physical_arrow_schema
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import to_sql
+from deltalog.log.context import MaintenanceOperation
+from deltalog.operations.alter.columns import change_properties
+from deltalog.operations.alter.iceberg import check_counts, missing_properties
+from deltalog.operations.changes import kept_groups
+from deltalog.operations.changes.bins import BinRewrite, RunOptions, copy_with_groups
+from deltalog.operations.clone import hidden_columns, with_other_row_ids
+from deltalog.operations.operation import Verb
+from deltalog.operations.optimize.cluster import cubes_of, tagged, with_cubes
+from deltalog.operations.optimize.rewrite import (
+    Optimized,
+    considered_files,
+    pack,
+    partition_condition,
+    stage_rewrite,
+    still_live,
+)
+from deltalog.protocol.column_mapping import Mode
+from deltalog.storage.parquet import open_parquet
+from deltalog.storage.parquet_parts import walk_leaves
+from deltalog.storage.pool import map_in_pool
+from deltalog.transaction.upkeep.checksum import check_maintenance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.changes.bins import Bin, BinReader, Rewritten
+    from deltalog.operations.engine import Engine
+    from deltalog.transaction import PendingTransaction
+
+STRATEGY: Final = "purge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purge(Verb[Optimized]):
+    """Rewrite the files that hold deleted rows or dropped columns; `vacuum` then deletes them.
+
+    Args:
+        filters: of partitions, in any form that callers use; None is every partition.
+        options: of the run.
+        dropped_columns: whether to look for dropped columns, which only tables with column mapping
+            can have.
+        left: bins that an earlier commit of the same operation left; None selects files.
+    """
+
+    filters: Any = None
+    options: RunOptions = field(default_factory=RunOptions)
+    dropped_columns: bool = True
+    left: Sequence[Bin] | None = None
+    name: ClassVar[str] = "REORG"
+    doing: ClassVar[str] = "rewriting files"
+    skips_empty: ClassVar[bool] = True
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
+        """Select the files, and have the engine rewrite them.
+
+        Raises:
+            InvalidInputError: a filter uses a column that is not a partition column.
+
+        Cost: with column mapping, the footer of every file; each selected file is read and written
+        once.
+        """
+        snapshot = transaction.read_snapshot
+        check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "reorganize")
+        predicate = partition_condition(transaction, self.filters)
+        num_considered = 0
+        if self.left is None:
+            files = considered_files(snapshot, predicate)
+            num_considered = files.num_rows
+            vectors = files.column("deletionVector")
+            chosen = compute.is_valid(pc.struct_field(vectors, "cardinality"))
+            if self.dropped_columns and snapshot.configuration.column_mapping_mode is not Mode.NONE:
+                chosen = compute.or_(chosen, _with_dropped_columns(snapshot, files, chosen))
+            target = self.options.files.spec_for(transaction).target_file_size_bytes
+            bins = pack_alike(snapshot, files.filter(chosen), target)
+        else:
+            bins = still_live(snapshot, self.left)
+        transaction.parameters.update(
+            predicate=[] if predicate is None else [to_sql(predicate)], applyPurge=True
+        )
+        job = BinRewrite(
+            transaction=transaction, bins=bins, rewrite=copy_alike, options=self.options
+        )
+        return stage_rewrite(job, engine, strategy=STRATEGY, num_considered=num_considered)
+
+
+def pack_alike(snapshot: Snapshot, files: pa.Table, target_size_bytes: int) -> list[Bin]:
+    """Pack files of the same cube together, so that the new files stay clustered."""
+    if not snapshot.configuration.supports("clustering"):
+        return pack(files, target_size_bytes)
+    found = with_cubes(files)
+    bins: list[Bin] = []
+    cubes: list[Any] = cubes_of(found).to_pylist()
+    start = 0
+    for _, run in groupby(cubes):
+        length = len(list(run))
+        bins += pack(found.slice(start, length), target_size_bytes)
+        start += length
+    return bins
+
+
+def copy_alike(rows: BinReader, one: Bin) -> Rewritten:
+    """Copy the rows of a bin of `pack_alike`, in their order, into files of the same cube."""
+    found = copy_with_groups(rows, one, least_bytes=kept_groups.LEAST_BYTES)
+    tags = one.files.column("tags")[0].as_py()
+    provider = one.files.column("clusteringProvider")[0].as_py()
+    if "cube" not in one.files.column_names or cubes_of(one.files)[0].as_py() is None:
+        return found
+    return replace(found, written=tagged(found.written, dict(tags), provider))
+
+
+def _with_dropped_columns(snapshot: Snapshot, files: pa.Table, known: Any) -> Any:
+    """Return a mask of the files with dropped columns; files that `known` selects are not read."""
+    configuration = snapshot.configuration
+    leaves = set(walk_leaves(physical_arrow_schema(configuration)))
+    leaves |= {(name,) for name in configuration.physical_partition_columns}
+    hidden = (configuration.row_id_column, configuration.row_commit_version_column)
+    leaves |= {(name,) for name in hidden if name is not None}
+
+    def look(file: tuple[str, int, bool]) -> bool:
+        path, size, is_chosen = file
+        if is_chosen:
+            return True
+        reader = open_parquet(snapshot.store, decode_path(path), size_bytes=size, footer_only=True)
+        try:
+            return not leaves.issuperset(reader.leaves)
+        finally:
+            reader.close()
+
+    rows: list[Any] = list(
+        zip(
+            files.column("path").to_pylist(),
+            files.column("size").to_pylist(),
+            known.to_pylist(),
+            strict=True,
+        )
+    )
+    return pa.array(map_in_pool(look, rows), pa.bool_())
+
+
+# Switch on icebergCompatV3, and rewrite the files in which Iceberg would not find the row ids.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeUniform(Verb[Optimized]):
+    """Show the table as Iceberg with the ids of its rows, which every file gets that lacks them.
+
+    Args:
+        version: of Iceberg compatibility, one that needs row tracking.
+        options: of the run; all is one commit.
+    """
+
+    version: int
+    options: RunOptions = field(default_factory=RunOptions)
+    name: ClassVar[str] = "REORG"
+    doing: ClassVar[str] = "rewriting files"
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Optimized:
+        """Set the properties, and have the engine rewrite the files; rows keep their ids.
+
+        Raises:
+            InvalidInputError: the table cannot have the version, rows are not tracked yet, or a
+                file has no `numRecords`.
+
+        Cost: the footer of every file; each selected file is read and written once.
+        """
+        snapshot = transaction.read_snapshot
+        configuration = snapshot.configuration
+        check_maintenance(snapshot, MaintenanceOperation.DATA_REORGANIZATION, "reorganize")
+        if not configuration.row_ids_enabled:
+            raise InvalidInputError(
+                f"cannot switch on icebergCompatV{self.version} of {snapshot.store.root} while "
+                "files are rewritten: expected row tracking; set delta.enableRowTracking = true"
+            )
+        check_counts(snapshot, self.version)
+        files = considered_files(snapshot, None)
+        others = with_other_row_ids(snapshot.store, files, hidden_columns(configuration))
+        # A file that is added meanwhile may hold such row ids, too.
+        transaction.record_read(None)
+        missing = missing_properties(configuration, self.version)
+        change_properties(transaction, {**configuration.metadata.configuration, **missing})
+        target = self.options.files.spec_for(transaction).target_file_size_bytes
+        transaction.parameters.update(predicate=[], icebergCompatVersion=self.version)
+        job = BinRewrite(
+            transaction=transaction,
+            bins=pack_alike(snapshot, files.filter(others), target),
+            rewrite=copy_alike,
+            options=replace(self.options, min_commit_interval_s=None),
+        )
+        return stage_rewrite(job, engine, strategy=STRATEGY, num_considered=files.num_rows)

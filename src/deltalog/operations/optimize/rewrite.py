@@ -1,0 +1,350 @@
+"""Stage rewritten bins and operation parameters, for all OPTIMIZE verbs.
+
+Protocol: Add File and Remove File (`dataChange`), Row Tracking
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog._util.kernels import arrow, compute, pc
+from deltalog.data.scan.plan import TASK_COLUMNS
+from deltalog.data.scan.prune import prune
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import columns, to_sql
+from deltalog.log.replay import file_keys
+from deltalog.operations.arguments import as_condition, with_blanks_as_nulls
+from deltalog.operations.changes.bins import Bin, BinRewrite
+from deltalog.operations.changes.external_sort import one_piece
+from deltalog.protocol.partition_values import extract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.engine import Engine
+    from deltalog.transaction import PendingTransaction
+
+
+def record(
+    pending: PendingTransaction,
+    predicate: Expression | None,
+    *,
+    z_order_by: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
+    **more: object,
+) -> None:
+    """Set the operationParameters of an OPTIMIZE, under Delta Spark's names."""
+    pending.parameters.setdefault("auto", False)
+    pending.parameters.update(
+        predicate=[] if predicate is None else [to_sql(predicate)],
+        zOrderBy=list(z_order_by),
+        clusterBy=list(cluster_by),
+        **more,
+    )
+
+
+def stage_rewrite(
+    job: BinRewrite,
+    engine: Engine,
+    *,
+    strategy: str,
+    num_considered: int,
+    preserves_order: bool = True,
+) -> Optimized:
+    """Have bins rewritten, and stage the removal of old files and the addition of new ones.
+
+    If the job's commit interval passed, the bins that were not rewritten are in `Optimized.left`.
+
+    Args:
+        job: which bins, and how.
+        engine: rewrites them.
+        strategy: of the verb.
+        num_considered: files that could have been in the bins.
+        preserves_order: whether rows keep their order.
+
+    Cost: that of `Engine.rewrite_bins`. After a failure no new file is left behind.
+    """
+    transaction = job.transaction
+    transaction.copies_rows = True
+    done = list(zip(job.bins, engine.rewrite_bins(job), strict=False))
+    for one, rewritten in done:
+        transaction.record_read_files(one.files)
+        transaction.remove_files(one.files, data_change=False)
+        transaction.add_files(rewritten.written)
+    removed: list[Any] = [size for one, _ in done for size in one.files.column("size").to_pylist()]
+    return Optimized(
+        strategy=strategy,
+        added_sizes=tuple(add.size_bytes for _, new in done for add in new.written.adds),
+        removed_sizes=tuple(removed),
+        removed_vectors=tuple(count for one, _ in done for count in vectors_of(one.files)),
+        partitions=frozenset(one.partition for one, _ in done),
+        num_batches=sum(new.num_batches for _, new in done),
+        num_considered=num_considered,
+        max_bin_files=max((one.files.num_rows for one, _ in done), default=0),
+        preserves_order=preserves_order,
+        left=job.bins[len(done) :],
+    )
+
+
+# Select the files to rewrite, and pack them into bins.
+
+
+DEFAULT_MAX_DELETED_SHARE: Final = 0.05  # Delta Spark's
+_COLUMNS: Final = (*TASK_COLUMNS, "tags", "clusteringProvider")
+_RECORDS: Final = "numRecords"
+_PARTITION: Final = "partition"
+_LIVE_SIZE: Final = "liveSize"
+_PLACE: Final = "place"
+_MOST: Final = 2.0**62  # bytes of a file; more would not fit 64 bits when rounded
+
+
+def partition_condition(transaction: PendingTransaction, filters: Any) -> Expression | None:
+    """Resolve filters of partitions in any form that callers use; `''` is the NULL partition."""
+    configuration = transaction.configuration
+    given = with_blanks_as_nulls(filters, configuration.partition_columns)
+    return as_condition(configuration.schema, given, session=transaction.context.session)
+
+
+def considered_files(snapshot: Snapshot, predicate: Expression | None) -> pa.Table:
+    """Return the live files of some partitions, ordered by partition, by time, and as in the log.
+
+    Args:
+        snapshot: of the table.
+        predicate: over partition columns; None is every file.
+
+    Returns:
+        Columns of `snapshot.files` without statistics; `numRecords`, NULL if unknown; `partition`,
+        a number; and `liveSize`, the estimated bytes of live rows.
+
+    Raises:
+        InvalidInputError: the predicate uses a column that is not a partition column.
+    """
+    configuration = snapshot.configuration
+    if predicate is not None:
+        used = {path[0] for path in columns(predicate)}
+        others = used - set(configuration.partition_columns)
+        if others:
+            raise InvalidInputError(
+                f"cannot optimize the rows of {snapshot.store.root} where {to_sql(predicate)}: "
+                f"{', '.join(sorted(others))} is no partition column, and files are rewritten whole"
+            )
+    pruned = prune(snapshot, predicate)
+    found = pruned.files(_COLUMNS)
+    found = found.append_column(_RECORDS, pruned.num_records())
+    found = found.append_column(_PARTITION, _partitions(snapshot, found))
+    found = found.append_column(_LIVE_SIZE, _live_sizes(found))
+    found = found.append_column(_PLACE, arrow.arange(0, found.num_rows))
+    order = pc.sort_indices(
+        found,
+        sort_keys=[
+            (_PARTITION, "ascending"),
+            ("modificationTime", "ascending"),
+            # Files of one moment stay as their commit names them: paths are random.
+            (_PLACE, "ascending"),
+        ],
+    )
+    return found.take(order).drop_columns([_PLACE])
+
+
+def crowded(files: pa.Table, max_deleted_share: float) -> Any:
+    """Return a mask of the files whose share of deleted rows is above the limit."""
+    deleted = _deleted(files)
+    share = compute.divide(_as_float(deleted), _as_float(files.column(_RECORDS)))
+    # Without `numRecords` the share is unknown: rewrite, which also adds statistics.
+    too_many = compute.fill_null(compute.greater(share, max_deleted_share), fill_value=True)
+    return compute.and_(compute.greater(deleted, 0), too_many)
+
+
+def small(files: pa.Table, target_size_bytes: int) -> Any:
+    """Return a mask of the files that are smaller than the target size."""
+    return compute.less(files.column("size"), target_size_bytes)
+
+
+def pack(files: pa.Table, target_size_bytes: int) -> list[Bin]:
+    """Pack consecutive files of a partition into bins, so that rows keep their order.
+
+    Args:
+        files: some of `considered_files`, in their order.
+        target_size_bytes: of the new files.
+    """
+    groups: list[list[int]] = []
+    partition, size = None, 0
+    partitions: list[Any] = files.column(_PARTITION).to_pylist()
+    sizes: list[Any] = files.column(_LIVE_SIZE).to_pylist()
+    for number, (key, live_bytes) in enumerate(zip(partitions, sizes, strict=True)):
+        if not groups or key != partition or size + live_bytes > target_size_bytes:
+            groups.append([])
+            partition, size = key, 0
+        groups[-1].append(number)
+        size += live_bytes
+    return [_bin(files, group[0], len(group)) for group in groups]
+
+
+def by_partition(files: pa.Table) -> list[Bin]:
+    """Pack all files of a partition into one bin."""
+    return pack(files, 1 << 62)
+
+
+def still_live(snapshot: Snapshot, bins: Iterable[Bin]) -> list[Bin]:
+    """Return the bins whose files are all live and have the same deletion vectors as before."""
+    root = snapshot.store.root
+    now = snapshot.files(["path", "deletionVector"])
+    known = one_piece(file_keys(now.column("path"), now.column("deletionVector"), root))
+    kept = []
+    for one in bins:
+        keys = file_keys(one.files.column("path"), one.files.column("deletionVector"), root)
+        if compute.all(compute.is_in(keys, value_set=known)).as_py():
+            kept.append(one)
+    return kept
+
+
+def _bin(files: pa.Table, start: int, length: int) -> Bin:
+    some = files.slice(start, length)
+    return Bin(partition=some.column(_PARTITION)[0].as_py(), files=some)
+
+
+def _partitions(snapshot: Snapshot, files: pa.Table) -> Any:
+    """Return a number for each file that identifies its partition."""
+    values = files.column("partitionValues")
+    numbers = arrow.repeat(pa.scalar(0, pa.int64()), files.num_rows)
+    for name in snapshot.configuration.physical_partition_columns:
+        # Partition Value Serialization: the empty string is null.
+        texts = compute.fill_null(extract(values, name), "")
+        encoded = one_piece(texts).dictionary_encode()
+        joined = compute.add(
+            compute.multiply(numbers, len(encoded.dictionary)), encoded.indices.cast(pa.int64())
+        )
+        numbers = joined.dictionary_encode().indices.cast(pa.int64())
+    return numbers
+
+
+def _live_sizes(files: pa.Table) -> Any:
+    records = files.column(_RECORDS)
+    live = _as_float(compute.subtract(records, _deleted(files)))
+    rows = _as_float(compute.max_element_wise(records, 1))
+    share = compute.fill_null(compute.divide(live, rows), 1.0)
+    sizes = compute.multiply(_as_float(files.column("size")), share)
+    return compute.if_else(compute.less(sizes, _MOST), sizes, _MOST).cast(pa.int64(), safe=False)
+
+
+def _as_float(numbers: Any) -> Any:
+    return numbers.cast(pa.float64(), safe=False)  # rounded above 2^53
+
+
+def _deleted(files: pa.Table) -> Any:
+    counts = pc.struct_field(files.column("deletionVector"), "cardinality")
+    return compute.fill_null(counts, 0)
+
+
+def vectors_of(files: pa.Table) -> Sequence[int]:
+    """Return the cardinality of each deletion vector of some files."""
+    counts = pc.struct_field(files.column("deletionVector"), "cardinality")
+    found: list[int] = compute.drop_null(counts).to_pylist()
+    return found
+
+
+# The result of an OPTIMIZE, as operationMetrics and as the API returns it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimized:
+    """The result of an OPTIMIZE.
+
+    Args:
+        strategy: `preserveLocality`, `zOrder`, `cluster` or `purge`.
+        added_sizes: of each new file.
+        removed_sizes: of each removed file.
+        removed_vectors: cardinality of each removed deletion vector.
+        partitions: keys of the partitions that were rewritten.
+        num_batches: record batches that were read.
+        num_considered: live files that the operation could have rewritten.
+        max_bin_files: the number of files of the largest bin.
+        preserves_order: whether rows kept their order.
+        left: bins that are left for another commit.
+    """
+
+    strategy: str
+    added_sizes: tuple[int, ...] = ()
+    removed_sizes: tuple[int, ...] = ()
+    removed_vectors: tuple[int, ...] = ()
+    partitions: frozenset[object] = frozenset()
+    num_batches: int = 0
+    num_considered: int = 0
+    max_bin_files: int = 0
+    preserves_order: bool = True
+    left: Sequence[Bin] = field(default=(), repr=False)
+
+    @property
+    def num_skipped(self) -> int:
+        """The number of files that were considered and not rewritten."""
+        return self.num_considered - len(self.removed_sizes)
+
+    def metrics(self) -> dict[str, int]:
+        """Return the metrics as Delta Spark's operationMetrics."""
+        sizes = sorted(self.added_sizes)
+        return {
+            "numRemovedFiles": len(self.removed_sizes),
+            "numRemovedBytes": sum(self.removed_sizes),
+            "numAddedFiles": len(sizes),
+            "numAddedBytes": sum(sizes),
+            "numDeletionVectorsRemoved": len(self.removed_vectors),
+            "minFileSize": _quantile(sizes, 0),
+            "p25FileSize": _quantile(sizes, 0.25),
+            "p50FileSize": _quantile(sizes, 0.5),
+            "p75FileSize": _quantile(sizes, 0.75),
+            "maxFileSize": _quantile(sizes, 1),
+        }
+
+    def result(self) -> dict[str, Any]:
+        """Return the metrics of the API: deltalake's keys, and some more."""
+        return {
+            "numFilesAdded": len(self.added_sizes),
+            "numFilesRemoved": len(self.removed_sizes),
+            "filesAdded": _sizes(self.added_sizes),
+            "filesRemoved": _sizes(self.removed_sizes),
+            "partitionsOptimized": len(self.partitions),
+            "numBatches": self.num_batches,
+            "totalConsideredFiles": self.num_considered,
+            "totalFilesSkipped": self.num_skipped,
+            "preserveInsertionOrder": self.preserves_order,
+            "plannerStrategy": self.strategy,
+            "preservedStableOrder": self.preserves_order,
+            "maxBinSpanFiles": self.max_bin_files,
+            "numDeletionVectorsRemoved": len(self.removed_vectors),
+            "numDeletedRowsPurged": sum(self.removed_vectors),
+        }
+
+    def and_then(self, later: Optimized) -> Optimized:
+        """Return the sum of this result and that of the operation's next commit."""
+        return Optimized(
+            strategy=self.strategy,
+            added_sizes=self.added_sizes + later.added_sizes,
+            removed_sizes=self.removed_sizes + later.removed_sizes,
+            removed_vectors=self.removed_vectors + later.removed_vectors,
+            partitions=self.partitions | later.partitions,
+            num_batches=self.num_batches + later.num_batches,
+            num_considered=self.num_considered,
+            max_bin_files=max(self.max_bin_files, later.max_bin_files),
+            preserves_order=self.preserves_order and later.preserves_order,
+            left=later.left,
+        )
+
+
+def _quantile(sizes: Sequence[int], share: float) -> int:
+    return sizes[min(len(sizes) - 1, int(len(sizes) * share))] if sizes else 0
+
+
+def _sizes(sizes: Sequence[int]) -> dict[str, int | float]:
+    total = sum(sizes)
+    return {
+        "avg": total / len(sizes) if sizes else 0.0,
+        "max": max(sizes, default=0),
+        "min": min(sizes, default=0),
+        "totalFiles": len(sizes),
+        "totalSize": total,
+    }

@@ -1,0 +1,310 @@
+"""Restore: commit a new version with the contents of an older one.
+
+Owns which files are added and removed: only the difference is committed. State that must not go
+back is kept: features, column ids, and high water marks of identity columns.
+
+Protocol: Add File and Remove File, Column Mapping, Identity Columns
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+import pyarrow as pa
+
+from deltalog._util.kernels import compute, exact_sum
+from deltalog._util.paths import decode_path
+from deltalog.errors import DataFileMissingError
+from deltalog.log.replay import file_keys
+from deltalog.operations.operation import Verb
+from deltalog.operations.vacuum import existing, vector_path
+from deltalog.protocol.actions.arrow import FILE_SCHEMA
+from deltalog.protocol.actions.properties import TableProperties
+from deltalog.protocol.column_mapping import HAS_DROPPED_OR_RENAMED_PROPERTY, Mode, has_lost_names
+from deltalog.protocol.configuration import TableConfiguration
+from deltalog.protocol.features.clustering import CLUSTERING_DOMAIN
+from deltalog.protocol.features.identity_columns import identity_columns, with_high_water_marks
+from deltalog.protocol.features.protocol_change import merge, supported_features
+from deltalog.protocol.table_change import with_row_ids_of
+from deltalog.schema import encode_schema
+
+if TYPE_CHECKING:
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.engine import Engine
+    from deltalog.protocol.actions import Protocol
+    from deltalog.schema import StructType
+    from deltalog.transaction import PendingTransaction
+
+_MAX_COLUMN_ID: Final = "delta.columnMapping.maxColumnId"
+_CHECKPOINT_PROTECTION: Final = TableProperties.require_checkpoint_protection_before_version.key
+_SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """The result of a RESTORE.
+
+    Args:
+        num_restored_files: logical files that were added again.
+        restored_bytes: their size.
+        num_removed_files: logical files that were removed.
+        removed_bytes: their size.
+        num_files: live files afterwards.
+        num_bytes: their size.
+        num_missing_files: files of the older version that no longer exist.
+    """
+
+    num_restored_files: int
+    restored_bytes: int
+    num_removed_files: int
+    removed_bytes: int
+    num_files: int
+    num_bytes: int
+    num_missing_files: int = 0
+
+    def metrics(self) -> dict[str, int]:
+        """Return the metrics as Delta Spark's operationMetrics."""
+        return {
+            "numRestoredFiles": self.num_restored_files,
+            "restoredFilesSize": self.restored_bytes,
+            "numRemovedFiles": self.num_removed_files,
+            "removedFilesSize": self.removed_bytes,
+            "numOfFilesAfterRestore": self.num_files,
+            "tableSizeAfterRestore": self.num_bytes,
+        }
+
+    def result(self) -> dict[str, Any]:
+        """Return the metrics of the API: deltalake's keys, and some more."""
+        return {
+            "numRemovedFile": self.num_removed_files,
+            "numRestoredFile": self.num_restored_files,
+            "num_missing_files": self.num_missing_files,
+            "removed_bytes": self.removed_bytes,
+            "restored_bytes": self.restored_bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore(Verb[Restored]):
+    """Restore the table to an older version.
+
+    Args:
+        target: an older version of the table.
+        asked: the version or timestamp that the user gave.
+        ignore_missing_files: leave out files that no longer exist, instead of raising.
+        protocol_downgrade_allowed: whether the older protocol is restored as well; otherwise the
+            protocol is only upgraded.
+    """
+
+    target: Snapshot
+    asked: object
+    ignore_missing_files: bool = False
+    protocol_downgrade_allowed: bool = False
+    name: ClassVar[str] = "RESTORE"
+
+    def logged_parameters(self) -> dict[str, Any]:
+        """Return the version or the timestamp."""
+        is_version = isinstance(self.asked, int)
+        return {
+            "version": self.target.version if is_version else None,
+            "timestamp": None if is_version else str(self.asked),
+        }
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> Restored:
+        """Add the files that were removed since, remove newer ones, and restore the metadata.
+
+        Raises:
+            DataFileMissingError: vacuum has deleted files of that version.
+
+        Cost: the log's columns of both versions; a request for each file that is added again.
+        """
+        del engine
+        snapshot = transaction.read_snapshot
+        root = snapshot.store.root
+        now, then = snapshot.files(), self.target.files()
+        found = difference(
+            now,
+            then,
+            root,
+            has_same_partitions=has_same_partitions(
+                snapshot.configuration, self.target.configuration
+            ),
+        )
+        back = found.added
+        missing = _missing(self.target, back)
+        if missing and not self.ignore_missing_files:
+            shown = ", ".join(sorted(missing)[:_SHOWN])
+            raise DataFileMissingError(
+                f"cannot restore {root} to version {self.target.version}: {len(missing)} of its "
+                f"files are no more ({shown}{', …' if len(missing) > _SHOWN else ''}); vacuum has "
+                "deleted them. "
+                "ignore_missing_files=True restores what is left"
+            )
+        kept = _without(back, missing)
+        transaction.record_read(None)
+        transaction.set_configuration(
+            restored_configuration(
+                snapshot.configuration,
+                self.target.configuration,
+                downgrades=self.protocol_downgrade_allowed,
+            )
+        )
+        _restore_clustering(transaction, snapshot, self.target)
+        found._replace(added=kept).stage(transaction)
+        lost = back.num_rows - kept.num_rows
+        return Restored(
+            num_restored_files=kept.num_rows,
+            restored_bytes=exact_sum(kept.column("size")),
+            num_removed_files=found.removed.num_rows,
+            removed_bytes=exact_sum(found.removed.column("size")),
+            num_files=then.num_rows - lost,
+            num_bytes=exact_sum(then.column("size"))
+            - exact_sum(back.column("size"))
+            + exact_sum(kept.column("size")),
+            num_missing_files=lost,
+        )
+
+
+class Difference(NamedTuple):
+    """The logical files that tell one version of a table from another, `FILE_SCHEMA`.
+
+    Args:
+        added: those that only the wanted version has.
+        removed: those that only the current one has.
+        renewed: those of both whose partition values have to be told anew.
+    """
+
+    added: pa.Table
+    removed: pa.Table
+    renewed: pa.Table
+
+    def stage(self, transaction: PendingTransaction) -> None:
+        """Add, remove and renew the files in the transaction; renewed ones change no row."""
+        transaction.add_again(_changing(self.added, data_change=True))
+        transaction.add_again(_changing(self.renewed, data_change=False))
+        transaction.remove_files(self.removed, data_change=True)
+
+
+def difference(
+    now: pa.Table, then: pa.Table, root: str, *, has_same_partitions: bool
+) -> Difference:
+    """Return the logical files that only one of two versions has.
+
+    Args:
+        now: files of the current version.
+        then: files of the wanted version.
+        root: the table's location.
+        has_same_partitions: whether both have the same partition columns; otherwise the entries of
+            files that both have tell the values of other columns.
+    """
+    now_keys, then_keys = _keys(now, root), _keys(then, root)
+    known = compute.is_in(then_keys, value_set=now_keys)
+    both = then.filter(known)
+    return Difference(
+        added=then.filter(compute.invert(known)),
+        removed=now.filter(compute.invert(compute.is_in(now_keys, value_set=then_keys))),
+        renewed=both.slice(0, 0) if has_same_partitions else both,
+    )
+
+
+def has_same_partitions(now: TableConfiguration, then: TableConfiguration) -> bool:
+    """Return whether the files of both have values of the same partition columns."""
+    return {*now.physical_partition_columns} == {*then.physical_partition_columns}
+
+
+def _changing(files: pa.Table, *, data_change: bool) -> pa.Table:
+    place = FILE_SCHEMA.get_field_index("dataChange")
+    changes = pa.repeat(pa.scalar(value=data_change), files.num_rows)
+    return files.set_column(place, FILE_SCHEMA.field(place), changes)
+
+
+def restored_configuration(
+    now: TableConfiguration, then: TableConfiguration, *, downgrades: bool = False
+) -> TableConfiguration:
+    """Return protocol and metadata of an older version, adapted for the new one.
+
+    Column ids and identity values must never be assigned twice, so their high water marks stay; and
+    so does the protection of checkpoints.
+    """
+    if not downgrades:
+        then = with_row_ids_of(then, now)
+    protocol = then.protocol if downgrades else _risen(now.protocol, then.protocol)
+    texts = dict(then.metadata.configuration)
+    current = now.metadata.configuration
+    if then.column_mapping_mode is not Mode.NONE and _MAX_COLUMN_ID in current:
+        highest = max(int(current[_MAX_COLUMN_ID]), int(texts.get(_MAX_COLUMN_ID, 0)))
+        texts[_MAX_COLUMN_ID] = str(highest)
+    # "After it is set to `true` it must never be set back to `false` again."
+    tracked = current.get(HAS_DROPPED_OR_RENAMED_PROPERTY)
+    if tracked is not None:
+        lost = tracked == "true" or has_lost_names(now.schema, then.schema)
+        texts[HAS_DROPPED_OR_RENAMED_PROPERTY] = str(lost).lower()
+    supported = supported_features(protocol)
+    if _CHECKPOINT_PROTECTION in current and "checkpointProtection" in supported:
+        texts[_CHECKPOINT_PROTECTION] = current[_CHECKPOINT_PROTECTION]
+    schema = _with_marks_of(then.schema, now.schema)
+    metadata = replace(
+        then.metadata,
+        id=now.metadata.id,
+        configuration=texts,
+        schema_string=then.metadata.schema_string
+        if schema == then.schema
+        else encode_schema(schema),
+    )
+    return TableConfiguration(protocol, metadata)
+
+
+def _risen(now: Protocol, then: Protocol) -> Protocol:
+    merged = merge(now, then)
+    return now if supported_features(merged).keys() == supported_features(now).keys() else merged
+
+
+def _with_marks_of(schema: StructType, newer: StructType) -> StructType:
+    columns = {column.name for column in identity_columns(schema)}
+    marks = {
+        column.name: column.high_water_mark
+        for column in identity_columns(newer)
+        if column.name in columns and column.high_water_mark is not None
+    }
+    return with_high_water_marks(schema, marks)
+
+
+def _restore_clustering(pending: PendingTransaction, now: Snapshot, then: Snapshot) -> None:
+    """Restore the clustering domain only; the high water mark of row ids must not go back."""
+    if not pending.configuration.supports("domainMetadata"):
+        return
+    current = now.domain_metadata.get(CLUSTERING_DOMAIN)
+    wanted = then.domain_metadata.get(CLUSTERING_DOMAIN)
+    if wanted is not None and wanted != current:
+        pending.set_domain(wanted)
+    elif wanted is None and current is not None:
+        pending.remove_domain(CLUSTERING_DOMAIN)
+
+
+def _keys(files: pa.Table, root: str) -> Any:
+    keys: Any = file_keys(files.column("path"), files.column("deletionVector"), root)
+    return keys.combine_chunks()
+
+
+def _missing(target: Snapshot, files: pa.Table) -> set[str]:
+    """Return the decoded paths of missing data files and deletion vector files."""
+    named = {path for pair in _places(files) for path in pair if path is not None}
+    return named - existing(target, named)
+
+
+def _places(files: pa.Table) -> list[tuple[str, str | None]]:
+    """Return each file's decoded path, and that of its deletion vector's file."""
+    paths: list[Any] = files.column("path").to_pylist()
+    vectors: list[Any] = files.column("deletionVector").to_pylist()
+    return [
+        (decode_path(path), None if vector is None else vector_path(vector))
+        for path, vector in zip(paths, vectors, strict=True)
+    ]
+
+
+def _without(files: pa.Table, missing: set[str]) -> pa.Table:
+    if not missing:
+        return files
+    sound = [missing.isdisjoint(pair) for pair in _places(files)]
+    return files.filter(pa.array(sound, pa.bool_()))

@@ -1,0 +1,466 @@
+"""Write new rows: append, or overwrite.
+
+Owns the four modes: append, overwrite, overwrite by predicate (`replaceWhere`), and overwrite of
+the partitions that the new rows belong to (dynamic partition overwrite).
+
+Protocol: Add File and Remove File, Add CDC File
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import pyarrow as pa
+
+from deltalog._util.escaping import name_key
+from deltalog._util.kernels import exact_sum, pc
+from deltalog.data.write.files import write_parts
+from deltalog.data.write.source import is_rereadable
+from deltalog.data.write.written import WrittenFiles
+from deltalog.errors import InvalidInputError
+from deltalog.operations.arguments import as_condition, check_given
+from deltalog.operations.changes.file_options import FileOptions
+from deltalog.operations.operation import Verb
+from deltalog.protocol.actions.arrow import STRING_MAP
+from deltalog.protocol.column_mapping import physical_path
+from deltalog.protocol.features.clustering import check_clustering_columns, clustering_columns
+from deltalog.protocol.partition_values import extract, parse_column
+from deltalog.protocol.table_change import changed_table
+from deltalog.schema import from_arrow_schema
+from deltalog.schema.columns import walk
+from deltalog.schema.evolve import merge_schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deltalog.expressions import Expression
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.operations.changes.request import ChangeMetrics
+    from deltalog.operations.engine import Engine, RowSource
+    from deltalog.protocol.actions import AddFile
+    from deltalog.protocol.configuration import TableConfiguration
+    from deltalog.schema import Field
+    from deltalog.transaction import PendingTransaction
+
+SchemaMode = Literal["merge", "overwrite"]
+WriteMode = Literal["append", "overwrite"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsWritten:
+    """The result of a write.
+
+    Args:
+        written: the new files.
+        removed: removed files, rows of `snapshot.files`; None for an append or `replaceWhere`.
+        replaced: the deletion of rows that matched the predicate; None without a predicate.
+        num_change_files: change data files.
+    """
+
+    written: WrittenFiles
+    removed: pa.Table | None = None
+    replaced: ChangeMetrics | None = None
+    num_change_files: int = 0
+
+    def metrics(self) -> dict[str, int | str]:
+        """Return Delta Spark's operationMetrics; as there, copied rows count as output."""
+        written, removed, replaced = self.written, self.removed, self.replaced
+        found: dict[str, int | str] = {
+            "numFiles": len(written.adds),
+            "numOutputRows": written.num_rows,
+            "numOutputBytes": written.num_bytes,
+        }
+        if removed is not None:
+            found["numRemovedFiles"] = removed.num_rows
+            found["numRemovedBytes"] = exact_sum(removed.column("size"))
+        if replaced is None:
+            return found
+        files = replaced.files
+        if replaced.rows.deleted_not_matched_by_source is not None:
+            found["numDeletedRows"] = replaced.rows.deleted_not_matched_by_source
+        return found | {
+            "numCopiedRows": files.num_copied_rows,
+            "numRemovedFiles": files.num_removed_files,
+            "numRemovedBytes": files.num_removed_bytes,
+            "numDeletionVectorsAdded": files.num_vectors_added,
+            "numDeletionVectorsUpdated": files.num_vectors_updated,
+            "numDeletionVectorsRemoved": files.num_vectors_removed,
+            "numFiles": len(written.adds) + replaced.num_added_files,
+            "numOutputRows": written.num_rows + files.num_copied_rows,
+            "numOutputBytes": written.num_bytes + replaced.num_added_bytes,
+            "numAddedChangeFiles": self.num_change_files,
+        }
+
+    def result(self) -> None:
+        """Return nothing: callers get the committed version."""
+        return
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write(Verb[RowsWritten]):
+    """Write rows.
+
+    Args:
+        data: rows in any form that the engine opens.
+        mode: `append`, or `overwrite`, which removes existing rows.
+        schema_mode: `merge` adds the columns that only the data has; `overwrite` takes the schema
+            of the data (with mode `overwrite`; with a predicate it only adds columns).
+        predicate: only rows for which it is true are replaced, and every new row must match it.
+        parameters: values for `?` or `:name` in an SQL predicate.
+        dynamic: only the partitions are replaced that new rows belong to.
+        keeps_null_partitions: whether a partition stays in which a column is NULL: `dynamic` then
+            adds to it.
+        partition_by: the new partition columns; with `schema_mode="overwrite"` only.
+        file_options: how new files are written.
+        logged: operationParameters, instead of those that follow from the arguments.
+        name: for the history.
+    """
+
+    data: Any
+    mode: WriteMode = "append"
+    schema_mode: SchemaMode | None = None
+    predicate: Any = None
+    parameters: Sequence[object] | Mapping[str, object] | None = None
+    dynamic: bool = False
+    keeps_null_partitions: bool = False
+    partition_by: Sequence[str] | None = None
+    file_options: FileOptions = field(default_factory=FileOptions)
+    logged: Mapping[str, Any] | None = None
+    name: str = "WRITE"  # type: ignore[misc]  # streams have a name of their own
+    doing: ClassVar[str] = "writing"
+
+    def __post_init__(self) -> None:
+        """Check that the arguments can be combined.
+
+        Raises:
+            InvalidInputError: a mode is unknown, or an option belongs to another mode.
+        """
+        check_given(self.predicate)
+        for name, value, known in (
+            ("mode", self.mode, ("append", "overwrite")),
+            ("schema_mode", self.schema_mode, (None, "merge", "overwrite")),
+        ):
+            if value not in known:
+                expected = ", ".join(map(repr, known))
+                raise InvalidInputError(f"{name}: expected one of {expected}, found {value!r}")
+        for name, given in (
+            ("predicate", self.predicate is not None),
+            ("partition_overwrite='dynamic'", self.dynamic),
+        ):
+            if given and self.mode != "overwrite":
+                raise InvalidInputError(
+                    f"{name} goes with mode='overwrite', found mode={self.mode!r}"
+                )
+        if self.dynamic and (self.predicate is not None or self.schema_mode == "overwrite"):
+            raise InvalidInputError(
+                "partition_overwrite='dynamic' goes neither with a predicate nor with "
+                "schema_mode='overwrite': the rows decide what is replaced"
+            )
+        if self.schema_mode == "overwrite" and self.mode == "append":
+            raise InvalidInputError(
+                "an append keeps the table's schema: schema_mode='overwrite' goes with "
+                "mode='overwrite'"
+            )
+
+    @property
+    def needs_latest(self) -> bool:  # type: ignore[override]  # it depends on the mode
+        """Whether the table is refreshed first; an append does not depend on existing rows."""
+        return self.mode == "overwrite"
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the rows can be read again."""
+        return is_rereadable(self.data)
+
+    def logged_parameters(self) -> Mapping[str, Any]:
+        """Return mode, partition columns and predicate."""
+        if self.logged is not None:
+            return self.logged
+        found = {"mode": self.mode.capitalize(), "partitionBy": list(self.partition_by or ())}
+        return found if self.predicate is None else {**found, "predicate": str(self.predicate)}
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> RowsWritten:
+        """Write the rows, and remove what they replace.
+
+        Raises:
+            SchemaMismatchError, ConstraintViolationError: the rows do not fit the table, or do not
+                match the predicate; no new file is left behind.
+
+        Cost: one pass over the rows; an append reads no file of the table.
+        """
+        rows = engine.open_rows(self.data)
+        predicate = self._condition(transaction)
+        replaces = self.mode == "overwrite" and transaction.snapshot is not None
+        if not replaces:
+            self._merge_schema(transaction, rows)
+            written = self._add(transaction, engine, rows, predicate=predicate)
+            return RowsWritten(written=written)
+        if predicate is not None:
+            return self._replace_where(transaction, engine, rows, predicate)
+        if self.dynamic:
+            return self._replace_partitions(transaction, engine, rows)
+        return self._replace_all(transaction, engine, rows)
+
+    def _condition(self, transaction: PendingTransaction) -> Expression | None:
+        """The predicate, which every new row must match, also where there is none to replace."""
+        if self.predicate is None:
+            return None
+        return as_condition(
+            transaction.configuration.schema,
+            self.predicate,
+            session=transaction.context.session,
+            parameters=self.parameters,
+        )
+
+    def _merge_schema(self, transaction: PendingTransaction, rows: RowSource) -> None:
+        if self.schema_mode == "merge" and transaction.snapshot is not None:
+            self._add_columns_of(rows, transaction)
+
+    def _add_columns_of(self, rows: RowSource, transaction: PendingTransaction) -> None:
+        casts = self.file_options.casts
+        wanted = with_columns_of(transaction.configuration, rows.schema, casts=casts)
+        transaction.set_configuration(wanted)
+
+    def _add(
+        self, transaction: PendingTransaction, engine: Engine, rows: RowSource, **options: Any
+    ) -> WrittenFiles:
+        written = engine.write_rows(self.file_options.spec_for(transaction), rows, **options)
+        transaction.add_files(written)
+        return written
+
+    def _replace_all(
+        self, transaction: PendingTransaction, engine: Engine, rows: RowSource
+    ) -> RowsWritten:
+        if self.schema_mode == "overwrite":
+            if not rows.schema.names:
+                raise InvalidInputError(
+                    f"cannot give {transaction.store.root} the schema of the data: it has no "
+                    "columns"
+                )
+            _check_partitions(transaction, rows, self.partition_by)
+            changed = changed_table(
+                transaction.configuration,
+                schema=from_arrow_schema(rows.schema),
+                partition_columns=self.partition_by,
+                replaces_data=True,
+            )
+            transaction.set_configuration(changed)
+            _check_clustering(transaction)
+        self._merge_schema(transaction, rows)
+        written = self._add(transaction, engine, rows)
+        transaction.record_read(None)
+        removed = transaction.read_snapshot.files()
+        transaction.remove_files(removed, data_change=True)
+        return RowsWritten(written=written, removed=removed)
+
+    def _check_columns_that_stay(self, transaction: PendingTransaction, rows: RowSource) -> None:
+        """Raise if rows that do not match the predicate would lose a column, or move."""
+        if self.schema_mode != "overwrite":
+            return
+        configuration = transaction.configuration
+        given = {name_key(name) for name in rows.schema.names}
+        lost = [name for name in configuration.schema.names if name_key(name) not in given]
+        asked = self.partition_by
+        if lost or (asked is not None and list(asked) != list(configuration.partition_columns)):
+            raise InvalidInputError(
+                "rows that do not match the predicate keep the table's columns and partitions: "
+                f"schema_mode='overwrite' with a predicate only adds columns, found none of {lost} "
+                f"in the data, and partition_by={asked!r}"
+            )
+
+    def _replace_partitions(
+        self, transaction: PendingTransaction, engine: Engine, rows: RowSource
+    ) -> RowsWritten:
+        if not transaction.configuration.partition_columns:
+            raise InvalidInputError(
+                f"cannot overwrite partitions of {transaction.store.root}: it has no partition "
+                "columns"
+            )
+        self._merge_schema(transaction, rows)
+        written = self._add(transaction, engine, rows)
+        adds = written.adds
+        if self.keeps_null_partitions:
+            adds = tuple(add for add in adds if None not in add.partition_values.values())
+        removed = _files_in_partitions(transaction.read_snapshot, adds)
+        transaction.record_read(None)
+        transaction.remove_files(removed, data_change=True)
+        return RowsWritten(written=written, removed=removed)
+
+    def _replace_where(
+        self,
+        transaction: PendingTransaction,
+        engine: Engine,
+        rows: RowSource,
+        predicate: Expression,
+    ) -> RowsWritten:
+        self._check_columns_that_stay(transaction, rows)
+        if self.schema_mode is not None:
+            self._add_columns_of(rows, transaction)
+        from deltalog.operations.changes.request import deletion  # noqa: PLC0415  # what most writes do not do
+
+        request = deletion(predicate, file_options=self.file_options)
+        replaced = engine.plan_change(transaction, request).apply()
+        transaction.parameters.update(self.logged_parameters())
+        written = self._add(
+            transaction,
+            engine,
+            rows,
+            predicate=predicate,
+            tells_changes=replaced.num_change_files > 0,
+        )
+        return RowsWritten(
+            written=written, replaced=replaced, num_change_files=len(transaction.cdc)
+        )
+
+
+def with_columns_of(
+    configuration: TableConfiguration, schema: pa.Schema, *, casts: bool = False
+) -> TableConfiguration:
+    """Return the configuration with the columns that only the data has.
+
+    Args:
+        configuration: of the table.
+        schema: of the data.
+        casts: whether the data of columns that are there is cast.
+
+    Raises:
+        SchemaMismatchError: a column has another type than the table's.
+    """
+    merged = merge_schemas(
+        configuration.schema,
+        from_arrow_schema(schema),
+        allow_widening=configuration.is_active("typeWidening"),
+        casts=casts,
+    )
+    if merged == configuration.schema:
+        return configuration
+    return changed_table(configuration, schema=merged)
+
+
+def _check_partitions(
+    transaction: PendingTransaction, rows: RowSource, partition_by: Sequence[str] | None
+) -> None:
+    """Raise if the data lacks partition columns that nobody said are to go."""
+    known = {name_key(name) for name in rows.schema.names}
+    kept = transaction.configuration.partition_columns
+    missing = [name for name in kept if name_key(name) not in known]
+    if partition_by is None and missing:
+        raise InvalidInputError(
+            f"cannot overwrite the schema of {transaction.store.root}: it is partitioned by "
+            f"{', '.join(map(repr, kept))}, and the data has no {', '.join(map(repr, missing))}; "
+            "partition_by=[] writes a table without partitions, partition_by=[…] one with others"
+        )
+
+
+def _check_clustering(transaction: PendingTransaction) -> None:
+    """Raise if the new schema lacks clustering columns, or they cannot cluster any more."""
+    clustered = clustering_columns(transaction.read_snapshot.domain_metadata)
+    if not clustered:
+        return
+    configuration = transaction.configuration
+    schema, mode = configuration.schema, configuration.column_mapping_mode
+    logical = {physical_path(schema, path, mode): path for path, _ in walk(schema)}
+    missing = [".".join(path) for path in clustered if path not in logical]
+    if missing:
+        raise InvalidInputError(
+            f"cannot overwrite the schema of {transaction.store.root}: it is clustered by "
+            f"{', '.join(missing)}, which the new schema lacks; end or change that first with "
+            "alter.set_clustering_columns"
+        )
+    check_clustering_columns(
+        [logical[path] for path in clustered],
+        schema,
+        configuration.partition_columns,
+        configuration.properties,
+    )
+
+
+def _files_in_partitions(snapshot: Snapshot, adds: Sequence[AddFile]) -> pa.Table:
+    """Return the live files whose partition has a new file."""
+    files, zone = snapshot.files(), snapshot.context.time_zone
+    new = pa.array([list(add.partition_values.items()) for add in adds], STRING_MAP)
+    configuration = snapshot.configuration
+    fields = configuration.partition_schema.fields
+    # Compares parsed values, as writers serialise the same value differently. A partition is one
+    # number, made of the index of each of its values among the new files' distinct values.
+    codes: Any = pa.repeat(pa.scalar(0, pa.int64()), files.num_rows)
+    new_codes: Any = pa.repeat(pa.scalar(0, pa.int64()), len(new))
+    for column, name in zip(fields, configuration.physical_partition_columns, strict=True):
+
+        def typed(values: Any, name: str = name, column: Field = column) -> Any:
+            texts = extract(values, name)
+            return parse_column(texts, column.type, column=column.name, time_zone=zone)
+
+        wanted: Any = typed(new)
+        distinct = pc.unique(wanted)
+        places = [
+            pc.index_in(found, distinct) for found in (typed(files["partitionValues"]), wanted)
+        ]
+        codes, new_codes = (
+            pc.add(pc.multiply(code, len(distinct)), place.cast(pa.int64()))
+            for code, place in zip((codes, new_codes), places, strict=True)
+        )
+    return files.filter(pc.is_in(codes, pc.unique(new_codes), skip_nulls=True))
+
+
+# Append the rows of several callers in one version; each of them has an answer of its own.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartsAppended:
+    """The outcome of `AppendParts`.
+
+    Args:
+        written: the new files.
+        errors: for each part its error, or None if its rows are in the version.
+    """
+
+    written: WrittenFiles
+    errors: Sequence[Exception | None]
+
+    def metrics(self) -> dict[str, int]:
+        """Return Delta Spark's operationMetrics."""
+        written = self.written
+        return {
+            "numFiles": len(written.adds),
+            "numOutputRows": written.num_rows,
+            "numOutputBytes": written.num_bytes,
+        }
+
+    def result(self) -> Sequence[Exception | None]:
+        """Return the errors."""
+        return self.errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppendParts(Verb[PartsAppended]):
+    """Append the rows of several callers, without those that break a rule of the table.
+
+    Nothing is committed if all of them do.
+
+    Args:
+        parts: rows of one caller each, in memory.
+        file_options: how new files are written.
+    """
+
+    parts: Sequence[pa.Table]
+    file_options: FileOptions = field(default_factory=FileOptions)
+    name: ClassVar[str] = "WRITE"
+    needs_latest: ClassVar[bool] = False
+    skips_empty: ClassVar[bool] = True
+
+    def logged_parameters(self) -> Mapping[str, Any]:
+        """Return the mode."""
+        return {"mode": "Append", "partitionBy": []}
+
+    def stage(self, transaction: PendingTransaction, engine: Engine) -> PartsAppended:
+        """Write the rows.
+
+        Cost: one pass over the rows; no file of the table is read.
+        """
+        del engine  # few rows, and they are in this process
+        written, errors = write_parts(self.file_options.spec_for(transaction), self.parts)
+        if written.adds:
+            transaction.add_files(written)
+        return PartsAppended(written=written, errors=errors)

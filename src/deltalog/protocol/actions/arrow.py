@@ -1,0 +1,243 @@
+"""Actions as Arrow data: the type of each action, and columns from parsed lines.
+
+Owns the protocol's camelCase names as Arrow types. A table can have millions of files, so no Python
+object is made for each: every column is built from the parsed lines in one pass. Paths stay
+encoded, as in the log.
+
+Protocol: Checkpoint Schema, Add File and Remove File, Add CDC File
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog._util.json import JsonObject
+from deltalog.errors import MalformedLogError
+from deltalog.protocol.actions.codec import (
+    are_sound,
+    deletion_vector_to_json,
+    descriptor_from_json,
+    have_exact_types,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Location = Callable[[int], str]
+
+STRING_MAP: Final = pa.map_(pa.string(), pa.string())
+
+DELETION_VECTOR_TYPE: Final = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+        ("maxRowIndex", pa.int64()),
+    ]
+)
+_STRINGS: Final = pa.list_(pa.field("element", pa.string()))
+# The type of each member; a name has the same type in every action.
+_MEMBERS: Final[dict[str, pa.DataType]] = {
+    **dict.fromkeys(("path", "stats", "clusteringProvider", "appId", "domain"), pa.string()),
+    **dict.fromkeys(("id", "name", "description", "schemaString"), pa.string()),
+    **dict.fromkeys(("partitionValues", "tags"), STRING_MAP),
+    **dict.fromkeys(("size", "sizeInBytes", "modificationTime", "deletionTimestamp"), pa.int64()),
+    **dict.fromkeys(("baseRowId", "defaultRowCommitVersion", "highWaterMark"), pa.int64()),
+    **dict.fromkeys(("createdTime", "version", "lastUpdated"), pa.int64()),
+    **dict.fromkeys(("dataChange", "extendedFileMetadata", "removed"), pa.bool_()),
+    "preservedRowIds": pa.bool_(),
+    "deletionVector": DELETION_VECTOR_TYPE,
+    "format": pa.struct([("provider", pa.string()), ("options", STRING_MAP)]),
+    **dict.fromkeys(("minReaderVersion", "minWriterVersion"), pa.int32()),
+    **dict.fromkeys(("readerFeatures", "writerFeatures", "partitionColumns"), _STRINGS),
+}
+
+
+def _struct(*names: str, **others: pa.DataType) -> pa.StructType:
+    return pa.struct([(name, others.get(name) or _MEMBERS[name]) for name in names])
+
+
+_ROW_IDS: Final = ("baseRowId", "defaultRowCommitVersion")
+
+FILE_SCHEMA: Final = pa.schema(
+    _struct(
+        *("path", "partitionValues", "size", "modificationTime", "dataChange", "stats", "tags"),
+        *("deletionVector", *_ROW_IDS, "clusteringProvider"),
+    )
+)
+"""The `add` action."""
+
+REMOVE_SCHEMA: Final = pa.schema(
+    _struct(
+        *("path", "deletionTimestamp", "dataChange", "extendedFileMetadata", "partitionValues"),
+        *("size", "stats", "tags", "deletionVector", *_ROW_IDS),
+    )
+)
+"""The `remove` action of a commit; in checkpoints it has neither stats nor tags (ledger B-26)."""
+
+CDC_SCHEMA: Final = pa.schema(_struct("path", "partitionValues", "size", "dataChange", "tags"))
+
+ADD_TYPE: Final = _struct(*FILE_SCHEMA.names)
+REMOVE_TYPE: Final = _struct(*(n for n in REMOVE_SCHEMA.names if n not in {"stats", "tags"}))
+PROTOCOL_TYPE: Final = _struct(
+    "minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"
+)
+METADATA_TYPE: Final = _struct(
+    *("id", "name", "description", "format", "schemaString", "partitionColumns"),
+    *("configuration", "createdTime"),
+    configuration=STRING_MAP,
+)
+TXN_TYPE: Final = _struct("appId", "version", "lastUpdated")
+# Of metaData, `configuration` is a map; of a domain, it is a string (ledger B-79).
+DOMAIN_TYPE: Final = _struct("domain", "configuration", "removed", configuration=pa.string())
+HIGH_WATER_MARK_TYPE: Final = _struct("highWaterMark", "preservedRowIds")
+CHECKPOINT_METADATA_TYPE: Final = _struct("version", "tags")
+SIDECAR_TYPE: Final = _struct("path", "sizeInBytes", "modificationTime", "tags")
+
+
+_DICT_OR_NONE: Final = frozenset({dict, type(None)})
+REQUIRED: Final = {
+    "add": {"path": "str", "partitionValues": "map"},
+    "remove": {"path": "str"},
+    "cdc": {"path": "str", "partitionValues": "map"},
+}
+"""The members that a file action must have, and what they are.
+
+Without partition values, the rows of an add are incomplete; removes of old writers have a path at
+most.
+"""
+
+
+def adds_from_json(adds: Sequence[Any], *, where: Location | None = None) -> pa.Table:
+    """A row for each parsed `add`.
+
+    Args:
+        adds: the parsed value of `add` in each line.
+        where: row number → position such as `version 12, line 3`; called only for an error.
+
+    Returns:
+        A table of `FILE_SCHEMA`.
+
+    Raises:
+        MalformedLogError: a value is not an object, lacks its path or partition values, or has a
+            member of a wrong type.
+    """
+    return _table(FILE_SCHEMA, adds, "add", where)
+
+
+def removes_from_json(removes: Sequence[Any], *, where: Location | None = None) -> pa.Table:
+    """A row of `REMOVE_SCHEMA` for each parsed `remove`; otherwise as `adds_from_json`."""
+    return _table(REMOVE_SCHEMA, removes, "remove", where)
+
+
+def cdc_from_json(files: Sequence[Any], *, where: Location | None = None) -> pa.Table:
+    """A row of `CDC_SCHEMA` for each parsed `cdc`; otherwise as `adds_from_json`."""
+    return _table(CDC_SCHEMA, files, "cdc", where)
+
+
+def _table(
+    schema: pa.Schema, actions: Sequence[Any], kind: str, where: Location | None
+) -> pa.Table:
+    try:
+        columns = [_column(field, actions) for field in schema]
+    except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError) as error:
+        columns = _checked_columns(schema, actions, kind, where, error)
+    for name, expected in REQUIRED[kind].items():
+        column = columns[schema.get_field_index(name)]
+        if column.null_count:
+            row = column.is_null().index(pa.scalar(value=True)).as_py()
+            raise MalformedLogError(
+                f"{_located(kind, row, where)}.{name}: required {expected} is missing"
+            )
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _column(field: pa.Field[Any], actions: Sequence[Any]) -> pa.Array[Any]:
+    name = field.name
+    values = [action.get(name) for action in actions]
+    if pa.types.is_map(field.type):
+        if not set(map(type, values)) <= _DICT_OR_NONE:
+            raise TypeError("a map is not an object")  # Arrow accepts [] as an empty map
+        return map_array(values)
+    if pa.types.is_struct(field.type):
+        present = [value for value in values if value is not None]
+        if not present:
+            return pa.nulls(len(values), field.type)
+        if not have_exact_types(present):
+            raise ValueError("a member of a deletion vector is missing, or of another type")
+        vectors: pa.Array[Any] = pa.array(values, field.type)
+        if not are_sound(vectors):
+            raise ValueError("a member of a deletion vector has a value that it cannot have")
+        return vectors
+    column: pa.Array[Any] = pa.array(values, field.type)
+    return column
+
+
+def map_array(values: Sequence[Any]) -> pa.MapArray[Any, Any]:
+    """Dicts of strings as one Arrow map column; None is null, as a map or as a value.
+
+    Cost: one pass; almost none for a column of empty maps, the most common one.
+    """
+    lengths = [len(value) if value else 0 for value in values]
+    offsets: list[int | None] = [0, *accumulate(lengths)]
+    if None in values:
+        offsets[:-1] = [
+            None if value is None else offset
+            for value, offset in zip(values, offsets[:-1], strict=True)
+        ]
+    filled = [value for value in values if value]
+    keys = list(chain.from_iterable(filled))
+    items = list(chain.from_iterable(value.values() for value in filled))
+    maps: pa.MapArray[Any, Any] = pa.MapArray.from_arrays(  # type: ignore[call-overload]  # the stubs want 64-bit offsets, Arrow wants 32
+        pa.array(offsets, pa.int32()), pa.array(keys, pa.string()), pa.array(items, pa.string())
+    )
+    return maps
+
+
+def _located(kind: str, row: int, where: Location | None) -> str:
+    return f"{kind} action {row}" if where is None else f"{where(row)}: {kind}"
+
+
+def _checked_columns(
+    schema: pa.Schema,
+    actions: Sequence[Any],
+    kind: str,
+    where: Location | None,
+    cause: Exception,
+) -> list[pa.Array[Any]]:
+    """The columns again, value by value: converts what can be converted, and names the first error.
+
+    Arrow's own error does not say which row is wrong.
+    """
+    checked: list[dict[str, Any]] = []
+    for row, action in enumerate(actions):
+        node = JsonObject(action, _located(kind, row, where))
+        checked.append({field.name: _checked(node, field) for field in schema})
+    try:
+        return [_column(field, checked) for field in schema]
+    except (pa.ArrowException, OverflowError, ValueError) as error:
+        raise MalformedLogError(f"{kind} actions cannot be held in columns: {error}") from cause
+
+
+def _checked(node: JsonObject, field: pa.Field[Any]) -> Any:
+    name = field.name
+    if pa.types.is_map(field.type):
+        if node.values.get(name) == []:  # Arrow's form of an empty map, but not a JSON object
+            raise MalformedLogError(f"{node.where}.{name}: expected map of texts, found list []")
+        return node.mapping(name)
+    if pa.types.is_struct(field.type):
+        return deletion_vector_to_json(node.child(name, descriptor_from_json))
+    if pa.types.is_boolean(field.type):
+        return node.optional(name, bool)
+    if name == "stats":
+        # Malformed statistics count as missing and never fail a read (ledger D-63).
+        found = node.values.get(name)
+        return found if isinstance(found, str) else None
+    if pa.types.is_string(field.type):
+        return node.optional(name, str)
+    return node.optional(name, int)

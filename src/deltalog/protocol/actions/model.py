@@ -1,0 +1,299 @@
+"""The actions of the transaction log, as values.
+
+Owns one frozen dataclass per action, with the protocol's names in snake_case. Absent and null are
+both None. For actions of which there are few (protocol, metadata, one commit's files); the files of
+a table are Arrow tables (`actions.arrow`).
+
+Protocol: Actions
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from deltalog._util.cached import frozen
+from deltalog._util.json import dumps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """The versions and table features that readers and writers must support.
+
+    Feature lists are None below reader version 3 and writer version 7. As deltalake's, it can be
+    indexed and unpacked: both versions, then writer's and reader's features.
+
+    Protocol: Protocol Evolution, Table Features
+    """
+
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: tuple[str, ...] | None = None
+    writer_features: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Make the lists of features equal to lists."""
+        object.__setattr__(self, "reader_features", frozen(self.reader_features))
+        object.__setattr__(self, "writer_features", frozen(self.writer_features))
+
+    def _members(self) -> tuple[int, int, tuple[str, ...] | None, tuple[str, ...] | None]:
+        return (
+            self.min_reader_version,
+            self.min_writer_version,
+            self.writer_features,
+            self.reader_features,
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        """The members in deltalake's order."""
+        return iter(self._members())
+
+    def __getitem__(self, place: int) -> Any:
+        """The member at a place of deltalake's order."""
+        return self._members()[place]
+
+    def __len__(self) -> int:
+        """The number of members."""
+        return len(self._members())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """The format of data files; only `parquet` can be read.
+
+    Protocol: Format Specification
+    """
+
+    provider: str = "parquet"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """Schema, partitioning and properties of the table.
+
+    Args:
+        id: of the table; it never changes.
+        schema_string: the schema as one line of JSON, exactly as stored; too long for the repr.
+        partition_columns: logical names.
+        configuration: all table properties, as strings.
+        created_time_ms: milliseconds since 1970, UTC.
+
+    Protocol: Change Metadata
+    """
+
+    id: str
+    schema_string: str = field(repr=False)
+    partition_columns: tuple[str, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    format: Format = field(default_factory=Format)
+    name: str | None = None
+    description: str | None = None
+    created_time_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        """Make the partition columns equal to a list."""
+        object.__setattr__(self, "partition_columns", frozen(self.partition_columns))
+
+    @property
+    def created_time(self) -> int | None:
+        """`created_time_ms` under deltalake's name."""
+        return self.created_time_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionVectorDescriptor:
+    """The location of a logical file's deletion vector.
+
+    Args:
+        storage_type: `u` (file named by a UUID), `i` (inline) or `p` (absolute path).
+        path_or_inline_dv: depends on the storage type.
+        offset: of the vector in its file; None is 0.
+        size_bytes: of the bitmap, without size prefix and checksum.
+        cardinality: number of deleted rows.
+
+    Protocol: Deletion Vector Descriptor Schema
+    """
+
+    storage_type: str
+    path_or_inline_dv: str
+    size_bytes: int
+    cardinality: int
+    offset: int | None = None
+    max_row_index: int | None = None
+
+    @property
+    def unique_id(self) -> str:
+        """The id that distinguishes this vector from others of the same data file."""
+        at = "" if self.offset is None else f"@{self.offset}"
+        return f"{self.storage_type}{self.path_or_inline_dv}{at}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddFile:
+    """A file that is added to the table, or whose metadata is updated.
+
+    Args:
+        path: decoded; relative to the root unless absolute.
+        partition_values: physical column name → serialised value.
+        stats: JSON text.
+
+    Protocol: Add File and Remove File
+    """
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    size_bytes: int
+    modification_time_ms: int
+    data_change: bool
+    stats: str | None = None
+    tags: Mapping[str, str | None] | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    clustering_provider: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveFile:
+    """A file that is removed from the table; the action is kept as a tombstone until it expires.
+
+    Protocol: Add File and Remove File
+    """
+
+    path: str
+    data_change: bool
+    deletion_timestamp_ms: int | None = None
+    extended_file_metadata: bool | None = None
+    partition_values: Mapping[str, str | None] | None = None
+    size_bytes: int | None = None
+    stats: str | None = None
+    tags: Mapping[str, str | None] | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddCDCFile:
+    """A file with the changed rows of a version.
+
+    Protocol: Add CDC File
+    """
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    size_bytes: int
+    data_change: bool = False
+    tags: Mapping[str, str | None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTransaction:
+    """The last version that an application has committed, by the application's own numbering.
+
+    Protocol: Transaction Identifiers
+    """
+
+    app_id: str
+    version: int
+    last_updated_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainMetadata:
+    """A named configuration.
+
+    `configuration` is a string today; a mapping is the draft's form (ledger B-79).
+
+    Protocol: Domain Metadata
+    """
+
+    domain: str
+    configuration: str | Mapping[str, str]
+    removed: bool = False
+
+    @property
+    def text(self) -> str:
+        """The configuration as a string, whichever form it has.
+
+        A checkpoint has one type for the configurations of all domains, so the draft's mapping
+        becomes a string of JSON beside a domain of today's form.
+        """
+        held = self.configuration
+        return held if isinstance(held, str) else dumps(dict(held)).decode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowIdHighWaterMark:
+    """The draft's action for the highest row id in use; today the domain `delta.rowTracking`.
+
+    Protocol: Row IDs (draft)
+    """
+
+    high_water_mark: int
+    preserved_row_ids: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitInfo:
+    """Provenance of one commit. It is free-form, so it is kept as it is.
+
+    Protocol: Commit Provenance Information
+    """
+
+    values: Mapping[str, Any]
+
+    @property
+    def in_commit_timestamp_ms(self) -> int | None:
+        """The commit's time, if the table has in-commit timestamps."""
+        value = self.values.get("inCommitTimestamp")
+        return value if isinstance(value, int) else None
+
+    @property
+    def txn_id(self) -> str | None:
+        """The writer's id of this commit attempt."""
+        value = self.values.get("txnId")
+        return value if isinstance(value, str) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointMetadata:
+    """The action that every V2 checkpoint has once.
+
+    Protocol: Checkpoint Metadata
+    """
+
+    version: int
+    tags: Mapping[str, str | None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sidecar:
+    """A file with file actions of a V2 checkpoint.
+
+    Protocol: Sidecar File Information
+    """
+
+    path: str
+    size_bytes: int
+    modification_time_ms: int
+    tags: Mapping[str, str | None] | None = None
+
+
+Action = (
+    Protocol
+    | Metadata
+    | AddFile
+    | RemoveFile
+    | AddCDCFile
+    | SetTransaction
+    | DomainMetadata
+    | RowIdHighWaterMark
+    | CommitInfo
+    | CheckpointMetadata
+    | Sidecar
+)

@@ -1,0 +1,661 @@
+"""Table properties: every known `delta.*` key with its type, default and meaning.
+
+Owns the table of properties. A value is parsed when it is read, so a malformed one fails only the
+operation that needs it. `configuration` decides whether a property has an effect: some take effect
+only with a table feature.
+
+Protocol: Table Properties
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, overload
+
+from deltalog.errors import InvalidInputError, InvalidMetadataError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+# Parsers for the values of table properties.
+
+
+_UNIT_US: Final = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_MOST_MICROSECONDS: Final = (1 << 63) - 1
+_MOST_BYTES: Final = (1 << 63) - 1
+_INTERVAL_PART: Final = re.compile(r"([+-]?\d+)(?:\.(\d{1,6}))?\s+([a-z]+?)s?(?:\s+|$)")
+_COLUMN_PART: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`.,]+?))\s*([.,]|$)")
+
+
+def parse_boolean(text: str) -> bool:
+    """`true` or `false`, in any case."""
+    folded = text.strip().lower()
+    if folded not in {"true", "false"}:
+        raise ValueError("expected true or false")
+    return folded == "true"
+
+
+def parse_interval_ms(text: str) -> int:
+    """Milliseconds of an interval such as `interval 1 week` or `2 days 12 hours`.
+
+    Months and years have no fixed length and are refused, as in all Delta engines.
+
+    Raises:
+        ValueError: it is not an interval, or it is negative.
+    """
+    words = text.strip().lower().removeprefix("interval").strip()
+    total_us = position = 0
+    while position < len(words):
+        part = _INTERVAL_PART.match(words, position)
+        if part is None or (part[2] is not None and part[3] != "second"):
+            raise ValueError("expected an interval such as 'interval 2 weeks'")
+        if part[3] in {"month", "year"}:
+            raise ValueError("expected an interval of weeks or less ('365 days' for a year)")
+        if part[3] not in _UNIT_US:
+            raise ValueError(f"expected units {', '.join(f'{unit}s' for unit in _UNIT_US)}")
+        total_us += int(part[1]) * _UNIT_US[part[3]]
+        fraction_us = int((part[2] or "").ljust(6, "0"))
+        total_us += -fraction_us if part[1].startswith("-") else fraction_us
+        position = part.end()
+    if not words or total_us < 0:
+        raise ValueError("expected an interval that is not negative, such as 'interval 2 weeks'")
+    if total_us > _MOST_MICROSECONDS:  # of an interval of Spark
+        raise ValueError(f"expected an interval of at most {_MOST_MICROSECONDS} microseconds")
+    return total_us // 1_000
+
+
+def parse_column_list(text: str) -> tuple[tuple[str, ...], ...]:
+    """Column paths of a comma-separated list; backticks quote a name, a dot separates fields."""
+    paths: list[tuple[str, ...]] = []
+    path: list[str] = []
+    position = 0
+    while True:
+        part = _COLUMN_PART.match(text, position)
+        if part is None:
+            raise ValueError("expected column names separated by commas")
+        path.append(part[2] if part[1] is None else part[1].replace("``", "`"))
+        position = part.end()
+        if part[3] != ".":
+            paths.append(tuple(path))
+            path = []
+        if not part[3]:
+            return tuple(paths)
+
+
+def parse_whole(least: int, most: int = 2**63 - 1) -> Callable[[str], int]:
+    """An integer of `least` to `most`; without `most`, the highest that 64 bits hold."""
+    upwards = f"{least} or more" if most == 2**63 - 1 else f"{least} to {most}"
+
+    def parse(text: str) -> int:
+        is_number = re.fullmatch(r"\s*[+-]?\d{1,40}\s*", text, re.ASCII)
+        if not is_number or not least <= int(text) <= most:
+            raise ValueError(f"expected a whole number of {upwards}")
+        return int(text)
+
+    return parse
+
+
+def parse_ratio(text: str) -> float:
+    """A number from 0 to 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise ValueError("expected a number from 0 to 1")
+    return number
+
+
+def parse_bytes(text: str) -> int:
+    """A number of bytes, or a size such as `128mb`."""
+    match = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)i?b?\s*", text.lower(), re.ASCII)
+    if match is None or int(match[1]) == 0:
+        raise ValueError("expected a size such as 134217728 or 128mb")
+    size = int(match[1]) << (10 * " kmgt".index(match[2] or " "))
+    if size > _MOST_BYTES:
+        raise ValueError(f"expected a size of at most {_MOST_BYTES} bytes")
+    return size
+
+
+def parse_one_of(*words: str) -> Callable[[str], str]:
+    """One of some words, in any case; the result is spelled as in `words`."""
+    by_folded = {word.lower(): word for word in words}
+
+    def parse(text: str) -> str:
+        found = by_folded.get(text.strip().lower())
+        if found is None:
+            raise ValueError(f"expected one of {', '.join(words)}")
+        return found
+
+    return parse
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Names separated by commas, in lower case."""
+    return tuple(part.strip().lower() for part in text.split(",") if part.strip())
+
+
+def parse_text(text: str) -> str:
+    """Any text."""
+    return text
+
+
+def parse_auto_compact(text: str) -> bool:
+    """A boolean; Databricks also writes `auto` and the older `legacy`, which both mean true."""
+    return text.strip().lower() in {"auto", "legacy"} or parse_boolean(text)
+
+
+# Table properties: every known `delta.*` key with its type, default and meaning.
+
+
+T = TypeVar("T")
+
+CONSTRAINT_PREFIX: Final = "delta.constraints."
+FEATURE_PREFIX: Final = "delta.feature."
+MIN_READER_VERSION: Final = "delta.minReaderVersion"
+MIN_WRITER_VERSION: Final = "delta.minWriterVersion"
+IGNORE_PROTOCOL_DEFAULTS: Final = "delta.ignoreProtocolDefaults"
+
+ISOLATION_LEVELS: Final = ("Serializable", "WriteSerializable", "SnapshotIsolation")
+
+
+@dataclass(frozen=True, eq=False)
+class Property(Generic[T]):
+    """One property: the key in the log, how its text is read, and what it is for.
+
+    Args:
+        key: as it stands in the log.
+        parse: text → value; raises ValueError with what was expected.
+        default: the value where the key is absent.
+        doc: one line for the reference.
+        aliases: keys that older writers used.
+        settable: False if only a writer itself may set it.
+    """
+
+    key: str
+    parse: Callable[[str], T]
+    default: T
+    doc: str
+    aliases: tuple[str, ...] = field(default=(), kw_only=True)
+    settable: bool = field(default=True, kw_only=True)
+
+    @overload
+    def __get__(self, table: None, owner: type) -> Property[T]: ...
+    @overload
+    def __get__(self, table: TableProperties, owner: type) -> T: ...
+    def __get__(self, table: TableProperties | None, owner: type) -> T | Property[T]:
+        """The table's value; on the class, the property itself."""
+        if table is None:
+            return self
+        for key in (self.key, *self.aliases):
+            text = table.configuration.get(key)
+            if text is not None:
+                return self.value_of(text)
+        return self.default
+
+    def value_of(self, text: str) -> T:
+        """The value that a text stands for.
+
+        Raises:
+            InvalidMetadataError: the property has no such value.
+        """
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise InvalidMetadataError(
+                f"table property {self.key}: {error}, found {text!r}"
+            ) from None
+
+
+def _flag(
+    key: str, doc: str, *, default: bool = False, aliases: tuple[str, ...] = ()
+) -> Property[bool]:
+    return Property(key, parse_boolean, default, doc, aliases=aliases)
+
+
+def _duration(key: str, days: int, doc: str) -> Property[int]:
+    return Property(key, parse_interval_ms, days * 86_400_000, doc)
+
+
+def _unset(
+    key: str, parse: Callable[[str], T], doc: str, *, settable: bool = True
+) -> Property[T | None]:
+    """A property without a default."""
+    optional: Callable[[str], T | None] = parse
+    return Property(key, optional, None, doc, settable=settable)
+
+
+class TableProperties:
+    """The properties of one table, typed: `properties.checkpoint_interval`.
+
+    Args:
+        configuration: the `configuration` of the metaData action.
+
+    Raises:
+        InvalidMetadataError: on access, if that property has no such value.
+    """
+
+    __slots__ = ("configuration",)
+
+    def __init__(self, configuration: Mapping[str, str]) -> None:
+        self.configuration: Mapping[str, str] = configuration
+
+    # What the table allows.
+    append_only: Final = _flag("delta.appendOnly", "Refuse to delete or change rows.")
+    isolation_level: Final = Property(
+        "delta.isolationLevel",
+        parse_one_of(*ISOLATION_LEVELS),
+        "Serializable",
+        "How strictly concurrent transactions are kept apart.",
+    )
+
+    enable_row_level_concurrency: Final = _flag(
+        "delta.enableRowLevelConcurrency", "Changes of different rows of one file do not conflict."
+    )
+    fsync: Final = _flag(
+        "deltalog.fsync", "A commit waits until its local files are on the disk.", default=True
+    )
+    max_deleted_rows_ratio: Final = _unset(
+        "deltalog.maxDeletedRowsRatio", parse_ratio, "Above it files are rewritten."
+    )
+
+    # What the log keeps, and for how long.
+    log_retention_ms: Final = _duration("delta.logRetentionDuration", 30, "How long history stays.")
+    deleted_file_retention_ms: Final = _duration(
+        "delta.deletedFileRetentionDuration",
+        7,
+        "How long files stay after they left the table; vacuum deletes older ones.",
+    )
+    checkpoint_retention_ms: Final = _duration(
+        "delta.checkpointRetentionDuration", 2, "How long old checkpoints are kept."
+    )
+    set_transaction_retention_ms: Final = _unset(
+        "delta.setTransactionRetentionDuration",
+        parse_interval_ms,
+        "How long application transactions are remembered; unset is forever.",
+    )
+    sample_retention_ms: Final = _duration(
+        "delta.sampleRetentionDuration", 7, "How long sample files are kept (Databricks)."
+    )
+    truncate_history_retention_ms: Final = _duration(
+        "delta.dropFeatureTruncateHistory.retentionDuration",
+        1,
+        "How much history stays when a feature is dropped with its history.",
+    )
+    enable_expired_log_cleanup: Final = _flag(
+        "delta.enableExpiredLogCleanup", "Delete expired log files after checkpoints.", default=True
+    )
+    enable_full_retention_rollback: Final = _flag(
+        "delta.enableFullRetentionRollback",
+        "Keep every version of the retention period readable.",
+        default=True,
+    )
+    require_checkpoint_protection_before_version: Final = Property(
+        "delta.requireCheckpointProtectionBeforeVersion",
+        parse_whole(0),
+        0,
+        "Checkpoints before this version are protected from cleanup.",
+        settable=False,
+    )
+
+    # Checkpoints.
+    checkpoint_interval: Final = Property(
+        "delta.checkpointInterval", parse_whole(1), 10, "A checkpoint every so many commits."
+    )
+    checkpoint_policy: Final = Property(
+        "delta.checkpointPolicy",
+        parse_one_of("classic", "v2"),
+        "classic",
+        "Which kind of checkpoint is written.",
+    )
+    checkpoint_write_stats_as_json: Final = _flag(
+        "delta.checkpoint.writeStatsAsJson", "Checkpoints keep statistics as JSON.", default=True
+    )
+    # Delta Spark's default; the protocol's own is false (ledger B-25).
+    checkpoint_write_stats_as_struct: Final = _flag(
+        "delta.checkpoint.writeStatsAsStruct",
+        "Checkpoints keep statistics and partition values as typed columns.",
+        default=True,
+    )
+
+    # Statistics.
+    data_skipping_num_indexed_cols: Final = Property(
+        "delta.dataSkippingNumIndexedCols",
+        parse_whole(-1),
+        32,
+        "How many leading columns get statistics; -1 is all.",
+    )
+    data_skipping_stats_columns: Final = _unset(
+        "delta.dataSkippingStatsColumns",
+        parse_column_list,
+        "The columns that get statistics; wins over the number.",
+    )
+    data_skipping_string_prefix_length: Final = Property(
+        "delta.dataSkippingStringPrefixLength",
+        parse_whole(0),
+        32,
+        "How many characters of a string its statistics keep.",
+    )
+
+    # Table features.
+    enable_change_data_feed: Final = _flag(
+        "delta.enableChangeDataFeed",
+        "Record row-level changes.",
+        aliases=("delta.enableChangeDataCapture",),
+    )
+    enable_deletion_vectors: Final = _flag(
+        "delta.enableDeletionVectors",
+        "Commands may mark rows as deleted instead of rewriting files.",
+    )
+    enable_row_tracking: Final = _flag(
+        "delta.enableRowTracking", "Every row has an id and a commit version that last."
+    )
+    row_tracking_suspended: Final = _flag(
+        "delta.rowTrackingSuspended", "Stop giving row ids to new files."
+    )
+    materialized_row_id_column_name: Final = _unset(
+        "delta.rowTracking.materializedRowIdColumnName",
+        parse_text,
+        "The hidden column of data files that holds kept row ids.",
+        settable=False,
+    )
+    materialized_row_commit_version_column_name: Final = _unset(
+        "delta.rowTracking.materializedRowCommitVersionColumnName",
+        parse_text,
+        "The hidden column of data files that holds kept row commit versions.",
+        settable=False,
+    )
+    enable_row_ids: Final = _flag("delta.enableRowIds", "The draft's word for row tracking.")
+    row_ids_physical_column_name: Final = _unset(
+        "delta.rowIds.physicalColumnName",
+        parse_text,
+        "The draft's hidden column of kept row ids.",
+        settable=False,
+    )
+    enable_in_commit_timestamps: Final = _flag(
+        "delta.enableInCommitTimestamps", "Commits carry their own time."
+    )
+    in_commit_timestamp_enablement_version: Final = _unset(
+        "delta.inCommitTimestampEnablementVersion",
+        parse_whole(0),
+        "The version from which commits carry their own time.",
+        settable=False,
+    )
+    in_commit_timestamp_enablement_timestamp: Final = _unset(
+        "delta.inCommitTimestampEnablementTimestamp",
+        parse_whole(0),
+        "The time of that version, milliseconds since 1970.",
+        settable=False,
+    )
+    enable_type_widening: Final = _flag(
+        "delta.enableTypeWidening", "Column types may be changed to wider ones."
+    )
+    enable_variant_shredding: Final = _flag(
+        "delta.enableVariantShredding", "Variant columns may be stored shredded."
+    )
+    column_mapping_mode: Final = Property(
+        "delta.columnMapping.mode",
+        parse_one_of("none", "id", "name"),
+        "none",
+        "How columns are found in data files.",
+    )
+    column_mapping_max_column_id: Final = Property(
+        "delta.columnMapping.maxColumnId",
+        parse_whole(0),
+        0,
+        "The highest column id ever given.",
+        settable=False,
+    )
+    column_mapping_has_dropped_or_renamed: Final = Property(
+        "delta.columnMapping.hasDroppedOrRenamed",
+        parse_boolean,
+        False,  # noqa: FBT003  # the value
+        "Whether a column was ever dropped or renamed.",
+        settable=False,
+    )
+    enable_iceberg_compat_v1: Final = _flag(
+        "delta.enableIcebergCompatV1", "Write for Iceberg (V1)."
+    )
+    enable_iceberg_compat_v2: Final = _flag(
+        "delta.enableIcebergCompatV2", "Write for Iceberg (V2)."
+    )
+    enable_iceberg_compat_v3: Final = _flag(
+        "delta.enableIcebergCompatV3", "Write for Iceberg (V3)."
+    )
+    enable_iceberg_writer_compat_v1: Final = _flag(
+        "delta.enableIcebergWriterCompatV1", "Keep to what Iceberg writers can follow (V1)."
+    )
+    enable_iceberg_writer_compat_v3: Final = _flag(
+        "delta.enableIcebergWriterCompatV3", "Keep to what Iceberg writers can follow (V3)."
+    )
+    universal_format_enabled_formats: Final = Property(
+        "delta.universalFormat.enabledFormats",
+        parse_names,
+        parse_names(""),
+        "Formats that the table's metadata is also kept in.",
+    )
+    enable_materialize_partition_columns: Final = _flag(
+        "delta.enableMaterializePartitionColumnsFeature",
+        "Data files must hold the partition columns.",
+    )
+    write_partition_columns_to_parquet: Final = _unset(
+        "delta.writePartitionColumnsToParquet",
+        parse_boolean,
+        "Whether data files should hold the partition columns.",
+    )
+
+    # Layout of data files.
+    randomize_file_prefixes: Final = _flag(
+        "delta.randomizeFilePrefixes", "Random directories instead of partition directories."
+    )
+    random_prefix_length: Final = Property(
+        # No file system takes a longer name.
+        "delta.randomPrefixLength",
+        parse_whole(1, 255),
+        2,
+        "Characters of a random directory.",
+    )
+    target_file_size_bytes: Final = _unset(
+        "delta.targetFileSize", parse_bytes, "How large data files should be."
+    )
+    tune_file_sizes_for_rewrites: Final = _unset(
+        "delta.tuneFileSizesForRewrites",
+        parse_boolean,
+        "Smaller files where rows are often changed.",
+    )
+    auto_optimize: Final = _unset(
+        "delta.autoOptimize", parse_boolean, "Deprecated: optimise writes."
+    )
+    optimize_write: Final = _unset(
+        "delta.autoOptimize.optimizeWrite",
+        parse_boolean,
+        "Gather rows into fewer files while writing.",
+    )
+    auto_compact: Final = _unset(
+        "delta.autoOptimize.autoCompact", parse_auto_compact, "Compact small files after commits."
+    )
+    parquet_compression_codec: Final = _unset(
+        "delta.parquet.compression.codec", parse_text, "How data files are compressed."
+    )
+    parquet_format_version: Final = _unset(
+        "delta.parquet.format.version", parse_text, "Version of the Parquet format."
+    )
+    symlink_manifest_enabled: Final = _flag(
+        "delta.compatibility.symlinkFormatManifest.enabled",
+        "Write symlink manifests after commits.",
+    )
+
+    @property
+    def constraints(self) -> dict[str, str]:
+        """The SQL of CHECK constraints by name, as it stands in the configuration.
+
+        Protocol: CHECK Constraints
+        """
+        return {
+            key[len(CONSTRAINT_PREFIX) :]: text
+            for key, text in self.configuration.items()
+            if key.lower().startswith(CONSTRAINT_PREFIX)
+        }
+
+    if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say which property was meant."""
+            close = [] if name.startswith("_") else get_close_matches(name, dir(type(self)), n=1)
+            hint = f": did you mean {close[0]!r}?" if close else ""
+            raise AttributeError(f"there is no table property {name!r}{hint}")
+
+    def __repr__(self) -> str:
+        return f"TableProperties({dict(self.configuration)!r})"
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card: what is set, then what holds where nothing is."""
+        from deltalog._util.cards import card, folding, grid  # noqa: PLC0415  # only in notebooks
+
+        known = {key: one for one in PROPERTIES.values() for key in (one.key, *one.aliases)}
+        given = [
+            (key, text, *_told_of(known.get(key), text)) for key, text in self.configuration.items()
+        ]
+        set_keys = {known[key].key for key in self.configuration if key in known}
+        rest = [
+            (one.key, _as_text(one, one.default), one.doc)
+            for one in PROPERTIES.values()
+            if one.settable and one.key not in set_keys
+        ]
+        return card(
+            "Table properties",
+            folding(f"{len(given)} set", grid(given, ("property", "value", "default", "meaning"))),
+            folding("defaults", grid(rest, ("property", "value", "meaning")), is_open=False),
+        )
+
+
+PROPERTIES: Final[Mapping[str, Property[Any]]] = {
+    found.key: found for found in vars(TableProperties).values() if isinstance(found, Property)
+}
+"""Every known property by its key."""
+
+
+def _told_of(known: Property[Any] | None, text: str) -> tuple[str, str]:
+    """Return the default of a property, and what it is for or what is wrong with its value."""
+    if known is None:
+        return "", ""
+    try:
+        known.value_of(text)
+    except InvalidMetadataError as error:
+        return _as_text(known, known.default), str(error)
+    return _as_text(known, known.default), known.doc
+
+
+def _as_text(known: Property[Any], value: object) -> str:
+    """Return a value as one would write it into the property."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if known.parse is parse_interval_ms and isinstance(value, int):
+        return f"interval {value / 86_400_000:g} days"
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+# Checks of the table properties that a user sets.
+
+
+# Keys of other engines and tools: deltalog stores them without checking them.
+_OPEN_PREFIXES: Final = (
+    "delta.universalFormat.",
+    "delta.compatibility.",
+    "delta.coordinatedCommits.",
+    "delta.sharing.",
+    "delta.workloadBasedColumns.",
+)
+
+PARQUET_CODECS: Final = (
+    *("uncompressed", "none", "snappy", "gzip", "brotli", "lz4", "zstd", "lz4_raw"),
+)
+"""The compressions of data files that deltalog writes, by Spark's names."""
+
+_BY_FOLDED: Final = {
+    **{alias.lower(): found.key for found in PROPERTIES.values() for alias in found.aliases},
+    **{key.lower(): key for key in PROPERTIES},
+    **{
+        key.lower(): key
+        for key in (MIN_READER_VERSION, MIN_WRITER_VERSION, IGNORE_PROTOCOL_DEFAULTS)
+    },
+}
+
+
+def canonical_key(key: str) -> str:
+    """The key in its canonical spelling: known keys are case-insensitive (ledger D-38).
+
+    A constraint's name becomes lower case, as in Spark (ledger CON-03); a key without the prefix
+    `delta.` or `deltalog.` stays as it is.
+
+    Raises:
+        InvalidInputError: the key has such a prefix, but is unknown.
+    """
+    folded = key.lower()
+    if (known := _BY_FOLDED.get(folded)) is not None:
+        return known
+    if folded.startswith(CONSTRAINT_PREFIX):
+        return folded
+    if folded.startswith(FEATURE_PREFIX):
+        return FEATURE_PREFIX + key[len(FEATURE_PREFIX) :]
+    if not folded.startswith(("delta.", "deltalog.")) or key.startswith(_OPEN_PREFIXES):
+        return key
+    close = difflib.get_close_matches(folded, _BY_FOLDED, n=1)
+    hint = f"; did you mean {_BY_FOLDED[close[0]]!r}?" if close else ""
+    raise InvalidInputError(f"there is no table property {key!r}{hint}")
+
+
+def check_settable(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties that a user sets, with canonical keys and checked values.
+
+    Raises:
+        InvalidInputError: a key is unknown or set by writers only, or a value is invalid.
+    """
+    checked: dict[str, str] = {}
+    for key, text in properties.items():
+        canonical = canonical_key(key)
+        if canonical in checked:
+            raise InvalidInputError(f"table property {canonical!r} is given twice")
+        _check_value(canonical, text)
+        checked[canonical] = text
+    return checked
+
+
+def _check_value(key: str, text: str) -> None:
+    found = PROPERTIES.get(key)
+    if found is None:
+        if key in {MIN_READER_VERSION, MIN_WRITER_VERSION} and not text.strip().isdecimal():
+            raise InvalidInputError(
+                f"table property {key}: expected a whole number, found {text!r}"
+            )
+        return
+    if not found.settable:
+        raise InvalidInputError(f"table property {key} is set by writers themselves")
+    try:
+        value = found.value_of(text)
+    except InvalidMetadataError as error:
+        raise InvalidInputError(str(error)) from None
+    if found is TableProperties.parquet_compression_codec and text.lower() not in PARQUET_CODECS:
+        # Spark knows LZO too: a table may have it, but deltalog could not write rows any more.
+        raise InvalidInputError(
+            f"table property {key}: expected one of {', '.join(PARQUET_CODECS)}, found {text!r}"
+        )
+    if found is TableProperties.isolation_level and value != "Serializable":
+        raise InvalidInputError(
+            f"table property {key}: expected Serializable, found {text!r}; "
+            "other levels are an argument of a transaction"
+        )

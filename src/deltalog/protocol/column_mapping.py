@@ -1,0 +1,293 @@
+"""Column mapping: logical names for users, physical names and ids for files.
+
+Owns the modes, and how physical names and ids are found, assigned and checked. `configuration`
+decides whether a table has column mapping.
+
+Protocol: Column Mapping
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import replace
+from enum import Enum, StrEnum, auto
+from typing import TYPE_CHECKING, Any, Final
+
+from deltalog._util.escaping import path_key
+from deltalog.errors import InvalidInputError, InvalidMetadataError
+from deltalog.schema.columns import canonical_path_of, map_fields, walk
+from deltalog.schema.types import ArrayType, Field, MapType, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalog.schema.types import DataType
+
+ID_KEY: Final = "delta.columnMapping.id"
+PHYSICAL_NAME_KEY: Final = "delta.columnMapping.physicalName"
+MAX_COLUMN_ID_PROPERTY: Final = "delta.columnMapping.maxColumnId"
+MODE_PROPERTY: Final = "delta.columnMapping.mode"
+HAS_DROPPED_OR_RENAMED_PROPERTY: Final = "delta.columnMapping.hasDroppedOrRenamed"
+USAGE_TRACKING: Final = "columnMappingUsageTracking"
+
+_MAX_ID: Final = 2**31 - 1
+# What older readers of Parquet take for punctuation of a schema.
+_PUNCTUATION: Final = re.compile(r"[ ,;{}()\n\t=]")
+
+
+class Mode(StrEnum):
+    """How columns are found in data files.
+
+    Protocol: Column Mapping (`delta.columnMapping.mode`)
+    """
+
+    NONE = "none"
+    ID = "id"
+    NAME = "name"
+
+    @classmethod
+    def parse(cls, text: str | None) -> Mode:
+        """The mode that the property names; `none` if it is absent.
+
+        Raises:
+            InvalidMetadataError: there is no such mode.
+        """
+        try:
+            return cls.NONE if text is None else cls(text.strip().lower())
+        except ValueError as error:
+            raise InvalidMetadataError(
+                f"{MODE_PROPERTY}: expected none, id or name, found {text!r}"
+            ) from error
+
+
+def physical_name(field: Field, mode: Mode = Mode.NAME) -> str:
+    """The name of the field in data files, partition values and statistics.
+
+    A field without a physical name uses its logical one here; `validate` refuses such tables.
+    """
+    if mode is Mode.NONE:
+        return field.name
+    name = field.metadata.get(PHYSICAL_NAME_KEY)
+    return name if isinstance(name, str) else field.name
+
+
+def field_id(field: Field) -> int | None:
+    """The field's id, or None where it has none."""
+    value = field.metadata.get(ID_KEY)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    # Some writers quote numbers in field metadata.
+    return int(value) if isinstance(value, str) and value.isdecimal() else None
+
+
+def to_physical_schema(schema: StructType, mode: Mode) -> StructType:
+    """The schema with physical names at every level; its metadata stays."""
+    return schema if mode is Mode.NONE else _rename(schema)
+
+
+def physical_path(
+    schema: StructType, logical_path: str | tuple[str, ...], mode: Mode
+) -> tuple[str, ...]:
+    """The physical names along a path; case of the logical names does not matter.
+
+    Raises:
+        InvalidInputError: the schema has no such column.
+    """
+    path = canonical_path_of(schema, logical_path)
+    if mode is Mode.NONE:
+        return path
+    names: list[str] = []
+    current: DataType = schema
+    for segment in path:
+        name, current = _step(current, segment)
+        names.append(name)
+    return tuple(names)
+
+
+def physical_names(schema: StructType, columns: Sequence[str], mode: Mode) -> tuple[str, ...]:
+    """The physical names of top-level columns, such as the partition columns."""
+    return tuple(physical_path(schema, (column,), mode)[0] for column in columns)
+
+
+def logical_names(schema: StructType, mode: Mode) -> dict[str, str]:
+    """Physical name → logical name of the top-level columns."""
+    return {physical_name(field, mode): field.name for field in schema.fields}
+
+
+def physical_name_by_id(number: int) -> str:
+    """The physical name that follows from the id of a column, where it must."""
+    return f"col-{number}"
+
+
+class PhysicalNames(Enum):
+    """Where the physical names of columns come from that have none yet."""
+
+    LOGICAL = auto()
+    """The logical ones: an existing table gets column mapping, and its files use them."""
+    FIRST = auto()
+    """The logical ones where Parquet takes them: no column was ever dropped or renamed."""
+    BY_ID = auto()
+    """From the ids, which are not given twice."""
+    RANDOM = auto()
+    """New: a column added under the name of a dropped one does not show the old data."""
+
+
+def assign(
+    schema: StructType, max_id: int = 0, *, names: PhysicalNames = PhysicalNames.RANDOM
+) -> tuple[StructType, int]:
+    """Assign an id and a physical name to every field that lacks them, at every level.
+
+    Args:
+        schema: with the ids and names that were assigned before.
+        max_id: the highest id ever assigned (`delta.columnMapping.maxColumnId`).
+        names: where physical names come from.
+
+    Returns:
+        The schema, and the highest id ever assigned.
+
+    Protocol: Writer Requirements for Column Mapping
+    """
+    highest = max([max_id, *(field_id(field) or 0 for _, field in walk(schema))])
+
+    def complete(field: Field) -> Field:
+        nonlocal highest
+        entries: dict[str, Any] = dict(field.metadata)
+        if field_id(field) is None:
+            highest += 1
+            entries[ID_KEY] = highest
+        # "Assign a globally unique identifier as the physical name for each new column that is
+        # added to the schema. This is especially important for supporting cheap column deletions."
+        if not isinstance(entries.get(PHYSICAL_NAME_KEY), str):
+            entries[PHYSICAL_NAME_KEY] = _named(field.name, entries[ID_KEY], names)
+        return replace(field, metadata=entries)
+
+    return map_fields(schema, complete), highest
+
+
+def has_lost_names(before: StructType, after: StructType) -> bool:
+    """Whether a column of one schema is dropped in the other, or has another name there."""
+    there = {(field_id(field), path) for path, field in walk(after)}
+    return any((field_id(field), path) not in there for path, field in walk(before))
+
+
+def _named(name: str, number: int, names: PhysicalNames) -> str:
+    is_plain = not _PUNCTUATION.search(name)
+    if names is PhysicalNames.LOGICAL or (names is PhysicalNames.FIRST and is_plain):
+        return name
+    return physical_name_by_id(number) if names is PhysicalNames.BY_ID else f"col-{uuid.uuid4()}"
+
+
+def strip(schema: StructType) -> StructType:
+    """The schema without ids and physical names."""
+    return map_fields(schema, lambda field: without_metadata(field, ("delta.columnMapping.",)))
+
+
+def without_metadata(field: Field, prefixes: tuple[str, ...]) -> Field:
+    """The field without the metadata whose keys start with a prefix."""
+    kept = {key: value for key, value in field.metadata.items() if not key.startswith(prefixes)}
+    return field if len(kept) == len(field.metadata) else replace(field, metadata=kept)
+
+
+def validate(schema: StructType, mode: Mode, *, max_id: int | None = None) -> None:
+    """Check that every field has its own id and its own physical path.
+
+    Raises:
+        InvalidMetadataError: an id or a physical name is missing, out of range or not unique.
+
+    Protocol: Column Mapping
+    """
+    if mode is Mode.NONE:
+        return
+    ids: dict[int, str] = {}
+    for path, field in walk(schema):
+        name = ".".join(path)
+        number = field_id(field)
+        if number is None or not 0 <= number <= _MAX_ID:
+            raise InvalidMetadataError(
+                f"column {name!r}: expected a 32-bit {ID_KEY}, found {field.metadata.get(ID_KEY)!r}"
+            )
+        if number in ids:
+            raise InvalidMetadataError(
+                f"columns {ids[number]!r} and {name!r} have the same {ID_KEY} {number}"
+            )
+        if max_id is not None and number > max_id:
+            raise InvalidMetadataError(
+                f"column {name!r}: {ID_KEY} {number} is above {MAX_COLUMN_ID_PROPERTY} {max_id}"
+            )
+        ids[number] = name
+        if not isinstance(field.metadata.get(PHYSICAL_NAME_KEY), str):
+            raise InvalidMetadataError(
+                f"column {name!r}: expected {PHYSICAL_NAME_KEY}, "
+                f"found {field.metadata.get(PHYSICAL_NAME_KEY)!r}"
+            )
+    # Physical paths must be unique, not names: fields of two structs may share one (ledger B-34).
+    seen: set[tuple[str, ...]] = set()
+    for path, _ in walk(_rename(schema)):
+        if path in seen:
+            raise InvalidMetadataError(f"two columns have the physical name {'.'.join(path)!r}")
+        seen.add(path)
+
+
+def check_distinct(schema: StructType, mode: Mode, *, table: str, operation: str) -> None:
+    """Refuse to write files in which two columns have one name or one id: nobody can read them.
+
+    Names that differ in case alone are one name to many readers.
+
+    Raises:
+        InvalidMetadataError: it names both columns.
+    """
+    if mode is Mode.NONE:
+        return
+    names: dict[tuple[str, ...], str] = {}
+    ids: dict[int, str] = {}
+    stored = (path for path, _ in walk(_rename(schema)))
+    for (path, field), place in zip(walk(schema), stored, strict=True):
+        name, number = ".".join(path), field_id(field)
+        key = path_key(place)
+        what, other = f"the physical name {'.'.join(place)!r}", names.setdefault(key, name)
+        if other == name and number is not None:
+            what, other = f"the {ID_KEY} {number}", ids.setdefault(number, name)
+        if other != name:
+            raise InvalidMetadataError(
+                f"cannot {operation} {table}: the columns {other!r} and {name!r} both have {what}, "
+                "and no reader could tell them apart in a file"
+            )
+
+
+def check_mode_change(before: Mode, after: Mode, *, is_rewrite: bool = False) -> None:
+    """Refuse a change of mode under which existing files could not be read.
+
+    Args:
+        before: the mode of the table.
+        after: the new mode.
+        is_rewrite: whether all data files are rewritten; then mapping may be removed.
+
+    Raises:
+        InvalidInputError: the change is not allowed.
+
+    Protocol: Writer Requirements for Column Mapping
+    """
+    allowed = before is after or (before, after) == (Mode.NONE, Mode.NAME)
+    if not allowed and not (is_rewrite and after is Mode.NONE):
+        raise InvalidInputError(
+            f"cannot change {MODE_PROPERTY} from {before} to {after}: a table with files may go "
+            "from none to name only; to none, its files must be rewritten"
+        )
+
+
+def _rename(schema: StructType) -> StructType:
+    return map_fields(schema, lambda field: replace(field, name=physical_name(field)))
+
+
+def _step(current: DataType, segment: str) -> tuple[str, DataType]:
+    match current:
+        case StructType():
+            field = next(field for field in current.fields if field.name == segment)
+            return physical_name(field), field.type
+        case ArrayType():
+            return segment, current.element_type
+        case MapType():
+            return segment, current.key_type if segment == "key" else current.value_type
+        case _:
+            raise InvalidMetadataError(f"{current} has no field {segment!r}")

@@ -1,0 +1,302 @@
+"""Iceberg compatibility: what V1, V2 and V3 require of schema and properties.
+
+Protocol: Iceberg Compatibility V1, Iceberg Compatibility V2; RFC IcebergCompatV3
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from deltalog import expressions
+from deltalog._util.escaping import name_key
+from deltalog.errors import InvalidInputError
+from deltalog.protocol.actions.properties import TableProperties
+from deltalog.protocol.column_mapping import Mode, field_id, physical_name
+from deltalog.protocol.features.declarations import default_expressions
+from deltalog.schema.columns import map_fields, walk, walk_types
+from deltalog.schema.evolve import widening_changes
+from deltalog.schema.types import (
+    VOID,
+    ArrayType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    VariantType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from deltalog.schema.types import DataType
+
+NESTED_IDS_KEY: Final = "delta.columnMapping.nested.ids"
+
+
+ROW_ID_FIELD: Final = 2147483540
+"""The field id of materialized row ids in data files of V3: Iceberg's `_row_id`."""
+ROW_COMMIT_VERSION_FIELD: Final = 2147483539
+"""That of materialized row commit versions: Iceberg's `_last_updated_sequence_number`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompatibilityRules:
+    """What a version of Iceberg compatibility requires.
+
+    Args:
+        format_version: of the Iceberg metadata that such a table can have.
+        allows_nested: whether columns may be lists and maps.
+        allows_variants: whether columns may be variants.
+        allows_vectors: whether rows may be deleted by deletion vectors.
+        allows_vectors_feature: whether the protocol may support them.
+        needs_row_tracking: whether rows have ids.
+        needs_literal_defaults: whether defaults of columns are literals.
+    """
+
+    format_version: int = 2
+    allows_nested: bool = True
+    allows_variants: bool = False
+    allows_vectors: bool = False
+    allows_vectors_feature: bool = True
+    needs_row_tracking: bool = False
+    needs_literal_defaults: bool = False
+
+
+VERSIONS: Final[Mapping[int, CompatibilityRules]] = {
+    1: CompatibilityRules(allows_nested=False, allows_vectors_feature=False),
+    2: CompatibilityRules(),
+    3: CompatibilityRules(
+        format_version=3,
+        allows_variants=True,
+        allows_vectors=True,
+        needs_row_tracking=True,
+        needs_literal_defaults=True,
+    ),
+}
+
+
+def enabled_versions(properties: TableProperties) -> tuple[int, ...]:
+    """The versions of Iceberg compatibility that are enabled."""
+    flags = (
+        properties.enable_iceberg_compat_v1,
+        properties.enable_iceberg_compat_v2,
+        properties.enable_iceberg_compat_v3,
+    )
+    return tuple(number for number, is_on in enumerate(flags, 1) if is_on)
+
+
+def format_version(properties: TableProperties) -> int | None:
+    """The version of the Iceberg metadata that a table can have; None if it is not compatible."""
+    versions = enabled_versions(properties)
+    return VERSIONS[versions[0]].format_version if versions else None
+
+
+def with_required_properties(
+    configuration: Mapping[str, str], properties: TableProperties
+) -> dict[str, str]:
+    """The properties of a table, with those that Iceberg compatibility needs.
+
+    What is set explicitly stays; `check` refuses it if it does not fit.
+    """
+    versions = enabled_versions(properties)
+    if not versions:
+        return dict(configuration)
+    needed = {"delta.columnMapping.mode": Mode.NAME.value}
+    if VERSIONS[versions[0]].needs_row_tracking:
+        needed["delta.enableRowTracking"] = "true"
+    return {**needed, **configuration}
+
+
+def with_row_tracking(configuration: Mapping[str, str], before: TableProperties) -> dict[str, str]:
+    """The properties that a table is given, with row tracking if they need it newly.
+
+    What is set explicitly stays; `check` refuses it if it does not fit.
+
+    Args:
+        configuration: all properties of the table from now on.
+        before: its properties up to now.
+    """
+    versions = enabled_versions(TableProperties(dict(configuration)))
+    is_new = versions != enabled_versions(before)
+    if not is_new or not any(VERSIONS[one].needs_row_tracking for one in versions):
+        return dict(configuration)
+    return {TableProperties.enable_row_tracking.key: "true", **configuration}
+
+
+def check(features: Collection[str], properties: TableProperties, schema: StructType) -> None:
+    """Refuse a table that Iceberg readers could not read.
+
+    Args:
+        features: current names of the features that the protocol supports.
+        properties: of the table.
+        schema: of the table.
+
+    Raises:
+        InvalidInputError: column mapping or row tracking is off, deletion vectors are on, two
+            versions are enabled, a column has a type that Iceberg does not have, or a default that
+            is no literal.
+
+    Protocol: Writer Requirements for IcebergCompatV1, IcebergCompatV2, IcebergCompatV3
+    """
+    versions = enabled_versions(properties)
+    if not versions:
+        return
+    name, rules = f"icebergCompatV{versions[0]}", VERSIONS[versions[0]]
+    if len(versions) > 1:
+        raise InvalidInputError(
+            f"only one version of Iceberg compatibility can be on, found "
+            f"{' and '.join(map(str, versions))}: set the others to false"
+        )
+    if properties.column_mapping_mode == Mode.NONE:
+        raise InvalidInputError(
+            f"{name} needs column mapping: set delta.columnMapping.mode = name as well"
+        )
+    if rules.needs_row_tracking and not properties.enable_row_tracking:
+        raise InvalidInputError(
+            f"{name} needs row tracking: set delta.enableRowTracking = true as well"
+        )
+    # V1 forbids the feature itself; V2 only that new deletion vectors are written.
+    has_vectors = properties.enable_deletion_vectors and not rules.allows_vectors
+    if has_vectors or (not rules.allows_vectors_feature and "deletionVectors" in features):
+        raise InvalidInputError(
+            f"{name} does not go with deletion vectors: set delta.enableDeletionVectors = false"
+            + ("" if has_vectors else " and drop the feature")
+            + ", or delta.enableIcebergCompatV3 = true instead, which allows them; tables that a "
+            "catalog manages may need them"
+        )
+    _check_types(name, schema, rules)
+    if rules.needs_literal_defaults:
+        _check_defaults(name, schema)
+
+
+def check_partitioning(
+    properties: TableProperties, before: Sequence[str], after: Sequence[str]
+) -> None:
+    """Refuse that the rows of a partitioned table are replaced by rows that others divide.
+
+    Args:
+        properties: of the new table.
+        before: partition columns of the current table.
+        after: partition columns of the new table.
+
+    Raises:
+        InvalidInputError: the names differ.
+
+    Protocol: Writer Requirements for IcebergCompatV1, IcebergCompatV2, IcebergCompatV3
+    """
+    versions = enabled_versions(properties)
+    folded = [[name_key(name) for name in names] for names in (before, after)]
+    if versions and before and folded[0] != folded[1]:
+        raise InvalidInputError(
+            f"icebergCompatV{versions[0]} keeps the partition columns: expected {list(before)}, "
+            f"found {list(after)}; write another table"
+        )
+
+
+def check_formats(properties: TableProperties, before: TableProperties | None) -> None:
+    """Refuse formats that the table's metadata cannot be kept in; what stays is not checked again.
+
+    Raises:
+        InvalidInputError: Hudi is asked for, or Iceberg without Iceberg compatibility.
+    """
+    formats = properties.universal_format_enabled_formats
+    known = () if before is None else before.universal_format_enabled_formats
+    if "hudi" in formats and "hudi" not in known:
+        raise InvalidInputError(
+            "cannot keep the table's metadata as Hudi: expected iceberg or nothing in "
+            "delta.universalFormat.enabledFormats; use an engine that writes Hudi"
+        )
+    is_compatible = bool(enabled_versions(properties))
+    was_compatible = before is not None and bool(enabled_versions(before))
+    if "iceberg" in formats and not is_compatible and (was_compatible or "iceberg" not in known):
+        raise InvalidInputError(
+            "delta.universalFormat.enabledFormats = iceberg needs Iceberg compatibility: set "
+            "delta.enableIcebergCompatV2 = true as well"
+        )
+
+
+def with_nested_ids(schema: StructType, highest: int) -> tuple[StructType, int]:
+    """The schema with an id for each list element, map key and map value, and the highest id.
+
+    A field stores the ids of its own lists and maps, by physical path; existing ids stay.
+
+    Protocol: Iceberg Compatibility V2 (`delta.columnMapping.nested.ids`)
+    """
+    known = [
+        number
+        for _, field in walk(schema)
+        for number in (field_id(field) or 0, *_nested_ids(field).values())
+    ]
+    last = max([highest, *known])
+
+    def complete(field: Field) -> Field:
+        nonlocal last
+        ids = _nested_ids(field)
+        found: dict[str, int] = {}
+        for path in _nested_paths(field.type, physical_name(field)):
+            if path not in ids:
+                last += 1
+            found[path] = ids.get(path, last)
+        return replace(field, metadata={**field.metadata, NESTED_IDS_KEY: found})
+
+    return map_fields(schema, complete), last
+
+
+def is_iceberg_promotion(before: DataType, after: DataType) -> bool:
+    """Whether Iceberg 2 has the type promotion: int to long, float to double, more digits."""
+    if not isinstance(before, PrimitiveType) or not isinstance(after, PrimitiveType):
+        return False
+    if before.is_decimal and after.is_decimal:
+        return before.scale == after.scale and before.precision < after.precision
+    one, other = before.primitive, after.primitive
+    return one.family is other.family and 0 < one.bits < other.bits
+
+
+def _nested_ids(field: Field) -> dict[str, int]:
+    entry = field.metadata.get(NESTED_IDS_KEY)
+    if not isinstance(entry, dict):
+        return {}
+    return {path: int(number) for path, number in entry.items()}
+
+
+def _nested_paths(data_type: DataType, path: str) -> Iterator[str]:
+    """Key and value of a map before what is inside of them, as Delta Spark numbers them."""
+    match data_type:
+        case ArrayType():
+            yield f"{path}.element"
+            yield from _nested_paths(data_type.element_type, f"{path}.element")
+        case MapType():
+            yield f"{path}.key"
+            yield f"{path}.value"
+            yield from _nested_paths(data_type.key_type, f"{path}.key")
+            yield from _nested_paths(data_type.value_type, f"{path}.value")
+        case _:
+            return
+
+
+def _check_defaults(name: str, schema: StructType) -> None:
+    for column, text in default_expressions(schema).items():
+        if not isinstance(expressions.parse_sql(text), expressions.Literal):
+            raise InvalidInputError(
+                f"{name} has no place for the default of column {column!r}: expected a literal, "
+                f"found {text}"
+            )
+
+
+def _check_types(name: str, schema: StructType, rules: CompatibilityRules) -> None:
+    for path, field in walk(schema):
+        for _, found in walk_types(field.type):
+            is_nested = isinstance(found, ArrayType | MapType) and not rules.allows_nested
+            is_variant = isinstance(found, VariantType) and not rules.allows_variants
+            is_draft = isinstance(found, PrimitiveType) and found.primitive.is_declared
+            if is_nested or is_variant or is_draft or found == VOID:
+                raise InvalidInputError(
+                    f"{name} has no place for the type {found} of column {'.'.join(path)!r}"
+                )
+        for change in widening_changes(field):
+            if not is_iceberg_promotion(change.from_type, change.to_type):
+                raise InvalidInputError(
+                    f"{name} cannot follow column {'.'.join(path)!r}, whose type was changed from "
+                    f"{change.from_type} to {change.to_type}"
+                )

@@ -1,0 +1,209 @@
+"""Identity columns: columns that number new rows.
+
+Owns the sequence: the next values, its overflow, and the high water mark.
+
+Protocol: Identity Columns
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog._util.kernels import arrow, pc
+from deltalog.errors import InvalidInputError, InvalidMetadataError
+from deltalog.schema.columns import walk, walk_types
+from deltalog.schema.types import (
+    CURRENT_DEFAULT_KEY,
+    GENERATION_EXPRESSION_KEY,
+    IDENTITY_ALLOW_EXPLICIT_INSERT_KEY,
+    IDENTITY_START_KEY,
+    IDENTITY_STEP_KEY,
+    LONG,
+    Field,
+    PrimitiveType,
+    StructType,
+    VariantType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+IDENTITY_TAG: Final = "delta.identity.schemaUpdate"
+"""Tag of commits whose metadata changes only in the high water marks of identity columns."""
+MIN_VALUE: Final = -(1 << 63)
+MAX_VALUE: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityColumn:
+    """A column whose values are members of `start + k * step`.
+
+    Args:
+        name: logical.
+        start: the first member.
+        step: from one member to the next; never 0.
+        high_water_mark: the last value that was generated; None if none was.
+        allow_explicit_insert: whether users may insert values of their own.
+    """
+
+    name: str
+    start: int
+    step: int
+    high_water_mark: int | None = None
+    allow_explicit_insert: bool = False
+
+    @property
+    def next_value(self) -> int:
+        """The value of the next row; it may exceed 64 bits."""
+        if self.high_water_mark is None:
+            return self.start
+        return self.high_water_mark + self.step
+
+    def member_from(self, value: int) -> int:
+        """The first member at or after a value, in the direction of the step (ledger IDN-06)."""
+        return self.start - (self.start - value) // self.step * self.step
+
+    def further(self, one: int, other: int) -> int:
+        """Which of two values comes later."""
+        return max(one, other) if self.step > 0 else min(one, other)
+
+
+def identity_columns(schema: StructType) -> tuple[IdentityColumn, ...]:
+    """The identity columns of a table, in the schema's order.
+
+    Raises:
+        InvalidMetadataError: a column's metadata does not describe a sequence of longs.
+    """
+    return tuple(
+        _identity_column(field) for field in schema.fields if IDENTITY_STEP_KEY in field.metadata
+    )
+
+
+def next_values(column: IdentityColumn, start: int, count: int) -> pa.Int64Array:
+    """`count` members of the sequence from `start` on.
+
+    Raises:
+        InvalidInputError: a value would exceed 64 bits. "Overflow when calculating generated
+            Identity values should be detected and such writes should not be allowed."
+    """
+    last = start + (count - 1) * column.step
+    if count and not (MIN_VALUE <= start <= MAX_VALUE and MIN_VALUE <= last <= MAX_VALUE):
+        raise InvalidInputError(
+            f"the identity column {column.name!r} has no values left: {count} more from {start} "
+            f"on in steps of {column.step} do not fit 64 bits"
+        )
+    # Both ends fit into 64 bits, so all sums do: a product that wraps around wraps back.
+    steps = arrow.arange(0, count)
+    products = pc.multiply(steps, pa.scalar(column.step, pa.int64()))
+    values: pa.Int64Array = pc.add(products, pa.scalar(start if count else 0, pa.int64()))
+    return values
+
+
+def with_high_water_marks(schema: StructType, marks: Mapping[str, int]) -> StructType:
+    """The schema with new high water marks; a mark never moves back.
+
+    Args:
+        schema: of the table.
+        marks: column → last value.
+
+    Protocol: Identity Columns (Writer Requirements)
+    """
+    known = {column.name: column for column in identity_columns(schema)}
+    fields: list[Field] = []
+    for field in schema.fields:
+        column = known.get(field.name)
+        if column is None or field.name not in marks:
+            fields.append(field)
+            continue
+        mark = marks[field.name]
+        # An explicit or older value must not move the mark back: later values would not be unique.
+        if column.high_water_mark is not None:
+            mark = column.further(mark, column.high_water_mark)
+        metadata = {**field.metadata, IDENTITY_HIGH_WATER_MARK_KEY: mark}
+        fields.append(replace(field, metadata=metadata))
+    return schema.with_fields(fields)
+
+
+def _identity_column(field: Field) -> IdentityColumn:
+    if field.type != LONG:
+        raise InvalidMetadataError(
+            f"identity column {field.name!r}: expected the type long, found {field.type}"
+        )
+    start, step = _number(field, IDENTITY_START_KEY), _number(field, IDENTITY_STEP_KEY)
+    if start is None or not step:
+        raise InvalidMetadataError(
+            f"identity column {field.name!r}: expected {IDENTITY_START_KEY}, and a "
+            f"{IDENTITY_STEP_KEY} that is not 0, found {start!r} and {step!r}"
+        )
+    allowed: Any = field.metadata.get(IDENTITY_ALLOW_EXPLICIT_INSERT_KEY, False)
+    return IdentityColumn(
+        name=field.name,
+        start=start,
+        step=step,
+        high_water_mark=_number(field, IDENTITY_HIGH_WATER_MARK_KEY),
+        # Some writers quote booleans in field metadata.
+        allow_explicit_insert=str(allowed).lower() == "true",
+    )
+
+
+def _number(field: Field, key: str) -> int | None:
+    value: Any = field.metadata.get(key)
+    if value is None:
+        return None
+    try:
+        number = int(value) if isinstance(value, int | str) else None
+    except ValueError:
+        number = None
+    if number is None or isinstance(value, bool) or not MIN_VALUE <= number <= MAX_VALUE:
+        raise InvalidMetadataError(
+            f"identity column {field.name!r}: expected a 64-bit {key}, found {value!r}"
+        )
+    return number
+
+
+# What a schema holds that calls for a table feature.
+
+
+INVARIANTS_KEY: Final = "delta.invariants"
+IDENTITY_HIGH_WATER_MARK_KEY: Final = "delta.identity.highWaterMark"
+CHAR_VARCHAR_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+def has_invariants(schema: StructType) -> bool:
+    """Return whether a column carries an invariant."""
+    return any(INVARIANTS_KEY in metadata for metadata in _metadata(schema))
+
+
+def has_generated_columns(schema: StructType) -> bool:
+    """Return whether a column is computed from others."""
+    return any(GENERATION_EXPRESSION_KEY in metadata for metadata in _metadata(schema))
+
+
+def has_identity_columns(schema: StructType) -> bool:
+    """Return whether a column numbers new rows."""
+    return any(IDENTITY_STEP_KEY in metadata for metadata in _metadata(schema))
+
+
+def has_column_defaults(schema: StructType) -> bool:
+    """Return whether a column has a default value."""
+    return any(CURRENT_DEFAULT_KEY in metadata for metadata in _metadata(schema))
+
+
+def has_types_of(schema: StructType, feature: str) -> bool:
+    """Return whether a primitive type that needs the table feature stands in the schema."""
+    return any(
+        isinstance(found, PrimitiveType) and found.primitive.feature == feature
+        for _, found in walk_types(schema)
+    )
+
+
+def has_variant(schema: StructType) -> bool:
+    """Return whether a variant stands anywhere in the schema."""
+    return any(isinstance(found, VariantType) for _, found in walk_types(schema))
+
+
+def _metadata(schema: StructType) -> Iterator[Any]:
+    return (field.metadata for _, field in walk(schema))

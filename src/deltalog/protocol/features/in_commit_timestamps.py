@@ -1,0 +1,70 @@
+"""In-commit timestamps: since which version commits have them, and the next one.
+
+Protocol: In-Commit Timestamps
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from deltalog.errors import InvalidInputError, InvalidMetadataError
+
+if TYPE_CHECKING:
+    from deltalog.protocol.actions.properties import TableProperties
+
+_LAST_MS: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InCommitTimestamps:
+    """Since when the time of a commit is `commitInfo.inCommitTimestamp` instead of its file's time.
+
+    Args:
+        version: the first such version.
+        timestamp_ms: the time of that version, or None if it is version 0.
+    """
+
+    version: int = 0
+    timestamp_ms: int | None = None
+
+    def covers(self, version: int) -> bool:
+        """Whether the commit of this version has an in-commit timestamp."""
+        return version >= self.version
+
+
+def enablement(properties: TableProperties, *, supported: bool) -> InCommitTimestamps | None:
+    """Since when commits have in-commit timestamps, or None if they have none.
+
+    Args:
+        properties: of the table.
+        supported: whether the protocol has the feature; without it the property has no effect.
+
+    Raises:
+        InvalidMetadataError: only one of enablement version and timestamp is set.
+    """
+    if not supported or not properties.enable_in_commit_timestamps:
+        return None
+    # Both are absent if the feature is enabled since version 0 (ledger B-22).
+    version = properties.in_commit_timestamp_enablement_version
+    timestamp_ms = properties.in_commit_timestamp_enablement_timestamp
+    if (version is None) != (timestamp_ms is None):
+        raise InvalidMetadataError(
+            "in-commit timestamps: expected both delta.inCommitTimestampEnablementVersion and "
+            f"delta.inCommitTimestampEnablementTimestamp, found {version} and {timestamp_ms}"
+        )
+    return InCommitTimestamps(version=version or 0, timestamp_ms=timestamp_ms)
+
+
+def next_timestamp_ms(now_ms: int, previous_ms: int | None) -> int:
+    """The time of a new commit: later than the previous one, even if the clock is behind.
+
+    Raises:
+        InvalidInputError: no later time fits 64 bits.
+    """
+    if previous_ms is not None and previous_ms >= _LAST_MS:
+        raise InvalidInputError(
+            f"cannot commit after a version with the in-commit timestamp {previous_ms}: there is "
+            "no later one that fits 64 bits"
+        )
+    return now_ms if previous_ms is None else max(now_ms, previous_ms + 1)

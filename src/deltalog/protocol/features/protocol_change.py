@@ -1,0 +1,269 @@
+"""Protocols as sets of features: merging, the least protocol of a table, and the stored form.
+
+Versions below (3,7) imply features; version 7 lists them. A protocol is changed as a set of
+features, and stored in the weakest form that has them (normalised), as Delta Spark does since 4.0
+(ledger B-08).
+
+Protocol: Table Features, Protocol Evolution
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deltalog.errors import InvalidInputError
+from deltalog.protocol.actions.model import Protocol
+from deltalog.protocol.actions.properties import (
+    FEATURE_PREFIX,
+    IGNORE_PROTOCOL_DEFAULTS,
+    MIN_READER_VERSION,
+    MIN_WRITER_VERSION,
+)
+from deltalog.protocol.features.registry import (
+    FEATURES,
+    Kind,
+    canonical_name,
+    find_feature,
+    requested_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from deltalog.protocol.actions.properties import TableProperties
+    from deltalog.schema.types import StructType
+
+READER_FEATURES_VERSION: Final = 3
+WRITER_FEATURES_VERSION: Final = 7
+NEW_TABLE: Final = Protocol(min_reader_version=1, min_writer_version=2)
+
+
+def implied_features(reader_version: int, writer_version: int) -> frozenset[str]:
+    """The features that protocol versions without feature lists imply.
+
+    Protocol: Reader Version Requirements, Writer Version Requirements
+    """
+    if writer_version >= WRITER_FEATURES_VERSION:
+        return frozenset()
+    return frozenset(
+        feature.name
+        for feature in FEATURES.values()
+        if feature.legacy is not None
+        and feature.legacy[0] <= reader_version
+        and feature.legacy[1] <= writer_version
+    )
+
+
+def supported_features(protocol: Protocol) -> dict[str, str]:
+    """Every feature of a protocol, implied or listed: current name → the protocol's spelling."""
+    implied = implied_features(protocol.min_reader_version, protocol.min_writer_version)
+    listed = (*(protocol.reader_features or ()), *(protocol.writer_features or ()))
+    return {name: name for name in sorted(implied)} | {
+        canonical_name(name): name for name in listed
+    }
+
+
+def normalise(protocol: Protocol) -> Protocol:
+    """The weakest protocol with the same features.
+
+    (2,3) becomes (1,3), and (3,7,[],[rowTracking]) becomes (1,7,[rowTracking]). Unknown features
+    stay in the lists that they are in.
+    """
+    return _weakest(_with_kinds(protocol))
+
+
+def merge(first: Protocol, *others: Protocol) -> Protocol:
+    """The weakest protocol with the features of all protocols."""
+    features: dict[str, Kind] = {}
+    for protocol in (first, *others):
+        known = {canonical_name(name) for name in features}
+        features |= {
+            name: kind
+            for name, kind in _with_kinds(protocol).items()
+            if canonical_name(name) not in known
+        }
+    return _weakest(features)
+
+
+def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
+    """The protocol with more features, named in any case, and with those that they require.
+
+    Raises:
+        InvalidInputError: a name is unknown.
+    """
+    features = _with_kinds(protocol)
+    present = {canonical_name(name) for name in features}
+    for name in names:
+        for needed in _closure(_requested(name)):
+            if canonical_name(needed) not in present:
+                present.add(canonical_name(needed))
+                features[needed] = FEATURES[canonical_name(needed)].kind
+    return _weakest(features)
+
+
+def without_feature(protocol: Protocol, name: str) -> Protocol:
+    """The protocol without a feature; the caller has removed every trace of it from the table.
+
+    Raises:
+        InvalidInputError: the protocol does not have it, or another feature requires it.
+    """
+    dropped = canonical_name(name)
+    features = _with_kinds(protocol)
+    left = {
+        spelled: kind for spelled, kind in features.items() if canonical_name(spelled) != dropped
+    }
+    if len(left) == len(features):
+        raise InvalidInputError(f"cannot drop table feature {name!r}: the table does not have it")
+    for spelled in left:
+        feature = find_feature(spelled)
+        if feature is not None and dropped in feature.requires:
+            raise InvalidInputError(
+                f"cannot drop table feature {name!r}: {spelled!r} requires it; drop that first"
+            )
+    return _weakest(left)
+
+
+def needed_features(properties: TableProperties, schema: StructType) -> tuple[str, ...]:
+    """The features that a table's properties and schema need."""
+    return tuple(
+        feature.name
+        for feature in FEATURES.values()
+        if feature.enabled_by is not None and feature.enabled_by(properties, schema)
+    )
+
+
+def least_protocol(
+    properties: TableProperties, schema: StructType, *, current: Protocol = NEW_TABLE
+) -> Protocol:
+    """The weakest protocol that supports a table (ledger UPG-03).
+
+    Args:
+        properties: with or without requests (`delta.feature.…`, `delta.minReaderVersion`).
+        schema: of the table.
+        current: protocol of the table, whose features stay.
+
+    Raises:
+        InvalidInputError: a requested feature is unknown.
+    """
+    requested, names = requested_protocol(properties.configuration)
+    base = merge(current, requested) if requested is not None else current
+    needed = (*names, *needed_features(properties, schema))
+    return with_features(base, needed) if needed else normalise(base)
+
+
+def requested_protocol(configuration: Mapping[str, str]) -> tuple[Protocol | None, list[str]]:
+    """The protocol that `delta.minReaderVersion`, `…WriterVersion` and `delta.feature.…` request.
+
+    Returns:
+        A protocol from the versions, or None; and the names of features.
+
+    Raises:
+        InvalidInputError: a version is not a number or out of range, reader version 3 is asked for
+            with a writer version below 7, a feature is unknown, or a value is not `supported`.
+    """
+    names: list[str] = []
+    for key, value in configuration.items():
+        if not key.startswith(FEATURE_PREFIX):
+            continue
+        if value.strip().lower() not in {"supported", "enabled"}:
+            raise InvalidInputError(f"table property {key}: expected supported, found {value!r}")
+        names.append(_requested(key[len(FEATURE_PREFIX) :]))
+    if MIN_READER_VERSION not in configuration and MIN_WRITER_VERSION not in configuration:
+        return None, names
+    reader = _version(configuration, MIN_READER_VERSION, 1, READER_FEATURES_VERSION)
+    writer = _version(configuration, MIN_WRITER_VERSION, 2, WRITER_FEATURES_VERSION)
+    if reader == READER_FEATURES_VERSION:
+        # "Creating a table with a Reader Version 3 and Writer Version less than 7 is not allowed."
+        if MIN_WRITER_VERSION in configuration and writer < WRITER_FEATURES_VERSION:
+            raise InvalidInputError(
+                f"cannot request reader version {reader} with writer version {writer}: expected "
+                f"writer version {WRITER_FEATURES_VERSION}, as both list table features"
+            )
+        writer = WRITER_FEATURES_VERSION
+    return _listing_of_versions(reader, writer), names
+
+
+def without_requests(configuration: Mapping[str, str]) -> dict[str, str]:
+    """The configuration to store: without the keys that only request a protocol."""
+    return {
+        key: value
+        for key, value in configuration.items()
+        if not key.startswith(FEATURE_PREFIX)
+        and key not in {MIN_READER_VERSION, MIN_WRITER_VERSION, IGNORE_PROTOCOL_DEFAULTS}
+    }
+
+
+def _listing_of_versions(reader: int, writer: int) -> Protocol:
+    return Protocol(
+        min_reader_version=reader,
+        min_writer_version=writer,
+        reader_features=() if reader == READER_FEATURES_VERSION else None,
+        writer_features=() if writer == WRITER_FEATURES_VERSION else None,
+    )
+
+
+def _version(configuration: Mapping[str, str], key: str, default: int, highest: int) -> int:
+    text = configuration.get(key, str(default)).strip()
+    number = int(text) if text.isdecimal() else 0
+    if not 1 <= number <= highest:
+        raise InvalidInputError(f"table property {key}: expected 1 to {highest}, found {text!r}")
+    return number
+
+
+def _requested(name: str) -> str:
+    found = requested_name(name)
+    if found is None:
+        raise InvalidInputError(f"there is no table feature {name!r}")
+    return found
+
+
+def _closure(name: str) -> list[str]:
+    """The feature, after all features that it requires."""
+    feature = find_feature(name)
+    if feature is None:
+        raise InvalidInputError(f"there is no table feature {name!r}")
+    needed = [found for required in feature.requires for found in _closure(required)]
+    return [*needed, name]
+
+
+def _with_kinds(protocol: Protocol) -> dict[str, Kind]:
+    """Every feature in the protocol's spelling, with its kind."""
+    reader = {canonical_name(name) for name in protocol.reader_features or ()}
+    kinds: dict[str, Kind] = {}
+    for name, spelled in supported_features(protocol).items():
+        feature = FEATURES.get(name)
+        if feature is not None:
+            kinds[spelled] = feature.kind
+        else:
+            # Of an unknown feature only the lists show what it is.
+            kinds[spelled] = Kind.READER_WRITER if name in reader else Kind.WRITER
+    return kinds
+
+
+def _weakest(features: Mapping[str, Kind]) -> Protocol:
+    versions = [_min_versions(name, kind) for name, kind in features.items()]
+    reader = max((version for version, _ in versions), default=1)
+    writer = max((version for _, version in versions), default=1)
+    if {canonical_name(name) for name in features} == implied_features(reader, writer):
+        return Protocol(min_reader_version=reader, min_writer_version=writer)
+    return _listing(features, reader)
+
+
+def _min_versions(name: str, kind: Kind) -> tuple[int, int]:
+    feature = find_feature(name)
+    if feature is not None:
+        return feature.min_versions
+    return (3, 7) if kind is Kind.READER_WRITER else (1, 7)
+
+
+def _listing(features: Mapping[str, Kind], reader_version: int) -> Protocol:
+    readers = (name for name, kind in features.items() if kind is Kind.READER_WRITER)
+    # "Its `protocol` action must only contain `writerFeatures`" for reader versions 1 and 2.
+    listed = reader_version == READER_FEATURES_VERSION
+    # "Reader features should be added to both `readerFeatures` and `writerFeatures`."
+    return Protocol(
+        min_reader_version=reader_version,
+        min_writer_version=WRITER_FEATURES_VERSION,
+        reader_features=tuple(sorted(readers)) if listed else None,
+        writer_features=tuple(sorted(features)),
+    )

@@ -1,0 +1,526 @@
+"""The registry of table features: what each is, when it is active, and who supports it.
+
+An entry is data. Checks, protocol changes and the feature matrix of the documentation read it;
+nothing else lists features. A name that is not here is unknown. "To read a table, readers must
+implement and respect all features listed in `readerFeatures`": an unknown reader feature stops
+reading, an unknown writer feature only writing.
+
+Protocol: Valid Feature Names in Table Features, Active Features
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import KW_ONLY, dataclass
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from deltalog.errors import InvalidInputError
+from deltalog.protocol.features.identity_columns import (
+    has_column_defaults,
+    has_generated_columns,
+    has_identity_columns,
+    has_invariants,
+    has_types_of,
+    has_variant,
+)
+from deltalog.schema.collations import has_collations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deltalog.protocol.actions.properties import TableProperties
+    from deltalog.schema.types import StructType
+
+    Activation = Callable[[TableProperties, StructType], bool]
+
+
+class Kind(StrEnum):
+    """Who must support a feature."""
+
+    READER_WRITER = "reader and writer"
+    WRITER = "writer"
+
+
+class Support(StrEnum):
+    """Whether deltalog supports a feature."""
+
+    FULL = "full"
+    PREVIEW = "preview"  # refused unless `previews` has it switched on
+    PLANNED = "planned"  # refused until it is implemented
+    NONE = "none"
+
+
+class OtherEngine(StrEnum):
+    """Other engines, at the versions that were examined."""
+
+    SPARK = "Delta Spark 4.4"
+    KERNEL = "delta-kernel-rs 0.27"
+    DELTALAKE = "deltalake 1.6"
+
+
+_ALL: Final = tuple(OtherEngine)
+_SPARK: Final = (OtherEngine.SPARK,)
+_SPARK_KERNEL: Final = (OtherEngine.SPARK, OtherEngine.KERNEL)
+
+
+@dataclass(frozen=True, slots=True)
+class TableFeature:
+    """One table feature.
+
+    Args:
+        kind: whether readers must support it too.
+        name: as written today.
+        doc: one line for the reference.
+        protocol: section of PROTOCOL.md, or where else it is described.
+        aliases: names in drafts and previews. They are always read, but written only if the
+            table's protocol already has them.
+        legacy: the lowest (reader, writer) versions that imply it, or None.
+        requires: features that the table must have as well.
+        enabled_by: whether properties and schema make it active; None if being listed is enough.
+        read: support for reading such tables.
+        write: support for writing such tables.
+        read_by: engines that read such tables.
+        written_by: engines that write such tables.
+    """
+
+    kind: Kind
+    name: str
+    doc: str
+    protocol: str
+    _: KW_ONLY
+    aliases: tuple[str, ...] = ()
+    legacy: tuple[int, int] | None = None
+    requires: tuple[str, ...] = ()
+    enabled_by: Activation | None = None
+    read: Support = Support.FULL
+    write: Support = Support.FULL
+    read_by: tuple[OtherEngine, ...] = _ALL
+    written_by: tuple[OtherEngine, ...] = _SPARK
+
+    @property
+    def min_versions(self) -> tuple[int, int]:
+        """The lowest (reader, writer) versions that can hold the feature."""
+        if self.legacy is not None:
+            return self.legacy
+        return (3, 7) if self.kind is Kind.READER_WRITER else (1, 7)
+
+
+_writer = partial(TableFeature, Kind.WRITER)
+_reader_writer = partial(TableFeature, Kind.READER_WRITER)
+
+_TABLE: Final = (
+    # Implied by protocol versions before table features existed.
+    _writer(
+        "appendOnly",
+        "Rows may be added, never changed or deleted.",
+        "Append-only Tables",
+        legacy=(1, 2),
+        enabled_by=lambda properties, _: properties.append_only,
+        written_by=_ALL,
+    ),
+    _writer(
+        "invariants",
+        "Columns may carry a condition that every row meets.",
+        "Column Invariants",
+        aliases=("columnInvariants",),
+        legacy=(1, 2),
+        enabled_by=lambda _, schema: has_invariants(schema),
+        written_by=(OtherEngine.SPARK, OtherEngine.DELTALAKE),
+    ),
+    _writer(
+        "checkConstraints",
+        "Named conditions that every row meets.",
+        "CHECK Constraints",
+        legacy=(1, 3),
+        enabled_by=lambda properties, _: bool(properties.constraints),
+        written_by=(OtherEngine.SPARK, OtherEngine.DELTALAKE),
+    ),
+    _writer(
+        "changeDataFeed",
+        "Row-level changes can be read version by version.",
+        "Add CDC File",
+        legacy=(1, 4),
+        enabled_by=lambda properties, _: properties.enable_change_data_feed,
+        written_by=_ALL,
+    ),
+    _writer(
+        "generatedColumns",
+        "Columns computed from others.",
+        "Generated Columns",
+        legacy=(1, 4),
+        enabled_by=lambda _, schema: has_generated_columns(schema),
+        written_by=(OtherEngine.SPARK, OtherEngine.DELTALAKE),
+    ),
+    _reader_writer(
+        "columnMapping",
+        "Columns can be renamed and dropped without rewriting files.",
+        "Column Mapping",
+        legacy=(2, 5),
+        enabled_by=lambda properties, _: properties.column_mapping_mode != "none",
+        written_by=_ALL,
+    ),
+    _writer(
+        "identityColumns",
+        "Columns that number new rows.",
+        "Identity Columns",
+        legacy=(1, 6),
+        enabled_by=lambda _, schema: has_identity_columns(schema),
+    ),
+    # Reader and writer features.
+    _reader_writer(
+        "deletionVectors",
+        "Rows are deleted by a bitmap beside the file.",
+        "Deletion Vectors",
+        enabled_by=lambda properties, _: properties.enable_deletion_vectors,
+        written_by=_SPARK_KERNEL,
+    ),
+    _reader_writer(
+        "timestampNtz",
+        "Timestamps without a time zone.",
+        "Timestamp without timezone (TimestampNtz)",
+        aliases=("timestampNTZ", "timestampWithoutTimezone"),
+        enabled_by=lambda _, schema: has_types_of(schema, "timestampNtz"),
+        written_by=_ALL,
+    ),
+    _reader_writer(
+        "v2Checkpoint",
+        "Checkpoints with sidecar files and names of their own.",
+        "V2 Checkpoint Table Feature",
+        enabled_by=lambda properties, _: properties.checkpoint_policy == "v2",
+        written_by=_SPARK_KERNEL,
+    ),
+    _reader_writer(
+        "typeWidening",
+        "Column types can be changed to wider ones without rewriting files.",
+        "Type Widening",
+        aliases=("typeWidening-preview",),
+        enabled_by=lambda properties, _: properties.enable_type_widening,
+        read_by=_SPARK_KERNEL,
+    ),
+    _reader_writer(
+        "variantType",
+        "Semi-structured values in a binary form.",
+        "Variant Data Type",
+        aliases=("variantType-preview",),
+        enabled_by=lambda _, schema: has_variant(schema),
+        written_by=_ALL,
+    ),
+    _reader_writer(
+        "variantShredding",
+        "Parts of variants are stored as typed columns.",
+        "Variant Shredding",
+        aliases=("variantShredding-preview",),
+        requires=("variantType",),
+        enabled_by=lambda properties, _: properties.enable_variant_shredding,
+        read_by=_SPARK_KERNEL,
+    ),
+    _reader_writer(
+        "vacuumProtocolCheck",
+        "VACUUM checks what writers must understand before it deletes.",
+        "VACUUM Protocol Check",
+        read_by=_SPARK_KERNEL,
+        written_by=_SPARK_KERNEL,
+    ),
+    _reader_writer(
+        "catalogManaged",
+        "A catalog decides which commits count.",
+        "Catalog-managed tables",
+        aliases=("catalogManaged-preview", "catalogOwned", "catalogOwned-preview"),
+        requires=("inCommitTimestamp",),
+        read_by=_SPARK_KERNEL,
+        written_by=_SPARK_KERNEL,
+    ),
+    _reader_writer(
+        "geospatial",
+        "Geometry and geography types.",
+        "RFC geospatial types",
+        aliases=("geospatial-dev", "geospatial-preview"),
+        enabled_by=lambda _, schema: has_types_of(schema, "geospatial"),
+        read=Support.PREVIEW,
+        write=Support.PREVIEW,
+        read_by=_SPARK,
+    ),
+    _reader_writer(
+        "timestampNanos",
+        "Timestamps in nanoseconds.",
+        "RFC nanosecond timestamps",
+        aliases=("timestampNanos-preview",),
+        requires=("timestampNtz",),
+        enabled_by=lambda _, schema: has_types_of(schema, "timestampNanos"),
+        read=Support.PREVIEW,
+        write=Support.PREVIEW,
+        read_by=(OtherEngine.DELTALAKE,),
+        written_by=(),
+    ),
+    _reader_writer(
+        "intervalTypes",
+        "Intervals of months, and of days to microseconds.",
+        "RFC interval types",
+        enabled_by=lambda _, schema: has_types_of(schema, "intervalTypes"),
+        read=Support.PREVIEW,
+        write=Support.PREVIEW,
+        read_by=(),
+        written_by=(),
+    ),
+    _reader_writer(
+        "adaptiveMetadata",
+        "Another form of the log, in preview.",
+        "RFC adaptive metadata",
+        aliases=("adaptiveMetadata-preview",),
+        read=Support.NONE,
+        write=Support.NONE,
+        read_by=_SPARK,
+    ),
+    _reader_writer(
+        "redirectReaderWriter-preview",
+        "Reads and writes go to another table.",
+        "Delta Spark",
+        read=Support.NONE,
+        write=Support.NONE,
+        read_by=_SPARK,
+    ),
+    # Writer features.
+    _writer(
+        "domainMetadata",
+        "Named configurations beside the schema.",
+        "Domain Metadata",
+        written_by=_SPARK_KERNEL,
+    ),
+    _writer(
+        "rowTracking",
+        "Rows have ids and commit versions that last.",
+        "Row Tracking",
+        requires=("domainMetadata",),
+        enabled_by=lambda properties, _: properties.enable_row_tracking,
+        written_by=_SPARK_KERNEL,
+    ),
+    _writer(
+        "rowIds",
+        "The draft's form of row tracking.",
+        "Row IDs (draft)",
+        aliases=("delta.rowIds",),
+        enabled_by=lambda properties, _: properties.enable_row_ids,
+        written_by=(),
+    ),
+    _writer(
+        "inCommitTimestamp",
+        "Commits carry their own time.",
+        "In-Commit Timestamps",
+        aliases=("inCommitTimestamp-preview",),
+        enabled_by=lambda properties, _: properties.enable_in_commit_timestamps,
+        written_by=_SPARK_KERNEL,
+    ),
+    _writer(
+        "clustering",
+        "Rows are kept close by chosen columns.",
+        "Clustered Table",
+        requires=("domainMetadata",),
+        written_by=_SPARK_KERNEL,
+    ),
+    _writer(
+        "allowColumnDefaults",
+        "Columns may have default values.",
+        "Default Columns",
+        enabled_by=lambda _, schema: has_column_defaults(schema),
+        written_by=_SPARK_KERNEL,
+    ),
+    _writer(
+        "checkpointProtection",
+        "Old checkpoints outlive the features they need.",
+        "Checkpoint Protection",
+        enabled_by=lambda properties, _: (
+            properties.require_checkpoint_protection_before_version > 0
+        ),
+    ),
+    _writer(
+        "materializePartitionColumns",
+        "Data files hold the partition columns too.",
+        "RFC materialize partition columns",
+        enabled_by=lambda properties, _: properties.enable_materialize_partition_columns,
+    ),
+    _writer(
+        "icebergCompatV1",
+        "Files and metadata can be converted to Iceberg.",
+        "Iceberg Compatibility V1",
+        requires=("columnMapping",),
+        enabled_by=lambda properties, _: properties.enable_iceberg_compat_v1,
+    ),
+    _writer(
+        "icebergCompatV2",
+        "As V1, with lists and maps, without deletion vectors.",
+        "Iceberg Compatibility V2",
+        requires=("columnMapping",),
+        enabled_by=lambda properties, _: properties.enable_iceberg_compat_v2,
+    ),
+    _writer(
+        "icebergCompatV3",
+        "As V2, with row tracking and deletion vectors.",
+        "RFC IcebergCompatV3",
+        requires=("columnMapping", "rowTracking"),
+        enabled_by=lambda properties, _: properties.enable_iceberg_compat_v3,
+        written_by=_SPARK_KERNEL,
+    ),
+    _writer(
+        "icebergWriterCompatV1",
+        "Writers keep to what Iceberg V2 tables can follow.",
+        "RFC Iceberg writer compatibility",
+        requires=("icebergCompatV2",),
+        enabled_by=lambda properties, _: properties.enable_iceberg_writer_compat_v1,
+    ),
+    _writer(
+        "icebergWriterCompatV3",
+        "Writers keep to what Iceberg V3 tables can follow.",
+        "RFC Iceberg writer compatibility",
+        requires=("icebergCompatV3",),
+        write=Support.NONE,
+        enabled_by=lambda properties, _: properties.enable_iceberg_writer_compat_v3,
+    ),
+    _writer(
+        "collations",
+        "Strings compare by the rules of a language.",
+        "Collations Table Feature",
+        aliases=("collations-preview",),
+        requires=("domainMetadata",),
+        enabled_by=lambda _, schema: has_collations(schema),
+    ),
+    _writer(
+        "coordinatedCommits-preview",
+        "A coordinator takes the commits; an early form of catalog-managed tables.",
+        "Delta Spark",
+        requires=("inCommitTimestamp", "vacuumProtocolCheck"),
+        write=Support.NONE,
+    ),
+    _writer(
+        "redirectWriterOnly-preview",
+        "Writes go to another table.",
+        "Delta Spark",
+        write=Support.NONE,
+    ),
+    _writer(
+        "columnMappingUsageTracking",
+        "Remembers whether columns were ever renamed or dropped.",
+        "RFC column mapping usage tracking",
+        requires=("columnMapping",),
+    ),
+    _writer(
+        "liquid",
+        "Databricks' early form of clustering.",
+        "Databricks",
+        write=Support.NONE,
+        written_by=(),
+    ),
+)
+
+FEATURES: Final[Mapping[str, TableFeature]] = {feature.name: feature for feature in _TABLE}
+"""Every known feature by its current name."""
+
+_BY_ANY_NAME: Final[Mapping[str, TableFeature]] = {
+    name: feature for feature in _TABLE for name in (feature.name, *feature.aliases)
+}
+
+_BY_FOLDED_NAME: Final[Mapping[str, TableFeature]] = {
+    name.lower(): feature for name, feature in _BY_ANY_NAME.items()
+}
+_PREVIEW: Final = "-preview"
+
+
+def find_feature(name: str) -> TableFeature | None:
+    """The feature with a name or alias, or None if it is unknown; case-sensitive, as in Spark."""
+    return _BY_ANY_NAME.get(name)
+
+
+def requested_name(name: str) -> str | None:
+    """The name of a feature that a user asks for, in any case; None if there is no such feature.
+
+    Names of previews stay, as other engines tell them from the feature; other old names become the
+    current one.
+    """
+    feature = find_feature(name) or _BY_FOLDED_NAME.get(name.lower())
+    if feature is None:
+        return None
+    spelled = [known for known in feature.aliases if known.lower() == name.lower()]
+    return spelled[0] if spelled and spelled[0].endswith(_PREVIEW) else feature.name
+
+
+def canonical_name(name: str) -> str:
+    """The current name of a feature; an unknown name is returned as it is."""
+    feature = _BY_ANY_NAME.get(name)
+    return name if feature is None else feature.name
+
+
+# Features of proposed texts, which are off until they are switched on.
+
+
+VARIABLE: Final = "DELTALOG_PREVIEWS"
+PREVIEWS: Final = tuple(
+    name for name, one in FEATURES.items() if Support.PREVIEW in {one.read, one.write}
+)
+"""The features that can be switched on, by name."""
+
+
+def enable_preview(*features: str) -> None:
+    """Switch features of proposed texts on, for this process and those that it starts.
+
+    Args:
+        features: `geospatial`, `timestampNanos` or `intervalTypes`.
+
+    Raises:
+        InvalidInputError: there is no such preview.
+    """
+    for name in features:
+        if name not in PREVIEWS:
+            raise InvalidInputError(
+                f"cannot switch the preview {name!r} on: expected one of {', '.join(PREVIEWS)}"
+            )
+    os.environ[VARIABLE] = ",".join(dict.fromkeys((*_enabled(), *features)))
+
+
+def is_supported(name: str, support: Support) -> bool:
+    """Whether a feature is supported here and now.
+
+    Args:
+        name: of the feature, as it is called today.
+        support: that it has.
+    """
+    if support is Support.PREVIEW:
+        return name in _enabled()
+    return support is Support.FULL
+
+
+def _enabled() -> list[str]:
+    return [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
+
+
+# Table features as deltalake's users name them: `TableFeatures.DeletionVectors`.
+
+
+class TableFeatures(StrEnum):
+    """Table features; each is the text of its name, which is taken everywhere as well."""
+
+    AppendOnly = "appendOnly"
+    Invariants = "invariants"
+    CheckConstraints = "checkConstraints"
+    ChangeDataFeed = "changeDataFeed"
+    GeneratedColumns = "generatedColumns"
+    ColumnMapping = "columnMapping"
+    IdentityColumns = "identityColumns"
+    DeletionVectors = "deletionVectors"
+    TimestampWithoutTimezone = "timestampNtz"
+    V2Checkpoint = "v2Checkpoint"
+    TypeWidening = "typeWidening"
+    VariantType = "variantType"
+    VariantTypePreview = "variantType-preview"
+    VariantShredding = "variantShredding"
+    VacuumProtocolCheck = "vacuumProtocolCheck"
+    DomainMetadata = "domainMetadata"
+    RowTracking = "rowTracking"
+    InCommitTimestamp = "inCommitTimestamp"
+    Clustering = "clustering"
+    AllowColumnDefaults = "allowColumnDefaults"
+    CheckpointProtection = "checkpointProtection"
+    MaterializePartitionColumns = "materializePartitionColumns"
+    IcebergCompatV1 = "icebergCompatV1"
+    IcebergCompatV2 = "icebergCompatV2"
+    IcebergCompatV3 = "icebergCompatV3"

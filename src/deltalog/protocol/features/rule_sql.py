@@ -1,0 +1,194 @@
+"""The SQL of a table's rules: constraints, invariants and generated columns.
+
+Owns how delta-rs spells them, which stores what its engine made of the text: names in double quotes
+where they need quotes (`"homeTeam"`), `get_field(s, 'a')` for `s.a`, and
+`arrow_cast('2024-01-01T00:00:00', 'Timestamp(Microsecond, None)')` for a timestamp.
+
+Protocol: CHECK Constraints, Column Invariants, Generated Columns
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from deltalog._util.escaping import name_key
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import columns, evaluate, parse_sql, resolve, to_sql
+from deltalog.expressions.nodes import And, Call, Cast, Column, Literal, Not, Or
+from deltalog.expressions.sql import with_backticks
+from deltalog.expressions.trees import children, rebuild, walk
+from deltalog.schema.columns import find_field
+from deltalog.schema.types import STRING, TIMESTAMP, TIMESTAMP_NTZ, PrimitiveType, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from deltalog.expressions import Expression
+    from deltalog.schema.types import DataType
+
+_MOMENT_TYPE: Final = re.compile(
+    r'Timestamp\((?:Second|Millisecond|Microsecond|Nanosecond), (None|Some\("(?:UTC|\+00:00)"\))\)'
+)
+# Delta has no moments between two microseconds.
+_MOMENT: Final = re.compile(r"([^.]*(?:\.\d{1,6})?)0*")
+_CONNECTIVES: Final = (And, Or, Not)
+_NO_COLUMNS: Final = StructType([])
+_ONE_ROW: Final = pa.table({"": pa.nulls(1)})  # of Python values, pyarrow would import pandas
+
+
+def parse_rule(text: str, schema: StructType) -> Expression:
+    """The expression of a rule, not resolved yet.
+
+    Spark takes `"a"` for a text, and delta-rs for a column. It is the column where there is one of
+    that name and the text would make no sense: where it meets no column that could equal it, the
+    rule would be the same for each row.
+
+    Args:
+        text: as the log has it.
+        schema: of the table.
+
+    Raises:
+        InvalidInputError: it is no expression, or both may be meant.
+    """
+    spelled = with_backticks(text, schema.names)
+    if spelled != text and _means_columns(text, spelled, schema):
+        text = spelled
+    return _in_our_words(parse_sql(text, columns=schema.names))
+
+
+def is_of_delta_rs(text: str, schema: StructType) -> bool:
+    """Whether a rule is in words of delta-rs: Spark cannot read it, or reads another rule.
+
+    Args:
+        text: as the log has it.
+        schema: of the table.
+    """
+    try:
+        as_spark = parse_sql(text)
+    except InvalidInputError:
+        as_spark = None
+    if as_spark is not None and any(
+        isinstance(node, Call) and node.function.lower() in _FUNCTIONS for node in walk(as_spark)
+    ):
+        return True
+    try:
+        meant = parse_rule(text, schema)
+    except InvalidInputError:  # what it means is not known
+        return False
+    return as_spark is None or repr(meant) != repr(as_spark)
+
+
+def in_words_of_spark(text: str, schema: StructType) -> str | None:
+    """The SQL by which Spark reads a rule of delta-rs as it is meant; None if there is none.
+
+    Args:
+        text: as the log has it.
+        schema: of the table.
+    """
+    try:
+        found = to_sql(parse_rule(text, schema))
+    except InvalidInputError:
+        return None
+    return None if is_of_delta_rs(found, schema) else found
+
+
+def _means_columns(text: str, spelled: str, schema: StructType) -> bool:
+    """Whether double quotes can only be those of names."""
+    as_names = parse_sql(spelled)
+    try:
+        as_texts = parse_sql(text)
+    except InvalidInputError:  # such as `"s"."a"`
+        return True
+    # `==` of expressions makes a condition.
+    known = {repr(one) for one in _conditions(as_names)}
+    return not any(
+        repr(one) not in known and _may_mean_texts(one, schema) for one in _conditions(as_texts)
+    )
+
+
+def _conditions(node: Expression) -> Iterator[Expression]:
+    """What AND, OR and NOT put together."""
+    if isinstance(node, _CONNECTIVES):
+        for part in children(node):
+            yield from _conditions(part)
+    else:
+        yield node
+
+
+def _may_mean_texts(condition: Expression, schema: StructType) -> bool:
+    """Whether texts that are names of columns may be meant as texts in a condition."""
+    others = columns(condition)
+    if not others:
+        return False
+    if any(isinstance(node, Call | Cast) for node in walk(condition)):
+        return True
+    types = [_type_at(schema, path) for path in others]
+    texts = [
+        node.value
+        for node in walk(condition)
+        if isinstance(node, Literal) and isinstance(node.value, str)
+    ]
+    known = {name_key(name) for name in schema.names}
+    names = [one for one in texts if name_key(one) in known]
+    return not set(names) <= set(schema.names) or any(
+        _is_value(name, kind) for name in names for kind in types
+    )
+
+
+def _type_at(schema: StructType, path: tuple[str, ...]) -> DataType | None:
+    try:
+        return find_field(schema, path).type
+    except InvalidInputError:
+        return None
+
+
+def _is_value(text: str, kind: DataType | None) -> bool:
+    """Whether a text may stand for a value of a type; true if that is not known."""
+    if not isinstance(kind, PrimitiveType) or kind == STRING:
+        return True
+    try:
+        evaluate(resolve(Cast(Literal(text), kind), _NO_COLUMNS), _ONE_ROW)
+    except InvalidInputError:
+        return False
+    return True
+
+
+def _in_our_words(node: Expression) -> Expression:
+    """The same without the functions of delta-rs."""
+    node = rebuild(node, _in_our_words)
+    if not isinstance(node, Call) or len(node.arguments) != 2:
+        return node
+    first, second = node.arguments
+    meaning = _FUNCTIONS.get(node.function.lower())
+    if meaning is None or not isinstance(second, Literal) or not isinstance(second.value, str):
+        return node
+    found = meaning(first, second.value)
+    return node if found is None else found
+
+
+def _field(source: Expression, name: str) -> Expression:
+    if isinstance(source, Column):
+        return Column((*source.path, name))
+    return Call("[]", (source, Literal(name)))
+
+
+def _moment(source: Expression, kind: str) -> Expression | None:
+    """A timestamp; None for other types, and for what no column can hold."""
+    found = _MOMENT_TYPE.fullmatch(kind)
+    if found is None or not isinstance(source, Literal) or not isinstance(source.value, str):
+        return None
+    text = _MOMENT.fullmatch(source.value)
+    if text is None:
+        return None
+    if found[1] == "None":
+        return Cast(Literal(text[1]), TIMESTAMP_NTZ)
+    return Cast(Literal(f"{text[1]}Z"), TIMESTAMP)
+
+
+_FUNCTIONS: Final[dict[str, Callable[[Expression, str], Expression | None]]] = {
+    "get_field": _field,
+    "arrow_cast": _moment,
+}

@@ -1,0 +1,438 @@
+"""Whether deltalog can read or write a table, and if not, why.
+
+Owns the checks of protocol, features, types and format, before any data is read. "Readers and
+writers must not ignore table features when they are present."
+
+Protocol: Protocol Evolution, Table Features, Requirements for Readers
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol, TypedDict
+
+from deltalog import errors
+from deltalog._util.escaping import name_key
+from deltalog.errors import InvalidInputError
+from deltalog.protocol.actions.model import Protocol as ProtocolAction
+from deltalog.protocol.features.identity_columns import has_types_of, has_variant
+from deltalog.protocol.features.protocol_change import (
+    READER_FEATURES_VERSION,
+    WRITER_FEATURES_VERSION,
+    supported_features,
+)
+from deltalog.protocol.features.registry import (
+    PREVIEWS,
+    Kind,
+    OtherEngine,
+    Support,
+    canonical_name,
+    find_feature,
+    is_supported,
+)
+from deltalog.schema.columns import walk, walk_types
+from deltalog.schema.evolve import check_readable_changes
+from deltalog.schema.metadata_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+from deltalog.schema.primitives import PRIMITIVES
+from deltalog.schema.types import PrimitiveType, UnknownType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from deltalog.protocol.actions.model import Metadata
+    from deltalog.protocol.actions.properties import TableProperties
+    from deltalog.schema.types import StructType
+
+_CATALOG_MANAGED: Final = "catalogManaged"
+_TYPE_FEATURES: Final[Mapping[str, Callable[[StructType], bool]]] = {
+    **{
+        row.feature: partial(has_types_of, feature=row.feature)
+        for row in PRIMITIVES.values()
+        if row.feature
+    },
+    "variantType": has_variant,
+}
+"""Features that a column's type alone calls for, and whether a schema has such a column."""
+
+
+class _Where(TypedDict):
+    """What every refusal names."""
+
+    table: str
+    version: int | None
+    operation: str
+
+
+class TableFacts(Protocol):
+    """What the checks need to know of a table; `configuration.TableConfiguration` provides it."""
+
+    @property
+    def protocol(self) -> ProtocolAction:
+        """The protocol action."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """The metadata action."""
+
+    @property
+    def schema(self) -> StructType:
+        """The logical schema."""
+
+
+def check_protocol(protocol: ProtocolAction) -> None:
+    """Refuse a protocol that contradicts itself.
+
+    Raises:
+        InvalidProtocolError: versions and feature lists do not match.
+
+    Protocol: Table Features
+    """
+    reader, writer = protocol.min_reader_version, protocol.min_writer_version
+    if reader < 1 or writer < 1:
+        raise _invalid(protocol, "expected versions of 1 or more")
+    # "Creating a table with a Reader Version 3 and Writer Version less than 7 is not allowed."
+    if reader == READER_FEATURES_VERSION and writer < WRITER_FEATURES_VERSION:
+        raise _invalid(protocol, "reader version 3 needs writer version 7")
+    lists = (
+        ("readerFeatures", protocol.reader_features, reader, READER_FEATURES_VERSION),
+        ("writerFeatures", protocol.writer_features, writer, WRITER_FEATURES_VERSION),
+    )
+    for name, features, version, needed in lists:
+        if version == needed and features is None:
+            raise _invalid(protocol, f"version {version} needs {name}")
+        if version < needed and features:
+            raise _invalid(protocol, f"{name} needs version {needed}")
+
+
+def check_readable(
+    configuration: TableFacts,
+    *,
+    table: str,
+    version: int | None = None,
+    operation: str = "read",
+    has_log_tail: bool = False,
+) -> None:
+    """Refuse a table that deltalog cannot read correctly, before any data is read.
+
+    Args:
+        configuration: of the table at that version.
+        table: its location, for the message.
+        version: of the table, for the message.
+        operation: what is attempted, as a verb.
+        has_log_tail: whether a catalog provided its log tail.
+
+    Raises:
+        UnsupportedProtocolError: the reader version is too high.
+        InvalidProtocolError: the protocol contradicts itself.
+        CatalogManagedError: the table needs a catalog's log tail.
+        UnsupportedFeatureError: a reader feature, or the format of data files, is not supported.
+        UnsupportedTypeError: a column has an unknown type, or an unsupported type change.
+        InvalidMetadataError: the schema is malformed.
+
+    Protocol: Reader Version Requirements
+    """
+    protocol = configuration.protocol
+    if protocol.min_reader_version > READER_FEATURES_VERSION:
+        raise errors.UnsupportedProtocolError(
+            f"cannot {operation} {table}{_at(version)}: it needs reader version "
+            f"{protocol.min_reader_version}, deltalog knows versions up to "
+            f"{READER_FEATURES_VERSION}; use a newer deltalog"
+        )
+    check_protocol(protocol)
+    where: _Where = {"table": table, "version": version, "operation": operation}
+    blockers = reader_blockers(protocol, has_log_tail=has_log_tail)
+    if blockers and all(canonical_name(name) == _CATALOG_MANAGED for name in blockers):
+        hint = "a catalog decides which commits count: hand in its log tail"
+        raise errors.CatalogManagedError(**where, features=blockers, hint=hint)
+    if blockers:
+        raise errors.UnsupportedFeatureError(
+            **where, features=blockers, hint=_engines_hint(blockers)
+        )
+    provider = configuration.metadata.format.provider
+    if provider.lower() != "parquet":
+        hint = "only Parquet files can be read"
+        raise errors.UnsupportedFeatureError(**where, features=[f"format {provider}"], hint=hint)
+    check_types(configuration.schema, **where)
+    if "typeWidening" in supported_features(protocol):
+        check_readable_changes(configuration.schema)
+
+
+def check_deletion_vectors(
+    configuration: TableFacts, *, table: str, version: int | None = None
+) -> None:
+    """Refuse a deletion vector in the log of a table without the table feature.
+
+    Raises:
+        MalformedLogError: the protocol does not have it.
+
+    Protocol: Deletion Vectors
+    """
+    if "deletionVectors" not in supported_features(configuration.protocol):
+        raise errors.MalformedLogError(
+            f"cannot read {table}{_at(version)}: a file has a deletion vector, and the protocol "
+            "does not have the table feature deletionVectors"
+        )
+
+
+def check_types(
+    schema: StructType, *, table: str, version: int | None = None, operation: str = "read"
+) -> None:
+    """Refuse columns of unknown types.
+
+    Raises:
+        UnsupportedTypeError: it names the columns and their types.
+    """
+    unknown: list[str] = []
+    previews: dict[str, str] = {}
+    for path, field in walk(schema):
+        for _, found in walk_types(field.type):
+            if isinstance(found, UnknownType):
+                unknown.append(f"{'.'.join(path)} ({found})")
+            elif isinstance(found, PrimitiveType) and found.primitive.is_declared:
+                previews[f"{'.'.join(path)} ({found})"] = found.primitive.feature
+    if unknown:
+        raise errors.UnsupportedTypeError(
+            f"cannot {operation} {table}{_at(version)}: unknown type of column "
+            f"{', '.join(dict.fromkeys(unknown))}; use a newer deltalog"
+        )
+    for column, feature in previews.items():
+        if not is_supported(feature, Support.PREVIEW):
+            raise errors.UnsupportedTypeError(
+                f"cannot {operation} {table}{_at(version)}: the type of column {column} is a "
+                f"preview: deltalog.enable_preview({feature!r})"
+            )
+
+
+def check_column_types(configuration: TableFacts, *, table: str, operation: str = "write") -> None:
+    """Refuse to write rows of types that need a table feature which the protocol lacks.
+
+    Such a table can be read. But a writer that adds to it makes files that engines without the
+    feature would open and read in another way.
+
+    Raises:
+        InvalidProtocolError: it names the features.
+
+    Protocol: Timestamp without timezone (TimestampNtz), Variant Data Type
+    """
+    supported = supported_features(configuration.protocol)
+    missing = [
+        name
+        for name, stands_in in _TYPE_FEATURES.items()
+        if name not in supported and stands_in(configuration.schema)
+    ]
+    if missing:
+        named = ", ".join(missing)
+        raise errors.InvalidProtocolError(
+            f"cannot {operation} {table}: its schema has a type that needs the table feature "
+            f"{named}, which its protocol lacks; add it with "
+            f"alter.add_feature({missing[0]!r}, allow_protocol_versions_increase=True)"
+        )
+
+
+def check_writable(
+    configuration: TableFacts,
+    *,
+    table: str,
+    version: int | None = None,
+    operation: str = "write",
+    has_log_tail: bool = False,
+) -> None:
+    """Refuse a table that deltalog cannot write correctly.
+
+    "Because writers have to read the table (or only the Delta log) before write, they must
+    implement and respect all reader features as well."
+
+    Raises:
+        UnsupportedProtocolError: a version is too high.
+        UnsupportedFeatureError: a feature is not supported for writing.
+        DeltaProtocolError: also whatever `check_readable` raises.
+
+    Protocol: Writer Version Requirements
+    """
+    where: _Where = {"table": table, "version": version, "operation": operation}
+    check_readable(configuration, **where, has_log_tail=has_log_tail)
+    protocol = configuration.protocol
+    if protocol.min_writer_version > WRITER_FEATURES_VERSION:
+        raise errors.UnsupportedProtocolError(
+            f"cannot {operation} {table}{_at(version)}: it needs writer version "
+            f"{protocol.min_writer_version}, deltalog knows versions up to "
+            f"{WRITER_FEATURES_VERSION}; use a newer deltalog"
+        )
+    blockers = writer_blockers(protocol)
+    if blockers:
+        hint = _engines_hint(blockers, writing=True)
+        raise errors.UnsupportedFeatureError(**where, features=blockers, hint=hint)
+
+
+def reader_blockers(protocol: ProtocolAction, *, has_log_tail: bool = False) -> tuple[str, ...]:
+    """The features, as the protocol spells them, because of which deltalog cannot read."""
+    blockers: list[str] = []
+    for name in protocol.reader_features or ():
+        feature = find_feature(name)
+        is_known = feature is not None and is_supported(feature.name, feature.read)
+        if not is_known or (canonical_name(name) == _CATALOG_MANAGED and not has_log_tail):
+            blockers.append(name)
+    return tuple(blockers)
+
+
+def writer_blockers(protocol: ProtocolAction) -> tuple[str, ...]:
+    """The features, as the protocol spells them, because of which deltalog cannot write."""
+    spelled = supported_features(protocol).values()
+    found = [(name, find_feature(name)) for name in spelled]
+    return tuple(
+        name
+        for name, feature in found
+        if feature is None or not is_supported(feature.name, feature.write)
+    )
+
+
+def engines_for(features: tuple[str, ...], *, writing: bool = False) -> tuple[OtherEngine, ...]:
+    """The other engines that can read, or write, a table with these features."""
+    known = [find_feature(name) for name in features]
+    return tuple(
+        engine
+        for engine in OtherEngine
+        if all(
+            feature is not None and engine in (feature.written_by if writing else feature.read_by)
+            for feature in known
+        )
+    )
+
+
+def misplaced_reader_features(protocol: ProtocolAction) -> tuple[str, ...]:
+    """Reader features that the protocol has in one list only.
+
+    "Reader features should be added to both `readerFeatures` and `writerFeatures` simultaneously."
+    deltalog reads such tables, never writes such a protocol, and `doctor` reports it.
+    """
+    reader, writer = set(protocol.reader_features or ()), set(protocol.writer_features or ())
+    if protocol.min_reader_version < READER_FEATURES_VERSION:
+        return ()
+    found = [name for name in sorted(writer - reader) if _is_reader_feature(name)]
+    return (*sorted(reader - writer), *found)
+
+
+def _is_reader_feature(name: str) -> bool:
+    feature = find_feature(name)
+    return feature is not None and feature.kind is Kind.READER_WRITER
+
+
+def _engines_hint(blockers: tuple[str, ...], *, writing: bool = False) -> str:
+    previews = [one for name in blockers if (one := canonical_name(name)) in PREVIEWS]
+    if previews and len(previews) == len(blockers):
+        return f"it is a preview: deltalog.enable_preview({', '.join(map(repr, previews))})"
+    engines = engines_for(blockers, writing=writing)
+    if not engines:
+        return "use an engine that knows it, or a newer deltalog"
+    verb = "write" if writing else "read"
+    return f"{' and '.join(engines)} can {verb} it; or use a newer deltalog"
+
+
+def _invalid(protocol: ProtocolAction, why: str) -> errors.InvalidProtocolError:
+    return errors.InvalidProtocolError(
+        f"invalid protocol (reader {protocol.min_reader_version}, writer "
+        f"{protocol.min_writer_version}, readerFeatures {_shown(protocol.reader_features)}, "
+        f"writerFeatures {_shown(protocol.writer_features)}): {why}"
+    )
+
+
+def _shown(features: tuple[str, ...] | None) -> str:
+    return "absent" if features is None else f"[{', '.join(features)}]"
+
+
+def _at(version: int | None) -> str:
+    return "" if version is None else f" at version {version}"
+
+
+# What small table features forbid: removing rows, taking reserved names, cleaning up history.
+
+
+RESERVED_COLUMNS: Final = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
+SYSTEM_PREFIX: Final = "delta."
+CHECKPOINT_PROTECTION: Final = "checkpointProtection"
+
+
+def is_append_only(features: Collection[str], properties: TableProperties) -> bool:
+    """Whether rows may not be changed or deleted; the property has no effect without the feature.
+
+    Args:
+        features: current names of the features that the protocol supports.
+        properties: of the table.
+    """
+    return "appendOnly" in features and properties.append_only
+
+
+def check_may_remove(
+    features: Collection[str], properties: TableProperties, *, table: str, operation: str
+) -> None:
+    """Refuse to change or delete rows of an append-only table.
+
+    Moving rows to other files (`dataChange = false`) is allowed, so it is not checked here.
+
+    Raises:
+        InvalidInputError: the table is append-only.
+    """
+    # "New log entries MUST NOT change or remove data from the table."
+    if is_append_only(features, properties):
+        raise InvalidInputError(
+            f"cannot {operation} {table}: it is append-only; set delta.appendOnly = false first"
+        )
+
+
+def check_change_columns(properties: TableProperties, schema: StructType) -> None:
+    """Refuse columns whose names the change data feed reserves, where the feed is on.
+
+    Raises:
+        InvalidInputError: it names the column.
+    """
+    if not properties.enable_change_data_feed:
+        return
+    taken = [name for name in schema.names if name_key(name) in RESERVED_COLUMNS]
+    if taken:
+        raise InvalidInputError(
+            f"cannot record changes of a table with the column(s) {', '.join(taken)}: the change "
+            "data feed has columns of that name; rename them, or set "
+            "delta.enableChangeDataFeed = false"
+        )
+
+
+def is_system_domain(name: str) -> bool:
+    """Whether a table feature controls the domain: its name starts with `delta.`, in any case."""
+    return name_key(name).startswith(SYSTEM_PREFIX)
+
+
+def check_user_domain(name: str) -> None:
+    """Refuse a domain that users must not set or remove.
+
+    Raises:
+        InvalidInputError: the name is empty, or a table feature controls the domain.
+
+    Protocol: Domain Metadata (system-controlled domains)
+    """
+    if not name:
+        raise InvalidInputError("a metadata domain needs a name")
+    # "Writers must not allow users to modify or delete system-controlled domains."
+    if is_system_domain(name):
+        raise InvalidInputError(
+            f"cannot change the metadata domain {name!r}: domains that start with "
+            f"{SYSTEM_PREFIX!r} are kept by table features"
+        )
+
+
+def protected_before_version(features: Collection[str], properties: TableProperties) -> int:
+    """The version before which checkpoints and commits are protected; 0 if none is.
+
+    A feature is dropped without deleting history by writing checkpoints that do not need it: a
+    reader starts from them and never sees the commits that do. So those checkpoints must stay. A
+    writer may remove protected history only as a whole, or if it supports every protocol in it;
+    and it must not write a checkpoint of a protected version whose protocol it does not support.
+
+    Args:
+        features: current names of the features that the protocol supports.
+        properties: of the table.
+
+    Protocol: Checkpoint Protection
+    """
+    if CHECKPOINT_PROTECTION not in features:
+        return 0
+    return properties.require_checkpoint_protection_before_version

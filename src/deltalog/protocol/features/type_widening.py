@@ -1,0 +1,90 @@
+"""Type widening: which schema changes change a type, and whether the table allows them.
+
+`schema.widening` decides which type is wider than which.
+
+Protocol: Type Widening
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltalog.errors import InvalidInputError
+from deltalog.protocol.column_mapping import without_metadata
+from deltalog.schema.columns import walk
+from deltalog.schema.evolve import TypeChange, is_widening, widening_changes, with_change
+from deltalog.schema.types import VOID, ArrayType, Field, MapType, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deltalog.schema.columns import Path
+    from deltalog.schema.types import DataType
+
+
+def record_type_changes(name: str, before: Field, after: Field, *, is_enabled: bool) -> Field:
+    """The new field with every change of its own type recorded in its metadata.
+
+    Fields of structs inside it record their changes themselves, so they are left out.
+
+    Args:
+        name: of the column, for the message.
+        before: the old field.
+        after: the new field; a change that it already records is not recorded twice.
+        is_enabled: whether the table may widen types.
+
+    Raises:
+        InvalidInputError: the new type is not a wider one, or type widening is off.
+
+    Protocol: Writer Requirements for Type Widening
+    """
+    result = after
+    for change in _changes(before.type, after.type, ()):
+        whole = ".".join((name, *change.path))
+        is_wider = is_widening(change.from_type, change.to_type)
+        if not (is_wider and is_enabled):
+            why = (
+                "set delta.enableTypeWidening = true first"
+                if is_wider
+                else "that is no widening; write the data into a new column"
+            )
+            raise InvalidInputError(
+                f"cannot change the type of {whole!r} from {change.from_type} to "
+                f"{change.to_type}: {why}"
+            )
+        # Every change is recorded as it happens: an older entry of the same change does not count.
+        if change not in widening_changes(result)[len(widening_changes(before)) :]:
+            result = with_change(result, change)
+    return result
+
+
+def changes_own_type(before: Field, after: Field) -> bool:
+    """Whether the type of a field changes, apart from fields of structs inside it."""
+    return any(True for _ in _changes(before.type, after.type, ())) or (
+        before.type == VOID != after.type
+    )
+
+
+def without_type_changes(field: Field) -> Field:
+    """The field without its recorded type changes; correct once no file holds an older type."""
+    return without_metadata(field, ("delta.typeChanges",))
+
+
+def has_type_changes(schema: StructType) -> bool:
+    """Whether a field records an older type, which files may still hold."""
+    return any(widening_changes(field) for _, field in walk(schema))
+
+
+def _changes(before: DataType, after: DataType, path: Path) -> Iterator[TypeChange]:
+    match before, after:
+        case StructType(), StructType():
+            return
+        case ArrayType(), ArrayType():
+            yield from _changes(before.element_type, after.element_type, (*path, "element"))
+        case MapType(), MapType():
+            yield from _changes(before.key_type, after.key_type, (*path, "key"))
+            yield from _changes(before.value_type, after.value_type, (*path, "value"))
+        case _ if before not in (after, VOID):
+            yield TypeChange(before, after, path)
+        case _:
+            return

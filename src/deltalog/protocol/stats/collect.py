@@ -1,0 +1,423 @@
+"""Statistics of the rows that go into a file, collected batch by batch.
+
+Owns which value is the smallest and the greatest as Spark orders them: NaN above all numbers,
+texts by their bytes, or by the collation of their column. How they are stored is `encode`.
+
+Protocol: Per-file Statistics
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog._util.json import Lexeme, dumps, parse_lexemes
+from deltalog._util.kernels import Array, pc
+from deltalog.errors import InternalError, InvalidInputError, MalformedLogError
+from deltalog.protocol.stats.schema import (
+    DEFAULT_NUM_INDEXED_COLUMNS,
+    MAX_VALUES,
+    MIN_VALUES,
+    NULL_COUNT,
+    NUM_RECORDS,
+    TIGHT_BOUNDS,
+    bounds_in_arrow,
+    bounds_of,
+    box_of,
+    find_leaf,
+    has_bounds,
+    indexed_columns,
+    leaf_of_bound,
+)
+from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.collations import ruled_collation
+from deltalog.schema.primitives import Bounds
+from deltalog.schema.primitives.numbers import java_word
+from deltalog.schema.primitives.places import corner, join
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from deltalog.protocol.stats.schema import Path
+    from deltalog.schema.primitives.row import Box
+    from deltalog.schema.types import Field, StructType
+
+
+# Statistics as JSON text, with texts and times cut as Delta cuts them.
+
+
+DEFAULT_PREFIX_LENGTH: Final = 32
+
+_GREATEST_ASCII: Final = "\x7f"
+_GREATEST_CHARACTER: Final = "\U0010ffff"
+
+
+def truncate_min(text: str, length: int = DEFAULT_PREFIX_LENGTH) -> str:
+    """Return a prefix of the text, which is never above the text.
+
+    Args:
+        text: the smallest value.
+        length: how many characters to keep.
+    """
+    return text[:length]
+
+
+def truncate_max(text: str, length: int = DEFAULT_PREFIX_LENGTH) -> str | None:
+    """Return a short text that is not below the given one, or None if there is none.
+
+    A prefix is below the text; a character that is above the next one of the text makes it greater.
+    Lengths are UTF-16's, as in Delta, and no surrogate pair is torn.
+
+    Args:
+        text: the greatest value.
+        length: how many UTF-16 units to keep; up to twice as many where no character is greater.
+    """
+    size = 0
+    for position, char in enumerate(text):
+        if size >= length:
+            if size > 2 * length:
+                return None
+            if char < _GREATEST_ASCII:
+                return text[:position] + _GREATEST_ASCII
+            if char < _GREATEST_CHARACTER:
+                return text[:position] + _GREATEST_CHARACTER
+        size += 1 if char <= "\uffff" else 2
+    return text if size <= 2 * length else None
+
+
+def encode_stats(stats: Mapping[str, Any]) -> str:
+    """Return the JSON text of one file's statistics.
+
+    Args:
+        stats: as `StatsCollector.finish` gives them; None leaves a statistic out.
+    """
+    return _encode(stats)
+
+
+def with_wide_bounds(text: str | None, *, num_records: int) -> str:
+    """Return the statistics of a file that gets a deletion vector: bounds are no longer tight.
+
+    Args:
+        text: the statistics so far; None or a malformed text has none.
+        num_records: physical rows of the file, deleted ones too.
+
+    Protocol: Per-file Statistics (`tightBounds`), Deletion Vectors (Writer Requirements)
+    """
+    try:
+        known = parse_lexemes(text) if text else {}
+    except MalformedLogError:
+        known = {}
+    stats = known if isinstance(known, dict) else {}
+    return _encode({**stats, NUM_RECORDS: num_records, TIGHT_BOUNDS: False})
+
+
+def encode_stats_column(stats: pa.Table) -> pa.ChunkedArray[Any]:
+    """Return the JSON text of every row of a table of statistics; NULL where it has none.
+
+    Cost: some vectorised kernels per leaf; texts that JSON escapes go one by one.
+    """
+    chunks = []
+    for batch in stats.to_batches():
+        texts, has_any = _objects(list(batch.schema), batch.columns, batch.num_rows)
+        chunks.append(pc.if_else(has_any, texts, _no_text()))
+    return pa.chunked_array(chunks, pa.string())
+
+
+def _objects(
+    fields: Sequence[pa.Field[Any]], columns: Sequence[Array], num_rows: int
+) -> tuple[Array, Array]:
+    """The JSON object of every row, without members that are NULL, and whether it has any."""
+    inner: Array = pa.repeat(pa.scalar(""), num_rows)
+    found: Array = pa.repeat(pa.scalar(value=False), num_rows)
+    for field, column in zip(fields, columns, strict=True):
+        if pt.is_struct(field.type):
+            children = list(field.type)
+            parts = [pc.struct_field(column, [index]) for index in range(len(children))]
+            texts, has_any = _objects(children, parts, num_rows)
+            texts = pc.if_else(pc.is_valid(column), texts, _no_text())
+        else:
+            texts = _texts(column)
+            has_any = pc.is_valid(texts)
+        # Not one join that skips NULLs: it loses the row whose values all are (pyarrow 26).
+        member = join(f"{dumps(field.name).decode()}:", texts)
+        comma = pc.if_else(
+            pc.and_(pc.not_equal(inner, pa.scalar("")), pc.is_valid(member)), ",", ""
+        )
+        inner = join(inner, comma, pc.coalesce(member, pa.scalar("")))
+        found = pc.or_(found, has_any)
+    return join("{", inner, "}"), found
+
+
+def _no_text() -> pa.StringScalar:
+    # Not a constant: the first scalar of a process makes pyarrow import pandas.
+    return pa.scalar(None, pa.string())
+
+
+def _texts(values: Array) -> Array:
+    texts = bounds_in_arrow(values.type).texts
+    return values.cast(pa.string()) if texts is None else texts(values)
+
+
+def _encode(value: Any) -> str:  # one line per kind
+    match value:
+        case Mapping():
+            members = (
+                f"{_encode(str(name))}:{_encode(part)}"
+                for name, part in value.items()
+                if part is not None
+            )
+            return "{" + ",".join(members) + "}"
+        case Lexeme() | Decimal():
+            return format(value, "f") if isinstance(value, Decimal) else str(value)
+        case float() if (word := java_word(value)) is not None:
+            return f'"{word}"'  # JSON has no word for them; Delta quotes Java's
+        case bool() | int() | float() | str() | list():
+            return dumps(value).decode()
+        case datetime():
+            return f'"{_moment_text(value)}"'
+        case date():
+            return f'"{value.isoformat()}"'
+        case _:
+            raise InternalError(f"no statistic has a value like {value!r}")
+
+
+def _moment_text(moment: datetime) -> str:
+    """The ISO text, cut down to milliseconds: never later than the moment."""
+    if moment.tzinfo is None:
+        return moment.isoformat(timespec="milliseconds")
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+# Statistics of the rows that go into a file, collected batch by batch.
+
+
+class StatsCollector:
+    """The statistics of one data file, as Delta Spark writes them.
+
+    Args:
+        schema: physical schema of the file, without partition columns.
+        num_indexed_columns: how many leaf columns get statistics; -1 is all.
+        columns: physical paths of the chosen columns instead.
+        prefix_length: how many characters of a text are kept.
+        tight_bounds: whether to say that bounds are those of live rows: tables that may have
+            deletion vectors do.
+
+    Protocol: Per-file Statistics
+    """
+
+    def __init__(
+        self,
+        schema: StructType,
+        *,
+        num_indexed_columns: int = DEFAULT_NUM_INDEXED_COLUMNS,
+        columns: Collection[Path] | None = None,
+        prefix_length: int = DEFAULT_PREFIX_LENGTH,
+        tight_bounds: bool = False,
+    ) -> None:
+        indexed = indexed_columns(schema, num_indexed_columns=num_indexed_columns, columns=columns)
+        self._columns = [_ColumnStats(path, field, prefix_length) for path, field in indexed]
+        self._tight_bounds = tight_bounds
+        self._num_records = 0
+
+    @property
+    def num_records(self) -> int:
+        """The number of rows so far."""
+        return self._num_records
+
+    def columns(self) -> list[tuple[Path, Field]]:
+        """The columns that get statistics."""
+        return [(column.path, column.field) for column in self._columns]
+
+    def has_bounds(self, number: int) -> bool:
+        """Whether a column of `columns` gets a minimum and a maximum."""
+        return self._columns[number].has_bounds
+
+    def needs_values(self, number: int) -> bool:
+        """Whether all values of a column of `columns` are looked at: bytes do not order them."""
+        return self._columns[number].collation is not None
+
+    def count_rows(self, num_rows: int) -> None:
+        """Add rows, whose columns are added one by one with `update_column`."""
+        self._num_records += num_rows
+
+    def update_column(self, number: int, values: Array, *, null_count: int | None = None) -> None:
+        """Add values of one column.
+
+        Args:
+            number: of the column in `columns`.
+            values: all of them, or the smallest and the greatest, if `null_count` is given.
+            null_count: how many of all values are NULL.
+        """
+        self._columns[number].add(values, null_count)
+
+    def merge(self, other: StatsCollector) -> None:
+        """Add what another collector of the same columns has collected."""
+        self._num_records += other._num_records
+        for mine, theirs in zip(self._columns, other._columns, strict=True):
+            mine.merge(theirs)
+
+    def update(self, data: pa.RecordBatch | pa.Table) -> None:
+        """Add rows of the file, with physical column names.
+
+        A column that is not there is NULL in all of them.
+
+        Cost: one pass over each column that gets statistics.
+        """
+        self._num_records += data.num_rows
+        for column in self._columns:
+            column.update(data)
+
+    def finish(self) -> dict[str, Any]:
+        """Return the statistics as Python values; `encode_stats` makes them JSON."""
+        stats: dict[str, Any] = {
+            NUM_RECORDS: self._num_records,
+            MIN_VALUES: {},
+            MAX_VALUES: {},
+            NULL_COUNT: {},
+        }
+        for column in self._columns:
+            if column.has_bounds or column.collation is not None:
+                for kind, bound in zip((MIN_VALUES, MAX_VALUES), column.bounds(), strict=True):
+                    if bound is not None or column.collation is None:
+                        _put(stats, leaf_of_bound(kind, column.path, column.collation), bound)
+            elif column.box is not None and all(map(math.isfinite, chain(*column.box))):
+                for kind, point in zip((MIN_VALUES, MAX_VALUES), column.box, strict=True):
+                    _put(stats[kind], column.path, corner(point))
+            _put(stats[NULL_COUNT], column.path, column.null_count)
+        if self._tight_bounds:
+            stats[TIGHT_BOUNDS] = True
+        return stats
+
+
+class _ColumnStats:
+    def __init__(self, path: Path, field: Field, prefix_length: int) -> None:
+        self.path = path
+        self.field = field
+        self.null_count = 0
+        self._prefix_length = prefix_length
+        self.has_bounds = has_bounds(field)
+        self.collation = ruled_collation(field)
+        self._arrow: Any = to_arrow_type(field.type) if self.has_bounds else None
+        self._stored = (bounds_of(field.type) or Bounds()).stored
+        self._low: Any = None
+        self._high: Any = None
+        self._has_nan = False
+        self._is_unknown = False
+        self._box_of = box_of(field)
+        self.box: Box | None = None
+
+    def update(self, data: pa.RecordBatch | pa.Table) -> None:
+        values = find_leaf(data, self.path)
+        if values is None:
+            self.null_count += data.num_rows
+        elif isinstance(values, pa.ChunkedArray) and not self._takes_chunks(values.type):
+            for chunk in values.chunks:
+                self.add(chunk, None)
+        else:
+            self.add(values, None)
+
+    def _takes_chunks(self, kind: pa.DataType) -> bool:
+        """Whether all chunks are looked at together: a kernel for each costs more than its rows."""
+        return self.has_bounds and self.collation is None and not pt.is_dictionary(kind)
+
+    def add(self, values: Array, null_count: int | None) -> None:
+        self.null_count += values.null_count if null_count is None else null_count
+        if values.null_count == len(values):
+            return
+        if self.has_bounds or self.collation is not None:
+            self._widen(values)
+        elif self._box_of is not None:
+            self._cover(self._box(values))
+
+    def merge(self, other: _ColumnStats) -> None:
+        self.null_count += other.null_count
+        self._has_nan = self._has_nan or other._has_nan
+        self._is_unknown = self._is_unknown or other._is_unknown
+        if other._low is not None:
+            self._include(other._low, other._high)
+        self._cover(other.box)
+
+    def _box(self, values: Array) -> Box | None:
+        try:
+            return None if self._box_of is None else self._box_of(values)
+        except ValueError as error:
+            raise InvalidInputError(
+                f"cannot write column {'.'.join(self.path)!r}: {error}"
+            ) from error
+
+    def _cover(self, box: Box | None) -> None:
+        if self.box is None or box is None:
+            self.box = self.box or box
+            return
+        low, high = (
+            tuple(map(choose, mine, theirs))
+            for choose, mine, theirs in zip((min, max), self.box, box, strict=True)
+        )
+        self.box = low, high
+
+    def _widen(self, values: Array) -> None:
+        if pt.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        if self.collation is not None:
+            from deltalog.expressions.comparing import keys  # noqa: PLC0415  # few columns
+
+            # A key is equal to its text, which is all that a bound has to be.
+            values = keys(values, self.collation)
+        elif pt.is_temporal(values.type):
+            # Counts, because Python has no moment after the year 9999.
+            values = values.cast(self._arrow)
+            values = values.cast(pa.int32() if self._arrow.bit_width == 32 else pa.int64())
+        elif pt.is_floating(values.type):
+            is_nan = pc.is_nan(values)
+            if pc.any(is_nan).as_py():
+                self._has_nan = True
+                values = values.filter(pc.invert(is_nan))
+        ends = pc.min_max(values)
+        try:
+            low, high = ends["min"].as_py(), ends["max"].as_py()
+        except UnicodeDecodeError:  # other bytes than a text's, which JSON cannot hold
+            self._is_unknown = True
+            return
+        if low is not None:
+            self._include(low, high)
+
+    def _include(self, low: Any, high: Any) -> None:
+        self._low = low if self._low is None else min(self._low, low)
+        self._high = high if self._high is None else max(self._high, high)
+
+    def bounds(self) -> tuple[Any, Any]:
+        """Return the smallest and the greatest value as they are stored, None for none."""
+        low, high = self._low, self._high
+        if self._has_nan:
+            high = math.nan
+            low = high if low is None else low
+        if low is None or self._is_unknown:
+            return None, None
+        if isinstance(low, str):
+            return truncate_min(low, self._prefix_length), truncate_max(high, self._prefix_length)
+        if isinstance(low, float):
+            low, high = _with_both_zeros(low, high)
+        return self._stored(low, self._arrow), self._stored(high, self._arrow)
+
+
+def _with_both_zeros(low: float, high: float) -> tuple[float, float]:
+    """Return bounds that no reader finds a zero outside of, whichever zero the rows have.
+
+    To SQL the zeros are equal; delta-rs orders -0.0 below 0.0, and passes over a file whose maximum
+    is -0.0 when it looks for 0.0. Parquet asks the same of its bounds.
+    """
+    return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
+
+
+def _put(tree: dict[str, Any], path: Path, value: Any) -> None:
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+    if value is not None:
+        tree[path[-1]] = value

@@ -1,0 +1,735 @@
+"""Ranges: what lower and upper bounds the log gives for a value in every file.
+
+Owns the operands of a comparison as ranges: a constant is one value, a partition value is one value
+per file, a data column lies between its stored bounds, a cast of any of these is the cast of both
+ends.
+
+Knows no logic: that is `claims`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+
+from deltalog._util.kernels import Array, pc
+from deltalog.errors import DeltaError
+from deltalog.expressions.casts import cast
+from deltalog.expressions.comparing import compare, keys
+from deltalog.expressions.evaluation import evaluate
+from deltalog.expressions.literals import to_scalar
+from deltalog.expressions.render import to_sql
+from deltalog.expressions.trees import columns
+from deltalog.protocol.stats.schema import (
+    MAX_VALUES,
+    MIN_VALUES,
+    NULL_COUNT,
+    NUM_RECORDS,
+    child_of,
+    leaf_of_bound,
+)
+from deltalog.schema.evolve import TYPE_CHANGES_KEY
+from deltalog.schema.primitives import Family
+from deltalog.schema.types import DOUBLE, FLOAT, PrimitiveType, name_in_sql
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from deltalog.expressions.nodes import Expression, Literal
+    from deltalog.protocol.stats.schema import Path
+    from deltalog.schema.types import DataType, Field
+
+# An array or a constant of any type; None is "nothing is known".
+Datum = Any
+
+
+class Facts:
+    """Statistics and partition values of files, one row per file.
+
+    Args:
+        stats: one row per file, or None if there are no statistics.
+        partitions: typed partition values by logical name, one row per file, or None.
+    """
+
+    def __init__(self, stats: pa.Table | None, partitions: pa.Table | None) -> None:
+        self._stats = stats
+        self._partitions = partitions
+        self._leaves: dict[Path, Datum] = {}
+
+    @property
+    def num_files(self) -> int:
+        """The number of files."""
+        sizes = [table.num_rows for table in (self._stats, self._partitions) if table is not None]
+        return max(sizes, default=0)
+
+    def leaf(self, path: Path) -> Datum:
+        """Return one statistic of every file, or None if no file has it."""
+        if path not in self._leaves:
+            self._leaves[path] = self._find(path)
+        return self._leaves[path]
+
+    def _find(self, path: Path) -> Datum:
+        if self._stats is None or (index := self._stats.schema.get_field_index(path[0])) < 0:
+            return None
+        column = self._stats.column(index)
+        found: Datum = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        for name in path[1:]:
+            found = None if found is None else child_of(found, name)
+        return found
+
+    def exact(self, expression: Expression) -> Datum:
+        """Return an expression over partition columns for every file; None if it has no value."""
+        used = {path[0] for path in columns(expression)}
+        if not used:
+            data = pa.table({"": pa.nulls(1)})
+        elif self._partitions is None or not used <= set(self._partitions.column_names):
+            return None
+        else:
+            data = self._partitions
+        try:
+            values: Any = evaluate(expression, data)
+        except DeltaError:
+            # A row may fail too, or another condition may keep it from being asked.
+            return None
+        return values.combine_chunks() if used else values[0]
+
+
+class Range(Protocol):
+    """A value that lies between two others in every file."""
+
+    def lower(self, facts: Facts) -> Datum:
+        """Return a value that none in the file is below; NULL or None where that is unknown."""
+        ...
+
+    def upper(self, facts: Facts) -> Datum:
+        """Return a value that none in the file is above; NULL or None where that is unknown."""
+        ...
+
+    @property
+    def low_text(self) -> str:
+        """The lower end, for people."""
+        ...
+
+    @property
+    def high_text(self) -> str:
+        """The upper end, for people."""
+        ...
+
+    @property
+    def stored(self) -> tuple[Stored, ...]:
+        """The data columns that the value is made of."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same value in every file."""
+
+    literal: Literal
+
+    def lower(self, facts: Facts) -> Datum:
+        """Return the value."""
+        del facts
+        return to_scalar(self.literal.value, self.literal.type)  # type: ignore[arg-type]  # `resolve` types constants
+
+    @property
+    def low_text(self) -> str:
+        """The value."""
+        return to_sql(self.literal)
+
+    def upper(self, facts: Facts) -> Datum:
+        """Return the same."""
+        return self.lower(facts)
+
+    @property
+    def high_text(self) -> str:
+        """As `low_text`."""
+        return self.low_text
+
+    @property
+    def stored(self) -> tuple[Stored, ...]:
+        """No column."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionValue:
+    """One value for each file, computed from its partition values."""
+
+    expression: Expression
+
+    def lower(self, facts: Facts) -> Datum:
+        """Return the value of every file."""
+        return facts.exact(self.expression)
+
+    @property
+    def low_text(self) -> str:
+        """The expression."""
+        return to_sql(self.expression)
+
+    def upper(self, facts: Facts) -> Datum:
+        """Return the same."""
+        return self.lower(facts)
+
+    @property
+    def high_text(self) -> str:
+        """As `low_text`."""
+        return self.low_text
+
+    @property
+    def stored(self) -> tuple[Stored, ...]:
+        """No column: partition values have no statistics."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A data column, between its stored minimum and maximum.
+
+    Args:
+        name: logical, for people.
+        path: physical.
+        field: the logical field.
+        collation: by which its texts are compared; the bounds are then keys. None is by bytes.
+    """
+
+    name: str
+    path: Path
+    field: Field
+    collation: str | None = None
+
+    @property
+    def low_leaf(self) -> Path:
+        """The statistic that holds the minimum."""
+        return leaf_of_bound(MIN_VALUES, self.path, self.collation)
+
+    @property
+    def high_leaf(self) -> Path:
+        """The statistic that holds the maximum."""
+        return leaf_of_bound(MAX_VALUES, self.path, self.collation)
+
+    def lower(self, facts: Facts) -> Datum:
+        """Return the minimum, corrected."""
+        found = facts.leaf(self.low_leaf)
+        if found is None or self.collation is not None:
+            return self._keys(found)
+        return correction(self.field).lower(found)
+
+    def upper(self, facts: Facts) -> Datum:
+        """Return the maximum, corrected."""
+        found = facts.leaf(self.high_leaf)
+        if found is None or self.collation is not None:
+            return self._keys(found)
+        return correction(self.field).upper(found)
+
+    def _keys(self, bounds: Datum) -> Datum:
+        # A bound may be any text that is equal to the least one.
+        if bounds is None or self.collation is None:
+            return bounds
+        return keys(bounds, self.collation)
+
+    @property
+    def low_text(self) -> str:
+        """The statistic's name."""
+        return f"min({self.name}{self._collate})"
+
+    @property
+    def high_text(self) -> str:
+        """The statistic's name."""
+        return f"max({self.name}{self._collate})"
+
+    @property
+    def _collate(self) -> str:
+        return "" if self.collation is None else f" COLLATE {name_in_sql(self.collation)}"
+
+    @property
+    def stored(self) -> tuple[Stored, ...]:
+        """Itself."""
+        return (self,)
+
+
+@dataclass(frozen=True, slots=True)
+class CastRange:
+    """A range in another type, by a cast that keeps the order."""
+
+    inner: Range
+    source: DataType
+    to: DataType
+
+    def lower(self, facts: Facts) -> Datum:
+        """Return the lower end, cast."""
+        return self._cast(self.inner.lower(facts))
+
+    def upper(self, facts: Facts) -> Datum:
+        """Return the upper end, cast."""
+        return self._cast(self.inner.upper(facts))
+
+    def _cast(self, datum: Datum) -> Datum:
+        return None if datum is None else cast(datum, self.source, self.to, is_try=True)
+
+    @property
+    def low_text(self) -> str:
+        """The lower end as a cast."""
+        return f"CAST({self.inner.low_text} AS {self.to})"
+
+    @property
+    def high_text(self) -> str:
+        """The upper end as a cast."""
+        return f"CAST({self.inner.high_text} AS {self.to})"
+
+    @property
+    def stored(self) -> tuple[Stored, ...]:
+        """The columns of the range below."""
+        return self.inner.stored
+
+
+# Bounds to rely on, made of the minima and maxima that writers store.
+
+
+_MICROS_PER_MILLI: Final = 1_000
+_MAX_INT64: Final = (1 << 63) - 1
+_MIN_INT64: Final = -(1 << 63)
+# Decimals of so many digits survive a double; a double is never written with more than 17.
+_EXACT_DOUBLE_DIGITS: Final = 15
+_MOST_DOUBLE_DIGITS: Final = 17
+_MAX_EXACT_DOUBLE: Final = 1 << 53
+_DOUBLE_ERROR: Final = 2.0**-52
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """How the stored bounds of one column become bounds to rely on."""
+
+    lower: Callable[[Array], Array]
+    upper: Callable[[Array], Array]
+
+
+def correction(field: Field) -> Correction:
+    """Return the correction that the bounds of a column need."""
+    data_type = field.type
+    if not isinstance(data_type, PrimitiveType):
+        return _NONE
+    bounds = data_type.primitive.codec.bounds
+    if bounds is not None and bounds.has_millis:
+        return _MILLIS
+    if data_type.is_decimal and data_type.precision > _EXACT_DOUBLE_DIGITS:
+        return _decimal_correction(data_type)
+    if data_type == DOUBLE and _was_float(field.metadata):
+        return _FORMER_FLOAT
+    return _NONE
+
+
+def is_taken_as_stored(field: Field) -> bool:
+    """Return whether the bounds of a column need no correction."""
+    return correction(field) is _NONE
+
+
+def _same(array: Array) -> Array:
+    return array
+
+
+def _later(array: Array) -> Array:
+    """One millisecond later, or the last moment: writers cut maxima down to milliseconds."""
+    micros = array.cast(pa.int64())
+    last = pa.scalar(_MAX_INT64 - _MICROS_PER_MILLI)
+    at_end = pc.greater(micros, last)
+    later = pc.add(pc.min_element_wise(micros, last, skip_nulls=False), _MICROS_PER_MILLI)
+    return pc.if_else(at_end, _MAX_INT64, later).cast(array.type)
+
+
+def _was_float(metadata: Mapping[str, Any]) -> bool:
+    changes = metadata.get(TYPE_CHANGES_KEY)
+    return isinstance(changes, list) and any(
+        isinstance(change, dict) and change.get("fromType") == FLOAT.type for change in changes
+    )
+
+
+def _float_lower(array: Array) -> Array:
+    return pc.min_element_wise(array, _through_float(array), skip_nulls=False)
+
+
+def _float_upper(array: Array) -> Array:
+    return pc.max_element_wise(array, _through_float(array), skip_nulls=False)
+
+
+def _through_float(array: Array) -> Array:
+    """The float that a bound stood for when the column was one: 0.1 is 0.10000000149011612."""
+    return array.cast(pa.float32(), safe=False).cast(pa.float64())
+
+
+def _decimal_correction(data_type: PrimitiveType) -> Correction:
+    """The correction of decimals that delta-rs and its users may have written as doubles.
+
+    Such a bound can be off by half a unit in the double's last place, on the wrong side. delta-rs
+    1.6 even writes the limits of int64 for decimals without fraction that are beyond them.
+    """
+    # Of its digits: arithmetic of decimals, and even a sign, rounds what has more than 28.
+    most = Decimal((0, (9,) * data_type.precision, -data_type.scale))
+
+    def lower(array: Array) -> Array:
+        return _widened(array, data_type, -1, pa.scalar(most.copy_negate(), _wide(data_type)))
+
+    def upper(array: Array) -> Array:
+        return _widened(array, data_type, 1, pa.scalar(most, _wide(data_type)))
+
+    return Correction(lower, upper)
+
+
+def _wide(data_type: PrimitiveType) -> pa.DataType:
+    return pa.decimal256(data_type.precision + 1, data_type.scale)
+
+
+def _widened(array: Array, data_type: PrimitiveType, sign: int, limit: Any) -> Array:
+    suspect = _may_be_rounded(array, data_type)
+    if not pc.any(suspect).as_py():
+        return array
+    wide = _wide(data_type)
+    margin = pc.multiply(pc.abs(array.cast(pa.float64())), sign * _DOUBLE_ERROR)
+    # Rounded to the column's scale, a margin of less than one unit there is none.
+    margin = pc.cast(margin, pa.decimal256(data_type.precision, data_type.scale))
+    moved = pc.add(array.cast(margin.type), margin).cast(wide)
+    choose = pc.max_element_wise if sign < 0 else pc.min_element_wise
+    moved = choose(moved, limit, skip_nulls=False).cast(array.type)
+    widened = pc.if_else(suspect, moved, array)
+    if data_type.scale:
+        return widened
+    ends = pa.array([Decimal(_MIN_INT64), Decimal(_MAX_INT64)], pa.decimal128(38, 0))
+    clamped = pc.is_in(array.cast(pa.decimal128(38, 0)), value_set=ends)
+    return pc.if_else(clamped, pa.scalar(None, array.type), widened)
+
+
+def _may_be_rounded(array: Array, data_type: PrimitiveType) -> Array:
+    """Mark values with so few digits that they may have been written as doubles."""
+    digits = pc.replace_substring_regex(array.cast(pa.string()), r"E.*|^-|\.", "")
+    digits = pc.utf8_length(pc.utf8_trim(digits, "0"))
+    few = pc.less_equal(digits, pa.scalar(_MOST_DOUBLE_DIGITS, digits.type))
+    if data_type.scale:
+        return few
+    # A whole number is written with all digits, however many of them the double knew.
+    large = pc.greater(pc.abs(array.cast(pa.float64())), pa.scalar(float(_MAX_EXACT_DOUBLE)))
+    return pc.or_(few, large)
+
+
+_NONE: Final = Correction(_same, _same)
+_MILLIS: Final = Correction(_same, _later)
+_FORMER_FLOAT: Final = Correction(_float_lower, _float_upper)
+
+
+def keeps_order(source: DataType, to: DataType) -> bool:
+    """Return whether a cast keeps the order of values, and never fails between two of them.
+
+    Texts and numbers have different orders, and a narrowing cast has no value for some.
+    """
+    if source == to:
+        return True
+    if not isinstance(source, PrimitiveType) or not isinstance(to, PrimitiveType):
+        return False
+    one, other = source.primitive, to.primitive
+    if one.family is other.family is Family.MOMENT:
+        return True
+    if other.family is Family.FLOATING:
+        return one.family in _EXACT or source == FLOAT
+    if one.family is other.family is Family.INTEGRAL:
+        return one.bits <= other.bits
+    return to.is_decimal and one.family in _EXACT and _fits_decimal(source, to)
+
+
+def _fits_decimal(source: PrimitiveType, to: PrimitiveType) -> bool:
+    whole = to.precision - to.scale
+    if source.is_decimal:
+        return source.precision - source.scale <= whole and source.scale <= to.scale
+    return source.primitive.digits <= whole
+
+
+_EXACT: Final = frozenset({Family.INTEGRAL, Family.DECIMAL})
+
+
+# Claims about files, such as "some row may match", judged from statistics and partition values.
+
+
+class Claim(Protocol):
+    """A condition that a file must meet for any of its rows to match."""
+
+    def judge(self, facts: Facts) -> Datum:
+        """Return true, false or NULL for every file; None if it is unknown for all."""
+        ...
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """Return the statistics that decide, with the column's type where the statistic has it."""
+        ...
+
+    def lines(self) -> Iterator[str]:
+        """Return the claim for people, parts indented."""
+        ...
+
+
+class _WithoutStatistics:
+    """A claim that no statistic decides."""
+
+    __slots__ = ()
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """Return no statistics: none decides."""
+        return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(_WithoutStatistics):
+    """A condition that nothing in the log decides: any file may have a matching row."""
+
+    expression: Expression
+
+    def judge(self, facts: Facts) -> Datum:
+        """Return None: unknown for all files."""
+        del facts
+
+    def lines(self) -> Iterator[str]:
+        """Return the condition."""
+        yield f"not decided by statistics: {to_sql(self.expression)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Never(_WithoutStatistics):
+    """A condition that no row can match: a comparison with NULL, or `> NaN`."""
+
+    expression: Expression
+
+    def judge(self, facts: Facts) -> Datum:
+        """Return false."""
+        del facts
+        return pa.scalar(value=False)
+
+    def lines(self) -> Iterator[str]:
+        """Return the condition."""
+        yield f"never true: {to_sql(self.expression)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exact(_WithoutStatistics):
+    """A condition on partition values alone; where it is NULL, no row matches."""
+
+    condition: Expression
+
+    def judge(self, facts: Facts) -> Datum:
+        """Return the condition's value, NULL as false."""
+        found = facts.exact(self.condition)
+        return None if found is None else pc.coalesce(found, pa.scalar(value=False))
+
+    def lines(self) -> Iterator[str]:
+        """Return the condition."""
+        kind = "partition values" if columns(self.condition) else "constant"
+        yield f"{kind}: {to_sql(self.condition)}"
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Claims that must all hold."""
+
+    parts: tuple[Claim, ...]
+
+    def judge(self, facts: Facts) -> Datum:
+        """Return false as soon as one part is false."""
+        found: Datum = None
+        for part in self.parts:
+            answer = part.judge(facts)
+            if answer is not None:
+                found = answer if found is None else pc.and_kleene(found, answer)
+        return found
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """Return those of the parts."""
+        for part in self.parts:
+            yield from part.leaves()
+
+    def lines(self) -> Iterator[str]:
+        """Return the lines of the parts."""
+        for part in self.parts:
+            yield from part.lines()
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Claims of which one must hold."""
+
+    parts: tuple[Claim, ...]
+
+    def judge(self, facts: Facts) -> Datum:
+        """Return false only if all parts are false."""
+        found: Datum = None
+        for part in self.parts:
+            answer = part.judge(facts)
+            if answer is None:
+                return None
+            found = answer if found is None else pc.or_kleene(found, answer)
+        return found
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """Return those of the parts."""
+        for part in self.parts:
+            yield from part.leaves()
+
+    def lines(self) -> Iterator[str]:
+        """Return the lines of the parts."""
+        yield "any of"
+        for part in self.parts:
+            yield from (f"  {line}" for line in part.lines())
+
+
+@dataclass(frozen=True, slots=True)
+class HasNull:
+    """Some row is NULL: the count of NULLs is not zero.
+
+    Holds for wide bounds too: only a count of zero or of all rows tells anything then, and those
+    are all that is asked for here.
+    """
+
+    name: str
+    path: Path
+
+    def judge(self, facts: Facts) -> Datum:
+        """Return whether NULLs were counted."""
+        count = facts.leaf((NULL_COUNT, *self.path))
+        return None if count is None else pc.not_equal(count, pa.scalar(0))
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """Return the count of NULLs."""
+        yield (NULL_COUNT, *self.path), None
+
+    def lines(self) -> Iterator[str]:
+        """Return the condition."""
+        yield f"nullCount({self.name}) > 0"
+
+
+@dataclass(frozen=True, slots=True)
+class HasValue:
+    """Some row is not NULL: fewer NULLs than rows."""
+
+    name: str
+    path: Path
+
+    def judge(self, facts: Facts) -> Datum:
+        """Return whether not all rows are NULL; both counts have the deleted rows too."""
+        count, rows = facts.leaf((NULL_COUNT, *self.path)), facts.leaf((NUM_RECORDS,))
+        return None if count is None or rows is None else pc.not_equal(count, rows)
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """Return both counts."""
+        yield (NUM_RECORDS,), None
+        yield (NULL_COUNT, *self.path), None
+
+    def lines(self) -> Iterator[str]:
+        """Return the condition."""
+        yield f"nullCount({self.name}) < numRecords"
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`left operator right` holds for some pair of values of two ranges."""
+
+    operator: str
+    left: Range
+    right: Range
+
+    def judge(self, facts: Facts) -> Datum:
+        """Return whether the ranges allow it."""
+        left, right = self.left, self.right
+        match self.operator:
+            case "<" | "<=":
+                return _ask(self.operator, left.lower, right.upper, facts)
+            case ">" | ">=":
+                return _ask(self.operator, left.upper, right.lower, facts)
+            case "<>":
+                # Only where both sides are one and the same value, no row can differ.
+                differs = _ask("<>", left.lower, right.upper, facts)
+                return _join(
+                    pc.or_kleene, differs, _ask("<>", left.upper, right.lower, facts), all_of=True
+                )
+            case _:
+                reaches = _ask("<=", left.lower, right.upper, facts)
+                return _join(pc.and_kleene, reaches, _ask(">=", left.upper, right.lower, facts))
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """Return the bounds that the operator asks for."""
+        for side, other in ((self.left, ">"), (self.right, "<")):
+            for column in side.stored:
+                if not self.operator.startswith(other) or self.operator == "<>":
+                    yield column.low_leaf, column.field.type
+                if self.operator in {"=", "<>"} or self.operator.startswith(other):
+                    yield column.high_leaf, column.field.type
+
+    def lines(self) -> Iterator[str]:
+        """Return the comparison of ends."""
+        left, right = self.left, self.right
+        match self.operator:
+            case "<" | "<=":
+                yield f"{left.low_text} {self.operator} {right.high_text}"
+            case ">" | ">=":
+                yield f"{left.high_text} {self.operator} {right.low_text}"
+            case "<>":
+                yield f"not {left.low_text} = {left.high_text} = {right.low_text}"
+            case _:
+                yield f"{left.low_text} <= {right.high_text}"
+                yield f"{left.high_text} >= {right.low_text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Some text in the range starts with a prefix; negated: some does not."""
+
+    value: Range
+    prefix: str
+    negated: bool = False
+
+    def judge(self, facts: Facts) -> Datum:
+        """Return whether the range reaches into the texts with that prefix, or out of them."""
+        low, high = self.value.lower(facts), self.value.upper(facts)
+        if low is None or high is None:
+            return None
+        if self.negated:
+            inside = [pc.starts_with(end, self.prefix) for end in (low, high)]
+            return pc.invert(pc.and_kleene(*inside))
+        start = pc.utf8_slice_codeunits(low, 0, len(self.prefix))
+        prefix: Datum = pa.scalar(self.prefix)
+        return pc.and_kleene(pc.less_equal(start, prefix), pc.greater_equal(high, prefix))
+
+    def leaves(self) -> Iterator[tuple[Path, DataType | None]]:
+        """Return both bounds."""
+        for column in self.value.stored:
+            yield column.low_leaf, column.field.type
+            yield column.high_leaf, column.field.type
+
+    def lines(self) -> Iterator[str]:
+        """Return the range and the prefix."""
+        ends = f"[{self.value.low_text}, {self.value.high_text}]"
+        yield f"{'not all' if self.negated else 'some'} of {ends} start with {self.prefix!r}"
+
+
+def _ask(
+    operator: str,
+    left: Callable[[Facts], Datum],
+    right: Callable[[Facts], Datum],
+    facts: Facts,
+) -> Datum:
+    try:
+        one, other = left(facts), right(facts)
+        return None if one is None or other is None else compare(operator, one, other)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, DeltaError):
+        # What cannot be compared decides nothing.
+        return None
+
+
+def _join(
+    kernel: Callable[[Datum, Datum], Datum], one: Datum, other: Datum, *, all_of: bool = False
+) -> Datum:
+    if one is None or other is None:
+        return None if all_of else (other if one is None else one)
+    return kernel(one, other)
+
+
+def is_nan(value: object) -> bool:
+    """Return whether a constant is NaN, of which bounds say nothing if the writer left it out."""
+    return isinstance(value, float) and math.isnan(value)

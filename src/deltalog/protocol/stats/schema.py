@@ -1,0 +1,268 @@
+"""The statistics of a file: their names, the columns that have them, their Arrow schema.
+
+Owns the names of statistics, the columns that have them, and how a few are picked out of all.
+All columns are physical: the caller maps names before.
+
+A *leaf* of the statistics is a path such as `("maxValues", "a", "b")` or `("numRecords",)`.
+
+Protocol: Per-file Statistics
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from deltalog._util.escaping import path_key
+from deltalog._util.kernels import Array, pc
+from deltalog.schema.arrow import to_arrow_type
+from deltalog.schema.collations import collations_of, ruled_collation
+from deltalog.schema.columns import leaf_columns
+from deltalog.schema.primitives import Bounds, primitive_of_arrow
+from deltalog.schema.types import DataType, Field, PrimitiveType, StructType, versioned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from deltalog.schema.primitives.row import Box
+
+Path = tuple[str, ...]
+
+NUM_RECORDS: Final = "numRecords"
+TIGHT_BOUNDS: Final = "tightBounds"
+MIN_VALUES: Final = "minValues"
+MAX_VALUES: Final = "maxValues"
+NULL_COUNT: Final = "nullCount"
+STATS_WITH_COLLATION: Final = "statsWithCollation"
+# The protocol's sample of a checkpoint has it so, and some writers followed.
+NULL_COUNT_ALIAS: Final = "nullCounts"
+DEFAULT_NUM_INDEXED_COLUMNS: Final = 32
+
+
+def has_bounds(field: Field) -> bool:
+    """Return whether the column gets a minimum and a maximum: numbers, moments and texts do.
+
+    Texts with a collation do not: it orders them in another way than their bytes, and their bounds
+    are among the statistics with collation.
+    """
+    return not collations_of(field) and bounds_of(field.type) is not None
+
+
+def leaf_of_bound(kind: str, path: Path, collation: str | None = None) -> Path:
+    """Return the leaf that holds the minimum or the maximum of a column.
+
+    Args:
+        kind: `MIN_VALUES` or `MAX_VALUES`.
+        path: of the column.
+        collation: by which it is the least or the greatest; None is by bytes.
+    """
+    if collation is None:
+        return (kind, *path)
+    return (STATS_WITH_COLLATION, versioned(collation), kind, *path)
+
+
+def has_bounds_in_parquet(field: Field) -> bool:
+    """Return whether the bounds that a Parquet file has of a column bound its values.
+
+    Those of types whose bounds in the log are not written down do: they are of whole numbers.
+    """
+    kind = field.type
+    return has_bounds(field) or (isinstance(kind, PrimitiveType) and kind.primitive.is_ordered)
+
+
+def box_of(field: Field) -> Callable[[Array], Box | None] | None:
+    """Return how the box of a column's values is found; None if they have none."""
+    return field.type.primitive.codec.box if isinstance(field.type, PrimitiveType) else None
+
+
+def bounds_of(data_type: DataType) -> Bounds | None:
+    """Return the form of the type's minima and maxima; None if it has none."""
+    return data_type.primitive.codec.bounds if isinstance(data_type, PrimitiveType) else None
+
+
+def bounds_in_arrow(arrow_type: pa.DataType) -> Bounds:
+    """Return the form of bounds of the type that stores values of an Arrow type.
+
+    Any other statistic is a number or a truth value, which JSON has as Arrow does.
+    """
+    found = primitive_of_arrow(arrow_type)
+    return (found[0].codec.bounds if found else None) or Bounds()
+
+
+def indexed_columns(
+    schema: StructType,
+    *,
+    num_indexed_columns: int = DEFAULT_NUM_INDEXED_COLUMNS,
+    columns: Collection[Path] | None = None,
+) -> list[tuple[Path, Field]]:
+    """Return the leaf columns that get statistics, in the schema's order.
+
+    Args:
+        schema: of the data files, without partition columns.
+        num_indexed_columns: how many leaves from the first on; -1 is all.
+        columns: the chosen columns instead; a struct stands for all its leaves.
+
+    Protocol: `delta.dataSkippingNumIndexedCols`, `delta.dataSkippingStatsColumns`
+    """
+    leaves = list(leaf_columns(schema))
+    if columns is not None:
+        chosen = {path_key(column) for column in columns}
+        return [
+            (path, field)
+            for path, field in leaves
+            if any(path_key(path[:length]) in chosen for length in range(1, len(path) + 1))
+        ]
+    return leaves if num_indexed_columns < 0 else leaves[:num_indexed_columns]
+
+
+def stats_schema(columns: Iterable[tuple[Path, Field]], *, tight_bounds: bool = True) -> pa.Schema:
+    """Return the Arrow schema of the statistics of some columns, as checkpoints hold them.
+
+    Args:
+        columns: what `indexed_columns` gave.
+        tight_bounds: whether there is a column that tells if bounds are extremes of live rows.
+    """
+    leaves: list[tuple[Path, pa.DataType]] = [((NUM_RECORDS,), pa.int64())]
+    indexed = list(columns)
+    for kind in (MIN_VALUES, MAX_VALUES):
+        leaves += [
+            ((kind, *path), to_arrow_type(field.type) if has_bounds(field) else pa.string())
+            for path, field in indexed
+            if has_bounds(field) or box_of(field) is not None
+        ]
+    leaves += [((NULL_COUNT, *path), pa.int64()) for path, _ in indexed]
+    collated = [(path, found) for path, field in indexed if (found := ruled_collation(field))]
+    leaves += [
+        (leaf_of_bound(kind, path, collation), pa.string())
+        for path, collation in collated
+        for kind in (MIN_VALUES, MAX_VALUES)
+    ]
+    if tight_bounds:
+        leaves.append(((TIGHT_BOUNDS,), pa.bool_()))
+    return schema_of_leaves(leaves)
+
+
+def schema_of_leaves(leaves: Iterable[tuple[Path, pa.DataType]]) -> pa.Schema:
+    """Return the nested schema that has these leaves, in the order in which they come."""
+    tree: dict[str, Any] = {}
+    for path, data_type in leaves:
+        branch = tree
+        for name in path[:-1]:
+            branch = branch.setdefault(name, {})
+        branch[path[-1]] = data_type
+    return pa.schema(_fields(tree))
+
+
+def leaves_of_schema(
+    schema: Iterable[pa.Field[Any]], path: Path = ()
+) -> list[tuple[Path, pa.DataType]]:
+    """Return the leaves of a nested schema or struct type, depth first, below a path."""
+    found: list[tuple[Path, pa.DataType]] = []
+    for field in schema:
+        here, kind = (*path, field.name), field.type
+        found += leaves_of_schema(kind, here) if pt.is_struct(kind) else [(here, kind)]
+    return found
+
+
+def find_leaf(data: pa.RecordBatch | pa.Table, path: Path) -> Array | None:
+    """Return a nested column, NULL where a struct around it is; None if there is none."""
+    index = data.schema.get_field_index(path[0])
+    found: Array | None = data.column(index) if index >= 0 else None
+    for name in path[1:]:
+        found = None if found is None else child_of(found, name)
+    return found
+
+
+def child_of(parent: Array, name: str) -> Array | None:
+    """Return a field of a struct, NULL where the struct is; None if it has no such field."""
+    index = parent.type.get_field_index(name)
+    if index < 0:
+        return None
+    if isinstance(parent, pa.StructArray) and not parent.null_count:
+        return parent.field(index)  # the kernel would have nothing to do, and takes its time
+    return pc.struct_field(parent, [index])
+
+
+def project_stats(schema: pa.Schema, leaves: Collection[Path]) -> pa.Schema:
+    """Return the schema restricted to some leaves, in its own order; others are left out."""
+    wanted = set(leaves)
+    return schema_of_leaves(leaf for leaf in leaves_of_schema(schema) if leaf[0] in wanted)
+
+
+def conform_stats(parsed: pa.Array[Any] | pa.ChunkedArray[Any], schema: pa.Schema) -> pa.Table:
+    """Return statistics in the types asked for, which are those of the columns today.
+
+    What the statistics do not have is NULL, and so is a value that the asked type cannot hold:
+    writers keep the type that a column had when its statistics were written.
+
+    Args:
+        parsed: structs: of a checkpoint's `stats_parsed`, or as `pyarrow.json` read them.
+        schema: of the leaves that are wanted.
+    """
+    chunks = parsed.chunks if isinstance(parsed, pa.ChunkedArray) else [parsed]
+    tables = [
+        pa.table([_statistic(chunk, field) for field in schema], schema=schema)
+        for chunk in chunks
+        if pt.is_struct(chunk.type)
+    ]
+    return pa.concat_tables(tables) if chunks else schema.empty_table()
+
+
+def _statistic(stats: Array, wanted: pa.Field[Any]) -> Array:
+    found = child_of(stats, wanted.name)
+    alias = child_of(stats, NULL_COUNT_ALIAS) if wanted.name == NULL_COUNT else None
+    if found is None:
+        found = alias
+    elif alias is not None and alias.type == found.type and alias.null_count < len(alias):
+        found = _coalesced(found, alias)
+    return _in_type(found, wanted.type, len(stats))
+
+
+def _coalesced(first: Array, second: Array) -> Array:
+    if not pt.is_struct(first.type):
+        return pc.coalesce(first, second)
+    parts = map(_coalesced, first.flatten(), second.flatten())
+    return pa.StructArray.from_arrays(list(parts), fields=list(first.type))
+
+
+def _in_type(found: Array | None, to: Any, count: int) -> Array:
+    if found is None:
+        return pa.nulls(count, to)
+    if pt.is_struct(to) and pt.is_struct(found.type):
+        children = [_in_type(child_of(found, part.name), part.type, count) for part in to]
+        mask = found.is_null() if found.null_count else None
+        return pa.StructArray.from_arrays(children, fields=list(to), mask=mask)
+    read = bounds_in_arrow(to).read if pt.is_string(found.type) else None
+    return cast_or_null(found, to) if read is None or found.type == to else read(found, to)
+
+
+def cast_or_null(array: Array, to: pa.DataType) -> Array:
+    """Return the values in another type; NULL where it cannot hold them exactly.
+
+    Cost: one pass if all fit, else one more per value that differs.
+    """
+    if array.type == to:
+        return array
+    try:
+        return array.cast(to)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        pass
+    encoded = array.dictionary_encode()
+    values = [_cast_one(value, to) for value in encoded.dictionary]
+    return pa.array(values, to).take(encoded.indices)
+
+
+def _cast_one(value: pa.Scalar[Any], to: pa.DataType) -> pa.Scalar[Any] | None:
+    try:
+        return value.cast(to)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+def _fields(tree: dict[str, Any]) -> list[pa.Field[Any]]:
+    return [
+        pa.field(name, pa.struct(_fields(part)) if isinstance(part, dict) else part)
+        for name, part in tree.items()
+    ]

@@ -1,0 +1,144 @@
+"""Data skipping: which files need not be read for a condition on rows.
+
+Owns the plan: which statistics it needs, and what they rule out. The rules are in `rewrite`, the
+logic in `claims`, the corrections of stored values in `bounds`.
+
+Protocol: Per-file Statistics
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog._util.kernels import pc
+from deltalog.expressions.trees import columns
+from deltalog.protocol.stats.ranges import AllOf, AnyOf, Claim, Facts, Unknown
+from deltalog.protocol.stats.rewrite import TableColumns, rewrite
+from deltalog.protocol.stats.schema import (
+    MAX_VALUES,
+    MIN_VALUES,
+    NULL_COUNT,
+    NUM_RECORDS,
+    STATS_WITH_COLLATION,
+    has_bounds,
+    schema_of_leaves,
+)
+from deltalog.schema.arrow import to_arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deltalog.expressions.nodes import Expression
+    from deltalog.protocol.stats.schema import Path
+    from deltalog.schema.types import DataType, Field
+
+_ORDER: Final = (NUM_RECORDS, MIN_VALUES, MAX_VALUES, NULL_COUNT, STATS_WITH_COLLATION)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipping:
+    """The files that may hold matching rows, as a function of their statistics.
+
+    Args:
+        claim: what must hold in a file.
+        stats_schema: the leaves that decide, with physical names.
+        partition_columns: logical names of the partition columns that decide.
+    """
+
+    claim: Claim
+    stats_schema: pa.Schema
+    partition_columns: tuple[str, ...]
+
+    def keep(self, stats: pa.Table | None, partitions: pa.Table | None = None) -> pa.BooleanArray:
+        """Mark the files that may hold a matching row.
+
+        Three-valued inside: an absent statistic is NULL, and NULL keeps the file.
+
+        Args:
+            stats: one row per file, with `stats_schema`; what it lacks is unknown.
+            partitions: one row per file, typed, by logical name.
+
+        Returns:
+            One boolean per file, never null.
+
+        Cost: no I/O; some vectorised kernels per condition.
+        """
+        facts = Facts(stats, partitions)
+        found: Any = self.claim.judge(facts)
+        if found is None or isinstance(found, pa.Scalar):
+            is_kept = found is None or found.as_py() is not False
+            mask: pa.BooleanArray = pa.repeat(pa.scalar(is_kept), facts.num_files)
+            return mask
+        kept: pa.BooleanArray = (
+            pc.coalesce(found, pa.scalar(value=True)) if found.null_count else found
+        )
+        return kept
+
+    def explain(
+        self, stats: pa.Table | None = None, partitions: pa.Table | None = None
+    ) -> tuple[str, ...]:
+        """Return one line for each condition that decides; with data, how many files each keeps."""
+        parts = self.claim.parts if isinstance(self.claim, AllOf) else (self.claim,)
+        if stats is None and partitions is None:
+            return tuple(line for part in parts for line in part.lines())
+        lines: list[str] = []
+        for part in parts:
+            first, *rest = part.lines()
+            mask = replace(self, claim=part).keep(stats, partitions)
+            lines += [f"{first}: keeps {mask.true_count} of {len(mask)} files", *rest]
+        return tuple(lines)
+
+
+def plan_skipping(
+    predicate: Expression,
+    table: TableColumns,
+    *,
+    is_bounded: Callable[[Field], bool] = has_bounds,
+) -> Skipping | None:
+    """Return how to skip files that cannot hold a row for which `predicate` is true.
+
+    Args:
+        predicate: resolved against the table's logical schema.
+        table: its schema, partition columns and column mapping.
+        is_bounded: whether there are bounds of a column: in the log, or in Parquet's footers.
+
+    Returns:
+        None if no statistic and no partition value could decide anything.
+
+    Protocol: Per-file Statistics
+    """
+    claim = rewrite(predicate, table, is_bounded=is_bounded)
+    if _decides_nothing(claim):
+        return None
+    used = {path[0] for path in columns(predicate)}
+    return Skipping(
+        claim,
+        _schema_of(tuple(claim.leaves())),
+        tuple(name for name in table.partition_columns if name in used),
+    )
+
+
+def _decides_nothing(claim: Claim) -> bool:
+    match claim:
+        case Unknown():
+            return True
+        case AllOf(parts):
+            return all(_decides_nothing(part) for part in parts)
+        case AnyOf(parts):
+            return any(_decides_nothing(part) for part in parts)
+        case _:
+            return False
+
+
+@lru_cache(maxsize=256)  # conditions on the same columns ask for the same statistics
+def _schema_of(asked: tuple[tuple[Path, DataType | None], ...]) -> pa.Schema:
+    leaves = {
+        path: pa.int64() if data_type is None else to_arrow_type(data_type)
+        for path, data_type in asked
+    }
+    order = sorted(leaves, key=lambda path: (_ORDER.index(path[0]), path))
+    return schema_of_leaves((path, leaves[path]) for path in order)

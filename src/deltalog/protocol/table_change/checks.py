@@ -1,0 +1,339 @@
+"""Check the configuration of a table that is to be created or changed.
+
+Owns the order of the features' checks, and the check that deltalog can still use the table
+afterwards.
+
+Protocol: Table Features, Protocol Evolution
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from deltalog.errors import InvalidInputError
+from deltalog.protocol.actions.properties import (
+    PROPERTIES,
+    TableProperties,
+    canonical_key,
+    check_settable,
+)
+from deltalog.protocol.column_mapping import (
+    HAS_DROPPED_OR_RENAMED_PROPERTY,
+    USAGE_TRACKING,
+    Mode,
+    check_mode_change,
+    physical_path,
+)
+from deltalog.protocol.features import iceberg_compat, iceberg_writer_compat
+from deltalog.protocol.features.clustering import check_clustering_columns, clustering_action
+from deltalog.protocol.features.declarations import check_declarations, dependents
+from deltalog.protocol.features.protocol_change import requested_protocol, supported_features
+from deltalog.protocol.features.registry import canonical_name
+from deltalog.protocol.features.support import check_change_columns, check_writable, engines_for
+from deltalog.protocol.table_change.columns import check_reserved
+from deltalog.schema.check import check_new_schema
+from deltalog.schema.columns import canonical_path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deltalog.protocol.actions import DomainMetadata
+    from deltalog.protocol.actions.model import Protocol
+    from deltalog.protocol.configuration import TableConfiguration
+    from deltalog.protocol.features.registry import OtherEngine
+    from deltalog.schema.columns import Path
+
+
+def check(
+    made: TableConfiguration,
+    *,
+    before: TableConfiguration | None = None,
+    clustering_columns: Sequence[str | tuple[str, ...]] | None = None,
+    is_whole: bool = False,
+    has_catalog: bool = False,
+) -> None:
+    """Raise if a configuration is contradictory, or deltalog could not use the table.
+
+    Args:
+        made: the new table.
+        before: the current table; what does not change is not checked again.
+        clustering_columns: of a new table.
+        is_whole: whether to check names and types even if the schema does not change.
+        has_catalog: whether a catalog makes the table.
+
+    Raises:
+        InvalidInputError: schema, partitioning and properties contradict each other.
+        UnsupportedFeatureError: deltalog could not write the table.
+    """
+    check_usable(made, before=before, has_catalog=has_catalog)
+    properties, schema = made.properties, made.schema
+    if is_whole or before is None or schema != before.schema:
+        is_mapped = made.column_mapping_mode is not Mode.NONE
+        check_new_schema(schema, made.metadata.partition_columns, has_column_mapping=is_mapped)
+    if before is None or properties.data_skipping_stats_columns != (
+        before.properties.data_skipping_stats_columns
+    ):
+        for path in properties.data_skipping_stats_columns or ():
+            canonical_path_of(schema, path)  # raises where there is no such column
+    if clustering_columns is not None:
+        check_clustering_columns(clustering_columns, schema, made.partition_columns, properties)
+    check_declarations(
+        made.metadata.configuration,
+        schema,
+        made.partition_columns,
+        known=None if before is None else before.schema,
+        known_configuration=None if before is None else before.metadata.configuration,
+    )
+    check_change_columns(properties, schema)
+    iceberg_compat.check(made.features, properties, schema)
+    iceberg_writer_compat.check(
+        made.features,
+        properties,
+        schema,
+        before=None if before is None else before.schema,
+        is_active=made.is_active,
+    )
+    iceberg_compat.check_formats(properties, None if before is None else before.properties)
+    check_reserved(schema, (made.row_id_column, made.row_commit_version_column))
+
+
+def check_change(
+    before: TableConfiguration,
+    after: TableConfiguration,
+    changed: Sequence[Path],
+    *,
+    replaces_data: bool,
+) -> None:
+    """Raise for a change that existing files, constraints or generated columns do not allow.
+
+    Args:
+        before: the current table.
+        after: the new table.
+        changed: columns that are dropped, renamed or get another type or collation; paths in the
+            old schema.
+        replaces_data: whether the same commit removes all rows.
+
+    Raises:
+        InvalidInputError: partitioning or column mapping change while files stay, or a constraint
+            or generated column names a changed column.
+    """
+    check_mode_change(
+        before.column_mapping_mode, after.column_mapping_mode, is_rewrite=replaces_data
+    )
+    layouts = before.physical_partition_columns, after.physical_partition_columns
+    if not replaces_data and layouts[0] != layouts[1]:
+        raise InvalidInputError(
+            f"cannot change the partition columns from {list(before.partition_columns)} to "
+            f"{list(after.partition_columns)}: files are laid out by them; overwrite the table"
+        )
+    if replaces_data:
+        iceberg_compat.check_partitioning(
+            after.properties, before.partition_columns, after.partition_columns
+        )
+    if changed:
+        _check_dependents(before, after, changed)
+
+
+def _check_dependents(
+    before: TableConfiguration, after: TableConfiguration, changed: Sequence[Path]
+) -> None:
+    left = {rule.text for rule in dependents(after.metadata.configuration, after.schema)}
+    names = set(after.schema.names)
+    for rule in dependents(before.metadata.configuration, before.schema):
+        # A rule that the same change removes does not count.
+        stays = rule.text in left if rule.owner is None else rule.owner in names
+        broken = [path for path in changed if rule.needs(path)]
+        if stays and broken:
+            raise InvalidInputError(
+                f"cannot change the column {'.'.join(broken[0])!r}: {rule.what} ({rule.text}) "
+                "depends on it; drop that first"
+            )
+
+
+def check_usable(
+    configuration: TableConfiguration,
+    *,
+    before: TableConfiguration | None = None,
+    has_catalog: bool = False,
+) -> None:
+    """Raise if deltalog could no longer read and write the table.
+
+    Otherwise a user could lock themselves out, and could not undo the change.
+
+    Args:
+        configuration: of the new table.
+        before: of the current table. A table that a catalog already manages stays usable.
+        has_catalog: whether a catalog makes the table, so that it may manage it.
+
+    Raises:
+        DeltaProtocolError: as `features.support.check_writable`, and where protocol, schema and
+            properties contradict.
+    """
+    check_writable(
+        configuration,
+        table="the table as it would be",
+        has_log_tail=has_catalog or (before is not None and before.is_catalog_managed),
+    )
+    # Computed on access; they raise where protocol, schema and properties contradict.
+    _ = configuration.physical_schema
+    _ = configuration.partition_columns
+    _ = configuration.in_commit_timestamps
+
+
+def engines_losing_access(
+    before: Protocol, after: Protocol, *, writing: bool = False
+) -> tuple[OtherEngine, ...]:
+    """Return the engines that can read (or write) the current table, but not the new one."""
+    could = engines_for(tuple(supported_features(before).values()), writing=writing)
+    can = engines_for(tuple(supported_features(after).values()), writing=writing)
+    return tuple(engine for engine in could if engine not in can)
+
+
+# The metadata domain of clustering columns, of a new table or of one that is altered.
+
+
+def clustering_domain(
+    configuration: TableConfiguration, columns: Sequence[str | Path]
+) -> DomainMetadata:
+    """Return the metadata domain `delta.clustering` for these columns, by physical names.
+
+    Raises:
+        InvalidInputError: a column cannot be a clustering column.
+    """
+    paths = check_clustering_columns(
+        columns, configuration.schema, configuration.partition_columns, configuration.properties
+    )
+    mode = configuration.column_mapping_mode
+    return clustering_action([physical_path(configuration.schema, path, mode) for path in paths])
+
+
+# Table properties to store: those that a user sets, and those that writers maintain.
+
+
+_P: Final = TableProperties
+_ENABLEMENT: Final = (
+    _P.in_commit_timestamp_enablement_version.key,
+    _P.in_commit_timestamp_enablement_timestamp.key,
+)
+
+
+def is_set_by_writers(key: str) -> bool:
+    """Whether only writers may set the property."""
+    known = PROPERTIES.get(key)
+    return known is not None and not known.settable
+
+
+def checked_configuration(
+    current: Mapping[str, str], asked: Mapping[str, str], *, is_lenient: bool = False
+) -> dict[str, str]:
+    """Return the new table properties, after checking those that change.
+
+    Only properties that change are checked: another writer may have set the others. Properties
+    that only writers set stay, whether the user names them or not.
+
+    Args:
+        current: of the table.
+        asked: the whole configuration that the user wants.
+        is_lenient: whether unknown `delta.` properties are stored as they are.
+
+    Raises:
+        InvalidInputError: a property that changes is unknown, set by writers only, or has an
+            invalid value.
+    """
+    given: Mapping[str, object] = asked  # callers may ignore the types
+    odd = {key: value for key, value in given.items() if not isinstance(value, str)}
+    if odd:
+        raise InvalidInputError(f"expected table properties as texts, found {odd}")
+    changes = {key: text for key, text in asked.items() if current.get(key) != text}
+    unknown = {key: text for key, text in changes.items() if is_lenient and not _is_known(key)}
+    wanted = check_settable({key: text for key, text in changes.items() if key not in unknown})
+    unchanged = {
+        key: text
+        for key, text in current.items()
+        if (key in asked and key not in changes) or is_set_by_writers(key)
+    }
+    return {**unchanged, **unknown, **wanted}
+
+
+def _is_known(key: str) -> bool:
+    try:
+        canonical_key(key)
+    except InvalidInputError:
+        return False
+    return True
+
+
+def check_dialect(
+    configuration: Mapping[str, str], current: Protocol, features: Sequence[str]
+) -> None:
+    """Raise if the draft's row ids are enabled on a table that does not support them yet.
+
+    No other engine supports the draft's feature, so such a table could be written by deltalog only.
+
+    Raises:
+        InvalidInputError: `delta.enableRowIds` is set, and the table does not support the feature.
+    """
+    if not TableProperties(configuration).enable_row_ids:
+        return
+    _, requested = requested_protocol(configuration)
+    named = {canonical_name(name) for name in (*features, *requested)}
+    if "rowIds" not in named and "rowIds" not in supported_features(current):
+        raise InvalidInputError(
+            "cannot set delta.enableRowIds: it belongs to a draft of the protocol, and other "
+            "engines could not write the table; set delta.enableRowTracking = true"
+        )
+
+
+def has_first_names(configuration: Mapping[str, str], protocol: Protocol) -> bool:
+    """Whether no column was ever dropped or renamed, so that new ones may be stored by their names.
+
+    Protocol: RFC Column Mapping Usage Tracking
+    """
+    tracked = USAGE_TRACKING in supported_features(protocol)
+    return tracked and configuration.get(HAS_DROPPED_OR_RENAMED_PROPERTY) == "false"
+
+
+def with_lost_names(configuration: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a table of which a column is dropped or renamed, if it tracks that.
+
+    Protocol: RFC Column Mapping Usage Tracking
+    """
+    if HAS_DROPPED_OR_RENAMED_PROPERTY not in configuration:
+        return dict(configuration)
+    return {**configuration, HAS_DROPPED_OR_RENAMED_PROPERTY: "true"}
+
+
+def stored_configuration(
+    configuration: Mapping[str, str],
+    protocol: Protocol,
+    *,
+    before: TableConfiguration | None = None,
+) -> dict[str, str]:
+    """Return the properties to store, with the names of the materialized row id columns.
+
+    Delta Spark names the hidden columns as soon as the feature is supported. The names are random,
+    so that they never collide with a column of the table. The commit records from which version
+    on in-commit timestamps are enabled; what an earlier period left behind is removed.
+
+    Protocol: Row Tracking (Materialized Row IDs)
+    """
+    features = supported_features(protocol)
+    needed: dict[str, str] = {}
+    if "rowTracking" in features:
+        needed[_P.materialized_row_id_column_name.key] = f"_row-id-col-{uuid.uuid4()}"
+        key = _P.materialized_row_commit_version_column_name.key
+        needed[key] = f"_row-commit-version-col-{uuid.uuid4()}"
+    if "rowIds" in features:
+        needed[_P.row_ids_physical_column_name.key] = f"_row-id-col-{uuid.uuid4()}"
+    found = {**needed, **configuration}
+    if USAGE_TRACKING in features:
+        if before is None:
+            found.setdefault(HAS_DROPPED_OR_RENAMED_PROPERTY, "false")
+        elif not before.supports(USAGE_TRACKING):
+            # Of a table that is there, nobody has kept what was dropped or renamed.
+            found[HAS_DROPPED_OR_RENAMED_PROPERTY] = "true"
+    if before is None or before.in_commit_timestamps is None:
+        for key in _ENABLEMENT:
+            found.pop(key, None)
+    return found

@@ -1,0 +1,352 @@
+"""The rows of a table for a query that names it: of a version, or its changes.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
+
+import pyarrow as pa
+from sqlglot import exp
+
+from deltalog._util.escaping import name_key
+from deltalog.errors import InvalidInputError
+from deltalog.expressions import columns, parse_sql
+from deltalog.expressions.sql_session import UTC_NAMES
+from deltalog.query.duckdb import is_of_table, shared_duckdb
+from deltalog.query.lexer import error_at
+from deltalog.query.parse import read_query
+from deltalog.query.running import query_translated, with_names, with_schema
+from deltalog.query.translate import TableChangesCall, bound, translated
+from deltalog.schema.arrow import told_of_query
+from deltalog.schema.collations import unordered_in
+from deltalog.schema.columns import find_field, walk_types
+from deltalog.schema.types import DAY_TO_SECOND, INTEGER, YEAR_TO_MONTH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from deltalog.data.scan.plan import Scan
+    from deltalog.log.context import TableContext
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.query.names import Version
+    from deltalog.query.native import TableRead
+    from deltalog.query.translate import Selection, TranslatedQuery
+    from deltalog.schema import StructType
+
+_OWN_NAME: Final = "this"
+# Arguments of `load_cdf` for a bound: a version, or a moment.
+_BOUNDS: Final = (
+    ("starting_version", "starting_timestamp"), ("ending_version", "ending_timestamp"),
+)  # fmt: skip
+
+
+class VersionedTable(Protocol):
+    """A `DeltaTable`, as far as queries need it."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that it shows."""
+        ...
+
+    @classmethod
+    def from_context(cls, context: TableContext) -> Self:
+        """Return the newest version of a table."""
+        ...
+
+    def load_as_version(self, version: Any) -> None:
+        """Show another version."""
+        ...
+
+    def load_cdf(self) -> Any:
+        """Return the change data feed."""
+        ...
+
+    def to_pyarrow_dataset(self) -> Any:
+        """Return the rows as a dataset."""
+        ...
+
+    def scan(self) -> Any:
+        """Plan a read of rows."""
+        ...
+
+
+TableT = TypeVar("TableT", bound=VersionedTable)
+
+
+def query_table(
+    table: VersionedTable, query: str, parameters: Mapping[str, object]
+) -> pa.RecordBatchReader:
+    """Return the rows of a query over one table, which it calls `this`.
+
+    Raises:
+        InvalidInputError: DuckDB is needed and not installed, or refuses the query.
+    """
+    found = translated(query)
+    rows: dict[str, Any] = {}
+    for key, reference in found.tables.items():
+        one = bound(reference, parameters)
+        name = one.table if isinstance(one, TableChangesCall) else one
+        if name.key != (_OWN_NAME,):
+            raise InvalidInputError(
+                f"cannot query {name}: this table is called `{_OWN_NAME}` here; deltalog.sql has "
+                "queries over several tables"
+            )
+        if isinstance(one, TableChangesCall):
+            check_looked_into(table, found.reads[key])
+            rows[key] = changes_of(table, one)
+        else:
+            seen = at_version(table, name.known_version)
+            selected = select(seen, found.selection, parameters, shown=query)
+            if selected is not None:
+                return selected.to_reader()
+            rows[key] = rows_for(seen, found.reads[key], parameters)
+    found = spelled_as_tables(query, found, rows)
+    return query_translated(shared_duckdb(), found, rows, parameters, shown=query)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionScan:
+    """A query that is a scan.
+
+    Args:
+        scan: that answers it.
+        names: of the columns of the answer.
+        place: of the condition in the query.
+        shown: the query in errors.
+    """
+
+    scan: Scan
+    names: Sequence[str]
+    place: int
+    shown: str
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows, streamed.
+
+        Raises:
+            InvalidInputError: the condition has no value for a row, when that row is read.
+        """
+        scan = self.scan
+        told = with_schema(scan.to_reader(), _told(scan.schema, scan.table_schema))
+        reader = with_names(told, self.names)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            try:
+                yield from reader
+            except InvalidInputError as error:
+                raise error_at(self.shown, self.place, str(error), attempt="run") from error
+
+        return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+
+def select(
+    table: VersionedTable,
+    selection: Selection | None,
+    parameters: Mapping[str, object],
+    *,
+    shown: str,
+) -> SelectionScan | None:
+    """Return the answer of a query that is a scan; None if DuckDB answers it or says what is wrong.
+
+    Args:
+        table: at its version.
+        selection: what the query asks of it.
+        parameters: of the query.
+        shown: the query in errors.
+    """
+    configuration = table.snapshot.configuration
+    session = table.snapshot.context.session
+    if selection is None or session.time_zone not in UTC_NAMES:
+        return None  # moments of queries are in UTC
+    known = {name_key(name): name for name in configuration.schema.names}
+    asked = selection.columns or tuple((name, name) for name in configuration.schema.names)
+    wanted = [known.get(name_key(name), "") for name, _ in asked]
+    if "" in wanted or len(set(wanted)) < len(wanted):
+        return None
+    where = selection.where
+    try:
+        condition = None if where is None else parse_sql(where, parameters=parameters)
+        if condition is not None and not all(
+            name_key(path[0]) in known for path in columns(condition)
+        ):
+            return None  # such as a name of the answer
+        scan: Any = table.scan
+        found = scan(wanted, condition, limit=selection.limit)
+    except InvalidInputError:
+        return None
+    return SelectionScan(found, [name for _, name in asked], selection.place, shown)
+
+
+def rows_for(table: VersionedTable, read: TableRead, parameters: Mapping[str, object]) -> Any:
+    """Return what DuckDB reads for a table: no more than the query needs.
+
+    Args:
+        table: at its version.
+        read: what is needed.
+        parameters: of the query.
+    """
+    check_looked_into(table, read)
+    names = table.snapshot.configuration.schema.names
+    if read.limit is not None:
+        known = {name_key(name): name for name in names}
+        wanted = (
+            None if read.columns is None else [known.get(name_key(one)) for one in read.columns]
+        )
+        if wanted is None or None not in wanted:
+            scan: Any = table.scan
+            return scan(wanted, limit=read.limit)
+    dataset: Any = table.to_pyarrow_dataset
+    try:
+        return dataset(file_pruning_predicate=read.predicate(parameters, names))
+    except InvalidInputError:
+        return dataset()  # such as types that DuckDB compares, and we do not
+
+
+def telling_rows(rows: Any) -> Any:
+    """Return the rows of a table, whose months and whole numbers tell what they are.
+
+    Those of a data frame may be either, as Arrow has no other type for months.
+    """
+    if not is_of_table(rows) or not hasattr(rows, "replace_schema"):
+        return rows
+    return rows.replace_schema(_told(rows.schema, rows.table_schema, tells_numbers=True))
+
+
+def _told(shown: pa.Schema, schema: StructType, *, tells_numbers: bool = False) -> pa.Schema:
+    for place, part in enumerate(shown):
+        kind = find_field(schema, (part.name,)).type
+        is_number = tells_numbers and kind == INTEGER
+        if is_number or any(inner == YEAR_TO_MONTH for _, inner in walk_types(kind)):
+            shown = shown.set(place, told_of_query(part, kind))
+    return shown
+
+
+def check_looked_into(table: VersionedTable, read: TableRead) -> None:
+    """Refuse a query that compares values by bytes that other rules compare.
+
+    DuckDB knows neither the collations of a table nor what is the same place, and has an interval
+    of months and days at once.
+
+    Raises:
+        InvalidInputError: it looks into texts with a collation, into geometries or intervals, or
+            gives months that are inside of another type.
+    """
+    schema = table.snapshot.configuration.schema
+    for name in schema.names:
+        kinds = [kind for _, kind in walk_types(find_field(schema, (name,)).type)]
+        is_named = read.named is None or name_key(name) in read.named
+        if is_named and YEAR_TO_MONTH in kinds[1:]:
+            raise InvalidInputError(
+                f"cannot query {table.snapshot.store.root}: column {name!r} has intervals of years "
+                "and months inside, which DuckDB takes for numbers; a query with no more than "
+                "columns, a condition and a limit is answered"
+            )
+        if read.looked_into is not None and name_key(name) not in read.looked_into:
+            continue
+        what = unordered_in(schema, name)
+        if what is not None:
+            raise InvalidInputError(
+                f"cannot query {table.snapshot.store.root}: column {name!r} has {what}, of which "
+                "DuckDB compares bytes; a query may give its values as they are, and ask whether "
+                "they are NULL"
+            )
+        if DAY_TO_SECOND in kinds:
+            raise InvalidInputError(
+                f"cannot query {table.snapshot.store.root}: column {name!r} has intervals of days, "
+                "which DuckDB does not tell from months; a query with no more than columns, a "
+                "condition and a limit is answered, and so is scan(…, order_by=…)"
+            )
+
+
+def at_version(table: TableT, version: Version | None) -> TableT:
+    """Return a table at a version; the table itself if that is None."""
+    if version is None:
+        return table
+    travelled = type(table).from_context(table.snapshot.context)
+    travelled.load_as_version(version)
+    return travelled
+
+
+def changes_of(table: VersionedTable, changes: TableChangesCall) -> Any:
+    """Return the change data feed that `table_changes` asks for."""
+    given: dict[str, Any] = {}
+    for limit, names in zip((changes.start, changes.end), _BOUNDS, strict=True):
+        if limit is not None:
+            given[names[not isinstance(limit, int)]] = limit
+    feed: Any = table.load_cdf
+    return feed(**given)
+
+
+# Names of a query spelled as the tables spell them.
+
+
+# What may name a column of a table: all other names are the query's own.
+_READS: Final = (exp.Column, exp.Dot, exp.Join)
+
+
+def spelled_as_tables(
+    text: str, found: TranslatedQuery, tables: Mapping[str, Any]
+) -> TranslatedQuery:
+    """Return a translated query whose columns are spelled as the tables that it reads spell them.
+
+    A name stays that some column has exactly, that several columns have in another case, or that
+    the query gives to something itself. The answer's columns are called as the query says.
+
+    Args:
+        text: the query.
+        found: what it was translated to.
+        tables: name in `found` → an Arrow dataset, table or reader.
+    """
+    if text.isascii() and all(name.isascii() for name in _names_of(tables.values())):
+        return found
+    spelled = _spelled(text, frozenset(_names_of(tables.values())))
+    return found if spelled == text else replace(translated(spelled), names=found.names)
+
+
+def _names_of(tables: Iterable[Any]) -> Iterator[str]:
+    for rows in tables:
+        schema = getattr(rows, "schema", None)
+        if isinstance(schema, pa.Schema):
+            for part in schema:
+                yield from _names_in(part)
+
+
+def _names_in(part: pa.Field[Any]) -> Iterator[str]:
+    yield part.name
+    kind: Any = part.type
+    for place in range(kind.num_fields):
+        yield from _names_in(kind.field(place))
+
+
+def _spelled(text: str, names: frozenset[str]) -> str:
+    by_key: dict[str, set[str]] = {}
+    for name in names:
+        by_key.setdefault(name_key(name), set()).add(name)
+    query = read_query(text)
+    identifiers = list(query.tree.find_all(exp.Identifier))
+    own = {name_key(one.name) for one in identifiers if not isinstance(one.parent, _READS)}
+    changes: dict[int, tuple[int, str]] = {}
+    for one in identifiers:
+        key, start = name_key(one.name), one.meta.get("start")
+        meant = by_key.get(key, ())
+        if one.name in names or key in own or len(meant) != 1 or start is None:
+            continue
+        (name,) = meant
+        end = one.meta["end"] + 1
+        written = query.source.text[start:end]
+        place = query.source.origin(start)
+        if _is_same_to_duckdb(name, one.name) or not text.startswith(written, place):
+            continue
+        quoted = name.replace("`", "``")
+        changes[place] = (place + len(written), f"`{quoted}`")
+    for place, (end, name) in sorted(changes.items(), reverse=True):
+        text = text[:place] + name + text[end:]
+    return text
+
+
+def _is_same_to_duckdb(one: str, other: str) -> bool:
+    """Whether names differ in the case of ASCII's letters alone."""
+    return one.encode().lower() == other.encode().lower()

@@ -1,0 +1,97 @@
+"""The columns that a read can add to those of the table: names, and Arrow types.
+
+Protocol: Change Data Files; `_metadata` is Spark's hidden struct of file and row facts
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from deltalog._util.escaping import name_key
+from deltalog.schema.arrow import from_arrow_type
+from deltalog.schema.types import Field, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+METADATA: Final = "_metadata"
+FILE_PATH: Final = "_metadata.file_path"
+FILE_NAME: Final = "_metadata.file_name"
+FILE_SIZE: Final = "_metadata.file_size"
+FILE_MODIFICATION_TIME: Final = "_metadata.file_modification_time"
+ROW_INDEX: Final = "_metadata.row_index"
+ROW_ID: Final = "_metadata.row_id"
+ROW_COMMIT_VERSION: Final = "_metadata.row_commit_version"
+ROW_TRACKING: Final = frozenset({ROW_ID, ROW_COMMIT_VERSION})
+"""Those that only tables with row tracking have."""
+# Only while rows are changed: which of the matching files a row is from.
+FILE_NUMBER: Final = "_metadata.file_number"
+
+CHANGE_TYPE: Final = "_change_type"
+COMMIT_VERSION: Final = "_commit_version"
+COMMIT_TIMESTAMP: Final = "_commit_timestamp"
+
+METADATA_COLUMNS: Final[Mapping[str, pa.DataType]] = {
+    FILE_PATH: pa.string(),
+    FILE_NAME: pa.string(),
+    FILE_SIZE: pa.int64(),
+    FILE_MODIFICATION_TIME: pa.timestamp("us", "UTC"),
+    ROW_INDEX: pa.int64(),
+    ROW_ID: pa.int64(),
+    ROW_COMMIT_VERSION: pa.int64(),
+}
+"""Columns that a scan adds if selected by name: location and identity of a row."""
+
+CHANGE_COLUMNS: Final[Mapping[str, pa.DataType]] = {
+    CHANGE_TYPE: pa.string(),
+    COMMIT_VERSION: pa.int64(),
+    COMMIT_TIMESTAMP: pa.timestamp("us", "UTC"),
+}
+"""Columns that the change data feed adds: what became of a row, and in which version."""
+_MOST_MS: Final = (2**63 - 1) // 1000
+
+
+def moment_of(time_ms: int | None) -> int | None:
+    """Return milliseconds since 1970 as the microseconds of such a column.
+
+    It is None for a moment that no timestamp has: a log may say anything.
+    """
+    return None if time_ms is None or abs(time_ms) > _MOST_MS else time_ms * 1000
+
+
+# The hidden columns that a read can add to a table's own, as part of its schema.
+
+
+_METADATA_FIELD: Final = Field(
+    METADATA,
+    StructType(
+        [
+            Field(name.removeprefix(f"{METADATA}."), from_arrow_type(kind))
+            for name, kind in METADATA_COLUMNS.items()
+        ]
+    ),
+    nullable=False,
+)
+
+
+def has_own_metadata(schema: StructType) -> bool:
+    """Whether the table has a column of its own that is called `_metadata`."""
+    return any(name_key(name) == METADATA for name in schema.names)
+
+
+def metadata_columns_of(schema: StructType) -> Mapping[str, pa.DataType]:
+    """Those of `METADATA_COLUMNS` that no column of the table hides by its name."""
+    if has_own_metadata(schema):
+        return {}
+    if METADATA_COLUMNS.keys().isdisjoint(schema.names):
+        return METADATA_COLUMNS
+    return {name: kind for name, kind in METADATA_COLUMNS.items() if name not in schema.names}
+
+
+def with_metadata_columns(schema: StructType) -> StructType:
+    """The schema for predicates: that of the table and the struct `_metadata`."""
+    if not metadata_columns_of(schema):
+        return schema
+    return StructType([*schema, _METADATA_FIELD])

@@ -1,0 +1,289 @@
+"""Responses: their bodies, decompressed here, and how much of them is taken at most.
+
+Owns the limits on what a server can make this process keep: bytes of a line, a message, an answer
+and a file, how far a body expands, pages, and time. Knows nothing of what a body holds.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from deltalog.storage.faults import redact
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    import aiohttp
+
+    from deltalog.errors import DeltaError
+
+_PIECE_BYTES: Final = 1 << 18
+# Headers and empty lines expand much; a body of this size may expand as it likes.
+_FREE_BYTES: Final = 16 << 20
+_GZIP_WINDOW: Final = 31  # a gzip header around the largest window
+
+
+class BrokenBodyError(Exception):
+    """A body that ends in its middle, or is not what its headers say; another try may succeed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerLimits:
+    """The most that is taken from a server; beyond it a request fails.
+
+    Args:
+        message_bytes: of a page of a listing, or a token.
+        line_bytes: of one line of an answer about a table.
+        answer_bytes: of all pages of an answer or a listing together, decompressed.
+        file_bytes: of a data file or deletion vector that is fetched whole.
+        expansion: bytes that one compressed byte may become, beyond the first 16 MiB.
+        pages: of an answer or a listing.
+        seconds: for an answer with all of its pages, an asynchronous query included, and for each
+            request for a part of a file.
+    """
+
+    message_bytes: int = 16 << 20
+    line_bytes: int = 32 << 20
+    answer_bytes: int = 1 << 30
+    file_bytes: int = 1 << 30
+    expansion: int = 100
+    pages: int = 100_000
+    seconds: float = 3600
+
+
+class Budget:
+    """What is left of the limits for one answer, which may be many responses.
+
+    Args:
+        limits: of each answer.
+        faults: the errors that are raised; `refused` for what is not taken.
+        for_file: the answer is a file.
+    """
+
+    def __init__(self, limits: AnswerLimits, faults: HttpFaults, *, for_file: bool = False) -> None:
+        self.limits = limits
+        self.faults = faults
+        self.used_bytes = 0
+        self._setting = "file_bytes" if for_file else "answer_bytes"
+        self._most_bytes = limits.file_bytes if for_file else limits.answer_bytes
+        self._pages = 0
+        self._end_s = time.monotonic() + limits.seconds
+
+    def seconds_left(self) -> float:
+        """Return the time that is left, in seconds."""
+        return max(0.0, self._end_s - time.monotonic())
+
+    def count_page(self, what: str) -> None:
+        """Count a page of the answer.
+
+        Raises:
+            DeltaError: there are too many.
+        """
+        self._pages += 1
+        if self._pages > self.limits.pages:
+            raise self.excess(what, f"the answer has more than {self.limits.pages} pages", "pages")
+
+    def check(self, num_bytes: int, what: str) -> None:
+        """Refuse a response that makes the answer too long.
+
+        Raises:
+            DeltaError: it does.
+        """
+        if self.used_bytes + num_bytes > self._most_bytes:
+            problem = f"the answer is longer than {self._most_bytes} bytes"
+            raise self.excess(what, problem, self._setting)
+
+    def excess(self, what: str, problem: str, setting: str) -> DeltaError:
+        """The error of an answer that is beyond a limit, which says how to permit more."""
+        return self.faults.refused(
+            f"cannot {what}: {problem}; HttpOptions(limits=AnswerLimits({setting}=…)) permits more"
+        )
+
+
+class Reply:
+    """A response whose body is not read yet.
+
+    Attributes:
+        status: of HTTP.
+        headers: names in any case.
+        num_bytes: of the body, decompressed, that were read so far.
+
+    Args:
+        response: of the server.
+        what: the purpose of the request, as it follows "cannot" in an error.
+        budget: of the answer.
+        is_decoded: the session decompresses bodies itself.
+    """
+
+    def __init__(
+        self, response: aiohttp.ClientResponse, what: str, budget: Budget, *, is_decoded: bool
+    ) -> None:
+        self._response = response
+        self._what = what
+        self._budget = budget
+        self._is_decoded = is_decoded
+        self.status: int = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self.num_bytes: int = 0
+
+    async def read(self) -> bytes:
+        """Return the whole body of a message.
+
+        Raises:
+            DeltaError: it is longer than a message may be.
+        """
+        return await self._whole(self._budget.limits.message_bytes, "message_bytes")
+
+    async def read_file(self) -> bytes:
+        """Return the whole body, which is a file.
+
+        Raises:
+            DeltaError: it is longer than a file that is fetched whole may be.
+        """
+        return await self._whole(self._budget.limits.file_bytes, "file_bytes")
+
+    async def read_start(self, num_bytes: int) -> bytes:
+        """Return the first bytes of the body; the rest is not fetched."""
+        found, count = [], 0
+        async for piece in self.pieces():
+            found.append(piece)
+            count += len(piece)
+            if count > num_bytes:
+                break
+        return b"".join(found)[:num_bytes]
+
+    async def blocks(self) -> AsyncIterator[list[bytes]]:
+        """Yield the lines of the body that have arrived together, without blank ones.
+
+        Raises:
+            DeltaError: a line is too long.
+        """
+        most, rest = self._budget.limits.line_bytes, b""
+        async for data in self.pieces():
+            *lines, rest = (rest + data).split(b"\n") if rest else data.split(b"\n")
+            if len(rest) > most:
+                raise self._budget.excess(
+                    self._what, f"a line is longer than {most} bytes", "line_bytes"
+                )
+            if found := [line for line in lines if line.strip()]:
+                yield found
+        if rest.strip():
+            yield [rest]
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Yield the body in short pieces, decompressed.
+
+        Raises:
+            DeltaError: it is too long, or in a compression that was not asked for.
+            BrokenBodyError: it is no gzip, or ends in its middle.
+        """
+        encoding = self.headers.get("Content-Encoding", "").strip().lower()
+        if self._is_decoded or encoding in {"", "identity"}:
+            data: AsyncIterator[bytes] = self._response.content.iter_any()
+        elif encoding in {"gzip", "x-gzip"}:
+            data = self._unpacked()
+        else:
+            raise self._budget.faults.refused(
+                f"cannot {self._what}: the answer is compressed by {encoding[:40]!r}, gzip was "
+                "asked for"
+            )
+        async for piece in data:
+            self.num_bytes += len(piece)
+            self._budget.check(self.num_bytes, self._what)
+            yield piece
+
+    async def _whole(self, most: int, setting: str) -> bytes:
+        found, count = [], 0
+        async for piece in self.pieces():
+            found.append(piece)
+            count += len(piece)
+            if count > most:
+                raise self._budget.excess(
+                    self._what, f"the answer is longer than {most} bytes", setting
+                )
+        return b"".join(found)  # one copy: growing as pieces come would make several
+
+    async def _unpacked(self) -> AsyncIterator[bytes]:
+        received, made = 0, 0
+        packer = None
+        async for data in self._response.content.iter_any():
+            received += len(data)
+            piece, rest = b"", data
+            # A full piece may have left more in the decompressor.
+            while rest or (packer is not None and len(piece) == _PIECE_BYTES):
+                packer = packer or zlib.decompressobj(_GZIP_WINDOW)
+                piece, rest = _decompress(packer, rest)
+                made += len(piece)
+                self._check_expansion(received, made)
+                if piece:
+                    yield piece
+                if packer.eof:  # another member may follow
+                    packer = None
+        if packer is not None:
+            raise BrokenBodyError("the compressed answer ends in its middle")
+
+    def _check_expansion(self, received: int, made: int) -> None:
+        times = self._budget.limits.expansion
+        if made > max(_FREE_BYTES, received * times):
+            raise self._budget.excess(
+                self._what, f"the compressed answer expands more than {times} times", "expansion"
+            )
+
+
+def _decompress(packer: zlib._Decompress, data: bytes) -> tuple[bytes, bytes]:
+    """Return the next piece, and what is left to be decompressed."""
+    try:
+        # A short body may hold gigabytes: never more than a piece at once.
+        piece = packer.decompress(data, _PIECE_BYTES)
+    except zlib.error as error:
+        raise BrokenBodyError(f"the compressed answer is damaged: {error}") from None
+    return piece, packer.unused_data if packer.eof else packer.unconsumed_tail
+
+
+# Which errors the requests of an edge raise: sharing's servers and catalogs have trees of theirs.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpFaults:
+    """The errors of requests.
+
+    Args:
+        refused: the URL may not be requested, or the answer is not taken.
+        unavailable: no attempt got an answer, or not in time.
+        denied: the server takes no token, or gives none; has an attribute `status`.
+        malformed: an answer breaks its protocol.
+    """
+
+    refused: type[DeltaError]
+    unavailable: type[DeltaError]
+    denied: type[DeltaError]
+    malformed: type[DeltaError]
+
+
+# Texts that are shown to people: what servers say, and where things lie.
+
+
+_MOST_CHARACTERS: Final = 2000
+# `user:password@`, in which the secret may hold slashes, as those of S3 do; then a name alone.
+_LOGINS: Final = (
+    (re.compile(r"(://)[^/\s:@#?]*:[^\s@#?]*@"), r"\1***@"),
+    (re.compile(r"(://)[^/\s@#?]+@"), r"\1***@"),
+)
+# Signatures and tokens have many names.
+_QUERY: Final = re.compile(r"(://[^\s?#'\"]*\?)[^\s#'\"]+")
+
+
+def printable(text: str, most: int = _MOST_CHARACTERS) -> str:
+    """Return what a server said on one line, without control characters and marks of direction."""
+    return "".join(one if one.isprintable() else " " for one in text[:most]).strip()
+
+
+def shown_location(location: str) -> str:
+    """Return a path or URL without logins, keys and parameters, on one line."""
+    for pattern, shown in _LOGINS:
+        location = pattern.sub(shown, location)
+    return printable(redact(_QUERY.sub(r"\1***", location)))

@@ -1,0 +1,192 @@
+"""The `Authorization` header of requests, and tokens that are fetched for it.
+
+Owns when a token is fetched anew: shortly before it expires, and after a server refused it. No
+error and no `repr` holds a secret.
+
+Protocol: RFC 6749 (client credentials)
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+from urllib.parse import urlencode
+
+from deltalog._util.json import JsonObject, loads
+from deltalog.errors import MalformedLogError, MalformedMessageError
+from deltalog.storage.http.client import Request
+from deltalog.storage.http.replies import Reply, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deltalog._util.clock import Clock
+    from deltalog.errors import DeltaError
+    from deltalog.storage.http.client import Http
+    from deltalog.storage.http.replies import HttpFaults
+
+_RENEWAL_MARGIN_MS: Final = 600_000
+
+
+class Authenticator(Protocol):
+    """Authenticates requests."""
+
+    async def headers(self, http: Http) -> Mapping[str, str]:
+        """Return the headers that are sent with a request."""
+        ...
+
+    def renew(self) -> bool:
+        """Drop a secret that was refused; return whether there may be another one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedHeader:
+    """Authenticates every request with the same header."""
+
+    header: str = field(repr=False)
+
+    async def headers(self, http: Http) -> Mapping[str, str]:
+        """Return the headers that are sent with a request."""
+        del http
+        return {"Authorization": self.header}
+
+    def renew(self) -> bool:
+        """Return False: there is no other secret than the refused one."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str = field(repr=False)
+    renew_at_ms: int
+
+
+class FetchedTokens:
+    """Authenticates requests with tokens from a token endpoint.
+
+    A token is kept until shortly before it expires.
+
+    Args:
+        make_request: the request for a new token; called for each.
+        clock: for the expiry of tokens.
+        hint: what to do if the endpoint refuses.
+    """
+
+    def __init__(self, make_request: Callable[[], Request], clock: Clock, *, hint: str) -> None:
+        self._make_request = make_request
+        self._clock = clock
+        self._hint = hint
+        self._token: _Token | None = None
+
+    async def headers(self, http: Http) -> Mapping[str, str]:
+        """Return the headers that are sent with a request."""
+        token = self._token
+        if token is None or self._clock.now_ms() >= token.renew_at_ms:
+            self._token = token = await self._fetch(http)
+        return {"Authorization": f"Bearer {token.text}"}
+
+    def renew(self) -> bool:
+        """Drop a token that was refused, and return True: the next one is another."""
+        self._token = None
+        return True
+
+    async def _fetch(self, http: Http) -> _Token:
+        faults = http.faults
+
+        def refused(status: int, headers: Mapping[str, str], body: bytes) -> DeltaError:
+            del headers
+            error = faults.denied(
+                f"cannot get a token: the token endpoint answered {status}{_reason(body)}; "
+                f"{self._hint}"
+            )
+            error.status = status  # type: ignore[attr-defined]  # of errors about requests
+            return error
+
+        return self._parse(await http.fetch(self._make_request(), Reply.read, refused), faults)
+
+    def _parse(self, body: bytes, faults: HttpFaults) -> _Token:
+        try:
+            node = _parse_object(body)
+            lifetime = node.values.get("expires_in")
+            # RFC 6749, 5.1: `expires_in` is RECOMMENDED. Some issuers write the number as a text.
+            try:
+                lifetime_ms = 3_600_000 if lifetime is None else int(lifetime) * 1000
+            except (TypeError, ValueError, OverflowError):
+                raise MalformedMessageError(
+                    f"token.expires_in: expected seconds, found {str(lifetime)[:40]!r}"
+                ) from None
+            # Not `required`: its message would show a token that is no text.
+            text = node.values.get("access_token")
+            if not isinstance(text, str):
+                raise MalformedMessageError("token.access_token: expected a text")
+            token = one_word(text, "token.access_token")
+        except MalformedLogError as error:
+            raise faults.malformed(str(error)) from None
+        early_ms = min(_RENEWAL_MARGIN_MS, lifetime_ms // 2)
+        return _Token(token, self._clock.now_ms() + lifetime_ms - early_ms)
+
+
+def token_request(what: str, url: str, form: Mapping[str, str], login: str | None) -> Request:
+    """The request for a token.
+
+    Args:
+        what: the purpose, as it follows "cannot" in an error.
+        url: of the token endpoint.
+        form: what is asked for.
+        login: the `Authorization` header; None if the form holds a proof.
+    """
+    headers = {
+        "Accept": "application/json",
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+    if login is not None:
+        headers["Authorization"] = login
+    return Request(
+        what=what,
+        url=url,
+        method="POST",
+        headers=headers,
+        body=urlencode(form).encode(),
+        is_secret=True,
+    )
+
+
+def client_credentials_form(scope: str | None) -> dict[str, str]:
+    """What a client with an id and a secret asks a token endpoint for."""
+    form = {"grant_type": "client_credentials"}
+    return {**form, "scope": scope} if scope else form
+
+
+def basic(name: str, secret: str) -> str:
+    """The `Authorization` header of a name and a secret."""
+    return f"Basic {base64.b64encode(f'{name}:{secret}'.encode()).decode()}"
+
+
+def one_word(token: str, where: str) -> str:
+    """Return a token that can stand in a header.
+
+    Raises:
+        MalformedMessageError: it would begin a header of its own, or cannot be sent.
+    """
+    if not (token.isascii() and token.isprintable()):
+        raise MalformedMessageError(f"{where}: expected a token of printable ASCII characters")
+    return token
+
+
+def _parse_object(body: bytes) -> JsonObject:
+    try:
+        values = loads(body, "token")
+    except MalformedLogError as error:
+        raise MalformedMessageError(str(error)) from None
+    return JsonObject(values, "token", MalformedMessageError)
+
+
+def _reason(body: bytes) -> str:
+    """Return OAuth's error code (RFC 6749, 5.2), which holds no secret."""
+    try:
+        found = _parse_object(body).optional("error", str)
+    except MalformedMessageError:
+        return ""
+    return f" ({printable(found, 60)})" if found else ""

@@ -1,0 +1,359 @@
+"""What the log tells of a table's columns: nulls, minimum and maximum, without a look at the data.
+
+Owns when a statistic is the very value: a bound that may be wider than the rows is none here.
+
+Protocol: Per-file Statistics
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from deltalog._util.cards import card, grid
+from deltalog._util.escaping import printable
+from deltalog._util.json import dumps
+from deltalog._util.kernels import compute, exact_sum
+from deltalog.data.scan.plan import check_rows_readable
+from deltalog.data.scan.rows import Rows, require_library
+from deltalog.protocol.partition_values import extract, parse_column
+from deltalog.protocol.stats import has_bounds, stats_schema
+from deltalog.protocol.stats.ranges import is_taken_as_stored
+from deltalog.protocol.stats.schema import (
+    MAX_VALUES,
+    MIN_VALUES,
+    NULL_COUNT,
+    NUM_RECORDS,
+    TIGHT_BOUNDS,
+    bounds_of,
+)
+from deltalog.schema import leaf_columns
+from deltalog.schema.check import readable_moment, readable_values
+from deltalog.schema.primitives import Family
+from deltalog.schema.types import BINARY, STRING, PrimitiveType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.stats.schema import Path
+    from deltalog.schema import Field
+
+_KINDS: Final[dict[str, pa.DataType]] = {
+    "column": pa.string(),
+    "type": pa.string(),
+    "nulls": pa.int64(),
+    "min": pa.string(),
+    "max": pa.string(),
+    "missing": pa.string(),
+}
+_SCHEMA: Final = pa.schema(_KINDS)
+_OF_A_FILE: Final[dict[str, pa.DataType]] = {NUM_RECORDS: pa.int64(), TIGHT_BOUNDS: pa.bool_()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnDescription:
+    """What the log tells exactly of one column; a struct's members are columns.
+
+    Args:
+        column: its name, dotted inside of structs.
+        type: as Spark names it.
+        nulls: rows without a value; None if the log does not tell.
+        min: the least value; None if the log does not tell, or there is none.
+        max: the greatest value, likewise.
+        missing: what the log does not tell, each with the reason.
+    """
+
+    column: str
+    type: str
+    nulls: int | None
+    min: Any
+    max: Any
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableDescription(Rows):
+    """The columns of one version, as far as the log tells them exactly.
+
+    Its rows, as Arrow or pandas, are the columns of the table: `column`, `type`, `nulls`, `min` and
+    `max` as text, and `missing`.
+
+    Args:
+        table: its location.
+        version: that is described.
+        num_rows: of the table; None if the log does not tell.
+        columns: in the order of the schema.
+    """
+
+    table: str
+    version: int
+    num_rows: int | None
+    columns: tuple[ColumnDescription, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """A row per column of the table."""
+        return _SCHEMA
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows at once: they are few."""
+        rows = [
+            {
+                "column": one.column,
+                "type": one.type,
+                "nulls": one.nulls,
+                "min": None if one.min is None else str(one.min),
+                "max": None if one.max is None else str(one.max),
+                "missing": "; ".join(one.missing) or None,
+            }
+            for one in self.columns
+        ]
+        yield pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
+
+    def __repr__(self) -> str:
+        """Show what there is, a line per column."""
+        lines = [self._title]
+        for row in self.to_table().to_pylist():
+            facts = [f"{name} {row[name]}" for name in _SCHEMA.names[2:] if row[name] is not None]
+            lines.append(f"  {row['column']}: {row['type']}, {', '.join(facts)}".rstrip(", "))
+        return "\n".join(map(printable, lines))
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card."""
+        rows = [tuple(row.values()) for row in self.to_table().to_pylist()]
+        return card(self._title, grid(rows, _SCHEMA.names))
+
+    @property
+    def _title(self) -> str:
+        rows = "an unknown number of" if self.num_rows is None else f"{self.num_rows:,}"
+        return f"{self.table} at version {self.version}: {rows} rows"
+
+
+def describe_columns(snapshot: Snapshot) -> TableDescription:
+    """Describe the columns of a version by partition values and statistics.
+
+    A value is told only if it is that of the rows. Bounds of files with a deletion vector may be
+    those of deleted rows; texts and times may have been cut, decimals rounded, and a NaN is in no
+    statistic.
+
+    Raises:
+        UnsupportedFeatureError: the table has a reader feature that deltalog does not support.
+
+    Cost: no data; every statistic of every file, one column after the other.
+    """
+    check_rows_readable(snapshot)
+    configuration = snapshot.configuration
+    files = _Files.of(snapshot)
+    keys = dict(zip(configuration.partition_columns, configuration.partition_schema, strict=True))
+    pairs = zip(
+        leaf_columns(configuration.schema), leaf_columns(configuration.physical_schema), strict=True
+    )
+    return TableDescription(
+        table=snapshot.store.root,
+        version=snapshot.version,
+        num_rows=files.num_rows,
+        columns=tuple(
+            files.partition(path[0], stored[0], field)
+            if len(path) == 1 and path[0] in keys
+            else files.column(".".join(path), stored, field)
+            for (path, field), (stored, _) in pairs
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The files of a version, and what is known of their rows.
+
+    Args:
+        snapshot: the version.
+        live: rows that are not deleted, per file; NULL if that is unknown.
+        is_tight: whether statistics are those of the live rows.
+    """
+
+    snapshot: Snapshot
+    live: Any
+    is_tight: Any
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> _Files:
+        vectors = snapshot.files(["deletionVector"])["deletionVector"]
+        deleted = compute.fill_null(compute.struct_field(vectors, "cardinality"), 0)
+        stats = snapshot.stats(pa.schema(_OF_A_FILE))
+        live: Any = compute.subtract(stats[NUM_RECORDS], deleted)
+        impossible = compute.less(live, 0)
+        live = compute.if_else(impossible, pa.scalar(None, pa.int64()), live)
+        is_tight = compute.and_(
+            compute.fill_null(stats[TIGHT_BOUNDS], True),  # noqa: FBT003
+            compute.equal(deleted, 0),
+        )
+        return cls(snapshot, live, is_tight)
+
+    @property
+    def num_rows(self) -> int | None:
+        return _sum(self.live)
+
+    def partition(self, name: str, key: str, field: Field) -> ColumnDescription:
+        """Partition values are exact; they count where rows have them."""
+        stored = self.snapshot.files(["partitionValues"])["partitionValues"]
+        zone = self.snapshot.context.time_zone
+        values = pa.chunked_array(
+            [parse_column(extract(stored, key), field.type, column=name, time_zone=zone)]
+        )
+        nulls = _sum(compute.if_else(compute.is_null(values), self.live, 0))
+        missing = [] if nulls is not None else ["nulls: the rows of a file are not counted"]
+        least = most = None
+        if self.live.null_count:
+            missing.append("min, max: the rows of a file are not counted")
+        else:
+            used = values.filter(compute.greater(self.live, 0))
+            least, most = _extremes(used, used)
+        return ColumnDescription(
+            column=name, type=str(field.type), nulls=nulls, min=least, max=most,
+            missing=tuple(missing),
+        )  # fmt: skip
+
+    def column(self, name: str, path: Path, field: Field) -> ColumnDescription:
+        """The statistics of a data column, as far as they are exact in every file."""
+        stats = self.snapshot.stats(stats_schema([(path, field)], tight_bounds=False))
+        stored_nulls = _leaf(stats, (NULL_COUNT, *path))
+        is_all_null = compute.fill_null(compute.equal(stored_nulls, stats[NUM_RECORDS]), False)  # noqa: FBT003
+        is_empty = compute.fill_null(compute.equal(self.live, 0), False)  # noqa: FBT003
+        # Of files with deleted rows the count is told where it is none or all of them.
+        nulls = compute.if_else(
+            is_empty,
+            0,
+            compute.if_else(
+                compute.or_(self.is_tight, compute.equal(stored_nulls, 0)),
+                stored_nulls,
+                compute.if_else(is_all_null, self.live, pa.scalar(None, pa.int64())),
+            ),
+        )
+        counted = _sum(nulls)
+        missing = [] if counted is not None else [f"nulls: {self._why(stored_nulls, is_empty)}"]
+        least = most = None
+        doubt = _doubt(field)
+        if doubt is not None:
+            missing.append(f"min, max: {doubt}")
+        else:
+            counts = compute.invert(compute.or_(is_empty, is_all_null))
+            lows, highs = (
+                stats_column.filter(counts)
+                for stats_column in (
+                    _leaf(stats, (MIN_VALUES, *path)),
+                    _leaf(stats, (MAX_VALUES, *path)),
+                )
+            )
+            is_exact = compute.all(self.is_tight.filter(counts), min_count=0).as_py()
+            if lows.null_count or highs.null_count:
+                missing.append("min, max: a file has no statistics of it")
+            elif not is_exact:
+                missing.append("min, max: rows are deleted in a file")
+            else:
+                least, most = _extremes(lows, highs)
+                if _is_floating(field):
+                    most = None
+                    missing.append("max: it may be NaN")
+        return ColumnDescription(
+            column=name, type=str(field.type), nulls=counted, min=least, max=most,
+            missing=tuple(missing),
+        )  # fmt: skip
+
+    @staticmethod
+    def _why(nulls: Any, is_empty: Any) -> str:
+        is_unknown = compute.and_(compute.is_null(nulls), compute.invert(is_empty))
+        if compute.any(is_unknown, min_count=0).as_py():
+            return "a file has no statistics of it"
+        return "rows are deleted in a file"
+
+
+def _doubt(field: Field) -> str | None:
+    """Why stored bounds of a column may be others than those of its rows; None if they are."""
+    if not has_bounds(field):
+        return "none are kept of this type"
+    if field.type in (STRING, BINARY):
+        return "texts may be cut"
+    bounds = bounds_of(field.type)
+    if bounds is not None and bounds.has_millis:
+        return "times may be cut to milliseconds"
+    return None if is_taken_as_stored(field) else "values may be rounded"
+
+
+def _is_floating(field: Field) -> bool:
+    kind = field.type
+    return isinstance(kind, PrimitiveType) and kind.primitive.family is Family.FLOATING
+
+
+def _leaf(stats: pa.Table, path: Path) -> Any:
+    """One statistic of every file; NULL where the file lacks it."""
+    found: Any = stats[path[0]]
+    for name in path[1:]:
+        found = compute.struct_field(found, name)
+    return found
+
+
+def _sum(counts: Any) -> int | None:
+    """Return the sum; None if one is unknown."""
+    return None if counts.null_count else exact_sum(counts)
+
+
+def _extremes(lows: Any, highs: Any) -> tuple[Any, Any]:
+    least, most = readable_values(pa.array([compute.min(lows)], lows.type)) + readable_values(
+        pa.array([compute.max(highs)], highs.type)
+    )
+    # A writer says -0.0 for a zero of either sign.
+    return (0.0 if isinstance(least, float) and least == 0 else least), most
+
+
+# The commits of a table as a list that can be looked at.
+
+
+_MOST_SHOWN: Final = 50
+
+
+class CommitHistory(list[dict[str, Any]]):
+    """The commits, newest first: a list of dictionaries, with a card and a data frame."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row per commit; `timestamp` is a moment in UTC."""
+        pandas = require_library("pandas")
+        frame: pd.DataFrame = pandas.DataFrame(list(self))
+        if "timestamp" in frame:
+            # A log may say a time that pandas does not have: it is unknown then.
+            moments = pandas.to_datetime(frame["timestamp"], unit="ms", utc=True, errors="coerce")
+            frame["timestamp"] = moments
+        return frame
+
+    def _repr_html_(self) -> str:
+        """Return the notebook card."""
+        names = ("version", "timestamp", "operation", "parameters", "metrics")
+        rows = [
+            (
+                row["version"],
+                readable_moment(row["timestamp"]),
+                row.get("operation"),
+                _told(row.get("operationParameters")),
+                _told(row.get("operationMetrics")),
+            )
+            for row in self[:_MOST_SHOWN]
+        ]
+        more = len(self) - len(rows)
+        title = f"{len(self)} commits" + (
+            f", of which {more} older ones are not shown" * (more > 0)
+        )
+        return card(title, grid(rows, names))
+
+
+def _told(members: object) -> str:
+    """Members of a commit's information; a log may hold anything there."""
+    if not isinstance(members, dict):
+        return "" if members is None else dumps(members).decode()
+    return ", ".join(
+        f"{name}={value if isinstance(value, str) else dumps(value).decode()}"
+        for name, value in members.items()
+    )

@@ -1,0 +1,330 @@
+"""Run the checks, on a table that can be opened and on one that cannot.
+
+Owns which checks there are and their order.
+
+Protocol: none
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deltalog._util.clock import now_ms as present_ms
+from deltalog.errors import DeltaError, InvalidInputError, InvalidMetadataError
+from deltalog.log.listing import list_log
+from deltalog.log.snapshot import load_snapshot
+from deltalog.protocol import column_mapping
+from deltalog.protocol.actions.properties import PROPERTIES, canonical_key
+from deltalog.protocol.features.declarations import (
+    CHECK,
+    INVARIANT,
+    Check,
+    generation_expressions,
+    table_checks,
+)
+from deltalog.protocol.features.registry import FEATURES, OtherEngine, find_feature
+from deltalog.protocol.features.rule_sql import in_words_of_spark, is_of_delta_rs
+from deltalog.protocol.features.support import (
+    check_readable,
+    check_writable,
+    engines_for,
+    misplaced_reader_features,
+)
+from deltalog.schema.columns import walk
+from deltalog.table.inspect.doctor.files import (
+    check_orphans,
+    check_partition_values,
+    check_paths,
+    check_row_ids,
+    check_statistics,
+    check_stored_pages,
+    check_vectors,
+)
+from deltalog.table.inspect.doctor.log import (
+    check_checkpoints,
+    check_checksum,
+    check_commits,
+    check_compactions,
+    check_gaps,
+    check_hint,
+    check_length,
+    check_live_paths,
+)
+from deltalog.table.inspect.doctor.report import Finding, Patient, Report, Severity, in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from deltalog.log.context import TableContext
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.protocol.configuration import TableConfiguration
+
+    CheckFunction = Callable[[Patient], Iterator[Finding]]
+
+
+# Check protocol, metadata and schema: are they consistent, and who can read and write the table.
+
+
+_MAX_COLUMN_ID: Final = "delta.columnMapping.maxColumnId"
+_GENERATED: Final = "GENERATED"
+_KINDS: Final = {
+    CHECK: "CHECK constraint",
+    INVARIANT: "invariant of column",
+    _GENERATED: "generated column",
+}
+
+
+def check_access(patient: Patient) -> Iterator[Finding]:
+    """Report whether deltalog can read and write the table, and which other engines can."""
+    snapshot = patient.snapshot
+    configuration, table = snapshot.configuration, patient.store.root
+    has_tail = snapshot.log_tail is not None
+    try:
+        check_readable(configuration, table=table, has_log_tail=has_tail)
+        check_writable(configuration, table=table, has_log_tail=has_tail)
+    except DeltaError as error:
+        yield Finding(check="access", severity=Severity.WARNING, message=str(error))
+    names = tuple(configuration.features.values())
+    foreign: list[Finding] = []
+    try:
+        foreign += _rules_of_delta_rs(configuration)
+    except DeltaError as error:
+        yield Finding(check="access", severity=Severity.WARNING, message=str(error))
+    yield from foreign
+    for verb, writing in (("read", False), ("write", True)):
+        engines = engines_for(names, writing=writing)
+        if writing and foreign:
+            engines = tuple(one for one in engines if one is not OtherEngine.SPARK)
+        yield Finding(
+            check="access",
+            severity=Severity.INFO,
+            message=f"other engines that {verb} it: {', '.join(engines) or 'none that is known'}",
+        )
+
+
+def _rules_of_delta_rs(configuration: TableConfiguration) -> Iterator[Finding]:
+    """Report the rules that are stored in words of delta-rs, which Spark does not have."""
+    schema = configuration.schema
+    for rule in _rules(configuration):
+        if not is_of_delta_rs(rule.text, schema):
+            continue
+        yield Finding(
+            check="access",
+            severity=Severity.WARNING,
+            message=f"{OtherEngine.SPARK} cannot write it: the {_KINDS[rule.kind]} {rule.name!r} "
+            f"({rule.text}) is in the words of delta-rs; Spark takes names in double quotes for "
+            "texts, and knows no get_field and no arrow_cast",
+            advice=_advice_to_respell(rule, in_words_of_spark(rule.text, schema)),
+        )
+
+
+def _rules(configuration: TableConfiguration) -> Iterator[Check]:
+    """What writers evaluate for each row."""
+    properties, schema = configuration.metadata.configuration, configuration.schema
+    yield from table_checks(properties, schema, invariants=configuration.supports("invariants"))
+    if configuration.supports("generatedColumns"):
+        for name, text in generation_expressions(schema).items():
+            yield Check(name=name, text=text, kind=_GENERATED)
+
+
+def _advice_to_respell(rule: Check, text: str | None) -> str:
+    spelt = "in Spark's SQL" if text is None else f"as {text}"
+    if rule.kind != CHECK:
+        return f"Spark can write a new table that has it {spelt}"
+    drop = f"alter.drop_constraint({rule.name!r})"
+    if text is None:
+        return f"{drop}, and add it {spelt}"
+    return f"{drop}, then alter.add_constraint({{{rule.name!r}: {text!r}}})"
+
+
+def check_features(patient: Patient) -> Iterator[Finding]:
+    """Check for features that are unknown, in only one list, or lack a required feature."""
+    configuration = patient.snapshot.configuration
+    for name in misplaced_reader_features(configuration.protocol):
+        yield Finding(
+            check="feature-misplaced",
+            severity=Severity.WARNING,
+            message=f"{name} is in one list of features only; readers and writers must know it",
+            advice="strict readers refuse the table; upgrade_table_protocol or add_feature "
+            "writes both lists",
+        )
+    for spelled in configuration.features.values():
+        feature = find_feature(spelled)
+        if feature is None:
+            yield Finding(
+                check="feature-unknown",
+                severity=Severity.WARNING,
+                message=f"nobody here knows the table feature {spelled}",
+                advice="a newer deltalog may",
+            )
+            continue
+        for needed in feature.requires:
+            if not configuration.supports(needed):
+                yield Finding(
+                    check="feature-needs",
+                    severity=Severity.WARNING,
+                    message=f"{spelled} needs the table feature {needed}, which is not supported",
+                    advice=f"add_feature({needed!r})",
+                )
+    for name, feature in FEATURES.items():
+        if feature.enabled_by is None or configuration.supports(name):
+            continue
+        if feature.enabled_by(configuration.properties, configuration.schema):
+            yield Finding(
+                check="feature-unsupported",
+                severity=Severity.WARNING,
+                message=f"properties or schema ask for {name}, and the protocol does not have it",
+                advice=f"it has no effect in one engine and breaks another: add_feature({name!r}) "
+                "or unset what asks for it",
+            )
+
+
+def check_properties(patient: Patient) -> Iterator[Finding]:
+    """Check for unknown properties and invalid values."""
+    for key, text in patient.snapshot.metadata.configuration.items():
+        try:
+            known = PROPERTIES.get(canonical_key(key))
+            if known is not None:
+                known.value_of(text)
+        except InvalidMetadataError as error:
+            yield Finding(
+                check="property-value",
+                severity=Severity.WARNING,
+                message=str(error),
+                advice="set it to a value that engines understand, or unset it",
+            )
+        except InvalidInputError as error:
+            yield Finding(
+                check="property-unknown",
+                severity=Severity.INFO,
+                message=str(error),
+                advice="it has no effect here; unset it, or leave it to the engine that knows it",
+            )
+
+
+def check_schema(patient: Patient) -> Iterator[Finding]:
+    """Check partition columns and column mapping against the schema."""
+    configuration = patient.snapshot.configuration
+    try:
+        _ = configuration.partition_schema
+        _ = configuration.physical_schema
+    except DeltaError as error:
+        yield Finding(check="schema", severity=Severity.ERROR, message=str(error))
+        return
+    if configuration.column_mapping_mode is column_mapping.Mode.NONE:
+        return
+    ids = [column_mapping.field_id(field) or 0 for _, field in walk(configuration.schema)]
+    stated = configuration.metadata.configuration.get(_MAX_COLUMN_ID, "")
+    if not stated.isdecimal() or int(stated) < max(ids, default=0):
+        yield Finding(
+            check="schema",
+            severity=Severity.WARNING,
+            message=f"{_MAX_COLUMN_ID} is {stated or 'missing'}, and a column has the id "
+            f"{max(ids, default=0)}",
+            advice="the next column could get an id that is in use; add no column with engines "
+            "that go by it",
+        )
+
+
+# Run the checks, on a table that can be opened and on one that cannot.
+
+
+# Checks of the log alone.
+_OF_LOGS: Final[Mapping[str, CheckFunction]] = {
+    "gaps": check_gaps,
+    "commits": check_commits,
+    "last-checkpoint": check_hint,
+    "checkpoints": check_checkpoints,
+    "compactions": check_compactions,
+}
+# Checks for which the table must open.
+_OF_TABLES: Final[Mapping[str, CheckFunction]] = {
+    "length": check_length,
+    "access": check_access,
+    "features": check_features,
+    "properties": check_properties,
+    "schema": check_schema,
+    "checksum": check_checksum,
+    "live-paths": check_live_paths,
+    "partition-values": check_partition_values,
+    "row-ids": check_row_ids,
+    "paths": check_paths,
+    "vectors": check_vectors,
+    "statistics": check_statistics,
+    "pages": check_stored_pages,
+    "orphans": check_orphans,
+}
+CHECKS: Final = (*_OF_LOGS, *_OF_TABLES)
+
+
+def examine(
+    context: TableContext,
+    *,
+    snapshot: Snapshot | None = None,
+    checks: Sequence[str] | None = None,
+    num_samples: int = 8,
+    num_commits: int = 1000,
+    now_ms: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Examine a table with all or some checks; nothing is changed.
+
+    Args:
+        context: of the table.
+        snapshot: the version to examine; None opens the latest.
+        checks: names of `CHECKS`; None is all.
+        num_samples: how many data files and deletion vectors are read, evenly spread.
+        num_commits: how many of the newest commits are read.
+        now_ms: milliseconds since 1970, UTC; None is now.
+        progress: called after each check with the number done and the total.
+
+    Raises:
+        TableNotFoundError: there is no log.
+        InvalidInputError: an unknown check.
+
+    Cost: two listings, the newest commits, the columns of the newest checkpoints, and the samples.
+    """
+    unknown = [name for name in checks or () if name not in CHECKS]
+    if unknown:
+        raise InvalidInputError(
+            f"there is no check {unknown[0]!r}; the checks are {', '.join(CHECKS)}"
+        )
+    findings: list[Finding] = []
+    store = context.store
+    listing = list_log(store, from_version=0, log_tail=context.log_tail)
+    if snapshot is None:
+        try:
+            snapshot = load_snapshot(context)
+        except DeltaError as error:
+            if listing.latest_version is None:
+                raise
+            findings.append(_failed("open", error))
+    patient = Patient(
+        store=store,
+        listing=listing,
+        opened=snapshot,
+        now_ms=present_ms() if now_ms is None else now_ms,
+        num_samples=num_samples,
+        num_commits=num_commits,
+    )
+    known = _OF_LOGS if snapshot is None else {**_OF_LOGS, **_OF_TABLES}
+    wanted = [name for name in known if checks is None or name in checks]
+    for number, name in enumerate(wanted, 1):
+        try:
+            findings += known[name](patient)
+        except DeltaError as error:
+            findings.append(_failed(name, error))
+        if progress is not None:
+            progress(number, len(wanted))
+    return Report(
+        table=store.root,
+        version=None if snapshot is None else snapshot.version,
+        findings=in_order(findings),
+        checks=tuple(wanted),
+    )
+
+
+def _failed(name: str, error: DeltaError) -> Finding:
+    notes = "; ".join(getattr(error, "__notes__", ()))
+    message = f"{error}; {notes}" if notes else str(error)
+    return Finding(check=name, severity=Severity.ERROR, message=message)

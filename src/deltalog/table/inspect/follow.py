@@ -1,0 +1,611 @@
+"""Follow a table: its current rows, then new rows as they are committed, each row once.
+
+Owns the order of files, the progress of offsets, and which commits cannot be returned as new rows.
+A step never mixes rows of two schemas. The rules are those of Delta's streaming source, with one
+exception: rows have the schema of their own version, so a follower that was stopped by a schema
+change can continue from its offset, whatever the change was.
+
+Protocol: Add File and Remove File, Change Data Files
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+import pyarrow as pa
+
+from deltalog._util.clock import Clock, Moment, SystemClock
+from deltalog._util.json import dumps, loads
+from deltalog._util.kernels import compute
+from deltalog.data.scan.changes import open_changes
+from deltalog.data.scan.plan import TASK_COLUMNS, check_rows_readable, make_task, make_tasks
+from deltalog.data.scan.reader import read_tasks
+from deltalog.data.scan.rows import Rows
+from deltalog.data.scan.task import read_spec
+from deltalog.errors import (
+    DeltaError,
+    IncompatibleChangesError,
+    InvalidInputError,
+    RowsChangedError,
+    VersionNotFoundError,
+)
+from deltalog.log.listing import list_log
+from deltalog.log.reader import VERSION_COLUMN, read_commits
+from deltalog.log.snapshot import load_snapshot
+from deltalog.log.snapshot.open_log import is_same_commit
+from deltalog.operations.arguments import as_bound
+from deltalog.protocol.column_mapping import physical_name
+from deltalog.schema.columns import walk
+from deltalog.schema.metadata_columns import (
+    CHANGE_COLUMNS,
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    moment_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from deltalog._util.paths import FileInfo
+    from deltalog.data.scan.task import ReadSpec, ScanTask
+    from deltalog.expressions import Expression
+    from deltalog.log.names import LogFile
+    from deltalog.log.reader import CommitTable
+    from deltalog.log.segment import LogListing
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.schema import StructType
+
+_COMMITS_TOGETHER: Final = 64
+
+
+class Follower:
+    """An endless iterator, also an asynchronous one, over the steps of a table.
+
+    `for step in follower` waits for new commits; `available()` ends when nothing is left at
+    present. Store the offset of a step after its rows are processed, and pass it as `start` to
+    continue.
+
+    Args:
+        snapshot: the latest version of the table.
+        start: None starts with the rows of `snapshot`; a version or a moment with the changes of
+            that version; `latest` with the changes after `snapshot`.
+        options: what is returned and how.
+        until: where to stop, as if nothing came later; an offset from another follower.
+        clock: sleeps between two polls.
+
+    Raises:
+        InvalidInputError: the offset is of another table, or unknown columns.
+        VersionNotFoundError: the version was cleaned up.
+        UnsupportedFeatureError: deltalog cannot read the table's rows.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        start: Offset | int | Moment | Literal["latest"] | None = None,
+        options: FollowOptions | None = None,
+        until: Offset | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._until = until
+        self._options = FollowOptions() if options is None else options
+        self._clock = SystemClock() if clock is None else clock
+        self._context = snapshot.context
+        self._root = snapshot.store.root
+        self._closed = False
+        self._offset = _start_of(snapshot, start)
+        if self._offset.table_id != snapshot.metadata.id:
+            raise InvalidInputError(
+                f"cannot follow {snapshot.store.root}: the offset is of table "
+                f"{self._offset.table_id}, and this one is {snapshot.metadata.id}"
+            )
+        if self._offset.version > snapshot.version:
+            self._view = snapshot
+        else:
+            self._view = self._load(self._offset.version)
+        self._spec = self._read_spec(self._view)
+        self._known: CommitTable | None = None
+        self._known_from, self._known_to = 0, -1
+        self._snapshot_files: pa.Table | None = None
+        self._before: tuple[int, FileInfo] | None = None  # the commit that was taken last
+
+    @property
+    def offset(self) -> Offset:
+        """Where the next step starts; it also moves past commits without rows to return."""
+        return self._offset
+
+    def close(self) -> None:
+        """End the iteration before the next poll; may be called from any thread."""
+        self._closed = True
+
+    def poll(self) -> Step | None:
+        """Return the next step, or None if nothing is left at present.
+
+        Raises:
+            RowsChangedError: rows were deleted or rewritten, and no option says what to do.
+            IncompatibleChangesError: the schema changed; continue from `offset` in a new follower.
+            VersionNotFoundError: the next commits were cleaned up.
+            ChangeDataFeedNotEnabledError: the feed was requested, but is off.
+
+        Cost: one listing, and one request per new commit.
+        """
+        budget = StepBudget(self._options)
+        if self._offset.is_starting_version:
+            self._take_snapshot(budget)
+        else:
+            try:
+                self._take_commits(budget)
+            except DeltaError:
+                if not budget.tasks:  # else return what was found; the next poll raises again
+                    raise
+        if not budget.tasks:
+            return None
+        return Step(
+            tasks=tuple(budget.tasks),
+            offset=self._offset,
+            output=self._spec.output,
+            table_schema=self._view.configuration.schema,
+        )
+
+    def available(self) -> Iterator[Step]:
+        """Yield steps until nothing is left at present."""
+        while not self._closed and (step := self.poll()) is not None:
+            yield step
+
+    def __iter__(self) -> Self:
+        """Itself."""
+        return self
+
+    def __next__(self) -> Step:
+        """Wait for the next step."""
+        while not self._closed:
+            if (step := self.poll()) is not None:
+                return step
+            self._clock.sleep(self._options.poll_seconds)
+        raise StopIteration
+
+    def __aiter__(self) -> Self:
+        """Itself."""
+        return self
+
+    async def __anext__(self) -> Step:
+        """Wait for the next step; other tasks run meanwhile."""
+        while not self._closed:
+            if (step := await asyncio.to_thread(self.poll)) is not None:
+                return step
+            if isinstance(self._clock, SystemClock):
+                await asyncio.sleep(self._options.poll_seconds)
+            else:
+                await asyncio.to_thread(self._clock.sleep, self._options.poll_seconds)
+        raise StopAsyncIteration
+
+    def __repr__(self) -> str:
+        """Table and position."""
+        at = self._offset
+        what = "all rows of version" if at.is_starting_version else "changes from version"
+        return f"Follower({self._context.store.root!r}, {what} {at.version}, file {at.index})"
+
+    def _take_snapshot(self, budget: StepBudget) -> None:
+        """Take files of the starting version, oldest first, in an order that offsets rely on."""
+        if self._snapshot_files is None:
+            files = self._view.files(TASK_COLUMNS)
+            order = [("modificationTime", "ascending"), ("path", "ascending")]
+            self._snapshot_files = files.take(compute.sort_indices(files, sort_keys=order))
+        constants: tuple[tuple[str, Any], ...] = ()
+        if self._options.changes:
+            moment = moment_of(self._view.commit_timestamp_ms)
+            kind = CHANGE_COLUMNS[COMMIT_TIMESTAMP]
+            constants = (
+                (COMMIT_VERSION, pa.array([self._view.version], pa.int64())),
+                (COMMIT_TIMESTAMP, pa.array([moment], kind)),
+                (CHANGE_TYPE, pa.array(["insert"])),
+            )
+        index, stop = self._offset.index, self._snapshot_files.num_rows
+        if self._until is not None and self._until.version == self._view.version:
+            stop = min(stop, self._until.index)
+        most = min(budget.max_files, max(0, stop - index))
+        for batch in self._snapshot_files.slice(index, most).to_batches():
+            for row in batch.to_pylist():
+                if not budget.admits(row["size"]):
+                    break
+                budget.take(make_task(self._view, self._spec, row, constants=constants))
+        index += len(budget.tasks)
+        if index >= self._snapshot_files.num_rows:
+            self._snapshot_files = None
+            self._offset = self._offset_at(self._view.version + 1)
+            target = self._view.segment.target_commit
+            self._before = None if target is None else (self._view.version, target)
+        else:
+            self._offset = replace(self._offset, index=index)
+
+    def _take_commits(self, budget: StepBudget) -> None:
+        commits = self._new_commits()
+        for number, file in enumerate(commits):
+            table = self._read(commits[number : number + _COMMITS_TOGETHER])
+            if not self._take_commit(file, table, budget):
+                return
+
+    def _new_commits(self) -> Sequence[LogFile]:
+        """List the commits from the offset on, without gaps."""
+        version = self._offset.version
+        listing = list_log(
+            self._context.store, from_version=max(0, version - 1), log_tail=self._context.log_tail
+        )
+        if self._before is not None:
+            self._check_still_there(*self._before, listing)
+        commits = [file for file in listing.commits.values() if file.version >= version]
+        found = {file.version for file in commits}
+        last = max(found, default=listing.latest_version or -1)
+        missing = next((at for at in range(version, last + 1) if at not in found), None)
+        if missing is not None:
+            raise VersionNotFoundError(
+                f"cannot follow {self._root} from version {missing}: that commit was cleaned "
+                f"up, and the latest version is {last}; start anew"
+            )
+        return commits
+
+    def _check_still_there(self, version: int, commit: FileInfo, listing: LogListing) -> None:
+        """Raise an error if the commit that was taken last is gone, but for clean-up."""
+        found = listing.commits.get(version)
+        is_cleaned_up = found is None and max(listing.commits, default=-1) > version
+        if is_cleaned_up or (found is not None and is_same_commit(commit, found.info)):
+            return
+        latest = load_snapshot(self._context)
+        if latest.metadata.id != self._offset.table_id:
+            raise IncompatibleChangesError(
+                f"cannot follow {self._root} beyond version {version}: it is another table "
+                f"since ({latest.metadata.id}); follow that one from its start"
+            )
+        raise VersionNotFoundError(
+            f"cannot follow {self._root} beyond version {version}: the log has another "
+            f"commit of that version by now, or none, and its latest version is {latest.version}; "
+            "start anew"
+        )
+
+    def _take_commit(self, file: LogFile, table: CommitTable, budget: StepBudget) -> bool:
+        """Take files of one commit; return whether the step may go on with the next commit."""
+        if self._is_beyond(file.version, 1) or not self._enter(file.version, table, budget):
+            return False
+        if self._options.changes:
+            tasks: Iterator[ScanTask] = self._changes(file.version).tasks()
+        else:
+            tasks = self._appended(file.version, table)
+        index = 0
+        for task in tasks:
+            index += 1
+            if index <= self._offset.index:
+                continue
+            if self._is_beyond(file.version, index) or not budget.admits(task.size_bytes):
+                return False
+            budget.take(task)
+            self._offset = replace(self._offset, index=index)
+        self._offset = self._offset_at(file.version + 1)
+        self._before = file.version, file.info
+        return True
+
+    def _is_beyond(self, version: int, index: int) -> bool:
+        """Whether a file of a version, counted from 1, is after the end."""
+        until = self._until
+        return until is not None and (version, index) > (until.version, until.index)
+
+    def _enter(self, version: int, table: CommitTable, budget: StepBudget) -> bool:
+        """Switch to protocol and schema of a version; False if the step must end before it."""
+        nodes = (*table.protocol_nodes, *table.metadata_nodes)
+        if version == self._view.version or all(found != version for found, _ in nodes):
+            return True
+        view = self._load(version)
+        if view.metadata.id != self._offset.table_id:
+            raise IncompatibleChangesError(
+                f"cannot follow {self._root} beyond version {version - 1}: it is another "
+                f"table since ({view.metadata.id}); follow that one from its start"
+            )
+        if _shape(view) != _shape(self._view):
+            if budget.tasks:
+                return False
+            if self._options.on_schema_change == "raise":
+                raise IncompatibleChangesError(
+                    f"cannot follow {self._root} beyond version {version - 1}: its schema "
+                    f"changed in version {version}; every row before was given: follow on from "
+                    f"the offset {self._offset.to_json()}, or with on_schema_change='evolve'"
+                )
+        self._view, self._spec = view, self._read_spec(view)
+        return True
+
+    def _appended(self, version: int, table: CommitTable) -> Iterator[ScanTask]:
+        """New files of a commit that is an append, or that options treat as one."""
+        adds, removes = _changing(table.adds, version), _changing(table.removes, version)
+        if removes.num_rows and not self._may_pass(version, adds.num_rows):
+            return
+        yield from make_tasks(self._view, self._spec, adds)
+
+    def _may_pass(self, version: int, num_adds: int) -> bool:
+        """Whether the options allow to return the files that a non-append commit adds."""
+        options = self._options
+        if options.skip_change_commits:
+            return False
+        if options.ignore_changes:
+            return True
+        if options.ignore_deletes and not num_adds:
+            return False
+        what = "rewrote rows" if num_adds else "deleted rows"
+        hint = (
+            "ignore_changes=True gives rewritten rows again"
+            if num_adds
+            else ("ignore_deletes=True passes over deletes")
+        )
+        raise RowsChangedError(
+            f"cannot follow {self._root} beyond version {version - 1}: version {version} "
+            f"{what}; {hint}, skip_change_commits=True passes over the whole commit, and "
+            "changes=True follows the change data feed"
+        )
+
+    def _changes(self, version: int) -> Any:
+        view = self._view if self._view.version == version else self._load(version)
+        return open_changes(
+            view,
+            start=version,
+            end=version,
+            columns=self._options.columns,
+            predicate=self._predicate(view),
+        )
+
+    def _read(self, files: Sequence[LogFile]) -> CommitTable:
+        """The actions of the first commit; those directly after it are read along, and cached."""
+        version = files[0].version
+        if self._known is None or not self._known_from <= version <= self._known_to:
+            self._known = read_commits(self._context.store, files)
+            self._known_from, self._known_to = version, files[-1].version
+        return self._known
+
+    def _read_spec(self, view: Snapshot) -> ReadSpec:
+        if self._options.changes:
+            return self._changes_spec(view)
+        return read_spec(
+            view,
+            columns=self._options.columns,
+            predicate=self._predicate(view),
+        )
+
+    def _changes_spec(self, view: Snapshot) -> ReadSpec:
+        return open_changes(
+            view,
+            start=view.version + 1,  # an empty range: only the columns are needed
+            columns=self._options.columns,
+            predicate=self._predicate(view),
+            allow_out_of_range=True,
+        ).spec
+
+    def _predicate(self, view: Snapshot) -> Expression | None:
+        make = self._options.predicate
+        return None if make is None else make(view)
+
+    def _load(self, version: int) -> Snapshot:
+        view = load_snapshot(self._context, version=version)
+        check_rows_readable(view)
+        return view
+
+    def _offset_at(self, version: int) -> Offset:
+        return Offset(table_id=self._offset.table_id, version=version)
+
+
+def _start_of(
+    snapshot: Snapshot, start: Offset | int | Moment | Literal["latest"] | None
+) -> Offset:
+    if isinstance(start, Offset):
+        if start.version > snapshot.version + 1:
+            raise VersionNotFoundError(
+                f"cannot follow {snapshot.store.root} from version {start.version}: the latest "
+                f"version is {snapshot.version}"
+            )
+        return start
+    offset = Offset(table_id=snapshot.metadata.id, version=snapshot.version)
+    if start is None:
+        return replace(offset, is_starting_version=True)
+    if start == "latest":
+        return replace(offset, version=snapshot.version + 1)
+    if isinstance(start, Moment):
+        found = open_changes(snapshot, start=start, allow_out_of_range=True)
+        is_later = found.end < found.first.version
+        return replace(offset, version=snapshot.version + 1 if is_later else found.first.version)
+    if not 0 <= start <= snapshot.version + 1:
+        raise VersionNotFoundError(
+            f"cannot follow {snapshot.store.root} from version {start}: the latest version is "
+            f"{snapshot.version}"
+        )
+    return replace(offset, version=start)
+
+
+def _changing(files: pa.Table, version: int) -> pa.Table:
+    """The files of one commit that change data."""
+    changing = compute.coalesce(files.column("dataChange"), pa.scalar(value=True))
+    here = compute.equal(files.column(VERSION_COLUMN), version)
+    return files.filter(compute.and_(here, changing))
+
+
+def _shape(view: Snapshot) -> list[tuple[Any, ...]]:
+    """The parts of a schema that decide the form of rows and where their values are stored."""
+    configuration = view.configuration
+    mode = configuration.column_mapping_mode
+    return [
+        (path, physical_name(field, mode), str(field.type), field.nullable)
+        for path, field in walk(configuration.schema)
+    ]
+
+
+# The values of following a table: offsets, options, steps, and the size limit of a step.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offset:
+    """The position of a follower: everything before it was returned.
+
+    Args:
+        table_id: of the table's metadata.
+        version: the next version, or the one partly returned.
+        index: how many of its files were returned.
+        is_starting_version: whether all files of the version are returned, not just its changes.
+    """
+
+    table_id: str
+    version: int
+    index: int = 0
+    is_starting_version: bool = False
+
+    def to_json(self) -> str:
+        """Encode the offset as text, to store it."""
+        members = {
+            "offsetVersion": 1,
+            "tableId": self.table_id,
+            "version": self.version,
+            "index": self.index,
+            "isStartingVersion": self.is_starting_version,
+        }
+        return dumps(members).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Offset:
+        """Parse the text from `to_json`.
+
+        Raises:
+            InvalidInputError: it is no offset.
+        """
+        data = text.encode() if isinstance(text, str) else text
+        try:
+            node = loads(data, "offset")
+            offset = cls(
+                table_id=node["tableId"],
+                version=node["version"],
+                index=node["index"],
+                is_starting_version=node["isStartingVersion"],
+            )
+            kinds = (offset.table_id, str), (offset.version, int), (offset.index, int)
+            if node["offsetVersion"] == 1 and all(type(value) is kind for value, kind in kinds):
+                return offset
+        except (DeltaError, KeyError, TypeError):
+            pass
+        raise InvalidInputError(
+            f"cannot follow from {text!r}: expected what Offset.to_json() gave"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowOptions:
+    """How a table is followed.
+
+    Args:
+        changes: return the change data feed instead of new rows: `_change_type` and so on.
+        columns: to return; None is all.
+        predicate: over the table's columns and, of changes, those of the feed; resolved against
+            the schema of each version.
+        max_files: most files of a step.
+        max_bytes: most bytes of a step; a single file may be larger.
+        ignore_deletes: skip commits that only delete.
+        ignore_changes: of commits that rewrite files, return all rows of the new files, including
+            unchanged ones; skip commits that only delete.
+        skip_change_commits: skip commits that delete or rewrite, including the files they add.
+        on_schema_change: `raise` stops before the first row of another schema; `evolve` goes on.
+        poll_seconds: how long to wait when there is nothing new.
+    """
+
+    changes: bool = False
+    columns: Sequence[str] | None = None
+    predicate: Callable[[Snapshot], Expression | None] | None = None
+    max_files: int = 1000
+    max_bytes: int | None = None
+    ignore_deletes: bool = False
+    ignore_changes: bool = False
+    skip_change_commits: bool = False
+    on_schema_change: Literal["raise", "evolve"] = "raise"
+    poll_seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.max_files < 1 or (self.max_bytes is not None and self.max_bytes < 1):
+            raise InvalidInputError(
+                f"cannot follow with max_files_per_step={self.max_files}, "
+                f"max_bytes_per_step={self.max_bytes}: expected 1 or more"
+            )
+        if self.on_schema_change not in {"raise", "evolve"}:
+            raise InvalidInputError(
+                f"on_schema_change: expected 'raise' or 'evolve', found {self.on_schema_change!r}"
+            )
+        if self.poll_seconds < 0:
+            raise InvalidInputError(
+                f"poll_seconds: expected 0 or more, found {self.poll_seconds!r}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Step(Rows):
+    """Some rows of a followed table; no data is read until they are requested.
+
+    Args:
+        tasks: the files, in order.
+        offset: where to continue after these rows are processed.
+        output: schema of the rows.
+        table_schema: schema of the table.
+    """
+
+    tasks: tuple[ScanTask, ...]
+    offset: Offset
+    output: pa.Schema
+    table_schema: StructType
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the rows."""
+        return self.output
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in batches, in the order of the files."""
+        return read_tasks(self.tasks)
+
+    def __repr__(self) -> str:
+        """Number of files, and the next position."""
+        return f"Step({len(self.tasks)} files, next {self.offset.version}:{self.offset.index})"
+
+
+def as_start(start: Any) -> Offset | int | Moment | Literal["latest"] | None:
+    """Return where to start, from any form in which callers store it.
+
+    Raises:
+        InvalidInputError: it is no offset, version or moment.
+    """
+    if start is None or isinstance(start, Offset):
+        return start
+    if start == "latest":
+        return "latest"
+    if isinstance(start, Mapping):
+        return Offset.from_json(dumps(dict(start)))
+    if isinstance(start, str) and start.lstrip().startswith("{"):
+        return Offset.from_json(start)
+    if isinstance(start, bool):
+        raise InvalidInputError(f"cannot follow from {start!r}: expected a version or an offset")
+    return as_bound(start)
+
+
+class StepBudget:
+    """The budget left in a step; the first file always fits."""
+
+    def __init__(self, options: FollowOptions) -> None:
+        self.max_files: int = options.max_files
+        self.tasks: list[ScanTask] = []
+        self._bytes = options.max_bytes
+
+    def admits(self, size_bytes: int | None) -> bool:
+        """Whether a file of this size fits."""
+        if not self.tasks:
+            return True
+        if len(self.tasks) >= self.max_files:
+            return False
+        return self._bytes is None or (size_bytes or 0) <= self._bytes
+
+    def take(self, task: ScanTask) -> None:
+        """Add a file."""
+        self.tasks.append(task)
+        if self._bytes is not None:
+            self._bytes -= task.size_bytes or 0

@@ -1,0 +1,14 @@
+"""Events of commits and of shared tables' queries for OpenTelemetry and OpenLineage.
+
+The code is in `deltalog.integrations.telemetry`.
+"""
+
+from __future__ import annotations
+
+from deltalog.integrations.telemetry import (
+    Watching,
+    watch_with_openlineage,
+    watch_with_opentelemetry,
+)
+
+__all__ = ["Watching", "watch_with_openlineage", "watch_with_opentelemetry"]

@@ -1,0 +1,47 @@
+"""Log maintenance: checkpoints, checksums, log compaction, clean-up.
+
+Runs after commits and on request; never changes the state of the table.
+
+Protocol: Checkpoints, Version Checksum File, Log Compaction Files, Metadata Cleanup
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltalog._util.lazy_names import names_on_demand
+
+if TYPE_CHECKING:
+    from deltalog.transaction.upkeep.checkpoint import CheckpointInfo, create_checkpoint
+    from deltalog.transaction.upkeep.checksum import count_checksum, read_checksum, write_checksum
+    from deltalog.transaction.upkeep.cleanup import (
+        cleanup_metadata,
+        cleanup_once_a_day,
+        compact_logs,
+    )
+
+# Most commits write a checksum, and nothing else.
+_ORIGINS = {
+    "CheckpointInfo": "deltalog.transaction.upkeep.checkpoint",
+    "cleanup_metadata": "deltalog.transaction.upkeep.cleanup",
+    "cleanup_once_a_day": "deltalog.transaction.upkeep.cleanup",
+    "compact_logs": "deltalog.transaction.upkeep.cleanup",
+    "count_checksum": "deltalog.transaction.upkeep.checksum",
+    "create_checkpoint": "deltalog.transaction.upkeep.checkpoint",
+    "read_checksum": "deltalog.transaction.upkeep.checksum",
+    "write_checksum": "deltalog.transaction.upkeep.checksum",
+}
+
+__all__ = [
+    "CheckpointInfo",
+    "cleanup_metadata",
+    "cleanup_once_a_day",
+    "compact_logs",
+    "count_checksum",
+    "create_checkpoint",
+    "read_checksum",
+    "write_checksum",
+]
+
+if not TYPE_CHECKING:  # type checkers shall find a wrong name themselves
+    __getattr__, __dir__ = names_on_demand(__name__, _ORIGINS)

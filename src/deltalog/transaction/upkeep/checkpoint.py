@@ -1,0 +1,377 @@
+"""Create checkpoints: write, verify by reading back, then update `_last_checkpoint`.
+
+Owns the choice of the layout, which part of the state a checkpoint keeps, and `_last_checkpoint`.
+
+Protocol: Checkpoints, Last Checkpoint File
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from deltalog._util.kernels import compute
+from deltalog._util.paths import LOG_DIRECTORY
+from deltalog.errors import (
+    AlreadyExistsError,
+    CheckpointUnreadableError,
+    InternalError,
+    InvalidInputError,
+    ObjectNotFoundError,
+)
+from deltalog.log.checkpoints.reader import Checkpoint
+from deltalog.log.checkpoints.rows import SMALL_KINDS
+from deltalog.log.checkpoints.writer import (
+    CheckpointContent,
+    CheckpointLayout,
+    check_layout,
+    write_checkpoint,
+)
+from deltalog.log.listing import LastCheckpointHint, encode_hint, list_log, read_hint
+from deltalog.log.names import (
+    LAST_CHECKPOINT_PATH,
+    commit_path,
+    first_name_of,
+)
+from deltalog.log.segment import CheckpointKind
+from deltalog.protocol.actions.arrow import FILE_SCHEMA, REMOVE_SCHEMA, REMOVE_TYPE
+from deltalog.protocol.features.support import check_writable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from deltalog.log.checkpoints.writer import WrittenCheckpoint
+    from deltalog.log.segment import CheckpointFiles
+    from deltalog.log.snapshot import Snapshot
+    from deltalog.log.snapshot.state import LogState
+    from deltalog.protocol.actions.model import SetTransaction
+    from deltalog.protocol.configuration import TableConfiguration
+    from deltalog.storage.store import Store
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointInfo:
+    """An existing checkpoint that was verified.
+
+    Args:
+        files: its top-level files.
+        num_actions: rows of all its files.
+        num_adds: number of live files.
+        num_removes: number of tombstones.
+        size_bytes: of all its files together.
+    """
+
+    files: CheckpointFiles
+    num_actions: int
+    num_adds: int
+    num_removes: int
+    size_bytes: int
+
+    @property
+    def version(self) -> int:
+        """The table version of the checkpoint."""
+        return self.files.version
+
+
+class CheckpointWork(Protocol):
+    """The work on a checkpoint that reads all files of a version, which an engine may do."""
+
+    def write(
+        self,
+        state: LogState,
+        content: CheckpointContent,
+        layout: CheckpointLayout,
+        part_rows: int | None,
+        at_ms: int,
+    ) -> WrittenCheckpoint:
+        """Write the checkpoint of a log's state.
+
+        Args:
+            state: of the version.
+            content: everything except files and tombstones.
+            layout: of the checkpoint.
+            part_rows: most files of a part or of a sidecar.
+            at_ms: the time at which expiry of tombstones is judged.
+        """
+        ...
+
+    def count_files(self) -> int:
+        """Count the live files."""
+        ...
+
+
+def create_checkpoint(
+    snapshot: Snapshot,
+    *,
+    layout: CheckpointLayout | None = None,
+    part_rows: int | None = None,
+    at_ms: int | None = None,
+    work: CheckpointWork | None = None,
+) -> CheckpointInfo:
+    """Write a checkpoint of this version, unless it exists, and update `_last_checkpoint`.
+
+    The checkpoint is read back before `_last_checkpoint` names it, and `_last_checkpoint` is never
+    set to an older one. A checkpoint that fails verification is deleted.
+
+    Args:
+        snapshot: the version.
+        layout: None follows `delta.checkpointPolicy`.
+        part_rows: most files of a part or of a sidecar; None makes a classic checkpoint one file.
+        at_ms: the time at which expiry of tombstones and application transactions is judged; None
+            is now.
+        work: reads the files of the version; None does it in this process.
+
+    Raises:
+        DeltaProtocolError: the table needs a feature that deltalog cannot write.
+        InvalidInputError: the version's commit is not published, or the table forbids the layout.
+
+    Protocol: Checkpoints
+    Cost: one pass over the live files, with a few batches in memory; cached columns of the last
+    checkpoint are not read again.
+    """
+    check_can_checkpoint(snapshot)
+    chosen = layout_of(snapshot.configuration) if layout is None else layout
+    kind = _kind_of(chosen, part_rows)
+    store = snapshot.store
+    at_ms = snapshot.context.clock.now_ms() if at_ms is None else at_ms
+
+    check_layout(store, snapshot.configuration, chosen, part_rows)
+
+    def write(state: LogState) -> WrittenCheckpoint:
+        if work is None or state.segment.used_compactions:
+            state.files(["size"])  # compares them with the checksum: what is written now stays
+        if work is not None:
+            content = _small_content(snapshot, state, at_ms)
+            return work.write(state, content, chosen, part_rows, at_ms)
+        content = _content_of(snapshot, state, at_ms)
+        return write_checkpoint(store, content, layout=chosen, part_rows=part_rows)
+
+    def count() -> int:
+        return snapshot.num_files if work is None else work.count_files()
+
+    info = _find_existing(snapshot, kind, count)
+    if info is None:
+        try:
+            info = _verified(store, snapshot.read_log(write))
+        except AlreadyExistsError:
+            # Another writer was faster, or died while writing: an empty file is no checkpoint.
+            info = _find_existing(snapshot, kind, count)
+            if info is None and _remove_empty(store, snapshot.version):
+                info = _verified(store, snapshot.read_log(write))
+            if info is None:
+                raise
+    point_to(store, info)
+    return info
+
+
+def check_can_checkpoint(snapshot: Snapshot) -> None:
+    """Refuse a checkpoint that would be wrong or unusable.
+
+    Raises:
+        DeltaProtocolError: the table needs a feature that deltalog cannot write.
+        InvalidInputError: the version's commit is not published.
+    """
+    check_writable(
+        snapshot.configuration,
+        table=snapshot.store.root,
+        version=snapshot.version,
+        operation="write a checkpoint of",
+        has_log_tail=snapshot.log_tail is not None,
+    )
+    commit = snapshot.segment.target_commit
+    # Of a version that the catalog still lists, its file is known; the published one may exist too.
+    is_staged = commit is not None and commit.path != commit_path(snapshot.version)
+    if is_staged and not _is_published(snapshot):
+        raise InvalidInputError(
+            f"cannot write a checkpoint of version {snapshot.version} of {snapshot.store.root}: "
+            "its commit is not published yet"
+        )
+
+
+def _is_published(snapshot: Snapshot) -> bool:
+    try:
+        snapshot.store.stat(commit_path(snapshot.version))
+    except ObjectNotFoundError:
+        return False
+    return True
+
+
+def layout_of(configuration: TableConfiguration) -> CheckpointLayout:
+    """The layout that the table's properties require.
+
+    Protocol: V2 Spec (`delta.checkpointPolicy`)
+    """
+    policy = configuration.properties.checkpoint_policy
+    v2 = policy == "v2" and configuration.supports("v2Checkpoint")
+    return CheckpointLayout.V2_JSON if v2 else CheckpointLayout.CLASSIC
+
+
+def point_to(store: Store, info: CheckpointInfo) -> None:
+    """Make `_last_checkpoint` name a checkpoint, unless it names a newer one that exists.
+
+    Protocol: Last Checkpoint File
+    Cost: one listing if it names a newer one, and none otherwise.
+    """
+    known = read_hint(store)
+    if known is not None and known.version > info.version:
+        newer = list_log(store, from_version=info.version + 1).checkpoints
+        # Without the check, a hint that is too high would cost every reader a listing for ever.
+        if any(files.version >= known.version for files in newer):
+            return
+    files = info.files
+    hint = LastCheckpointHint(
+        version=info.version,
+        size_actions=info.num_actions,
+        parts=len(files.files) if files.kind is CheckpointKind.MULTI_PART else None,
+        size_bytes=info.size_bytes,
+        num_add_files=info.num_adds,
+    )
+    v2_file = files.files[0] if files.kind is CheckpointKind.V2 else None
+    store.put(LAST_CHECKPOINT_PATH, encode_hint(hint, v2_file=v2_file))
+
+
+def inspect_checkpoint(store: Store, files: CheckpointFiles) -> CheckpointInfo:
+    """Verify a checkpoint by reading it, and describe it.
+
+    Raises:
+        CheckpointUnreadableError: it is damaged, or lacks protocol or metadata.
+
+    Cost: its footers, the rows of all small actions, one small column of the others.
+    """
+    checkpoint = Checkpoint(store, files)
+    values = checkpoint.values(SMALL_KINDS)
+    if len(values["protocol"]) != 1 or len(values["metaData"]) != 1:
+        raise CheckpointUnreadableError(
+            f"checkpoint {files.name} of {store.root} has {len(values['protocol'])} protocol and "
+            f"{len(values['metaData'])} metaData actions, expected one of each"
+        )
+    adds, removes = checkpoint.num_actions("add"), checkpoint.num_actions("remove")
+    sidecars = sum(row["sizeInBytes"] for row in values["sidecar"])
+    return CheckpointInfo(
+        files=files,
+        num_actions=adds + removes + sum(map(len, values.values())),
+        num_adds=adds,
+        num_removes=removes,
+        size_bytes=sidecars + sum(file.size_bytes for file in files.files),
+    )
+
+
+def _kind_of(layout: CheckpointLayout, part_rows: int | None) -> CheckpointKind:
+    if layout is not CheckpointLayout.CLASSIC:
+        return CheckpointKind.V2
+    return CheckpointKind.CLASSIC if part_rows is None else CheckpointKind.MULTI_PART
+
+
+def _find_existing(
+    snapshot: Snapshot, kind: CheckpointKind, count_files: Callable[[], int]
+) -> CheckpointInfo | None:
+    """Find a valid checkpoint of this version; delete a damaged one that blocks its name."""
+    store, version = snapshot.store, snapshot.version
+    for files in list_log(store, from_version=version).checkpoints:
+        if files.version != version or files.kind is not kind:
+            continue
+        try:
+            info = inspect_checkpoint(store, files)
+        except CheckpointUnreadableError as error:
+            logger.warning("removing a damaged checkpoint of %s: %s", store.root, error)
+            store.delete_many([file.path for file in files.files])
+            continue
+        if info.num_adds == count_files():
+            return info
+    return None
+
+
+def _remove_empty(store: Store, version: int) -> bool:
+    """Delete the empty checkpoint files of a version; return whether there were any."""
+    empty = [
+        info.path
+        for info in store.list_from(LOG_DIRECTORY, first_name_of(version))
+        if info.name.startswith(f"{first_name_of(version)}checkpoint.") and not info.size_bytes
+    ]
+    store.delete_many(empty)
+    return bool(empty)
+
+
+def _verified(store: Store, written: WrittenCheckpoint) -> CheckpointInfo:
+    """Read back what was written; delete a checkpoint whose counts are wrong, and raise."""
+    expected = (written.num_adds, written.num_removes)
+    try:
+        info = inspect_checkpoint(store, written.files)
+        found: object = (info.num_adds, info.num_removes)
+        if found == expected:
+            return info
+    except CheckpointUnreadableError as error:
+        found = error
+    store.delete_many([file.path for file in written.files.files])  # sidecars only once unnamed
+    store.delete_many(written.paths)
+    raise InternalError(
+        f"removed checkpoint {written.files.name} of {store.root} again: {expected} adds and "
+        f"removes were written, and reading it back gave {found}"
+    )
+
+
+def content_of_files(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointContent:
+    """The files and tombstones of a checkpoint, and nothing else.
+
+    Args:
+        snapshot: the version, or a piece of it.
+        state: of the same.
+        at_ms: the time at which expiry of tombstones is judged.
+    """
+    return CheckpointContent(
+        version=snapshot.version,
+        configuration=snapshot.configuration,
+        time_zone=snapshot.context.time_zone,
+        transactions=(),
+        domains=(),
+        high_water_mark=None,
+        tombstones=_unexpired(snapshot, state, at_ms),
+        paths=lambda: state.files(["path"]).column("path"),
+        iter_adds=lambda leaves, rows: state.iter_live_adds(leaves, batch_rows=rows),
+    )
+
+
+def _small_content(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointContent:
+    """Everything in a checkpoint except files and tombstones."""
+    return CheckpointContent(
+        version=snapshot.version,
+        configuration=snapshot.configuration,
+        time_zone=snapshot.context.time_zone,
+        transactions=_remembered(snapshot, state, at_ms),
+        domains=list(state.domains.values()),
+        high_water_mark=state.draft_high_water_mark,
+        tombstones=REMOVE_SCHEMA.empty_table(),
+        paths=lambda: FILE_SCHEMA.empty_table().column("path"),
+        iter_adds=lambda _leaves, _rows: iter(()),
+    )
+
+
+def _content_of(snapshot: Snapshot, state: LogState, at_ms: int) -> CheckpointContent:
+    small = _small_content(snapshot, state, at_ms)
+    files = content_of_files(snapshot, state, at_ms)
+    return replace(small, tombstones=files.tombstones, paths=files.paths, iter_adds=files.iter_adds)
+
+
+def _remembered(snapshot: Snapshot, state: LogState, at_ms: int) -> Sequence[SetTransaction]:
+    """Unexpired transactions; those without `lastUpdated` never expire (ledger D-62)."""
+    retention_ms = snapshot.configuration.properties.set_transaction_retention_ms
+    return [
+        txn
+        for txn in state.app_transactions.values()
+        if retention_ms is None
+        or txn.last_updated_ms is None
+        or txn.last_updated_ms >= at_ms - retention_ms
+    ]
+
+
+def _unexpired(snapshot: Snapshot, state: LogState, at_ms: int) -> pa.Table:
+    """Unexpired tombstones, which vacuum and readers of old versions need (ledger D-17)."""
+    tombstones = state.tombstones([field.name for field in REMOVE_TYPE])
+    oldest_ms = at_ms - snapshot.configuration.properties.deleted_file_retention_ms
+    times = compute.coalesce(tombstones.column("deletionTimestamp"), pa.scalar(0, pa.int64()))
+    return tombstones.filter(compute.greater_equal(times, pa.scalar(oldest_ms, pa.int64())))

@@ -1,0 +1,33 @@
+"""Pieces of HTML for notebooks."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltalog._util.cards import card, folding, grid, plain
+
+HOSTILE = "<script>alert('x')</script>\"&"
+ESCAPED = "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;&quot;&amp;"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        card(HOSTILE),
+        card("", plain(HOSTILE)),
+        card("", grid([[HOSTILE]])),
+        card("", grid([], [HOSTILE])),
+        card("", folding(HOSTILE, plain(""))),
+    ],
+    ids=["title", "text", "cell", "name", "summary"],
+)
+def test_text_is_no_markup(page: str) -> None:
+    assert "<script" not in page
+    assert ESCAPED in page
+
+
+def test_null_is_blank_and_nothing_has_a_colour() -> None:
+    page = card("t", folding("more", grid([[None, 0]], ["a", "b"])))
+    assert "None" not in page
+    assert ">0</td>" in page
+    assert "#" not in page

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from pydantic import BaseModel
+
+from deltalog.data.write import is_rereadable, open_batches
+from deltalog.errors import InvalidInputError, SchemaMismatchError
+
+# pyarrow's stubs leave the C interfaces untyped.
+TABLE: Any = pa.table({"a": [1, 2, 3], "b": ["x", None, "z"]})
+
+
+class OnlyArray:
+    """An object of another library, with one of Arrow's C interfaces."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        return TABLE.to_batches()[0].__arrow_c_array__(requested_schema)
+
+
+class OnlyStream:
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return TABLE.__arrow_c_stream__(requested_schema)
+
+
+def duck() -> Any:
+    return duckdb.connect().sql("values (1, 'x'), (2, null), (3, 'z')").project("col0 a, col1 b")
+
+
+SOURCES: dict[str, Any] = {
+    "table": lambda: TABLE,
+    "batch": lambda: TABLE.to_batches()[0],
+    "reader": TABLE.to_reader,
+    "dataset": lambda: ds.dataset(TABLE),
+    "scanner": lambda: ds.dataset(TABLE).scanner(),
+    "c array": OnlyArray,
+    "c stream": OnlyStream,
+    "pandas": TABLE.to_pandas,
+    "polars": lambda: pl.DataFrame({"a": [1, 2, 3], "b": ["x", None, "z"]}),
+    "duckdb": duck,
+    "dicts": lambda: [{"a": 1, "b": "x"}, {"a": 2}, {"a": 3, "b": "z"}],
+    "batches": lambda: iter(TABLE.to_batches(max_chunksize=1)),
+    "tables": lambda: [TABLE.slice(0, 1), TABLE.slice(1)],
+    "frames": lambda: [TABLE.to_pandas()[:2], TABLE.to_pandas()[2:]],
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_whatever_holds_rows_is_read(name: str) -> None:
+    found = open_batches(SOURCES[name]()).read_all().to_pydict()
+    assert found == {"a": [1, 2, 3], "b": ["x", None, "z"]}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_what_can_be_read_again_is_known(name: str) -> None:
+    once = {"reader", "scanner", "c stream", "batches"}
+    assert is_rereadable(SOURCES[name]()) is (name not in once)
+
+
+FRAME = pd.DataFrame({"k": ["a", "b", "a"], "v": [1, 2, 3]})
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        (FRAME.groupby("k").sum(), {"v": [4, 2], "k": ["a", "b"]}),
+        (
+            FRAME.set_index(["k", "v"]).assign(z=0),
+            {"z": [0] * 3, "k": ["a", "b", "a"], "v": [1, 2, 3]},
+        ),
+        (FRAME[["v"]].rename_axis("row"), {"v": [1, 2, 3], "row": [0, 1, 2]}),
+        (FRAME[["v"]].loc[[2, 0, 1]], {"v": [3, 1, 2], "__index_level_0__": [2, 0, 1]}),
+        (pd.DataFrame({"v": [1]}, index=["x"]), {"v": [1], "__index_level_0__": ["x"]}),
+        (FRAME[["v"]], {"v": [1, 2, 3]}),
+    ],
+    ids=["named", "levels", "named range", "picked rows", "labels", "range"],
+)
+def test_an_index_is_a_column_unless_it_only_counts(frame: Any, expected: Any) -> None:
+    assert open_batches(frame).read_all().to_pydict() == expected
+
+
+def test_a_key_that_only_a_later_dict_has_is_a_column() -> None:
+    found = open_batches([{"a": 1}, {"b": 2}]).read_all().to_pydict()
+    assert found == {"a": [1, None], "b": [None, 2]}
+
+
+@pytest.mark.parametrize("empty", [[], iter(())])
+def test_no_rows_have_no_columns(empty: object) -> None:
+    reader = open_batches(empty)
+    assert (reader.schema.names, reader.read_all().num_rows) == ([], 0)
+
+
+def test_tables_without_rows_have_a_schema() -> None:
+    assert open_batches([TABLE.slice(0, 0)]).schema == TABLE.schema
+
+
+def test_an_iterator_is_read_as_far_as_needed() -> None:
+    read = 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal read
+        for batch in TABLE.to_batches(max_chunksize=1):
+            read += 1
+            yield batch
+
+    reader = open_batches(batches())
+    assert read == 1
+    reader.read_next_batch()
+    assert read == 1
+
+
+def test_batches_of_another_schema_are_refused() -> None:
+    other = pa.record_batch({"a": ["text"]})
+    with pytest.raises(SchemaMismatchError, match=r"batch 1 .* expected a: int64.* found a: str"):
+        open_batches([*TABLE.to_batches(), other]).read_all()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [3, "a.parquet", None, [1], [{"a": 1}, 2], [TABLE.to_batches()[0], 2]],
+    ids=repr,
+)
+def test_anything_else_is_refused_with_what_is_taken(data: object) -> None:
+    with pytest.raises(InvalidInputError, match="expected a"):
+        open_batches(data).read_all()
+
+
+def test_values_without_a_common_type_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="'a': they have no common Arrow type"):
+        open_batches([{"a": 1}, {"a": "x"}])
+
+
+@dataclass
+class Point:
+    x: int
+    y: str | None = None
+    inner: dict[str, int] = field(default_factory=dict)
+
+
+class Model(BaseModel):
+    x: int
+    y: str | None = None
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"a": [1, 2, 3], "b": ["x", None, "z"]},
+        {"a": np.array([1, 2, 3]), "b": pa.array(["x", None, "z"])},
+        {"a": (n for n in (1, 2, 3)), "b": pa.chunked_array([["x"], [None, "z"]])},
+        {"a": pd.Series([1, 2, 3]), "b": ("x", None, "z")},
+    ],
+)
+def test_a_dict_has_columns(columns: Any) -> None:
+    assert open_batches(columns).read_all().equals(TABLE)
+
+
+def test_dataclasses_and_models_are_rows() -> None:
+    points = open_batches([Point(1, "a", {"k": 1}), Point(2)]).read_all()
+    assert points.to_pylist() == [
+        {"x": 1, "y": "a", "inner": {"k": 1}},
+        {"x": 2, "y": None, "inner": {"k": None}},
+    ]
+    models = open_batches(iter([Model(x=1, y="a"), Model(x=2)])).read_all()
+    assert models.to_pylist() == [{"x": 1, "y": "a"}, {"x": 2, "y": None}]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"a": [1, "x"]}, "the values of 'a': they have no common Arrow type"),
+        ({"a": [1], "b": [1, 2]}, "as many values in each, found a: 1, b: 2"),
+        ({"a": 1}, "the column 'a' of a dict: expected a list or an array of values, found a int"),
+        ({"a": "xyz"}, "found a str; a list of dicts has a dict for each row"),
+        ([Point(1), 3], "item 1 of the list: expected a dict, a dataclass or a pydantic model"),
+        (pd.DataFrame({"a": [1, "x"]}), "column a with type object; cast the column to one type"),
+    ],
+)
+def test_columns_of_several_kinds_are_refused(data: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
+        open_batches(data)

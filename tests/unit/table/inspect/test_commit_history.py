@@ -1,0 +1,59 @@
+"""The commits as a list that can be looked at."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pandas as pd
+
+from deltalog import DeltaTable
+from deltalog._util.json import dumps
+from deltalog.table.inspect.description import CommitHistory
+from tests.support import logs
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def _history() -> CommitHistory:
+    store = logs.DictStore()
+    head: dict[str, Any] = {"operation": HOSTILE, "operationParameters": {HOSTILE: HOSTILE}}
+    logs.commit(store, 0, logs.PROTOCOL, logs.metadata(), {"commitInfo": head}, time_ms=1000)
+    odd: dict[str, Any] = {"operation": "WRITE", "operationMetrics": {"rows": [1]}}
+    logs.commit(store, 1, logs.add("a"), {"commitInfo": odd}, time_ms=61_000)
+    return DeltaTable(store).history()
+
+
+def test_it_is_a_list_of_dictionaries() -> None:
+    found = _history()
+    assert [row["version"] for row in found] == [1, 0]
+    assert found == list(found)
+    assert dumps(found) == dumps(list(found))
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_a_data_frame_has_moments() -> None:
+    frame = _history().to_pandas()
+    assert frame["version"].tolist() == [1, 0]
+    assert frame["timestamp"].tolist() == [
+        pd.Timestamp("1970-01-01 00:01:01Z"),
+        pd.Timestamp("1970-01-01 00:00:01Z"),
+    ]
+    assert frame["operation"].tolist() == ["WRITE", HOSTILE]
+    assert CommitHistory().to_pandas().empty
+
+
+def test_the_card_escapes_what_commits_say() -> None:
+    page = _history()._repr_html_()
+    assert "2 commits" in page
+    assert "1970-01-01 00:01:01+00:00" in page
+    assert "rows=[1]" in page
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") == 3
+
+
+def test_a_long_history_has_a_short_card() -> None:
+    row = {"version": 0, "timestamp": 0}
+    page = CommitHistory([row] * 60)._repr_html_()
+    assert page.count("<tr>") == 51
+    assert "10 older ones are not shown" in page
